@@ -13,20 +13,21 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Allocation is one of GET /v1/allocations?resources=true, with what api's type leaves out.
+// Allocation is an entry of GET /v1/allocations?resources=true, with the fields that api's type
+// lacks.
 type Allocation struct {
 	api.AllocationListStub
 	AllocatedResources *AllocatedResources
 }
 
-// AllocatedResources are those of an allocation's tasks, by their names.
+// AllocatedResources are those of an allocation's tasks, by name.
 type AllocatedResources struct {
 	Tasks map[string]*api.AllocatedTaskResources
-	// TaskLifecycles is nil for a task that has none, a main one.
+	// TaskLifecycles is nil for a main task.
 	TaskLifecycles map[string]*api.TaskLifecycle
 }
 
-// What statuses are called.
+// The statuses.
 const (
 	desiredRun = "run"
 
@@ -39,19 +40,19 @@ const (
 	taskRunning = "running"
 )
 
-// ended reports whether no client runs it any longer.
+// ended reports whether no client runs it any more.
 func (a *Allocation) ended() bool {
 	return a.ClientStatus == clientComplete || a.ClientStatus == clientFailed || a.ClientStatus == clientLost
 }
 
-// counts says that the allocation is one of those that Nomad counts towards the group's count,
-// or that it lingers. A stopped allocation that has ended stays listed until it is collected. A
-// canary does not count before its promotion, although it has the name of one that counts.
+// counts reports whether Nomad counts the allocation towards the group's count, or it lingers.
+// A stopped allocation that has ended stays listed until it is garbage collected. A canary does
+// not count before its promotion, although it has the name of one that does.
 func (a *Allocation) counts() bool {
 	return (a.DesiredStatus == desiredRun || !a.ended()) && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
 }
 
-// lifecycle returns that of a task, nil: it is a main task.
+// lifecycle returns a task's lifecycle, nil for a main task.
 func (a *Allocation) lifecycle(task string) *api.TaskLifecycle {
 	if a.AllocatedResources == nil {
 		return nil
@@ -65,8 +66,8 @@ func (a *Allocation) stays(task string) bool {
 	return l == nil || l.Sidecar
 }
 
-// started returns when the first and when the last of the tasks that stay was started. Both are
-// zero if one was not: a prestart task alone makes an allocation running.
+// started returns when the first and the last of the lasting tasks started. Both are zero if
+// one has not started: a prestart task alone makes an allocation running.
 func (a *Allocation) started() (first, last time.Time) {
 	for name, task := range a.TaskStates {
 		if !a.stays(name) {
@@ -85,25 +86,25 @@ func (a *Allocation) started() (first, last time.Time) {
 	return first, last
 }
 
-// Health remembers since when allocations are ready. Each scale makes a deployment in which all
-// allocations, also those that just go on, have no health until min_healthy_time has passed; so
-// one that was ready stays it until its health is known again or a task of it starts anew. The
-// zero value remembers nothing: after a start in the midst of a deployment such allocations
-// count as not ready until it is through. It is not safe for concurrent use; each group has its
-// own.
+// Health remembers since when allocations are ready. Each scaling starts a deployment in which
+// no allocation has health until min_healthy_time has passed, not even those that keep running;
+// so an allocation that was ready stays ready until its health is known again or one of its
+// tasks restarts. The zero value remembers nothing: if the agent starts amid a deployment, such
+// allocations count as not ready until it ends. It is not safe for concurrent use; each group
+// has its own.
 type Health struct {
 	ready map[string]readiness // by id of the allocation
 }
 
 type readiness struct {
-	started time.Time // of the task that was started last
+	started time.Time // start of the most recently started task
 	since   time.Time
 }
 
-// Pods returns the pods of a task group, by their names, which are the ids of allocations.
-// Allocations of other groups are left out, and so are canaries and those that were stopped
-// and have ended. Without deployments, as in batch jobs and where max_parallel is 0, Nomad
-// does not judge the health of allocations: they are ready when they run.
+// Pods returns the pods of a task group, named by the ids of the allocations. It omits
+// allocations of other groups, canaries, and stopped ones that have ended. Without deployments,
+// as in batch jobs and with max_parallel 0, Nomad does not judge the health of allocations:
+// they are ready when they run.
 func (h *Health) Pods(group string, deployments bool, allocations []*Allocation) []*setpointv1.Pod {
 	var (
 		pods []*setpointv1.Pod
@@ -128,8 +129,7 @@ func (h *Health) Pods(group string, deployments bool, allocations []*Allocation)
 	return pods
 }
 
-// phase is that of a pod. One whose client is disconnected is neither known to run nor to have
-// failed.
+// phase is the phase of a pod. An allocation whose client is disconnected is in phase Unknown.
 func (a *Allocation) phase() string {
 	switch a.ClientStatus {
 	case clientPending:
@@ -144,8 +144,8 @@ func (a *Allocation) phase() string {
 	return "Unknown"
 }
 
-// readyOf is the Ready condition of one that runs. While a task is restarted the allocation is
-// pending, though its health stays.
+// readyOf is the Ready condition of a running allocation. While a task restarts the allocation
+// is pending, though its health stays.
 func (h *Health) readyOf(a *Allocation, started time.Time, deployments bool, now map[string]readiness) *setpointv1.PodReadyCondition {
 	ready := readiness{started: started, since: started}
 	before, known := h.ready[a.ID]
@@ -169,8 +169,8 @@ func condition(status string, since time.Time) *setpointv1.PodReadyCondition {
 	return &setpointv1.PodReadyCondition{Status: status, LastTransitionTime: timestamppb.New(since)}
 }
 
-// requests fills in what was allocated: to tasks that stay as containers, to others as init
-// containers, which a utilization is not of.
+// requests fills in the allocated resources: for lasting tasks as containers, for others as
+// init containers, which don't count for utilization.
 func (a *Allocation) requests(pod *setpointv1.Pod) {
 	if a.AllocatedResources == nil {
 		return

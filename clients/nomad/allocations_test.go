@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
-// line is a pod in short: the beginning of its name, its phase, its Ready condition and since
-// which second, and whether it is being deleted.
+// line summarizes a pod: the beginning of its name, its phase, its Ready condition with the
+// second since when, and whether it is being deleted.
 func line(p *setpointv1.Pod) string {
 	out := p.GetName()[:4] + " " + p.GetPhase()
 	if ready := p.GetReady(); ready != nil {
@@ -26,7 +26,7 @@ func line(p *setpointv1.Pod) string {
 	return out
 }
 
-// lines are the pods of a group after each of the recorded lists.
+// lines summarizes the pods of a group after each recorded list.
 func lines(t *testing.T, health *nomad.Health, group, theme, id string) string {
 	t.Helper()
 	var out []string
@@ -43,7 +43,7 @@ func TestAllocationsOverTheirLives(t *testing.T) {
 	}{
 		{"they start, behind a prestart task", "web", "allocations", [][2]string{
 			{"allocations-0008", "ac32 Pending\nbdbd Pending"},
-			{"allocations-0010", "ac32 Running\nbdbd Running"}, // only the prestart task runs
+			{"allocations-0010", "ac32 Running\nbdbd Running"}, // only the prestart task is running
 			{"allocations-0011", "ac32 Pending\nbdbd Pending"}, // between both tasks
 			{"allocations-0012", "ac32 Running False 08:00.408\nbdbd Running False 08:00.262"},
 			{"allocations-0013", "ac32 Running True 08:01.410\nbdbd Running True 08:01.277"},
@@ -52,7 +52,7 @@ func TestAllocationsOverTheirLives(t *testing.T) {
 			{"allocations-0029", "ac32 Running True 08:01.410\nbdbd Running True 08:01.277"},
 			{"allocations-0030", "ac32 Running True 08:01.410 deleting\nbdbd Running True 08:01.277"},
 			{"allocations-0036", "ac32 Running True 08:01.410 deleting\nbdbd Running True 08:01.277"},
-			{"allocations-0037", "bdbd Running True 08:01.277"}, // stopped ones stay listed when they have ended
+			{"allocations-0037", "bdbd Running True 08:01.277"}, // stopped ones stay listed after they ended
 		}},
 		{"an agent that starts while nobody's health is known", "web", "allocations", [][2]string{
 			{"allocations-0034", "ac32 Running True 08:01.410 deleting\nbdbd Running False 08:00.262"},
@@ -90,7 +90,7 @@ func TestAllocationsOverTheirLives(t *testing.T) {
 	}
 }
 
-// A canary has the name of another allocation, and is none of the count before it is promoted.
+// A canary has the name of another allocation, and does not count before its promotion.
 func TestCanariesAreLeftOut(t *testing.T) {
 	canaries, promoted := 0, map[string]bool{}
 	for _, e := range nomadtest.Recorded(t, "allocations") {

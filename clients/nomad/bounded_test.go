@@ -8,8 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// An answer that is too large is an error, whatever pieces it comes in. It is not cut to what may
-// look like one.
+// An answer that is too large is an error, however it is chunked. It is never truncated to
+// something that may look valid.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	for n, tooLarge := range map[int]bool{0: false, 9: false, 10: false, 11: true, 100: true} {

@@ -18,31 +18,31 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// DefaultAddress is where a Nomad agent is by default.
+// DefaultAddress is the default address of a Nomad agent.
 const DefaultAddress = "http://127.0.0.1:4646"
 
-// Bounds of answers of Nomad and of concurrent requests.
+// Bounds on answers of Nomad and on concurrent requests.
 const (
 	maxAnswerBytes = 64 << 20
-	// maxErrorBytes bounds the text of an error answer, which ends up in logs.
+	// maxErrorBytes bounds the text of an error answer, which may end up in logs.
 	maxErrorBytes = 2 << 10
-	// maxConnections is far below the 100 of one address at which Nomad answers 429.
+	// maxConnections is far below 100 per address, from where Nomad answers 429.
 	maxConnections = 32
 )
 
-// Config is the connection to Nomad. The zero value connects to an agent on this machine without
-// a token.
+// Config configures the connection to Nomad. The zero value connects to an agent on this
+// machine without a token.
 type Config struct {
 	// Address of an agent: http://HOST:PORT, https://HOST:PORT or unix://PATH. Default:
 	// DefaultAddress.
 	Address string
-	// Region to ask about. Empty: that of the agent.
+	// Region is the region to query. Empty: that of the agent.
 	Region string
-	// TokenFile holds the token; it is reloaded when it changes. Empty: Token is used.
+	// TokenFile is the file of the token; it is reloaded when it changes. Empty: Token is used.
 	TokenFile string
 	// Token is a fixed token. Empty: none.
 	Token string
-	// TLS are the files for an address with https.
+	// TLS are the files for an https address.
 	TLS TLS
 	// Registerer takes the metrics of requests. Nil disables them.
 	Registerer prometheus.Registerer
@@ -62,22 +62,21 @@ type TLS struct {
 	ServerName string
 }
 
-// Connect returns Nomad's own client. It reads the files that are named, and connects to
-// nothing.
+// Connect returns Nomad's own client. It reads the configured files, and opens no connection.
 func Connect(c Config) (*api.Client, error) {
 	if c.Address == "" {
 		c.Address = DefaultAddress
 	}
 	at, err := url.Parse(c.Address)
 	if err != nil {
-		// It may hold credentials, and is not quoted.
-		return nil, fmt.Errorf("the address is none such as %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", DefaultAddress)
+		// The address may contain credentials, so the error does not quote it.
+		return nil, fmt.Errorf("the address is not of the form %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", DefaultAddress)
 	}
 	if at.User != nil {
-		return nil, errors.New("the address holds credentials: put the token into a file")
+		return nil, errors.New("the address contains credentials: put the token into a file")
 	}
 	if at.Scheme != "http" && at.Scheme != "https" && at.Scheme != "unix" || at.Scheme != "unix" && at.Host == "" {
-		return nil, fmt.Errorf("the address %q is none such as %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", c.Address, DefaultAddress)
+		return nil, fmt.Errorf("the address %q is not of the form %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", c.Address, DefaultAddress)
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
@@ -87,7 +86,7 @@ func Connect(c Config) (*api.Client, error) {
 		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx, "unix", at.Path) }
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		return nil, errors.New("a client certificate takes a file with the certificate and one with its key")
+		return nil, errors.New("a client certificate needs a file with the certificate and one with its key")
 	}
 	if at.Scheme == "https" {
 		if _, err := files.TLS(c.TLS).Config("localhost:0"); err != nil {
@@ -104,7 +103,8 @@ func Connect(c Config) (*api.Client, error) {
 	}
 	next := &transport{requests: requests, fixed: c.Token, next: &http.Transport{
 		DialContext: dial, DialTLSContext: files.Dial(c.Dial).TLS(files.TLS(c.TLS).Config).Within(handshakeTimeout),
-		// What Nomad packs takes its time and the agent's, and may be any size unpacked.
+		// Compression costs Nomad and the agent time, and a compressed answer may have any
+		// size.
 		DisableCompression: true,
 		MaxConnsPerHost:    maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: time.Minute,
 	}}
@@ -116,18 +116,19 @@ func Connect(c Config) (*api.Client, error) {
 	}
 	return api.NewClient(&api.Config{Address: c.Address, Region: c.Region, HttpClient: &http.Client{
 		Transport: next,
-		// The token would go to wherever an answer leads.
+		// The token must not follow a redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 }
 
-// handshakeTimeout bounds connecting to, and a handshake with, a server that takes connections and is silent.
+// handshakeTimeout bounds connecting to, and a handshake with, a server that accepts
+// connections but is silent.
 const handshakeTimeout = 10 * time.Second
 
 // transport sends the token, counts requests and bounds answers.
 type transport struct {
 	requests *prometheus.CounterVec
-	file     *files.Secret // nil: the fixed token counts
+	file     *files.Secret // nil: use the fixed token
 	fixed    string
 	next     http.RoundTripper
 }
@@ -167,7 +168,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// callOf returns the purpose of a request, as a label.
+// callOf returns the label for the purpose of a request.
 func callOf(r *http.Request) string {
 	path := r.URL.Path
 	switch {
@@ -194,15 +195,15 @@ func callOf(r *http.Request) string {
 	return "other"
 }
 
-// cut is a body that ends after its beginning.
+// cut is a body truncated after its beginning.
 type cut struct {
 	io.Reader
 	io.Closer
 }
 
-var errTooLarge = fmt.Errorf("the answer has more than %d MiB", maxAnswerBytes>>20)
+var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswerBytes>>20)
 
-// bounded is a body that fails where it is too large, rather than to be cut.
+// bounded is a body that fails, rather than being truncated, if it is too large.
 type bounded struct {
 	io.ReadCloser
 	left int64

@@ -83,7 +83,7 @@ func TestATokenThatIsRotated(t *testing.T) {
 	}
 }
 
-// authority makes certificates.
+// authority issues certificates.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -133,7 +133,7 @@ func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
 }
 
-// The cluster gets another authority, and with it everybody another certificate.
+// The cluster gets another authority, and every party another certificate.
 func TestCertificatesThatAreRenewed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -182,7 +182,7 @@ func TestCertificatesThatAreRenewed(t *testing.T) {
 	}
 }
 
-// The token does not go to where an answer leads.
+// The token does not follow a redirect.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	var stolen atomic.Bool
@@ -221,9 +221,9 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	write(t, empty, nil)
 	for name, c := range map[string]nomad.Config{
 		"the address \"nomad:4646\"": {Address: "nomad:4646"}, "the address \"ftp://nomad\"": {Address: "ftp://nomad"},
-		"the address holds credentials": {Address: "http://u:p@nomad"}, "the address \"http://\"": {Address: "http://"},
+		"the address contains credentials": {Address: "http://u:p@nomad"}, "the address \"http://\"": {Address: "http://"},
 		"is empty": {TokenFile: empty}, "token: stat": {TokenFile: empty + "-absent"},
-		"a client certificate takes": {TLS: nomad.TLS{CertFile: empty}}, "holds no certificates": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
+		"a client certificate needs": {TLS: nomad.TLS{CertFile: empty}}, "holds no certificates": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
 	} {
 		if _, err := nomad.Connect(c); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

@@ -1,6 +1,6 @@
 package nomad
 
-// Kept returns of how many groups something is kept.
+// Kept returns the number of groups with kept state.
 func (p *Platform) Kept() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

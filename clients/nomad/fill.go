@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// block returns the keys of an HCL block or map. At the top of a policy both arrive as a
-// list with one map, and within a map as a map.
+// block returns the keys of an HCL block or map. At the top of a policy both arrive as a list
+// with one map; within a map, as a map.
 func block(from any) (map[string]any, bool) {
 	if list, ok := from.([]any); ok && len(list) == 1 {
 		from = list[0]
@@ -19,8 +19,8 @@ func block(from any) (map[string]any, bool) {
 	return keys, ok
 }
 
-// labelled returns blocks by their labels: check "cpu" {…} arrives as a list with a map for
-// each block, an attribute that is a map as a map, or as a list with one.
+// labelled returns blocks by their labels: check "cpu" {…} arrives as a list with a map per
+// block; a map attribute, as a map or as a list with one.
 func labelled(key string, from any, p *problems) map[string]any {
 	list, ok := from.([]any)
 	if !ok {
@@ -35,7 +35,7 @@ func labelled(key string, from any, p *problems) map[string]any {
 		}
 		for _, name := range slices.Sorted(maps.Keys(named)) {
 			if _, twice := out[name]; twice {
-				p.add(within(key, name), "is there twice")
+				p.add(within(key, name), "is set twice")
 			}
 			out[name] = named[name]
 		}
@@ -43,8 +43,8 @@ func labelled(key string, from any, p *problems) map[string]any {
 	return out
 }
 
-// fill puts keys into a message by the names that its JSON has. It is strict: a key that is
-// not there, or a value of another type, is a problem.
+// fill sets the fields of a message by their JSON names. It is strict: an unknown key or a
+// value of another type is a problem.
 func (p *problems) fill(key string, from any, to protoreflect.Message) {
 	keys, ok := block(from)
 	if !ok {
@@ -62,7 +62,7 @@ func (p *problems) fill(key string, from any, to protoreflect.Message) {
 			p.unknown(within(key, name), name, known)
 			continue
 		}
-		if value := keys[name]; value != nil { // null: as if it were not there
+		if value := keys[name]; value != nil { // treat null as absent
 			p.fillField(within(key, name), value, to, field)
 		}
 	}
@@ -108,7 +108,7 @@ func (p *problems) fillElement(key string, from any, to protoreflect.List, field
 	}
 }
 
-// scalar returns a value as a field holds it. All numbers of a policy arrive as floats.
+// scalar converts a value to the type of a field. All numbers of a policy arrive as floats.
 func (p *problems) scalar(key string, from any, field protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	switch field.Kind() {
 	case protoreflect.StringKind:
@@ -130,7 +130,7 @@ func (p *problems) scalar(key string, from any, field protoreflect.FieldDescript
 	return protoreflect.Value{}, false
 }
 
-// whole returns a whole number that an int32 holds.
+// whole returns a whole number in the range of int32.
 func whole(from any) (int32, bool) {
 	value, ok := from.(float64)
 	if !ok || value != math.Trunc(value) || math.Abs(value) > math.MaxInt32 {

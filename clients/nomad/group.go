@@ -14,11 +14,11 @@ import (
 // Group names a task group.
 type Group struct{ Namespace, Job, Name string }
 
-// ErrDeploying means that Nomad refused a count because a deployment of the job is active. Wait for
-// its end.
+// ErrDeploying means that Nomad refused a count because a deployment of the job is active. Wait
+// until it ends.
 var ErrDeploying = errors.New("a deployment of the job is active")
 
-// Texts of Nomad's refusals, which have no codes.
+// Texts of Nomad's refusals, which have no error codes.
 const (
 	conflictText  = "Enforcing job modify index"
 	deployingText = "job scaling blocked due to active deployment"
@@ -28,10 +28,11 @@ const (
 type Scaling struct {
 	// Count is the new count. Nil: only an event is recorded, as for a shadow.
 	Count *int64
-	// JobModifyIndex is that of GET /v1/job/:id, which the count is conditional on: the scale
-	// status calls another one so, which no count passes with. Not checked for events.
+	// JobModifyIndex makes the count conditional: it is that of GET /v1/job/:id. (The scale
+	// status has another index of the same name, with which every count is refused.) Not
+	// checked for events.
 	JobModifyIndex uint64
-	// Message and Meta are shown by nomad job scaling-events. Error marks an event, not a count.
+	// nomad job scaling-events shows Message and Meta. Error marks an event, not a count.
 	Message string
 	Meta    map[string]any
 	Error   bool

@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Of two indexes of one name only one is compared with.
+		// Two indexes have the same name, but only one is compared.
 		if status.JobModifyIndex == *job.JobModifyIndex {
 			t.Error("both indexes are the same, which shows nothing")
 		}

@@ -8,17 +8,16 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// Kind is that of all objects: a task group.
+// Kind is the kind of all objects.
 const Kind = "TaskGroup"
 
-// maxName bounds a name, bytes, so that a shadow's suffix fits into the 253 that the service
-// takes.
+// maxName bounds a name, bytes, so that with a shadow's suffix it fits into the service's 253.
 const maxName = 240
 
-// KeyOf is the key of a task group. Its name is "JOB.GROUP", where letters, digits, "-" and "_"
-// stay, but for a group's leading "-", and any other byte is ".-" with two hexadecimal digits:
-// group web of job etl/load is "etl.-2fload.web". No two groups of a namespace have one name. A name
-// that would be too long ends in a checksum instead.
+// KeyOf is the key of a task group. Its name is "JOB.GROUP", in which letters, digits, "-" and
+// "_" stay (except for a leading "-" of the group) and any other byte becomes ".-" with two
+// hexadecimal digits: group web of job etl/load is "etl.-2fload.web". Names are unique within a
+// namespace. A name that would be too long ends in a checksum instead.
 func KeyOf(g Group) agent.Key {
 	name := escape(g.Job, false) + "." + escape(g.Name, true)
 	if len(name) > maxName {
@@ -28,7 +27,7 @@ func KeyOf(g Group) agent.Key {
 	return agent.Key{Kind: Kind, Namespace: g.Namespace, Name: name}
 }
 
-// shadowSuffix ends the names of shadows. No name of a group ends so.
+// shadowSuffix ends the names of shadows, and no other names.
 const shadowSuffix = ".-shadow"
 
 func escape(part string, leading bool) string {

@@ -1,18 +1,18 @@
 package nomad
 
-// PolicyKey is a key that a policy may have.
+// PolicyKey describes a key of a policy.
 type PolicyKey struct {
-	// Name, with NAME and KEY for what the user chooses.
+	// Name is the key, with NAME and KEY as placeholders.
 	Name string
 	// Value describes the values.
 	Value string
-	// Default is what holds without the key; empty: nothing does.
+	// Default applies without the key; empty: there is none.
 	Default string
 	// Meaning is a sentence.
 	Meaning string
 }
 
-// Keys returns all that a scaling block may say to Setpoint: its own keys, and those under Key.
+// Keys returns all keys for Setpoint in a scaling block: its own keys, and those under Key.
 func Keys() []PolicyKey {
 	return []PolicyKey{
 		{"scaling.enabled", "`true` or `false`", "`true`", "`false` leaves the group alone."},

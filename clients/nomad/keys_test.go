@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The table that docs are made from has each key, and none that means nothing.
+// The table for the docs has each key with its meaning, and no others.
 func TestTheTableOfKeysIsWhole(t *testing.T) {
 	t.Parallel()
 	var listed []string

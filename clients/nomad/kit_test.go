@@ -25,9 +25,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
-// world is a Nomad of one server, behind its API over HTTP, and a source of metrics. It
-// implements agenttest.World. Jobs have no update block unless a test registers one: then a
-// change of a count by others does not keep the agent from its own.
+// world is a single Nomad server behind its HTTP API, and a source of metrics. It implements
+// agenttest.World. Jobs have no update block unless a test registers one: otherwise a change of
+// a count by others would keep the agent from writing its own.
 type world struct {
 	agenttest.Faults
 
@@ -40,8 +40,8 @@ type world struct {
 	logged   *observer.ObservedLogs
 
 	mu    sync.Mutex
-	loads map[string]int32 // ten times what is wanted, by job; guarded by mu, as is all that follows
-	// fail answers in the place of Nomad; nil: nothing does.
+	loads map[string]int32 // ten times the wanted replicas, by job; guarded by mu, as is all that follows
+	// fail answers instead of Nomad; nil: nothing fails.
 	fail func(r *http.Request) (status int, text string)
 }
 
@@ -70,7 +70,7 @@ func (w *world) connect(c nomad.Config) *api.Client {
 	return client
 }
 
-// noted keeps the status of an answer.
+// noted records the status of an answer.
 type noted struct {
 	http.ResponseWriter
 	status int
@@ -81,7 +81,7 @@ func (n *noted) WriteHeader(status int) {
 	n.ResponseWriter.WriteHeader(status)
 }
 
-// serve is Nomad as the agent sees it.
+// serve is Nomad as seen by the agent.
 func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	write, counts := r.Method == http.MethodPut || r.Method == http.MethodPost, false
 	if write {
@@ -120,7 +120,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failing has requests fail as the function says; nil: none.
+// failing makes requests fail as the function says; nil: none.
 func (w *world) failing(fail func(r *http.Request) (status int, text string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -138,8 +138,8 @@ func (w *world) adapter() *nomad.Platform {
 	return p
 }
 
-// start makes the world of a test that looks at the adapter itself, with a watch that has seen
-// the jobs that the function registers.
+// start makes the world of a test of the adapter itself, with a watch that has seen the jobs
+// registered by the function.
 func start(t *testing.T, register func(w *world)) (*world, *nomad.Platform) {
 	t.Helper()
 	w := newWorld(t)
@@ -149,7 +149,7 @@ func start(t *testing.T, register func(w *world)) (*world, *nomad.Platform) {
 	return w, p
 }
 
-// watch has a platform watch until the test ends, and returns what it tells.
+// watch runs a platform's watch until the test ends, and records its notifications.
 func (w *world) watch(p *nomad.Platform) *watched {
 	told := &watched{}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -163,7 +163,7 @@ func (w *world) watch(p *nomad.Platform) *watched {
 	return told
 }
 
-// watched is what a watch has told.
+// watched records a watch's notifications.
 type watched struct {
 	mu   sync.Mutex
 	told []string
@@ -176,7 +176,7 @@ func (w *watched) changed(key agent.Key) {
 	w.told = append(w.told, key.Name)
 }
 
-// take returns what was told since it was called last.
+// take returns the notifications since the last call.
 func (w *watched) take() string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -187,13 +187,13 @@ func (w *watched) take() string {
 	return out
 }
 
-// job is what a test registers.
+// job is a job to register.
 type job struct {
 	name     string
 	count    int
 	policy   any // under Key
 	min, max int64
-	update   bool // it has deployments
+	update   bool // has deployments
 	change   func(*api.Job)
 }
 
@@ -268,8 +268,7 @@ func (w *world) group(name string) api.TaskGroupScaleStatus {
 	return status.TaskGroups["web"]
 }
 
-// queues are the sources of the world: one that is called queues, whose queries are names of
-// jobs.
+// queues is the world's source, named queues, whose queries are names of jobs.
 type queues struct{ *world }
 
 func (q queues) CheckQuery(query samples.Query) error {

@@ -19,10 +19,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
-// apiVersion is that of the kind TaskGroup in specs.
+// apiVersion is the one of the kind TaskGroup in specs.
 const apiVersion = "nomadproject.io/v1"
 
-// Further reasons for not scaling a group.
+// Additional reasons for not scaling a group.
 const (
 	// ReasonNotScalable means that the job's type has no count.
 	ReasonNotScalable = "NotScalable"
@@ -30,20 +30,19 @@ const (
 	ReasonDeploying = "Deploying"
 )
 
-// OutcomeDeploying counts reconciles that wait for a deployment.
+// OutcomeDeploying is the outcome of reconciles that wait for a deployment.
 const OutcomeDeploying agent.Outcome = "deploying"
 
-// Sources are where metrics come from, as package samples' Set is.
+// Sources provides metrics, as package samples' Set does.
 type Sources interface {
-	// CheckQuery and Check return what is wrong, as a *samples.ConfigError.
+	// CheckQuery and Check return the problems, as a *samples.ConfigError.
 	CheckQuery(q samples.Query) error
 	Check(metrics []samples.Metric) error
-	// Read asks for the metrics of a workload whose allocations have these ids.
+	// Read reads the metrics of a workload with these ids of allocations.
 	Read(ctx context.Context, metrics []samples.Metric, allocations []string) samples.Readings
 }
 
-// Bounds of the readings of statistics that are under way at once: what is left of the
-// connections is for all else.
+// Bounds of concurrent reads of statistics: the remaining connections are for all other calls.
 const (
 	DefaultConcurrency = 16
 	MaxConcurrency     = maxConnections * 3 / 4
@@ -51,17 +50,17 @@ const (
 
 // Options are the settings of a platform. The zero value of a field is its default.
 type Options struct {
-	// Namespace is the one whose groups are scaled; "*": all that the token may see. Default:
-	// all.
+	// Namespace is the namespace whose groups are scaled; "*": all that the token may see.
+	// Default: all.
 	Namespace string
-	// Sources are where metrics come from. Nil: Nomad's statistics only.
+	// Sources provides metrics. Nil: Nomad's statistics only.
 	Sources Sources
-	// Shadow makes a shadow of every group: nothing is written, not even events.
+	// Shadow makes every group a shadow: nothing is written, not even events.
 	Shadow bool
-	// ReadTimeout bounds a reading that is not of statistics. Default: 10 s.
+	// ReadTimeout bounds a read other than of statistics. Default: 10 s.
 	ReadTimeout time.Duration
-	// Concurrency is how many readings of statistics are under way at once, at most
-	// MaxConcurrency. Default: DefaultConcurrency.
+	// Concurrency bounds the concurrent reads of statistics, at most MaxConcurrency. Default:
+	// DefaultConcurrency.
 	Concurrency int
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
@@ -100,13 +99,13 @@ type Platform struct {
 	options Options
 
 	mu     sync.Mutex
-	groups map[agent.Key]*listed // with a scaling policy, as they were listed last; guarded by mu
+	groups map[agent.Key]*listed // the last list of groups with a scaling policy; guarded by mu
 	kept   map[agent.Key]*kept   // guarded by mu
-	known  bool                  // policies were listed; guarded by mu
+	known  bool                  // policies have been listed; guarded by mu
 
-	// outdated is what is wrong with the versions of the servers, empty or nil: nothing is known to
-	// be. versioned is when they were asked for, and saidOfServers what the log has; both are
-	// Watch's, which runs once at a time.
+	// outdated is the warning about old servers; empty or nil: none. versioned is when their
+	// versions were read, and saidOfServers the logged text; both belong to Watch, which runs
+	// once at a time.
 	outdated      atomic.Pointer[string]
 	versioned     time.Time
 	saidOfServers string
@@ -117,28 +116,28 @@ type listed struct {
 	group   Group
 	policy  string // its id
 	version version
-	wants   *wanted // nil: it was not read yet; guarded by Platform.mu
+	wants   *wanted // nil: not read yet; guarded by Platform.mu
 }
 
-// version tells a policy from what it was before. After a restore the index may be lower.
+// version distinguishes versions of a policy. After a restore the index may be lower.
 type version struct {
 	modified uint64
 	enabled  bool
 }
 
-// wanted is the contents of a policy.
+// wanted is the content of a policy.
 type wanted struct {
 	*Policy
 	hold *agent.Hold
 }
 
-// kept is what is remembered of an object from one reconcile to the next. Those never overlap.
+// kept is the platform's state of an object between reconciles, which never overlap.
 type kept struct {
 	uid    string
 	health Health
-	told   string    // the last event that was no scaling
-	toldAt time.Time // when an event of a shadow was written, or one that failed was to be
-	untold string    // why an event was not written, as the log has it
+	told   string    // the last event without a scaling
+	toldAt time.Time // when the last event of a shadow was written or attempted
+	untold string    // the logged reason why an event was not written
 }
 
 var (
@@ -146,7 +145,7 @@ var (
 	_ agent.Teller  = (*Platform)(nil)
 )
 
-// New returns the platform of a client, as Connect makes it. It connects to nothing.
+// New returns the platform of a client made by Connect. It opens no connection.
 func New(client *api.Client, options Options) (*Platform, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -179,7 +178,7 @@ type scaled struct {
 func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
 	o, err := p.object(ctx, key)
 	if errors.Is(err, agent.ErrGone) {
-		// The loop tells to forget only what it has had a reconcile of.
+		// The loop calls Forget only for objects it has reconciled.
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.kept, key)
@@ -199,7 +198,7 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 		return nil, err
 	}
 	if wants.Policy == nil && wants.hold == nil {
-		return nil, agent.ErrGone // it is none of ours, or its job is stopped
+		return nil, agent.ErrGone // not Setpoint's, or the job is stopped
 	}
 	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold, Shadow: p.options.Shadow}
 	if o.Shadow {
@@ -243,7 +242,7 @@ func (p *Platform) keptOf(key agent.Key, uid string) *kept {
 	return k
 }
 
-// wants reads the policy of a group, once a version.
+// wants returns the policy of a group, reading each version once.
 func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
 	p.mu.Lock()
 	wants := l.wants
@@ -264,9 +263,9 @@ func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
 	return wants, nil
 }
 
-// policy reads the policy of a group; the error is agent.ErrGone if there is none.
+// policy reads the policy of a group; agent.ErrGone if there is none.
 func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, error) {
-	// The right that counts is the one on the namespace that is asked for.
+	// Nomad checks the capability on the namespace of the request.
 	scaling, _, err := p.client.Scaling().GetPolicy(l.policy, p.read.options(ctx, l.group.Namespace))
 	if statusOf(err) == http.StatusNotFound {
 		return nil, agent.ErrGone
@@ -277,7 +276,7 @@ func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, e
 	return scaling, nil
 }
 
-// parse reads a policy, and checks its metrics against the sources.
+// parse parses a policy, and checks its metrics against the sources.
 func (p *Platform) parse(g Group, scaling *api.ScalingPolicy) *wanted {
 	policy, hold := ParsePolicy(scaling)
 	if policy == nil {
@@ -290,7 +289,7 @@ func (p *Platform) parse(g Group, scaling *api.ScalingPolicy) *wanted {
 	return &wanted{Policy: policy}
 }
 
-// checkMetrics returns what is wrong with the queries of metrics, by their keys in the policy.
+// checkMetrics returns the problems of the queries of metrics, by their keys in the policy.
 func (p *Platform) checkMetrics(metrics []samples.Metric) error {
 	var wrong problems
 	for _, m := range metrics {
@@ -306,7 +305,7 @@ func (p *Platform) checkMetrics(metrics []samples.Metric) error {
 	return wrong.err()
 }
 
-// unscalable returns why the groups of a job can't be scaled, whatever their policies say.
+// unscalable returns why no group of a job can be scaled, whatever its policy.
 func unscalable(job *api.Job) *agent.Hold {
 	var why string
 	switch {
@@ -315,15 +314,15 @@ func unscalable(job *api.Job) *agent.Hold {
 	case job.IsParameterized():
 		why = "parameterized: its runs are jobs of their own"
 	case job.Type != nil && *job.Type != api.JobTypeService && *job.Type != api.JobTypeBatch:
-		why = "of type " + *job.Type + ": its count is not one of allocations"
+		why = "of type " + *job.Type + ": it has no count of allocations"
 	default:
 		return nil
 	}
-	return &agent.Hold{Reason: ReasonNotScalable, Message: fmt.Sprintf("the job can't be scaled, as it is %s; remove the block %s", why, Key)}
+	return &agent.Hold{Reason: ReasonNotScalable, Message: fmt.Sprintf("the job can't be scaled, because it is %s; remove the block %s", why, Key)}
 }
 
 // deploying returns the Hold of a job with an active deployment, nil if it has none: Nomad
-// refuses counts until that is over.
+// refuses counts until the deployment ends.
 func (p *Platform) deploying(ctx context.Context, g Group) (*agent.Hold, error) {
 	active, err := p.read.activeDeployments(ctx, g)
 	if err != nil || len(active) == 0 {
@@ -385,7 +384,7 @@ func deploys(job *api.Job, group *api.TaskGroup) bool {
 	return (job.Type == nil || *job.Type == api.JobTypeService) && group.Update != nil && (group.Update.MaxParallel == nil || *group.Update.MaxParallel > 0)
 }
 
-// placed counts allocations as Nomad does: those that are to run and have not ended.
+// placed counts allocations as Nomad does: those that should run and have not ended.
 func placed(allocations []*Allocation) int32 {
 	n := int32(0)
 	for _, a := range allocations {
@@ -396,7 +395,7 @@ func placed(allocations []*Allocation) int32 {
 	return n
 }
 
-// readings adds the values of the metrics, or why there are none.
+// readings adds the values of the metrics, or their errors.
 func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*Allocation, request *setpointv1.RecommendRequest) {
 	var reading sync.WaitGroup
 	var usage []*setpointv1.PodMetrics
@@ -424,7 +423,7 @@ func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*A
 	}
 }
 
-// resourcesOf are the metrics of a spec that Nomad's statistics answer, as an error names them.
+// resourcesOf are the metrics of a spec that come from Nomad's statistics, as named in errors.
 func resourcesOf(spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
 	var out []string
 	for _, m := range spec.GetMetrics() {
@@ -450,7 +449,8 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 			metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
 		},
 	})
-	// Whatever came of it, what was read is old: the job has another version, and a deployment.
+	// Whatever the outcome, cached reads are out of date: the job has another version, and a
+	// deployment.
 	p.read.written(wants.group)
 	if errors.Is(err, ErrDeploying) {
 		return &agent.HoldError{Hold: *deployingHold("")}

@@ -27,7 +27,7 @@ func TestBehaviour(t *testing.T) {
 	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 }
 
-// run runs an agent with reconciles each 10 s until the test ends.
+// run runs an agent with a reconcile every 10 s until the test ends.
 func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	t.Helper()
 	service := agenttest.NewService(testserver.Recommendations(t))
@@ -48,7 +48,7 @@ func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	return service
 }
 
-// reconciles lets the time of so many reconciles pass.
+// reconciles waits for n periods.
 func reconciles(n int) {
 	time.Sleep(time.Duration(n)*(agenttest.Period+agenttest.Period/8) + time.Second)
 	synctest.Wait()
@@ -63,19 +63,19 @@ func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
 	return o
 }
 
-// queue is a policy for the world's source; the load is 10 for each allocation.
+// queue is a policy for the world's source; the load is 10 per allocation.
 func queue(job, more string) string {
 	return fmt.Sprintf("metric: {queue: {source: queues, query: %s, average: 10}}\nbehavior: {scaleUp: %s, scaleDown: %s}\n%s", job, atOnce, atOnce, more)
 }
 
-// A deployment is waited for: nothing is asked, and nothing is reported as failed. Each scale
-// begins one, so that two counts are not written within one deployment.
+// The agent waits for an active deployment: it sends no request, and reports no failure. Each
+// scaling starts a deployment, so that it never writes two counts within one.
 func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.server.DeploymentTime = time.Minute
 		w.register(job{name: "web", count: 2, policy: queue("web", ""), update: true})
-		time.Sleep(time.Second) // the scheduler makes it a moment later
+		time.Sleep(time.Second) // the scheduler creates it a moment later
 		w.Want("web", 5)
 		service := run(t, w, agent.Options{})
 		reconciles(3)
@@ -99,7 +99,8 @@ func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
 	})
 }
 
-// One that begins between reading and writing refuses the count. That is waiting, too.
+// A deployment that starts between read and write makes Nomad refuse the count. The agent waits
+// then, too.
 func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -126,7 +127,8 @@ func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 	})
 }
 
-// A failed deployment does not block; one that waits for its promotion does, and the hold says so.
+// A failed deployment does not block; one that waits for its promotion does, and the hold says
+// so.
 func TestDeploymentsThatFailedOrWaitForPromotion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := start(t, func(w *world) {
@@ -148,8 +150,8 @@ func TestDeploymentsThatFailedOrWaitForPromotion(t *testing.T) {
 	})
 }
 
-// A scale takes everyone's health until its deployment is through. Who went on all the time stays
-// ready, by what is remembered; and no decision falls in that time.
+// A scaling resets the health of all until its deployment ends. Allocations that keep running
+// stay ready, as remembered, and no decision falls into that time.
 func TestAScaleThatResetsHealthMakesNobodyUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -197,8 +199,8 @@ func TestACountIsWrittenWithItsReason(t *testing.T) {
 	})
 }
 
-// A shadow writes what it would do as events without a count, each once; a dry run of the agent
-// writes nothing at all.
+// A shadow writes its decisions as events without a count, each once; a dry run of the agent
+// writes nothing.
 func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -229,7 +231,7 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 		if events := slices.Concat(w.group("web").Events, w.group("own").Events, w.group("wrong").Events); len(events) != 0 {
 			t.Errorf("a dry run has written %+v", events)
 		}
-		// No name of a group ends as that of a shadow: web.web_shadow is the group web_shadow.
+		// No group's name ends like that of a shadow: web.web_shadow is the group web_shadow.
 		for _, asked := range service.Asked() {
 			if target := asked.Request.GetTarget(); !strings.HasSuffix(target, ".-shadow") {
 				t.Fatalf("a shadow is called %s", target)
@@ -238,7 +240,7 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 	})
 }
 
-// What could not be told is told when it can be, and the log has it once.
+// An event that could not be written is written later, and logged once.
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -273,7 +275,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	})
 }
 
-// Nothing is kept of a group that went before it had a reconcile.
+// No state is kept of a group that was deleted before its first reconcile.
 func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := start(t, func(w *world) {
@@ -299,8 +301,8 @@ func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// Servers before 1.8.2 are told of, in the log once and with each group; others' versions don't
-// matter. Without the right to know there is a line in the log.
+// Servers before 1.8.2 cause a warning, in the log once and with each group; servers of other
+// regions don't. Without the capability to read their versions there is one log line.
 func TestServersThatDoNotCompare(t *testing.T) {
 	for want, builds := range map[string][]string{
 		"":                         {"1.8.2", "1.9.0-dev", "2.0.6+ent", "nonsense"},
@@ -341,7 +343,7 @@ func TestServersThatDoNotCompare(t *testing.T) {
 	})
 }
 
-// What is wrong with a policy is told where people look, once, also over a start of the agent.
+// A wrong policy is reported once where users look, even across restarts of the agent.
 func TestAWrongPolicyIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -374,7 +376,7 @@ func TestJobsWhoseCountMeansNothingAreHeld(t *testing.T) {
 			w.register(job{name: "batch", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Type = new("batch") }})
 		})
 		for _, name := range []string{"periodic", "parameterized"} {
-			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "as it is "+name) {
+			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "because it is "+name) {
 				t.Errorf("%s: %+v", name, hold)
 			}
 		}
@@ -384,8 +386,8 @@ func TestJobsWhoseCountMeansNothingAreHeld(t *testing.T) {
 	})
 }
 
-// A stopped job's policy stays, disabled: there is nothing to scale. At zero a job is dead, and
-// not stopped: it is scaled up again.
+// A stopped job's policy stays, disabled: there is nothing to scale. A job with count 0 is
+// dead, not stopped: it is scaled up again.
 func TestStoppedJobsAndThoseAtZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -414,7 +416,7 @@ func TestStoppedJobsAndThoseAtZero(t *testing.T) {
 	})
 }
 
-// agentRights are those that deploy/ gives to the agent.
+// agentRights are the permissions that deploy/ grants to the agent.
 var agentRights = func() string {
 	text, err := os.ReadFile("../../deploy/nomad/agent.policy.hcl")
 	if err != nil {
@@ -423,8 +425,9 @@ var agentRights = func() string {
 	return string(text)
 }()
 
-// Without a right there is an empty list of the policies of all namespaces, and no error. A token
-// that loses its rights must not look like jobs that went: their histories would be forgotten.
+// Without the capability the list of policies of all namespaces is empty, without an error. A
+// token that loses its capability must not look like deleted jobs: their histories would be
+// deleted.
 func TestAnEmptyListIsNoProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -437,13 +440,13 @@ func TestAnEmptyListIsNoProof(t *testing.T) {
 		reconciles(1)
 		told := false
 		for _, line := range w.logged.FilterMessageSnippet("objects are not watched").All() {
-			told = told || strings.Contains(fmt.Sprint(line.ContextMap()["error"]), "the right list-scaling-policies on no namespace")
+			told = told || strings.Contains(fmt.Sprint(line.ContextMap()["error"]), "the capability list-scaling-policies on every namespace")
 		}
 		if !told {
 			t.Errorf("of an empty list the log has %v", w.logged.All())
 		}
 		w.server.SetToken("token:agent", agentRights)
-		time.Sleep(time.Minute) // a change of rights wakes no query
+		time.Sleep(time.Minute) // a change of permissions wakes no query
 		reconciles(1)
 		w.Want("web", 6)
 		reconciles(1)
@@ -474,14 +477,14 @@ func TestAnEmptyListIsNoProof(t *testing.T) {
 	})
 }
 
-// managed is a client that may do everything.
+// managed is a client with the management token.
 func managed(w *world) *api.Client {
 	own := nomadtest.Client(w.t, w.server)
 	own.SetSecretID(nomadtest.Management)
 	return own
 }
 
-// The rights that docs ask for are enough, and none of them is too much.
+// The documented permissions are sufficient, and each of them is necessary.
 func TestTheLeastRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -519,8 +522,8 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) WriteHeader(int)             {}
 
-// While Nomad fails no count changes, and nothing is forgotten. What follows is as if nothing had
-// been.
+// While Nomad fails, no count changes and nothing is forgotten. Afterwards the agent works as
+// before.
 func TestFaults(t *testing.T) {
 	for name, fault := range map[string]func(*http.Request) (int, string){
 		"too many connections": func(*http.Request) (int, string) {
@@ -546,7 +549,8 @@ func TestFaults(t *testing.T) {
 				w.Want("web", 8)
 				began := time.Now()
 				reconciles(20)
-				// A reconcile has two readings and is tried again after 1, 2, 4 … s; the watch as well.
+				// A reconcile has two reads and is retried after 1, 2, 4 … s; the watch as
+				// well.
 				if n, most := requests.Load(), int64(3*time.Since(began)/agenttest.Period+20); n > most {
 					t.Errorf("%d requests in %s, want at most %d", n, time.Since(began), most)
 				}
@@ -563,8 +567,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A query that waits and never answers, as over a connection that a firewall has dropped, is
-// given up.
+// A blocking query that never returns, as over a connection dropped by a firewall, times out.
 func TestAQueryThatIsLostIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -583,7 +586,7 @@ func TestAQueryThatIsLostIsGivenUp(t *testing.T) {
 	})
 }
 
-// The list wakes for any policy, and may do so without end: queries have a pause between them.
+// The list returns for any policy, possibly in a tight loop: there is a pause between queries.
 func TestWatchesThatWakeForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -592,7 +595,7 @@ func TestWatchesThatWakeForNothing(t *testing.T) {
 		w.failing(func(r *http.Request) (int, string) {
 			if query := r.URL.Query(); r.URL.Path == "/v1/scaling/policies" {
 				queries.Add(1)
-				query.Del("index") // it is answered at once
+				query.Del("index") // return at once
 				r.URL.RawQuery = query.Encode()
 			}
 			return 0, ""

@@ -17,14 +17,14 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// Key is the key of a policy block that everything of Setpoint is under.
+// Key is the key in a policy block that contains all settings of Setpoint.
 const Key = "setpoint"
 
-// autoscalerKey is the key that makes a policy one of the Nomad Autoscaler: it acts on enabled
-// policies with checks, and refuses those without.
+// autoscalerKey makes a policy one of the Nomad Autoscaler: it acts on enabled policies with
+// checks, and refuses those without.
 const autoscalerKey = "check"
 
-// keys are those under Key.
+// keys are the keys under Key.
 var keys = []string{"cpu", "memory", "metrics", "metric", "behavior", "period", "shadow"}
 
 // Bounds of the time between two reconciles.
@@ -35,22 +35,21 @@ const (
 
 // Policy is the settings of a task group.
 type Policy struct {
-	// Spec is that of the group, without a target.
+	// Spec is the group's, without a target.
 	Spec *setpointv1.HorizontalPodAutoscalerSpec
-	// Metrics are those of the spec that sources answer, with what is asked for them.
+	// Metrics are the spec's metrics from sources, with their queries.
 	Metrics []samples.Metric
 	// Options are those of requests. Nil: none.
 	Options *setpointv1.RecommendOptions
 	// Period is the time between two reconciles. 0: that of the agent.
 	Period time.Duration
-	// Shadow reports whether nothing is to be applied.
+	// Shadow makes the group a shadow: nothing is applied.
 	Shadow bool
 }
 
-// ParsePolicy reads the policy of a task group. Both results are nil for a group that
-// Setpoint does not scale: it has no block under Key, or its scaling block is not enabled, as that of a
-// stopped job is not. A Hold says why a group that is Setpoint's can't be scaled, with all that
-// is wrong.
+// ParsePolicy parses the policy of a task group. Both results are nil for a group that Setpoint
+// does not scale: it has no block under Key, or its scaling block is disabled, as for a stopped
+// job. A Hold says why a group of Setpoint's can't be scaled, with all problems.
 func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	own, ours := scaling.Policy[Key]
 	if !ours || own == nil || scaling.Enabled != nil && !*scaling.Enabled {
@@ -75,7 +74,7 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	return out, nil
 }
 
-// keysOf returns the keys of the block. A text, as of a heredoc, is one in YAML or JSON.
+// keysOf returns the keys of the block. A text, as from a heredoc, is parsed as YAML or JSON.
 func keysOf(own any, p *problems) map[string]any {
 	if text, ok := own.(string); ok {
 		own = nil
@@ -95,7 +94,7 @@ func keysOf(own any, p *problems) map[string]any {
 	return keys
 }
 
-// bounds takes min and max of the scaling block: a count outside of them is refused by Nomad.
+// bounds reads min and max of the scaling block: Nomad refuses a count outside of them.
 func (p *problems) bounds(scaling *api.ScalingPolicy, spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	read := func(key string, value *int64) int32 {
 		switch {
@@ -111,12 +110,12 @@ func (p *problems) bounds(scaling *api.ScalingPolicy, spec *setpointv1.Horizonta
 	spec.MinReplicas, spec.MaxReplicas = new(read("min", scaling.Min)), read("max", scaling.Max)
 }
 
-// own reads what is under Key.
+// own reads the keys under Key.
 func (p *problems) own(own map[string]any, out *Policy) {
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		key, value := within(Key, name), own[name]
 		if value == nil && slices.Contains(keys, name) {
-			continue // null: as if it were not there
+			continue // treat null as absent
 		}
 		switch name {
 		case "cpu", "memory":
@@ -124,7 +123,7 @@ func (p *problems) own(own map[string]any, out *Policy) {
 		case "behavior":
 			out.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{}
 			p.fill(key, value, out.Spec.Behavior.ProtoReflect())
-		case "metrics", "metric": // below, so that metrics stand in this order
+		case "metrics", "metric": // below, so that metrics stay in this order
 		case "period":
 			text, _ := value.(string)
 			period, err := time.ParseDuration(text)
@@ -152,7 +151,7 @@ func (p *problems) own(own map[string]any, out *Policy) {
 	}
 }
 
-// utilization reads the short form of the metric that is most used.
+// utilization reads the short form of the most common metric.
 func (p *problems) utilization(key, resource string, value any, spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	percent, ok := whole(value)
 	if !ok || percent < 1 {
@@ -164,8 +163,8 @@ func (p *problems) utilization(key, resource string, value any, spec *setpointv1
 	}})
 }
 
-// metrics reads metrics as autoscaling/v2 has them. Those that Nomad's statistics don't answer
-// need a source, which that has no place for.
+// metrics reads metrics in the form of autoscaling/v2. Metrics that are not in Nomad's
+// statistics need a source, which that form has no place for.
 func (p *problems) metrics(key string, value any, spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	read := &setpointv1.HorizontalPodAutoscalerSpec{}
 	p.fillField(key, value, read.ProtoReflect(), read.ProtoReflect().Descriptor().Fields().ByName("metrics"))
@@ -186,7 +185,7 @@ const (
 	averageKey = "average"
 )
 
-// queries reads the metrics of sources.
+// queries reads the metrics from sources.
 func (p *problems) queries(key string, value any, out *Policy) {
 	named := labelled(key, value, p)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
@@ -231,8 +230,7 @@ func sourceMetric(name string, target *setpointv1.MetricTarget, query samples.Qu
 	return &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: metric, Target: target}}
 }
 
-// quantity reads a text such as "1500m", or a number. What a quantity is, is the service's to
-// judge.
+// quantity reads a text such as "1500m", or a number. The service validates quantities.
 func (p *problems) quantity(key string, from any) *string {
 	field := (&setpointv1.MetricTarget{}).ProtoReflect().Descriptor().Fields().ByName("value")
 	value, ok := p.scalar(key, from, field)
@@ -242,7 +240,7 @@ func (p *problems) quantity(key string, from any) *string {
 	return new(value.String())
 }
 
-// scaleToZero allows a min of 0 where a metric is known without allocations.
+// scaleToZero allows a min of 0 if a metric has values without allocations.
 func (p *problems) scaleToZero(out *Policy) {
 	if out.Spec.GetMinReplicas() != 0 {
 		return

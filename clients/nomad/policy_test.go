@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
-// The examples of docs/guides/nomad.md, as Nomad 1.10.5 parses them.
+// The examples of docs/guides/nomad.md, as parsed by Nomad 1.10.5.
 func TestExamplesOfTheDocs(t *testing.T) {
 	for _, text := range []string{
 		`{"setpoint":[{"cpu":60}]}`,
@@ -183,7 +183,7 @@ func TestSettingsOfAPolicy(t *testing.T) {
 	}
 }
 
-// From zero allocations statistics lead nowhere.
+// With zero allocations there are no statistics to scale up by.
 func TestAMinimumOfZeroNeedsASource(t *testing.T) {
 	_, hold := nomad.ParsePolicy(scaling(t, 0, 10, `{"setpoint": [{"cpu": 60.0}]}`))
 	if hold == nil || !strings.Contains(hold.Message, "scaling.min") {

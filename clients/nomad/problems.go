@@ -31,5 +31,5 @@ func (p *problems) unknown(key, name string, known []string) {
 	p.add(key, "there is no such key; %s", hint)
 }
 
-// within names a key of a part.
+// within joins the names of a part and of a key in it.
 func within(part, name string) string { return part + "." + name }

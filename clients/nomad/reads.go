@@ -18,20 +18,20 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Filters leave out what has ended, which Nomad lists until it is collected.
+// Filters for allocations and deployments that have not ended; Nomad lists others until they
+// are garbage collected.
 const (
 	liveAllocations   = `DesiredStatus == "run" or ClientStatus == "running" or ClientStatus == "pending" or ClientStatus == "unknown"`
 	activeDeployments = `Status != "successful" and Status != "failed" and Status != "cancelled"`
 )
 
-// Lists are read in pages, and at most so many pages.
+// Lists are read in a bounded number of pages.
 const (
 	pageSize = 1000
 	maxPages = 100
 )
 
-// reader reads Nomad, each thing once for all who want it at the same time. It is safe for
-// concurrent use.
+// reader reads Nomad, each item once for all concurrent callers. It is safe for concurrent use.
 type reader struct {
 	client  *api.Client
 	timeout time.Duration
@@ -40,12 +40,12 @@ type reader struct {
 	allocations shared[map[jobGroup][]*Allocation]   // by namespace
 	deployments shared[map[string][]*api.Deployment] // by namespace; active ones by job
 
-	// turns bounds readings of statistics under way.
+	// turns bounds the concurrent reads of statistics.
 	turns chan struct{}
 
 	mu     sync.Mutex
-	absent map[string]time.Time // nodes whose statistics are not read until then; guarded by mu
-	wrote  map[string]time.Time // when a count of a job was written, by its key; guarded by mu
+	absent map[string]time.Time // nodes whose statistics are skipped until then; guarded by mu
+	wrote  map[string]time.Time // when a count of a job was last written, by its key; guarded by mu
 }
 
 func newReader(client *api.Client, timeout time.Duration, concurrency int) *reader {
@@ -58,12 +58,12 @@ func (r *reader) options(ctx context.Context, namespace string) *api.QueryOption
 	return (&api.QueryOptions{Namespace: namespace}).WithContext(ctx)
 }
 
-// job reads a job; nil: there is none.
+// job reads a job; nil: it does not exist.
 func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
 	return r.jobs.get(ctx, jobKey(g), r.lastWrite(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
 		job, _, err := r.client.Jobs().Info(g.Job, r.options(ctx, g.Namespace))
 		if statusOf(err) == http.StatusNotFound {
-			return nil, nil //nolint:nilnil // as the comment says
+			return nil, nil //nolint:nilnil // documented
 		}
 		if err != nil {
 			return nil, fmt.Errorf("job: %w", err)
@@ -80,19 +80,19 @@ func (r *reader) written(g Group) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	// A reading of before is over by then, and no longer reused.
+	// By then an earlier read is complete, and no longer reused.
 	maps.DeleteFunc(r.wrote, func(_ string, at time.Time) bool { return now.Sub(at) > r.timeout+reuse })
 	r.wrote[jobKey(g)] = now
 }
 
-// lastWrite is when a count of the job was written, zero: not lately.
+// lastWrite is when a count of the job was last written, zero: not recently.
 func (r *reader) lastWrite(g Group) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wrote[jobKey(g)]
 }
 
-// groupAllocations reads those of a group.
+// groupAllocations reads the allocations of a group.
 func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, error) {
 	all, err := r.allocations.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
 		out := map[jobGroup][]*Allocation{}
@@ -117,7 +117,7 @@ func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, 
 	return all[jobGroup{g.Job, g.Name}], nil
 }
 
-// activeDeployments reads those of a job that are not over; usually it is one.
+// activeDeployments reads the active deployments of a job, usually one.
 func (r *reader) activeDeployments(ctx context.Context, g Group) ([]*api.Deployment, error) {
 	all, err := r.deployments.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
 		out := map[string][]*api.Deployment{}
@@ -155,15 +155,15 @@ func pages(options *api.QueryOptions, read func() (*api.QueryMeta, error)) error
 	return fmt.Errorf("the list has more than %d entries", maxPages*pageSize)
 }
 
-// How long a reading of statistics may take from when it has a connection, and how long those of
-// a node that does not answer are not read after one that failed.
+// The timeout of a read of statistics, from when it has a connection, and how long a node that
+// did not answer is skipped.
 const (
 	statisticsTimeout = 5 * time.Second
 	absentFor         = 30 * time.Second
 )
 
-// usage reads the samples of allocations that run, in their order. Allocations without a sample
-// are left out. The error is why there is not one although there are allocations to read.
+// usage reads the samples of running allocations, in their order. It omits allocations without
+// a sample. The error explains why there are no samples at all although there are allocations.
 func (r *reader) usage(ctx context.Context, namespace string, allocations []*Allocation) ([]*setpointv1.PodMetrics, error) {
 	samples, failures := make([]*setpointv1.PodMetrics, len(allocations)), make([]error, len(allocations))
 	var reading sync.WaitGroup
@@ -197,15 +197,16 @@ func (r *reader) usage(ctx context.Context, namespace string, allocations []*All
 }
 
 var (
-	// errAbsent means that a node's statistics were not to be had a moment ago.
+	// errAbsent means that the node's statistics failed a moment ago.
 	errAbsent = errors.New("its node does not answer")
-	// errSlow means that a node did not answer in time, and errNoConnection that it was not even
-	// asked: all connections to Nomad were in use, or none could be made.
+	// errSlow means that a node did not answer in time, and errNoConnection that the request
+	// was not sent: all connections to Nomad were in use, or none could be opened.
 	errSlow         = fmt.Errorf("its node does not answer within %s", statisticsTimeout)
 	errNoConnection = fmt.Errorf("no connection to Nomad was free within %s", statisticsTimeout)
 )
 
-// statistics reads those of one allocation; nil: it has none, because its node or itself is gone.
+// statistics reads those of one allocation; nil: there are none, because its node or the
+// allocation itself is gone.
 func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation) (*api.AllocResourceUsage, error) {
 	r.mu.Lock()
 	absent := time.Now().Before(r.absent[a.NodeID])
@@ -215,7 +216,7 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// That a connection is waited for is not the node's doing.
+	// Waiting for a connection is not the node's fault.
 	var connected atomic.Bool
 	timer := time.AfterFunc(statisticsTimeout, func() {
 		if connected.Load() {
@@ -235,11 +236,11 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 	case err == nil:
 		return &out, nil
 	case status == http.StatusNotFound:
-		return nil, nil //nolint:nilnil // as the comment says
+		return nil, nil //nolint:nilnil // documented
 	case errors.Is(context.Cause(ctx), errNoConnection):
 		return nil, errNoConnection
 	case status == 0 && errors.Is(context.Cause(ctx), errSlow):
-		// Servers reach a node that hangs no better for its next allocation.
+		// Nomad's servers would hang on this node for its next allocation, too.
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		now := time.Now()
@@ -250,7 +251,7 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 	return nil, err
 }
 
-// statusOf is that of an answer that is an error, 0: there was none.
+// statusOf is the status of an error answer, 0: there was no answer.
 func statusOf(err error) int {
 	var refused api.UnexpectedResponseError
 	if errors.As(err, &refused) {

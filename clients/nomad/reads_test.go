@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 )
 
-// counted returns how often each call was made, by the metric.
+// counted returns the number of calls by kind, from the metric.
 func (w *world) counted() map[string]int {
 	w.t.Helper()
 	families, err := w.requests.Gather()
@@ -43,8 +43,8 @@ func label(m *dto.Metric, name string) string {
 	return ""
 }
 
-// A reconcile of all groups of a namespace reads the lists once, each job once, and statistics of
-// each allocation once. Policies are read when they change only.
+// Reconciling all groups of a namespace reads the lists once, each job once, and the statistics
+// of each allocation once. Policies are read only after they changed.
 func TestReadingsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs, count = 20, 3
@@ -68,7 +68,7 @@ func TestReadingsAreShared(t *testing.T) {
 	})
 }
 
-// Counts that are written have nobody but those who wrote them read the lists anew.
+// After writing a count only the writer reads the lists again.
 func TestWritesLeaveListsToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs = 40
@@ -97,7 +97,7 @@ func TestWritesLeaveListsToOthers(t *testing.T) {
 	})
 }
 
-// Statistics that wait for a connection don't say anything of the nodes.
+// Waiting for a connection says nothing about nodes.
 func TestWaitingForAConnectionIsNotTheNodesDoing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -125,7 +125,7 @@ func TestWaitingForAConnectionIsNotTheNodesDoing(t *testing.T) {
 		if n := len(observe().GetPodMetrics()); n != 10 {
 			t.Fatalf("%d samples of 10", n)
 		}
-		// All connections are in use. What was read of the job a moment ago counts still.
+		// While all connections are in use, a recent read of the job still counts.
 		var held sync.WaitGroup
 		for range 40 {
 			held.Go(func() {
@@ -145,7 +145,7 @@ func TestWaitingForAConnectionIsNotTheNodesDoing(t *testing.T) {
 	})
 }
 
-// The text of an answer that is an error is bounded: it ends up in logs.
+// The text of an error answer is bounded: it may end up in logs.
 func TestErrorsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -190,8 +190,8 @@ func TestReadingsOfStatisticsAreBounded(t *testing.T) {
 	})
 }
 
-// A young task's CPU is missing and not idle, though its memory is there. Once it is known the
-// sample has its window and its own time.
+// A young task's CPU is missing, not idle, though its memory is known. Once it is known the
+// sample has its own window and time.
 func TestSamplesOfYoungTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -219,8 +219,8 @@ func TestSamplesOfYoungTasks(t *testing.T) {
 	})
 }
 
-// A node that hangs costs one timeout, not one for each of its allocations; what other nodes say
-// counts. If nobody says anything, the metric has failed: that is no zero.
+// A hanging node costs one timeout, not one per allocation; other nodes' statistics count. If
+// no node answers, the metric has failed: that is not zero.
 func TestANodeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -287,7 +287,7 @@ func TestListsInPages(t *testing.T) {
 	})
 }
 
-// What has ended is not read: Nomad lists it until it is collected.
+// Ended allocations, which Nomad lists until they are garbage collected, are not read.
 func TestOnlyWhatLivesIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

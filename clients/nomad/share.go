@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// reuse is how long a reading serves others who want the same, counted from when it was begun.
-// Objects of a namespace are due together, so that one list is read for all of them.
+// reuse is how long a read serves equal requests, from its start. Objects of a namespace are
+// due together, so that one list is read for all of them.
 const reuse = time.Second
 
-// shared has one reading of each thing for all who want it at the same time. Those who ask while
-// one is under way wait for it. The zero value is empty. It is safe for concurrent use.
+// shared is a single-flight cache: callers that request an item while it is being read wait for
+// it. The zero value is empty. It is safe for concurrent use.
 type shared[T any] struct {
 	mu       sync.Mutex
 	readings map[string]*reading[T] // guarded by mu
@@ -20,14 +20,14 @@ type shared[T any] struct {
 
 type reading[T any] struct {
 	began time.Time
-	done  chan struct{} // closed when value and err are there
+	done  chan struct{} // closed when value and err are set
 	value T
 	err   error
 }
 
-// get returns a reading that was begun within the time of reuse and after since, one of its
-// own if there is none. The result is shared and must not be changed. It ends
-// with ctx; the reading goes on for the others, at most for the timeout.
+// get returns a read that began within the time of reuse and after since; it starts one if
+// there is none. The result is shared and must not be changed. get ends with ctx; the read
+// continues for other callers, at most until the timeout.
 func (s *shared[T]) get(ctx context.Context, key string, since time.Time, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
 	s.mu.Lock()
 	now := time.Now()

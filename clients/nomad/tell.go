@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// Keys of what an event has beside its message.
+// Keys of an event's metadata.
 const (
 	metaRecommendation = "setpoint.recommendation"
 	metaReason         = "setpoint.reason"
@@ -22,13 +22,13 @@ const (
 	metaShadow         = "setpoint.shadow"
 )
 
-// shadowEvery is the least time between two events of a shadow: Nomad keeps 20 of a group, counts
-// of others among them.
+// shadowEvery is the minimum time between two events of a shadow: Nomad keeps 20 events per
+// group, including counts of others.
 const shadowEvery = time.Minute
 
-// Tell implements agent.Teller: it writes an event without a count for what a shadow would have
-// scaled, and one that is an error for a policy that is wrong. A dry run of the whole agent
-// writes nothing, for groups that are shadows by themselves neither.
+// Tell implements agent.Teller: it writes an event without a count for a shadow's decision, and
+// an error event for a wrong policy. A dry run of the whole agent writes nothing, not even for
+// groups that are shadows by their policy.
 func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	wants := t.Object.Native.(*scaled)
 	own := wants.Policy != nil && wants.Shadow
@@ -45,7 +45,8 @@ func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	}
 }
 
-// tellShadow tells of a decision that is not applied, if it is another one than before.
+// tellShadow writes an event for a decision that is not applied, if it differs from the
+// previous one.
 func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scaled) {
 	answer := t.Decision.Answer
 	from, to := answer.GetCurrentReplicas(), answer.GetDesiredReplicas()
@@ -68,8 +69,8 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	}
 }
 
-// tellWrong tells why a group is not scaled, once, and not again what an agent before this one
-// has told. What could not be told is tried again.
+// tellWrong writes an event about why a group is not scaled, once, and not if an earlier agent
+// already did. It retries a failed write.
 func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scaled, message string) {
 	message = agent.Shorten(message)
 	if message == wants.kept.told || wants.kept.untold != "" && time.Since(wants.kept.toldAt) < shadowEvery {
@@ -105,7 +106,7 @@ func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s
 	return true
 }
 
-// untold logs why an event was not written, and not each time.
+// untold logs why an event was not written, once per reason.
 func (p *Platform) untold(t *agent.Telling, wants *scaled, err error) {
 	text := strings.TrimSpace(agent.Shorten(err.Error()))
 	if text != wants.kept.untold {

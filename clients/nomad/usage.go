@@ -13,8 +13,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// A client has a new sample each second, but takes CPU and processes each 5 s only. So what a
-// sample says began at most twice that before its timestamp.
+// A client takes a new sample each second, but measures CPU and processes only every 5 s. So a
+// sample's measurement began at most twice that before its timestamp.
 const (
 	cpuInterval = 5 * time.Second
 	window      = 2 * cpuInterval
@@ -24,9 +24,9 @@ const (
 // intervals, 7 to 11 s in observations, and one more for a busy client.
 const unmeasured = 3 * cpuInterval
 
-// Usage returns the sample of an allocation, nil if there is none. A task that has no reading of
-// a resource is in it without that resource, so that the allocation counts as one without a
-// sample of it: missing, not idle.
+// Usage returns the sample of an allocation, nil if there is none. A task without a reading of
+// a resource appears without that resource, so that the allocation counts as missing for it,
+// not as idle.
 func Usage(a *Allocation, statistics *api.AllocResourceUsage) *setpointv1.PodMetrics {
 	// Before the first sample and after the end the sum has no time, though tasks may keep
 	// their last sample.
@@ -41,7 +41,7 @@ func Usage(a *Allocation, statistics *api.AllocResourceUsage) *setpointv1.PodMet
 			continue
 		}
 		container := &setpointv1.ContainerMetrics{Name: name}
-		// A sample from before the start is of the task before its restart.
+		// A sample from before the start belongs to the task before its restart.
 		if task := statistics.Tasks[name]; task != nil && task.ResourceUsage != nil && task.Timestamp >= state.StartedAt.UnixNano() {
 			taken := time.Unix(0, task.Timestamp)
 			if oldest.IsZero() || taken.Before(oldest) {
@@ -58,7 +58,7 @@ func Usage(a *Allocation, statistics *api.AllocResourceUsage) *setpointv1.PodMet
 	return out
 }
 
-// usage returns the usage of a task of that age.
+// usage returns the usage of a task, given its age.
 func usage(u *api.ResourceUsage, age time.Duration) map[string]string {
 	out := map[string]string{}
 	if cpu := u.CpuStats; cpu != nil && len(cpu.Measured) > 0 && valid(cpu.TotalTicks) && (cpu.TotalTicks > 0 || age > unmeasured) {

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
-// running is an allocation whose tasks were started then.
+// running is an allocation whose tasks started at that time.
 func running(started time.Time, tasks ...string) *nomad.Allocation {
 	a := &nomad.Allocation{}
 	a.ID, a.ClientStatus, a.DesiredStatus = "9fa5", "running", "run"
@@ -24,7 +24,7 @@ func running(started time.Time, tasks ...string) *nomad.Allocation {
 	return a
 }
 
-// readings are the recorded ones whose note begins so.
+// readings are the recorded ones whose note has that prefix.
 func readings(t *testing.T, note string) []*api.AllocResourceUsage {
 	t.Helper()
 	var out []*api.AllocResourceUsage
@@ -86,7 +86,7 @@ func TestATaskThatIsIdleForLongIsIdle(t *testing.T) {
 	}
 }
 
-// One of two tasks without a sample makes the allocation one without.
+// An allocation has no sample if one of its two tasks has none.
 func TestEachTaskNeedsASample(t *testing.T) {
 	all := readings(t, "one task only")
 	m := nomad.Usage(running(time.Unix(0, all[0].Timestamp).Add(-time.Minute), "app", "helper"), all[0])
@@ -106,7 +106,7 @@ func TestSamplesOfTasksThatEndedAreNone(t *testing.T) {
 			t.Errorf("reading %d: got %v", i+1, m)
 		}
 	}
-	// A task was started again: its last sample is of its life before.
+	// The task restarted: its last sample belongs to its previous run.
 	read := stopped[0]
 	if m := nomad.Usage(running(time.Unix(0, read.Timestamp+1), "app"), read); m != nil {
 		t.Errorf("after a restart: got %v", m)
@@ -118,7 +118,7 @@ func TestSamplesOfTasksThatEndedAreNone(t *testing.T) {
 	}
 }
 
-// While a prestart task is done its last sample stays.
+// A prestart task's last sample stays after it is done.
 func TestPrestartTasksHaveNoSample(t *testing.T) {
 	all := readings(t, "starting, reading")
 	last := all[len(all)-1]
@@ -133,8 +133,8 @@ func TestPrestartTasksHaveNoSample(t *testing.T) {
 	}
 }
 
-// The node has cores of 2300 MHz. What a sample says is what the kernel counted in the interval
-// before it, which lies in the window.
+// The node has cores of 2300 MHz. A sample equals the kernel's count in the interval before it,
+// which lies within the window.
 func TestReadingsAgreeWithTheKernel(t *testing.T) {
 	var steady []*nomadtest.Exchange
 	for _, e := range nomadtest.Recorded(t, "stats") {

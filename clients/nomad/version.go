@@ -14,16 +14,15 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// versionEvery is how often the servers are asked for their versions: they may be replaced by
-// others one by one.
+// versionEvery is how often the servers' versions are read: servers may be replaced one by one.
 const versionEvery = 10 * time.Minute
 
-// conditional is the first version that compares the JobModifyIndex of a count. Servers before it
-// leave it out, so that a count may overwrite one that was written after the job was read.
+// conditional is the first version that checks the JobModifyIndex of a count. Older servers
+// ignore it, so that a count may overwrite one written after the job was read.
 var conditional = [3]int{1, 8, 2}
 
-// checkVersion looks at the versions of the region's servers, if that was not done lately. That
-// they can't be known is no failure: it takes a right that nothing else does.
+// checkVersion checks the versions of the region's servers, if that was not done recently. Not
+// being able to read them is no failure: it takes a capability that nothing else needs.
 func (p *Platform) checkVersion(ctx context.Context) {
 	if !p.versioned.IsZero() && time.Since(p.versioned) < versionEvery {
 		return
@@ -39,7 +38,7 @@ func (p *Platform) checkVersion(ctx context.Context) {
 	}
 	if err != nil {
 		if statusOf(err) != http.StatusForbidden {
-			p.versioned = time.Time{} // it is asked again with the next list
+			p.versioned = time.Time{} // read them again with the next list
 		}
 		p.warnOfServers("", fmt.Sprintf("their versions are not known (the token needs node read); before %s they don't compare what a count is conditional on: %s", text(conditional), agent.Shorten(err.Error())))
 		return
@@ -66,7 +65,7 @@ func (p *Platform) checkVersion(ctx context.Context) {
 	p.warnOfServers(warning, warning)
 }
 
-// warnOfServers has a warning on each group, and a line in the log when that is another one.
+// warnOfServers sets a warning for each group, and logs a line if it changed.
 func (p *Platform) warnOfServers(warning, line string) {
 	p.outdated.Store(&warning)
 	if line != "" && line != p.saidOfServers {
@@ -86,7 +85,7 @@ func less(a, b [3]int) bool {
 	return false
 }
 
-// parseVersion reads the numbers of a version such as 1.8.2 or 1.9.0-beta.1+ent.
+// parseVersion parses the numbers of a version such as 1.8.2 or 1.9.0-beta.1+ent.
 func parseVersion(text string) (v [3]int, ok bool) {
 	if end := strings.IndexAny(text, "-+"); end >= 0 {
 		text = text[:end]

@@ -12,12 +12,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// watchWait is how long a blocking query waits. A query that waits while a snapshot is restored
-// is not woken, so that this bounds how long the agent goes by policies that are no more.
+// watchWait is how long a blocking query waits. Restoring a snapshot does not wake a waiting
+// query, so this bounds how long the agent acts on outdated policies.
 const watchWait = 30 * time.Second
 
-// watchTimeout bounds a query that waits. Nomad adds up to a sixteenth to the wait; beyond that
-// the connection is taken for lost, which a network may not tell.
+// watchTimeout bounds a blocking query. Nomad adds up to a sixteenth to the wait; after that
+// the connection counts as lost, which the network may not report.
 const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 
 // watchPause is the minimum time between two queries, because a query may return without a change
@@ -25,11 +25,11 @@ const watchTimeout = watchWait + watchWait/16 + 10*time.Second
 const watchPause = 100 * time.Millisecond
 
 // errNoRight means that the token sees nothing at all.
-var errNoRight = errors.New("there is no token, or it has the right list-scaling-policies on no namespace")
+var errNoRight = errors.New("there is no token, or it lacks the capability list-scaling-policies on every namespace")
 
-// Watch implements agent.Watched: it tells of each group with a scaling policy, whether it is
-// Setpoint's or not. An empty list may be all that there is to see without any right, so that a
-// policy which is no longer listed is asked for: only one that there is not is gone.
+// Watch implements agent.Watched: it notifies about each group with a scaling policy, whether
+// it is Setpoint's or not. Without any capability a list may be empty, so it reads each policy
+// that is no longer listed: only one that does not exist is gone.
 func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	query := &api.QueryOptions{Namespace: p.options.Namespace, WaitTime: watchWait}
 	p.mu.Lock()
@@ -47,19 +47,19 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 			return fmt.Errorf("list scaling policies: %w", err)
 		}
 		if len(policies) == 0 && meta.LastIndex == 0 {
-			// That of all namespaces is no error to who has no right on any, but has no index.
+			// Without any capability the list of all namespaces is no error, but has no index.
 			return fmt.Errorf("list scaling policies: %w", errNoRight)
 		}
 		if first && len(policies) == 0 {
-			p.options.Log.Warn("no scaling policy is listed: none exists, or the token lacks the right list-scaling-policies", zap.String("namespace", p.options.Namespace))
+			p.options.Log.Warn("no scaling policy is listed: none exists, or the token lacks the capability list-scaling-policies", zap.String("namespace", p.options.Namespace))
 		}
 		vanished := p.note(policies, changed)
 		if err := p.confirm(ctx, vanished, changed); err != nil {
 			return err
 		}
 		p.checkVersion(ctx)
-		// After a restore or a restart the index is lower. It is what to wait with all the same:
-		// with the higher one of before the query would sleep through changes.
+		// After a restore or a restart the index is lower. Wait with that one: with the higher
+		// old one the query would sleep through changes.
 		query.WaitIndex = max(meta.LastIndex, 1)
 		select {
 		case <-ctx.Done():
@@ -69,15 +69,15 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	}
 }
 
-// list has one query.
+// list does one query.
 func (p *Platform) list(ctx context.Context, query *api.QueryOptions) ([]*api.ScalingPolicyListStub, *api.QueryMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
 	return p.client.Scaling().ListPolicies(query.WithContext(ctx))
 }
 
-// note tells of groups that are not as they were listed before, and returns those that were and
-// are no more.
+// note notifies about groups that changed since the last list, and returns those that vanished
+// from it.
 func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agent.Key)) map[agent.Key]*listed {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agen
 	return vanished
 }
 
-// confirm tells of groups whose policies are gone. The error says that they are no longer to be
-// seen, though there may well be some.
+// confirm notifies about groups whose policies are deleted. The error says that a group is no
+// longer visible, though it may exist.
 func (p *Platform) confirm(ctx context.Context, vanished map[agent.Key]*listed, changed func(agent.Key)) error {
 	for key, l := range vanished {
 		reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
@@ -120,10 +120,11 @@ func (p *Platform) confirm(ctx context.Context, vanished map[agent.Key]*listed, 
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, and whether it is gone can't be known: %w", l.group.Name, l.group.Job, l.group.Namespace, err)
+			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, and reading its policy failed: %w", l.group.Name, l.group.Job, l.group.Namespace, err)
 		default:
-			// It is there: the list is of a server that is behind, or of a token without the right.
-			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, though its policy is there: the token may have lost the right list-scaling-policies", l.group.Name, l.group.Job, l.group.Namespace)
+			// It exists: the list came from a server that is behind, or the token lost its
+			// capability.
+			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, though its policy exists: the token may have lost the capability list-scaling-policies", l.group.Name, l.group.Job, l.group.Namespace)
 		}
 	}
 	return nil

@@ -212,7 +212,7 @@ func unscalable(s *swarm.Service) *agent.Hold {
 	if mode != "" {
 		return &agent.Hold{
 			Outcome: agent.OutcomeInvalid, Reason: ReasonNotReplicated,
-			Message: fmt.Sprintf("the service %s can't be scaled, as it is %s; only replicated services can: remove %s", s.Spec.Name, mode, EnableLabel),
+			Message: fmt.Sprintf("the service %s can't be scaled, because it is %s; only replicated services can: remove %s", s.Spec.Name, mode, EnableLabel),
 		}
 	}
 	if paused(s) {

@@ -81,8 +81,8 @@ func TestAChangeOfAnythingIsDecidedAgain(t *testing.T) {
 func TestServicesThatHaveNoCountAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
-		"Global": "the service web can't be scaled, as it is global", "ReplicatedJob": "the service web can't be scaled, as it is a replicated job",
-		"GlobalJob": "the service web can't be scaled, as it is a global job", "OfTomorrow": "the service web can't be scaled, as it is of a mode",
+		"Global": "the service web can't be scaled, because it is global", "ReplicatedJob": "the service web can't be scaled, because it is a replicated job",
+		"GlobalJob": "the service web can't be scaled, because it is a global job", "OfTomorrow": "the service web can't be scaled, because it is of a mode",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

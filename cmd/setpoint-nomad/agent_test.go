@@ -43,8 +43,8 @@ func TestCheck(t *testing.T) {
 	valid := []string{"agent", "--check", "--cluster=demo", "--insecure"}
 	for want, args := range map[string][]string{
 		"":                                      {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},
-		"is none such as http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
-		"holds credentials":                     {"--nomad-address=http://a:b@nomad"},
+		"is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
+		"contains credentials":                     {"--nomad-address=http://a:b@nomad"},
 		"token: stat":                           {"--nomad-token-file=" + token + "-absent"},
 		"go together":                           {"--nomad-tls-cert-file=" + token},
 		"is empty: name a namespace":            {"--nomad-namespace="},

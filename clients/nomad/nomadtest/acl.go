@@ -12,11 +12,10 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Management is the secret of the token that may do everything, where there are tokens.
+// Management is the secret of the management token.
 const Management = "token:management"
 
-// acl has tokens and policies. The zero value is of a server without: everybody may do
-// everything.
+// acl has tokens and policies. The zero value disables them: every caller may do everything.
 type acl struct {
 	on       bool
 	tokens   map[string]*api.ACLToken // by secret
@@ -24,14 +23,13 @@ type acl struct {
 	made     int
 }
 
-// rules are what a policy allows: capabilities by namespace, and to read nodes.
+// rules are a policy's permissions: capabilities by namespace, and reading nodes.
 type rules struct {
 	namespaces map[string][]string
 	nodes      bool
 }
 
-// shorthands are what the policies of a namespace stand for, of those capabilities that the
-// server asks for.
+// shorthands expand a namespace's policy to the capabilities that the server checks.
 var shorthands = map[string][]string{
 	"read":  {"list-jobs", "read-job", "read-job-scaling", "list-scaling-policies", "read-scaling-policy"},
 	"write": {"list-jobs", "read-job", "read-job-scaling", "list-scaling-policies", "read-scaling-policy", "scale-job", "submit-job"},
@@ -68,15 +66,16 @@ func parseRules(text string) rules {
 	return out
 }
 
-// caller is who sends a request.
+// caller is the sender of a request.
 type caller struct {
 	all bool // may do everything
-	// bad reports whether the token is unknown, revoked or expired, and malformed that it is no token.
+	// bad reports whether the token is unknown, revoked or expired, malformed whether it is no
+	// token at all.
 	bad, malformed bool
 	rules          []rules
 }
 
-// caller returns who sends a request. The lock is held.
+// caller returns the sender of a request. The caller holds the lock.
 func (s *Server) caller(r *http.Request) caller {
 	if !s.acl.on {
 		return caller{all: true}
@@ -104,8 +103,8 @@ func (s *Server) caller(r *http.Request) caller {
 	return c
 }
 
-// may says whether the caller has one of the capabilities on a namespace. That of "*" counts for
-// namespaces without a rule of their own.
+// may reports whether the caller has one of the capabilities on a namespace. The rule for "*"
+// applies to namespaces without a rule of their own.
 func (c caller) may(namespace string, wanted ...string) bool {
 	if c.all {
 		return true
@@ -146,14 +145,14 @@ func (c caller) nodes() bool {
 
 func denied() answer { return refuse(http.StatusForbidden, "Permission denied") }
 
-// UseACL has tokens count from now on. Before that anybody may do everything.
+// UseACL enables tokens. Before that every caller may do everything.
 func (s *Server) UseACL() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acl.on = true
 }
 
-// SetToken makes a token with a policy of its own, or changes that.
+// SetToken creates a token with a policy of its own, or changes the policy.
 func (s *Server) SetToken(secret, policy string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *Server) SetToken(secret, policy string) {
 	s.acl.tokens[secret] = &api.ACLToken{SecretID: secret, Policies: []string{secret}}
 }
 
-// Revoke ends a token.
+// Revoke revokes a token.
 func (s *Server) Revoke(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (a *acl) init() {
 	}
 }
 
-// serveACL answers calls about tokens and policies.
+// serveACL handles calls about tokens and policies.
 func (s *Server) serveACL(r *http.Request) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,10 +212,10 @@ func (s *Server) serveACL(r *http.Request) answer {
 	return answer{status: http.StatusNotFound}
 }
 
-// minTTL is the least lifetime of a token.
+// minTTL is the minimum lifetime of a token.
 const minTTL = time.Minute
 
-// makeToken makes a token whose secret is "token:" and its name.
+// makeToken creates a token with the secret "token:" and its name.
 func (s *Server) makeToken(r *http.Request) answer {
 	var asked struct {
 		Name, Type    string

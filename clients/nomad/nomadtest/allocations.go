@@ -15,45 +15,45 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Placement has a server place allocations, on one node of cores with 2300 MHz, which has room for
-// any number of them unless one is larger than the node. The zero value of a field is its default.
+// Placement makes a server place allocations on one node of cores with 2300 MHz, which has room
+// for any number of them unless one is larger than the node. The zero value of a field is its
+// default.
 type Placement struct {
 	// StartTime is how long an allocation is pending. Default: 1s.
 	StartTime time.Duration
-	// StopTime is how long one that was stopped lingers. Default: 1s.
+	// StopTime is how long a stopped allocation lingers. Default: 1s.
 	StopTime time.Duration
-	// Usage is what an allocation uses: MHz of its CPU and bytes of its memory, for each of its
-	// tasks. Nil: nothing. It is called with the server's lock held.
+	// Usage is an allocation's usage: MHz of CPU and bytes of memory, per task. Nil: none. It
+	// is called with the server's lock held.
 	Usage func(a *api.AllocationListStub) (mhz float64, rss uint64)
-	// NewID names a new allocation of a job, in place of the id given. May be nil.
+	// NewID names a new allocation of a job, replacing the given id. May be nil.
 	NewID func(job, id string) string
-	// Change changes how an allocation is listed. May be nil. It is called with the server's
-	// lock held.
+	// Change changes the listed allocation. May be nil. It is called with the server's lock
+	// held.
 	Change func(a *api.AllocationListStub)
 }
 
-// Times of statistics: the first sample comes after a second, CPU is taken each 5 s, and is 0 in
-// the first samples.
+// Times of statistics: the first sample exists after a second; CPU is sampled every 5 s, and is
+// 0 in the first samples.
 const (
 	firstSample = time.Second
 	cpuEvery    = 5 * time.Second
 	cpuUnknown  = 10 * time.Second
 )
 
-// allocation is one that was placed.
+// allocation is a placed allocation.
 type allocation struct {
 	id, name, group  string
 	version          uint64
 	created, started time.Time
 	stopped          time.Time // zero: it is to run
-	index            uint64    // of the last change that somebody has asked about
-	stage            int       // what that was
-	taken            int64     // which interval of CPU cpu is of
+	index            uint64    // of the last change that was observed
+	stage            int       // the stage after that change
+	taken            int64     // the interval of CPU that cpu belongs to
 	cpu              float64   // MHz
 }
 
-// reconcile places and stops allocations so that there are as many as each group's count. The
-// lock is held.
+// reconcile places and stops allocations to match each group's count. The lock is held.
 func (s *Server) reconcile(key jobKey, j *job) {
 	if s.Placement == nil || typeOf(j.Job) == api.JobTypeSystem || !evaluated(j.Job) {
 		return
@@ -92,7 +92,7 @@ func (s *Server) reconcile(key jobKey, j *job) {
 	}
 }
 
-// nodeCPU is what the node has, MHz.
+// nodeCPU is the node's CPU, MHz.
 const nodeCPU = 2 * 2300
 
 func fits(j *api.Job, group string) bool {
@@ -105,14 +105,14 @@ func fits(j *api.Job, group string) bool {
 
 // Stages of an allocation.
 const (
-	unplaced = iota // the scheduler has not come to it yet
+	unplaced = iota // not yet scheduled
 	placedOnNode
 	running
 	healthy
 )
 
-// settle gives an index to what has changed of a job's allocations since somebody asked, and
-// returns when the next change is due, zero: none is. The lock is held.
+// settle assigns an index to the changes of a job's allocations since the last observation, and
+// returns when the next change is due; zero: none. The lock is held.
 func (s *Server) settle(key jobKey, j *job) (next time.Time) {
 	if s.Placement == nil {
 		return next
@@ -152,7 +152,7 @@ func (a *allocation) stageOf(stub *api.AllocationListStub) int {
 	return running
 }
 
-// number is the one in its name.
+// number is the number in its name.
 func (a *allocation) number() int64 {
 	n, _ := strconv.ParseInt(a.name[strings.LastIndexByte(a.name, '[')+1:len(a.name)-1], 10, 64)
 	return n
@@ -187,7 +187,7 @@ func (s *Server) stub(key jobKey, j *job, a *allocation) *api.AllocationListStub
 			Cpu: api.AllocatedCpuResources{CpuShares: t.cpu}, Memory: api.AllocatedMemoryResources{MemoryMB: t.memory},
 		}
 	}
-	// A new version takes the health of all, until its deployment is through.
+	// A new version resets the health of all until its deployment ends.
 	d := j.deployment
 	if d != nil && now.Before(d.begin) {
 		d = d.before
@@ -229,8 +229,8 @@ func tasksOf(j *api.Job, group string) []task {
 	return out
 }
 
-// listAllocations lists those of a namespace, or of all that the caller may read. The lock is
-// held.
+// listAllocations lists the allocations of a namespace, or all that the caller may read. The
+// lock is held.
 func (s *Server) listAllocations(c caller, query url.Values, namespace, ofJob string) answer {
 	if namespace != "*" && !c.may(namespace, "read-job") || namespace == "*" && !c.anywhere("read-job") {
 		return denied()
@@ -259,7 +259,7 @@ func (s *Server) listAllocations(c caller, query url.Values, namespace, ofJob st
 	return answer{status: http.StatusOK, index: max(s.index, 1), body: page, next: next}
 }
 
-// paged returns the page that a query asks for, and where the next one begins.
+// paged returns the page of a query, and the start of the next one.
 func paged[T any](query url.Values, all []T, id func(T) string) (page []T, next string) {
 	if from := query.Get("next_token"); from != "" {
 		at := slices.IndexFunc(all, func(one T) bool { return id(one) >= from })
@@ -274,7 +274,7 @@ func paged[T any](query url.Values, all []T, id func(T) string) (page []T, next 
 	return all, ""
 }
 
-// matches evaluates a filter of comparisons of fields with texts, with "and" before "or".
+// matches evaluates a filter that compares fields with texts, with "and" before "or".
 func matches(filter string, one any) bool {
 	if filter == "" {
 		return true
@@ -300,7 +300,7 @@ func matches(filter string, one any) bool {
 // malformedToken is the error of client calls with a malformed token.
 const malformedToken = "failed to parse signed token: go-jose/go-jose: compact JWS format must have three parts"
 
-// allocation answers with one. The lock is held.
+// allocation returns one allocation. The lock is held.
 func (s *Server) allocation(c caller, id string) answer {
 	if c.bad {
 		return denied()
@@ -322,7 +322,7 @@ func (s *Server) allocation(c caller, id string) answer {
 	return refuse(http.StatusNotFound, "alloc not found")
 }
 
-// cluster answers calls about what is no job. The lock is held.
+// cluster handles calls that are not about jobs. The lock is held.
 func (s *Server) cluster(c caller, at string) (answer, bool) {
 	list := func(body any) (answer, bool) {
 		return answer{status: http.StatusOK, index: max(s.index, 1), body: body}, true
@@ -348,14 +348,14 @@ func (s *Server) cluster(c caller, at string) (answer, bool) {
 	return answer{}, false
 }
 
-// Replace has the servers replaced by ones of those versions.
+// Replace replaces the servers by ones of those versions.
 func (s *Server) Replace(builds ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Builds = builds
 }
 
-// members are the servers of this region, and one of another that is as old as can be.
+// members are the servers of this region, and a very old one of another.
 func (s *Server) members() *api.ServerMembers {
 	builds := s.Builds
 	if len(builds) == 0 {
@@ -373,13 +373,13 @@ func (s *Server) members() *api.ServerMembers {
 	return out
 }
 
-// recordedBuild is the version that was recorded.
+// recordedBuild is the version of the recordings.
 const recordedBuild = "2.0.6-dev"
 
 // nodeID is the one node's.
 const nodeID = "25e2f7c3-c48a-c234-ed2f-db7ed0c2450d"
 
-// statistics answers for an allocation. The lock is held.
+// statistics returns an allocation's statistics. The lock is held.
 func (s *Server) statistics(c caller, id string) answer {
 	for key, j := range s.jobs {
 		for _, a := range j.allocations {
@@ -437,7 +437,7 @@ func (s *Server) usage(key jobKey, j *job, a *allocation) *api.AllocResourceUsag
 	return out
 }
 
-// deployments of jobs. The lock is held.
+// listDeployments lists deployments of jobs. The lock is held.
 func (s *Server) listDeployments(c caller, query url.Values, namespace, ofJob string) []*api.Deployment {
 	out := []*api.Deployment{}
 	for key, j := range s.jobs {
@@ -464,7 +464,7 @@ func (s *Server) listDeployments(c caller, query url.Values, namespace, ofJob st
 	return out
 }
 
-// placed fills in the numbers of a scale status. The lock is held.
+// countPlaced sets the counts of a scale status. The lock is held.
 func (s *Server) countPlaced(key jobKey, j *job, out *api.JobScaleStatusResponse) {
 	if s.Placement == nil {
 		return
@@ -485,7 +485,7 @@ func (s *Server) countPlaced(key jobKey, j *job, out *api.JobScaleStatusResponse
 	}
 }
 
-// jobsList is what GET /v1/jobs lists. The lock is held.
+// jobsList is the answer of GET /v1/jobs. The lock is held.
 func (s *Server) jobsList(namespace string) []*api.JobListStub {
 	out := []*api.JobListStub{}
 	for key, j := range s.jobs {
@@ -498,5 +498,5 @@ func (s *Server) jobsList(namespace string) []*api.JobListStub {
 	return out
 }
 
-// encode is the JSON of an answer, without the null of nothing.
+// encode writes an answer as JSON, nothing for nil.
 func encode(w http.ResponseWriter, body any) { _ = json.NewEncoder(w).Encode(body) }

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Client returns Nomad's own client of a server in the same process: nothing goes over a
-// network, so that it may be used in a bubble of testing/synctest.
+// Client returns Nomad's own client of an in-process server without a network, usable in a
+// bubble of testing/synctest.
 func Client(t testing.TB, server http.Handler) *api.Client {
 	t.Helper()
 	client, err := api.NewClient(&api.Config{Address: "http://nomad", HttpClient: &http.Client{Transport: direct{server}}})
@@ -22,7 +22,7 @@ func Client(t testing.TB, server http.Handler) *api.Client {
 
 type direct struct{ http.Handler }
 
-// RoundTrip has the handler answer. One that panics closes the connection.
+// RoundTrip calls the handler. A panic closes the connection.
 func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	defer func() {
 		if recover() != nil {

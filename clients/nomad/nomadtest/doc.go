@@ -1,9 +1,9 @@
-// Package nomadtest has recorded traffic of a real Nomad, and a server that behaves as it shows,
-// for tests.
+// Package nomadtest has recorded traffic of a real Nomad, and a fake server with the recorded
+// behaviour, for tests.
 //
-// The server is held to the recordings: its tests play each exchange at its time and compare
-// status, text, whether and how long a blocking query waits, and those parts of the body that are
-// neither ids, times nor a scheduler's doing. What the server has no call for is told in the log
-// of the test: evaluations, and what clients and servers do that fail. Of event streams it has what
-// happens to jobs.
+// Tests compare the server with the recordings: they replay each exchange at its time and
+// compare status, text, whether and how long a blocking query waits, and the parts of the body
+// that are neither ids, times nor the scheduler's work. The test's log lists the calls that the
+// server lacks: evaluations, and failures of clients and servers. Its event streams have the
+// events of jobs.
 package nomadtest

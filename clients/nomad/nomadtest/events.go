@@ -13,10 +13,10 @@ import (
 // once.
 const heartbeat = 30 * time.Second
 
-// readableTopics are those that the right to read jobs is enough for.
+// readableTopics are the topics that require only the capability to read jobs.
 var readableTopics = []string{"Job", "Allocation", "Deployment", "Evaluation"}
 
-// happening is a message of the stream. The api's type has no namespace.
+// happening is a message of the stream. The api's type lacks the namespace.
 type happening struct {
 	Index  uint64
 	Events []event
@@ -27,17 +27,17 @@ type event struct {
 	Index                       uint64
 }
 
-// happened adds an event of a job to the stream. The others that Nomad has, of evaluations, plans,
-// allocations and nodes, are a scheduler's. The lock is held.
+// happened adds an event of a job to the stream. It has no events of evaluations, plans,
+// allocations and nodes, which are the scheduler's. The lock is held.
 func (s *Server) happened(kind string, index uint64, key jobKey) {
 	s.events = append(s.events, happening{Index: index, Events: []event{{
 		Topic: "Job", Type: kind, Key: key.id, Namespace: key.namespace, Index: index,
 	}}})
 }
 
-// stream serves the event stream: what the buffer holds from an index on, then what happens, and
-// heartbeats. To who has no right, and about a topic that there is not, it says nothing: it is
-// silent, without an error and without a heartbeat, until the caller ends it.
+// stream serves the event stream: the buffered events from an index on, then new ones, and
+// heartbeats. To a caller without the capability, and for an unknown topic, it stays silent,
+// without an error or heartbeat, until the caller ends it.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	namespace := query.Get("namespace")
@@ -103,7 +103,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maySee says whether a caller has the rights on topics; without one they are all.
+// maySee reports whether a caller has the capabilities for topics; none means all topics.
 func (c caller) maySee(namespace string, topics []string) bool {
 	if len(topics) == 0 {
 		return c.all
@@ -120,7 +120,7 @@ func (c caller) maySee(namespace string, topics []string) bool {
 	return true
 }
 
-// wanted says whether an event is one of the topics, in the form TOPIC or TOPIC:KEY.
+// wanted reports whether an event matches the topics, in the form TOPIC or TOPIC:KEY.
 func wanted(e event, namespace string, topics []string) bool {
 	if namespace != "*" && e.Namespace != namespace {
 		return false

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Leader says whether the server, a follower, has a leader to pass calls on to.
+// Leader is whether the server, a follower, has a leader to forward calls to.
 type Leader int
 
 // Leaders.
 const (
-	// Led has one.
+	// Led: it has one.
 	Led Leader = iota
-	// Lost has just lost it, and has not noticed: calls fail at once, and so do those that wait.
+	// Lost: it has just lost it without noticing. Calls fail at once, and so do waiting ones.
 	Lost
-	// Leaderless has noticed: calls wait for a leader, and fail.
+	// Leaderless: it has noticed. Calls wait for a leader, and fail.
 	Leaderless
 )
 
@@ -28,8 +28,8 @@ const (
 	leaderEnds = "rpc error: EOF" // to those who wait when it does
 )
 
-// SetLeader sets whether there is a leader. Reads that are stale are answered in any case, from
-// the state that behind returns if it is not nil.
+// SetLeader sets whether there is a leader. Stale reads succeed in any case, with the state
+// that behind returns if it is not nil.
 func (s *Server) SetLeader(l Leader, behind *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Server) SetLeader(l Leader, behind *Snapshot) {
 	s.leader, s.behind = l, behind
 }
 
-// passOn answers what the follower itself does; false: the leader is to answer.
+// passOn answers on behalf of the follower itself; false: forward to the leader.
 func (s *Server) passOn(r *http.Request) (answer, bool) {
 	s.mu.Lock()
 	leader, behind := s.leader, s.behind
@@ -73,7 +73,7 @@ func (s *Server) passOn(r *http.Request) (answer, bool) {
 
 func stale(r *http.Request) bool { return r.URL.Query().Has("stale") }
 
-// lead is closed when the leader is another one, or none. The lock is held.
+// lead is closed when the leader changes or is lost. The lock is held.
 func (s *Server) lead() <-chan struct{} {
 	if s.led == nil {
 		s.led = make(chan struct{})
@@ -81,7 +81,8 @@ func (s *Server) lead() <-chan struct{} {
 	return s.led
 }
 
-// knowsLeader is what answers say of it to who asks now: those that wait say it as it was.
+// knowsLeader is the header about the leader in answers now: waiting queries keep the value of
+// their start.
 func (s *Server) knowsLeader() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

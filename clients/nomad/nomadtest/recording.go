@@ -35,9 +35,9 @@ type Exchange struct {
 		// Stream are the lines of an event stream; nil for other answers.
 		Stream []Line
 	}
-	// AtMS is when the request was sent, since the start of the theme.
+	// AtMS is the time of the request since the start of the theme.
 	AtMS float64 `json:"at_ms"`
-	// CPUSecondsUsed is what the kernel had counted when the answer was there, by process. Only
+	// CPUSecondsUsed is the kernel's count at the time of the answer, by process. Only
 	// statistics have it.
 	CPUSecondsUsed map[string]float64 `json:"cpu_seconds_used"`
 }
@@ -49,11 +49,11 @@ type Line struct {
 	Text    string
 }
 
-// At is when the request was sent, since the start of the theme.
+// At is the time of the request since the start of the theme.
 func (e *Exchange) At() time.Duration { return time.Duration(e.AtMS * float64(time.Millisecond)) }
 
-// Recorded returns the exchanges of a theme, in the order in which the requests were sent. One
-// without a method marks a phase, or something done outside of HTTP.
+// Recorded returns the exchanges of a theme, in the order of the requests. One without a method
+// marks a phase, or an action outside of HTTP.
 func Recorded(t testing.TB, theme string) []*Exchange {
 	t.Helper()
 	data, err := recordings.ReadFile("testdata/" + theme + ".jsonl.gz")

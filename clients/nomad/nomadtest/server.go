@@ -15,23 +15,23 @@ import (
 	"github.com/hashicorp/nomad/api"
 )
 
-// Server behaves as a Nomad server does for who reads scaling policies and scales: jobs and
-// scaling policies, scale statuses and events, blocking queries, tokens. A deployment is what each
-// registration and scale begins, and ends after DeploymentTime. With a Placement allocations are
-// placed, and have statistics; what a scheduler thinks about nodes is left out. It is an
-// http.Handler, safe for concurrent use.
+// Server behaves as a Nomad server towards a client that reads scaling policies and scales:
+// jobs and scaling policies, scale statuses and events, blocking queries, tokens. Each
+// registration and scaling starts a deployment, which ends after DeploymentTime. With a
+// Placement the server places allocations, which have statistics; it has no real scheduler. It
+// is an http.Handler, safe for concurrent use.
 type Server struct {
-	// Placement places allocations. Nil: none are placed.
+	// Placement places allocations. Nil: none is placed.
 	Placement *Placement
-	// Intercept may answer a request in the server's place: with a status above 0 and a text, as
-	// one that fails does. May be nil.
+	// Intercept may answer a request instead of the server, with a status above 0 and a text,
+	// to inject a failure. May be nil.
 	Intercept func(r *http.Request) (status int, text string)
 	// DeploymentTime is how long a deployment is active. Default: 2s.
 	DeploymentTime time.Duration
-	// Builds are the versions of the servers. Default: one of the version that was recorded. What
-	// they do does not depend on it. Once the server is asked, Replace changes them.
+	// Builds are the versions of the servers, which have no effect on behaviour. Default: one
+	// of the recorded version. After the first request use Replace.
 	Builds []string
-	// NewPolicyID names a new policy. Default: counted ones.
+	// NewPolicyID names a new policy. Default: counted names.
 	NewPolicyID func(target map[string]string) string
 
 	mu       sync.Mutex
@@ -42,16 +42,16 @@ type Server struct {
 	placed   int    // allocations
 	deployed int    // deployments
 	acl      acl
-	changed  chan struct{} // closed with each change
+	changed  chan struct{} // closed at each change
 	events   []happening
 	leader   Leader
-	led      chan struct{} // closed when there is another leader, or none
-	behind   *Snapshot     // what stale reads see; nil: what there is
+	led      chan struct{} // closed when the leader changes or is lost
+	behind   *Snapshot     // state of stale reads; nil: the current one
 }
 
 type jobKey struct{ namespace, id string }
 
-// job is a registered one.
+// job is a registered job.
 type job struct {
 	*api.Job
 	created, modified, specModified uint64
@@ -64,18 +64,18 @@ type job struct {
 	allocations                     []*allocation
 }
 
-// deployment is active from its begin, a moment after the change that it is for, to its end.
+// deployment is active from its begin, shortly after the change that caused it, to its end.
 type deployment struct {
 	id         string
-	begin, end time.Time // the zero end is none: it has a canary that waits for its promotion
+	begin, end time.Time // a zero end: a canary waits for its promotion
 	failed     bool
-	before     *deployment // whose health counts until the begin; it has none before it
+	before     *deployment // its health counts until the begin of this one, which has none before
 }
 
-// deploymentDelay is how long the scheduler takes to make a deployment.
+// deploymentDelay is how long the scheduler takes to create a deployment.
 const deploymentDelay = 5 * time.Millisecond
 
-// maxJobCount is job_max_count, and maxEvents is how many events of a group are kept.
+// maxJobCount is job_max_count, and maxEvents the number of kept events per group.
 const (
 	maxJobCount = 50000
 	maxEvents   = 20
@@ -107,8 +107,8 @@ func (s *Server) Snapshot() *Snapshot {
 	return &Snapshot{s.index, s.policies, copied(s.jobs)}
 }
 
-// Restore brings back a state with lower indexes. It wakes no blocking query, not even one for
-// a deleted object; the next change gets an index above all earlier ones.
+// Restore restores an earlier state with lower indexes. It wakes no blocking query, not even
+// one for a deleted object; the next change gets an index above all earlier ones.
 func (s *Server) Restore(from *Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,15 +142,15 @@ func (s *Server) next() uint64 {
 	return s.index
 }
 
-// answer is what a request gets.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	index  uint64
 	body   any       // JSON
-	next   string    // where the next page begins
-	again  time.Time // when the answer is another one by itself, zero: never
-	zero   bool      // the index is 0, and said to be
-	text   string    // instead of it
+	next   string    // start of the next page
+	again  time.Time // when the answer changes by itself, zero: never
+	zero   bool      // the index is 0, and the answer says so
+	text   string    // instead of the body
 }
 
 func refuse(status int, format string, args ...any) answer {
@@ -177,7 +177,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if a.status == 0 {
-		panic(http.ErrAbortHandler) // the connection is closed without an answer
+		panic(http.ErrAbortHandler) // close the connection without an answer
 	}
 	if a.index > 0 || a.zero {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
@@ -226,8 +226,8 @@ func (s *Server) route(r *http.Request) answer {
 	case at == "/v1/jobs" && writes:
 		return s.register(r)
 	case at == "/v1/scaling/policies" && reads:
-		// Without any right there is nothing to see in all namespaces, which is no error; but the
-		// index is 0 then.
+		// Without any capability the list over all namespaces is empty, without an error; but
+		// its index is 0.
 		if c.bad || namespace != "*" && !c.may(namespace, "list-scaling-policies") {
 			return denied()
 		}
@@ -260,7 +260,7 @@ func (s *Server) route(r *http.Request) answer {
 	return answer{status: http.StatusNotFound}
 }
 
-// routePlaced answers calls about allocations and deployments, and others that only read.
+// routePlaced handles calls about allocations and deployments, and other reads.
 func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,12 +306,12 @@ func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answe
 // Bounds of blocking queries.
 const (
 	defaultWait = 5 * time.Minute
-	jitter      = 16 // a wait is longer by up to this part
+	jitter      = 16 // a wait is up to this fraction longer
 )
 
-// blocking answers at once, or, if the index asked with is not below that of the answer, when
-// that has passed it or the wait is over: then with the current one, which may be lower. There is
-// no 304.
+// blocking answers at once or, if the given index is not below that of the answer, once the
+// answer's index has passed it or the wait is over: then with the current index, which may be
+// lower. There is no 304.
 func (s *Server) blocking(r *http.Request, read func() answer) answer {
 	index, wait := uint64(0), defaultWait
 	if text := r.URL.Query().Get("wait"); text != "" {
@@ -361,7 +361,7 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 	}
 }
 
-// What follows is called with the lock held, but for what takes it.
+// The lock is held in the following functions, except in those that take it.
 
 func (s *Server) listPolicies(r *http.Request, c caller, namespace string) answer {
 	query := r.URL.Query()
@@ -370,7 +370,7 @@ func (s *Server) listPolicies(r *http.Request, c caller, namespace string) answe
 		for _, p := range j.policies {
 			switch {
 			case namespace != "*" && key.namespace != namespace, namespace == "*" && !c.may(key.namespace, "list-scaling-policies"),
-				namespace != "*" && query.Has("job") && query.Get("job") != key.id, // of all namespaces it is ignored
+				namespace != "*" && query.Has("job") && query.Get("job") != key.id, // ignored for all namespaces
 				query.Has("type") && query.Get("type") != p.Type,
 				!strings.HasPrefix(p.ID, query.Get("prefix")):
 				continue
@@ -399,8 +399,8 @@ func (s *Server) policy(id string) answer {
 	return answer{status: http.StatusNotFound, index: max(s.policies, 1), text: "policy not found"}
 }
 
-// refresh makes a job that a first deployment went through stable: its ModifyIndex moves, that
-// of its specification does not.
+// refresh marks a job as stable after its first deployment: its ModifyIndex moves, that of its
+// specification does not.
 func (s *Server) refresh(j *job) {
 	if d := j.deployment; !j.stable && d != nil && !d.failed && !d.end.IsZero() && !time.Now().Before(d.end) {
 		j.stable, j.modified = true, s.next()
@@ -424,7 +424,7 @@ func (s *Server) job(key jobKey) answer {
 	return answer{status: http.StatusOK, index: j.modified, body: &out}
 }
 
-// scaleStatus says of JobModifyIndex what is ModifyIndex elsewhere.
+// scaleStatus has in JobModifyIndex the value that is ModifyIndex elsewhere.
 func (s *Server) scaleStatus(key jobKey) answer {
 	j := s.jobs[key]
 	if j == nil {
@@ -512,7 +512,7 @@ func (s *Server) registered(index, specModified uint64) answer {
 	}}
 }
 
-// setPolicy keeps the policy of a group that had it, and makes a new one for others.
+// setPolicy keeps the policy of a group that had one, and creates one otherwise.
 func (s *Server) setPolicy(j, before *job, key jobKey, g *api.TaskGroup, index uint64) {
 	p := &api.ScalingPolicy{
 		Min: g.Scaling.Min, Max: g.Scaling.Max, Policy: g.Scaling.Policy, Enabled: g.Scaling.Enabled, Type: "horizontal",
@@ -550,14 +550,14 @@ func withoutIndex(p *api.ScalingPolicy) api.ScalingPolicy {
 	return out
 }
 
-// same compares what has the same JSON.
+// same reports whether both have the same JSON.
 func same(a, b any) bool {
 	one, err1 := json.Marshal(a)
 	other, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && string(one) == string(other)
 }
 
-// evaluated says that a job runs by itself.
+// evaluated reports whether a job runs by itself.
 func evaluated(j *api.Job) bool { return j.Periodic == nil && j.ParameterizedJob == nil }
 
 func typeOf(j *api.Job) string {
@@ -567,9 +567,9 @@ func typeOf(j *api.Job) string {
 	return *j.Type
 }
 
-// deploy begins a deployment, if the job has them: services with an update block, and system
-// jobs. A new version of a job with canaries waits
-// for their promotion; so does the first scale after that failed.
+// deploy starts a deployment, if the job has them: services with an update block, and system
+// jobs. A new version of a job with canaries waits for their promotion; so does the first
+// scaling after such a deployment failed.
 func (s *Server) deploy(j *job, newVersion bool) {
 	updated := func(g *api.TaskGroup) bool { return g.Update != nil }
 	if kind := typeOf(j.Job); kind != api.JobTypeSystem && (kind != api.JobTypeService || !slices.ContainsFunc(j.TaskGroups, updated)) {
@@ -582,7 +582,7 @@ func (s *Server) deploy(j *job, newVersion bool) {
 		d.end = begin.Add(2 * time.Second)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(j.counts)), func(n int64) bool { return n > 0 }) {
-		d.end = begin // there is nothing to wait for
+		d.end = begin // nothing to wait for
 	}
 	failed := j.deployment != nil && j.deployment.failed
 	for _, g := range j.TaskGroups {
@@ -620,7 +620,7 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 	return s.registered(index, index)
 }
 
-// scale checks in the order in which Nomad does.
+// scale checks in Nomad's order.
 func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 	var request api.ScalingRequest
 	if r.ContentLength == 0 {
@@ -658,7 +658,7 @@ func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 		return refuse(http.StatusBadRequest, "task group %q specified for scaling does not exist in job", group)
 	}
 	if typeOf(j.Job) == api.JobTypeSystem && count == nil {
-		return answer{} // the handler panics
+		return answer{} // Nomad's handler panics
 	}
 	if count != nil {
 		if a, refused := s.mayNot(j, group, *count, request.JobModifyIndex); refused {
@@ -668,7 +668,7 @@ func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 	return s.scaled(key, j, group, previous, &request)
 }
 
-// mayNot refuses a count.
+// mayNot returns why a count is refused.
 func (s *Server) mayNot(j *job, group string, count int64, index uint64) (answer, bool) {
 	if p := j.policies[group]; p != nil {
 		if p.Max != nil && count > *p.Max {
@@ -693,7 +693,7 @@ func (s *Server) mayNot(j *job, group string, count int64, index uint64) (answer
 	return answer{}, false
 }
 
-// scaled writes the count, if there is one, and the event.
+// scaled writes the count, if given, and the event.
 func (s *Server) scaled(key jobKey, j *job, group string, previous int64, request *api.ScalingRequest) answer {
 	reply := &api.JobRegisterResponse{JobModifyIndex: j.modified}
 	event := api.ScalingEvent{

@@ -22,33 +22,33 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
 
-// player plays a recording against a server, each request when it was sent. Indexes differ, as
-// the server has no nodes, so what was recorded is told from what it is here by the answers.
+// player replays a recording against a server, each request at its time. Indexes differ, as the
+// server has no nodes, so the player maps recorded indexes to the server's by their answers.
 type player struct {
 	t      *testing.T
 	server *nomadtest.Server
 
-	// bodiesDiffer says that the theme does not show how what it reads came to be.
+	// bodiesDiffer reports that the theme lacks the history of the state it reads.
 	bodiesDiffer bool
 
-	// accessors of tokens that were recorded, as they are here.
+	// accessors maps the recorded accessors of tokens to the server's.
 	accessors map[string]string
 
 	mu      sync.Mutex
-	indexes map[uint64]uint64 // recorded to here; guarded by mu
+	indexes map[uint64]uint64 // recorded to actual; guarded by mu
 	played  int
-	left    map[string]int // of what the server has not, by method and path
+	left    map[string]int // calls that the server lacks, by method and path
 }
 
-// unknown says whether the server has no such call, or one whose answers are what a scheduler and
-// clients do.
+// unknown reports whether the server lacks the call, or its answer depends on a scheduler or
+// clients.
 func unknown(e *nomadtest.Exchange) bool {
 	path := e.Request.Path
 	switch {
 	case path == "/v1/status/leader", path == "/v1/agent/health":
 		return false
 	case path == "/v1/jobs":
-		return e.Request.Method == http.MethodGet || strings.Contains(e.Response.BodyText, "validation failed") // it takes any bounds
+		return e.Request.Method == http.MethodGet || strings.Contains(e.Response.BodyText, "validation failed") // it accepts any bounds
 	case strings.HasPrefix(path, "/v1/scaling"), strings.HasPrefix(path, "/v1/nonsense"), strings.HasPrefix(path, "/v2/"):
 		return false
 	case strings.HasPrefix(path, "/v1//"), strings.HasPrefix(path, "/v1/job//"):
@@ -59,7 +59,7 @@ func unknown(e *nomadtest.Exchange) bool {
 	return true
 }
 
-// withTokens are the themes in which tokens count; the server of the others has none.
+// withTokens are the themes with tokens; in the others the server has none.
 var withTokens = map[string]bool{"acl": true}
 
 func play(t *testing.T, theme, end string, wantPlayed int, before func(*nomadtest.Server, *nomadtest.Exchange)) {
@@ -103,7 +103,7 @@ func play(t *testing.T, theme, end string, wantPlayed int, before func(*nomadtes
 	})
 }
 
-// allocationIDs gives the first allocation of each job the id that was asked for in the theme acl.
+// allocationIDs gives the first allocation of each job the id that the theme acl uses.
 func allocationIDs() func(job, id string) string {
 	ids := map[string]string{"web": "38d5134b-8f41-b64e-8ee0-a6b35ab7ebc6", "elsewhere": "078949e0-0868-70c1-d9c1-fd5565b986b8"}
 	return func(job, id string) string {
@@ -115,7 +115,7 @@ func allocationIDs() func(job, id string) string {
 	}
 }
 
-// policyIDs gives policies the ids that were recorded, in the order of their first appearance.
+// policyIDs gives policies the recorded ids, in the order of their first appearance.
 func policyIDs(recorded []*nomadtest.Exchange) func(map[string]string) string {
 	ids := map[string][]string{}
 	add := func(id string, target map[string]string) {
@@ -150,8 +150,8 @@ func policyIDs(recorded []*nomadtest.Exchange) func(map[string]string) string {
 	}
 }
 
-// here returns a recorded index as it is here. One that no answer had is one of the future, or
-// lies just before the next one that was answered.
+// here maps a recorded index to the server's. An index without an answer lies in the future, or
+// just before the next known one.
 func (p *player) here(recorded uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *player) exchange(e *nomadtest.Exchange) {
 	p.compare(e, w, took)
 }
 
-// answer has the server answer; the code stays 0 if it closes the connection.
+// answer calls the server; the code stays 0 if it closes the connection.
 func (p *player) answer(w *httptest.ResponseRecorder, r *http.Request) {
 	defer func() {
 		if err := recover(); err != nil && err != http.ErrAbortHandler {
@@ -215,7 +215,7 @@ func (p *player) answer(w *httptest.ResponseRecorder, r *http.Request) {
 	p.server.ServeHTTP(w, r)
 }
 
-// body is the recorded one with the indexes as they are here.
+// body is the recorded body with the server's indexes.
 func (p *player) body(e *nomadtest.Exchange) *bytes.Reader {
 	if strings.Contains(e.Note, "a large body") {
 		return bytes.NewReader([]byte(`{"Target": {"Group": "web"}, "Message": "` + strings.Repeat("x", 1_200_000) + `"}`))
@@ -235,7 +235,7 @@ func (p *player) body(e *nomadtest.Exchange) *bytes.Reader {
 	return bytes.NewReader(body)
 }
 
-// withoutIndexes leaves those in the text of a conflict out.
+// withoutIndexes removes the indexes from the text of a conflict.
 func withoutIndexes(text string) string {
 	if !strings.HasPrefix(text, "Enforcing job modify index") {
 		return strings.TrimSpace(text)
@@ -263,8 +263,8 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 			t.Errorf("%s (%s): got %q, want %q", e.ID, e.Note, got, want)
 		}
 	}
-	// A query that waited is over when the recorded one is: at a change, or after its wait and
-	// up to a sixteenth of it.
+	// A waiting query returns when the recorded one did: at a change, or after its wait and up
+	// to a sixteenth of it.
 	if recorded := time.Duration(want.DurationMS * float64(time.Millisecond)); took > recorded+recorded/15+100*time.Millisecond || recorded > took+recorded/15+100*time.Millisecond {
 		t.Errorf("%s (%s): took %s, want %s", e.ID, e.Note, took, recorded)
 	}
@@ -296,7 +296,7 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 			}
 		}
 	}
-	// Of large bodies that other themes have a text says that they were left out.
+	// In other themes a placeholder replaces large bodies.
 	if p.bodiesDiffer || len(want.Body) == 0 || string(want.Body) == "null" || want.Body[0] == '"' {
 		return
 	}
@@ -305,8 +305,7 @@ func (p *player) compare(e *nomadtest.Exchange, w *httptest.ResponseRecorder, to
 	}
 }
 
-// part is what is compared of an answer: what is neither an index, an id, a time nor a matter of
-// the scheduler.
+// part is the compared part of an answer: no index, id, time or scheduler's work.
 func part(e *nomadtest.Exchange, body []byte) any {
 	type event struct {
 		Count         *int64
@@ -367,7 +366,7 @@ func part(e *nomadtest.Exchange, body []byte) any {
 	return [2]bool{reply.EvalID == "", reply.EvalCreateIndex == 0}
 }
 
-// canonical is JSON with its keys in order.
+// canonical is JSON with sorted keys.
 func canonical(body []byte) string {
 	var out any
 	if err := json.Unmarshal(body, &out); err != nil {
@@ -405,13 +404,13 @@ func TestScale(t *testing.T) {
 	})
 }
 
-// Paths, methods and parameters that are refused. What follows in the theme are other ports, too
-// many connections, and the server's end.
+// Paths, methods and parameters that are refused. The rest of the theme is about other ports,
+// too many connections, and the server's end.
 func TestFaults(t *testing.T) { play(t, "faults", "faults-0036", 31, nil) }
 
-// A follower without a leader, with one, and after that was killed: calls wait for a leader and
-// fail, or fail at once, also those that wait; stale reads are answered, from what the follower
-// has.
+// A follower without a leader, with one, and after the leader was killed: calls wait for a
+// leader and fail, or fail at once, as do waiting ones; stale reads return the follower's
+// state.
 func TestLeader(t *testing.T) {
 	play(t, "leader", "", 29, func(s *nomadtest.Server, e *nomadtest.Exchange) {
 		switch e.ID {
@@ -419,7 +418,7 @@ func TestLeader(t *testing.T) {
 			s.SetLeader(nomadtest.Leaderless, nil)
 		case "leader-0009":
 			s.SetLeader(nomadtest.Led, nil)
-		case "leader-0012": // it was registered before, and the follower does not know of it yet
+		case "leader-0012": // the follower does not know of the earlier registration yet
 			before := s.Snapshot()
 			register(t, s)
 			s.SetLeader(nomadtest.Led, before)
@@ -433,7 +432,7 @@ func TestLeader(t *testing.T) {
 	})
 }
 
-// A server goes back under queries that wait, which wakes none of them. What follows in the
+// A server goes back in time under waiting queries, which wakes none of them. The rest of the
 // theme is the server's restart.
 func TestRestore(t *testing.T) {
 	var snapshot *nomadtest.Snapshot
@@ -452,7 +451,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// register registers the job that there was before the recording.
+// register registers the job that existed before the recording.
 func register(t *testing.T, s *nomadtest.Server) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -463,12 +462,12 @@ func register(t *testing.T, s *nomadtest.Server) {
 	}
 }
 
-// Who may what: 30 calls with 18 tokens, and tokens that are revoked, end or lose their policy.
-// All but the event stream is played.
+// Permissions: 30 calls with 18 tokens, and tokens that are revoked, expire or lose their
+// policy. All but the event stream is replayed.
 func TestTokens(t *testing.T) {
 	play(t, "acl", "", 600, func(s *nomadtest.Server, e *nomadtest.Exchange) {
 		switch e.ID {
-		case "acl-0583": // it was made before the recording
+		case "acl-0583": // created before the recording
 			s.SetToken("token:midway", `namespace "*" { policy = "scale" }`)
 		case "acl-0586":
 			s.Revoke("token:midway")
@@ -476,9 +475,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// Event streams: who gets one at all, and what of jobs is in it. What evaluations, plans,
-// allocations and nodes add is a scheduler's, and what the buffer held from before the theme is not
-// there.
+// Event streams: who gets one, and which events of jobs it has. Events of evaluations, plans,
+// allocations and nodes, and those from before the theme, are missing.
 func TestEventStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond}
@@ -540,17 +538,17 @@ node { policy = "read" }`)
 			synctest.Wait()
 		}
 		streams.Wait()
-		// Six are silent: those without the right, and about no topic that there is.
+		// Six are silent: those without the capability or with unknown topics.
 		if seen["0"] != 6 {
 			t.Errorf("streams by their lengths: %v", seen)
 		}
 	})
 }
 
-// eventsFrom is the first index of the theme: what is before it was there already.
+// eventsFrom is the first index of the theme.
 const eventsFrom = 235
 
-// streamed are the lines of a stream, without what is a scheduler's and what is older than the
+// streamed are the lines of a stream, without the scheduler's events and those from before the
 // theme.
 func streamed(t *testing.T, body []byte) []string {
 	out := []string{}
@@ -578,10 +576,10 @@ func streamed(t *testing.T, body []byte) []string {
 	return out
 }
 
-// groupStatus is what is compared of a group's status.
+// groupStatus is the compared part of a group's status.
 type groupStatus struct{ Desired, Placed, Running, Healthy, Unhealthy int }
 
-// jobStatus is what is compared of a scale status.
+// jobStatus is the compared part of a scale status.
 type jobStatus struct {
 	JobID, Namespace string
 	JobStopped       bool
@@ -594,9 +592,9 @@ type jobStatus struct {
 	}
 }
 
-// settled says that all that there is to be is healthy, or nothing is to be, or can't be; or that a
-// scale has just reset everyone's health. In between it is a matter of when a scheduler and
-// clients do something.
+// settled reports whether all wanted allocations are healthy, none is wanted, or none can be
+// placed; or a scaling has just reset the health of all. In between the timing of a scheduler
+// and clients matters.
 func (s *jobStatus) settled() bool {
 	all := true
 	for _, g := range s.TaskGroups {
@@ -606,9 +604,9 @@ func (s *jobStatus) settled() bool {
 	return all
 }
 
-// The theme status from the registration to the purge: each exchange is played at its time, but
-// for the chain of blocking queries, which a client of its own follows below, and the evaluations,
-// of which the server has none.
+// The theme status from the registration to the purge: each exchange is replayed at its time,
+// except for the chain of blocking queries, which a client of its own follows below, and for
+// evaluations, which the server lacks.
 func TestScaleStatuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond, Placement: &nomadtest.Placement{StartTime: 300 * time.Millisecond, StopTime: 1500 * time.Millisecond}}
@@ -678,7 +676,7 @@ func TestScaleStatuses(t *testing.T) {
 	})
 }
 
-// compareStatus compares an answer with the recorded one, and returns 1 if it did.
+// compareStatus compares an answer with the recorded one, and returns 1 if it did compare.
 func compareStatus(t *testing.T, e *nomadtest.Exchange, w *httptest.ResponseRecorder) int {
 	t.Helper()
 	switch {
@@ -728,11 +726,11 @@ func statusOf(t *testing.T, body []byte) (s jobStatus) {
 	return s
 }
 
-// follower follows the job web with a chain of blocking queries, each with the index of the answer
-// before.
+// follower follows the job web with a chain of blocking queries, each with the index of the
+// previous answer.
 type follower struct {
-	want, got           []string // what there was to see, without what equalled the one before
-	wantWaits, gotWaits int      // queries that waited in vain
+	want, got           []string // the observed states, without repetitions
+	wantWaits, gotWaits int      // queries that timed out
 }
 
 const chainWait = 3 * time.Second
