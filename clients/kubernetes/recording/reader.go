@@ -13,7 +13,7 @@ import (
 // MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
 const MaxLineBytes = 256 << 20
 
-// MaxEmptyBytes bounds the lines without text, all together: a compressed file may hold any number
+// MaxEmptyBytes bounds the empty lines, all together: a compressed file may hold any number
 // of them in a few bytes.
 const MaxEmptyBytes = 1 << 20
 

@@ -195,7 +195,7 @@ func TestEmptyLinesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"\n", " \n", strings.Repeat(" ", 100_000) + "\r\n"} {
 		r := recording.NewReader("f", strings.NewReader(strings.Repeat(line, 2+recording.MaxEmptyBytes/len(line))))
-		if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "lines without text have more than") {
+		if _, err := r.Next(); err == nil || !strings.Contains(err.Error(), "empty lines have more than") {
 			t.Errorf("lines of %d bytes: %v", len(line), err)
 		}
 	}
