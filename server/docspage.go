@@ -9,9 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/page"
 )
 
-// docsPage shows the API's description. It is plain text, for a program that can fill in
-// templates keeps each exported method of everything it is linked with, and is half as
-// large again.
+// docsPage shows the API's description. It is not a template, because linking a template
+// engine keeps every exported method of the program, which makes it half as large again.
 const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -31,8 +30,8 @@ const docsPage = `<!DOCTYPE html>
 </html>
 `
 
-// docsStyle and docsScript are files of their own, for a page with either in it could not
-// forbid what others have written into it.
+// docsStyle and docsScript are separate files, so that the page's content policy can
+// forbid inline code.
 const (
 	docsStyle  = "body { margin: 0; background: #fafafa; }\n"
 	docsScript = `window.onload = function () {
@@ -52,7 +51,7 @@ const (
 `
 )
 
-// docs serves the page and what it consists of.
+// docs serves the page and its files.
 func docs() http.Handler {
 	mux := http.NewServeMux()
 	for name, file := range map[string]struct{ contentType, text string }{

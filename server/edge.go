@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// edgeCredentials secure connections, if TLS is configured, and meter the frames on them.
+// edgeCredentials secure connections, if TLS is configured, and count the frames on them.
 type edgeCredentials struct {
 	credentials.TransportCredentials
 }
@@ -41,10 +41,10 @@ func (c edgeCredentials) Clone() credentials.TransportCredentials {
 	return edgeCredentials{c.TransportCredentials.Clone()}
 }
 
-// serveREST serves REST, with TLS if that is configured.
+// serveREST serves REST, with TLS if configured.
 func (s *Server) serveREST(listener net.Listener) error {
 	if access := s.options.Access; s.options.TLS == nil && (access == nil || access.Authenticator.AllowsAnonymous()) {
-		// Else a browser finds no certificate for the name, or has no credentials.
+		// Otherwise a browser finds no certificate for the name, or has no credentials.
 		s.http.Handler = guardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.REST(http.HandlerFunc(refuseHost)))
 	}
 	if s.options.TLS == nil {
@@ -55,10 +55,10 @@ func (s *Server) serveREST(listener net.Listener) error {
 
 // Keepalive of gRPC connections.
 const (
-	// handshakeTimeout is for a new connection to become one of HTTP/2.
+	// handshakeTimeout limits the HTTP/2 handshake of a new connection.
 	handshakeTimeout = 10 * time.Second
 	// pingAfter is how long a connection may be silent before it is pinged, and pingTimeout
-	// how long it has to answer.
+	// how long the peer has to respond.
 	pingAfter   = time.Minute
 	pingTimeout = 20 * time.Second
 	// leastPingInterval is the minimum time between two pings of a client, even without calls.
@@ -68,10 +68,10 @@ const (
 )
 
 // workers is how many goroutines serve one call after the other. A new goroutine for each call
-// has a small stack, and growing that would take longer than the decision.
+// starts with a small stack, and growing it takes longer than the decision.
 const workers = 128
 
-// connectionOptions bound what a gRPC connection may take.
+// connectionOptions limit what a gRPC connection may use.
 func connectionOptions(o *Options) []grpc.ServerOption {
 	parameters := keepalive.ServerParameters{
 		MaxConnectionIdle: idleTimeout, Time: pingAfter, Timeout: pingTimeout,

@@ -16,61 +16,62 @@ import (
 
 // Options are the settings of a Server. Start from DefaultOptions.
 type Options struct {
-	// Options are those of decisions and their storage.
+	// Options are the settings of decisions and their storage.
 	decision.Options
 	// Access authenticates and authorizes callers. Nil: every caller may do everything.
 	Access *Access
-	// Limits bound calls, in total and per caller, and shed load. The zero value: no such
+	// Limits limit calls, in total and per caller, and shed load. The zero value: no such
 	// limits. The server sets its Limits.
 	Limits limit.Options
 	// MaxConnectionAge is the maximum age of a gRPC connection, so that callers spread over
-	// instances; calls in flight get ConnectionGrace to end. 0: no maximum.
+	// instances; calls in flight get ConnectionGrace to finish. 0: no maximum.
 	MaxConnectionAge, ConnectionGrace time.Duration
-	// MaxConnections bounds the connections of gRPC and REST together, and with them the calls
-	// that no other limit bounds, such as health checks. Beyond it idle connections are closed.
-	// 0: any number.
+	// MaxConnections limits the connections of gRPC and REST together, and with them the calls
+	// that have no other limit, such as health checks. Beyond it idle connections are closed.
+	// 0: unlimited.
 	MaxConnections int
-	// MaxCallsPerConnection bounds the calls in flight on one HTTP/2 connection, MaxHeaderBytes
+	// MaxCallsPerConnection limits the calls in flight on one HTTP/2 connection, MaxHeaderBytes
 	// the headers of a call, over gRPC and REST.
 	MaxCallsPerConnection, MaxHeaderBytes int
-	// KEDATokens has KEDA's calls without any other credential be known by a token in the
-	// trigger's metadata, for which their messages are read before the caller is known.
+	// KEDATokens authenticates KEDA's calls without any other credential by a token in
+	// the trigger's metadata. Their messages are then read before the caller is
+	// authenticated.
 	KEDATokens bool
-	// TLS secures gRPC and REST. Nil: they are served in the clear. It must offer h2.
+	// TLS secures gRPC and REST. Nil: plain text. It must offer h2.
 	TLS *tls.Config
-	// AllowedHosts are host names that REST requests may use, beside localhost and IP
+	// AllowedHosts are host names that REST requests may use, besides localhost and IP
 	// addresses, while REST is on loopback without TLS and callers need no credentials. See
 	// GuardHost.
 	AllowedHosts []string
-	// MaxRequestBytes bounds one message or body.
+	// MaxRequestBytes limits one message or body.
 	MaxRequestBytes int
-	// MaxStreamInFlight bounds the unanswered requests of one stream; beyond it the server
+	// MaxStreamInFlight limits the unanswered requests of one stream; beyond it the server
 	// stops reading the stream.
 	MaxStreamInFlight int
 	// LoggedRepeats is how many unchanged decisions per second are logged; above this rate
 	// only changes are. The last decision is in the record in any case.
 	LoggedRepeats int
-	// MaxWatchers bounds the calls of WatchDecisions on this instance, and MaxWatchersPerCaller
-	// those of one known caller. 0: any number.
+	// MaxWatchers limits the calls of WatchDecisions on this instance, and MaxWatchersPerCaller
+	// those of one authenticated caller. 0: unlimited.
 	MaxWatchers, MaxWatchersPerCaller int
-	// WatchHeartbeat is how often a watcher hears something at least; above 0.
+	// WatchHeartbeat is the maximum time between two responses to a watcher; above 0.
 	WatchHeartbeat time.Duration
-	// MaxSimulations bounds the calls of Simulate that run at once, one processor each; 0: none
-	// may. MaxSimulationWork bounds what one may take, in looks at a pod: 100 million are some
-	// seconds.
+	// MaxSimulations limits the concurrent calls of Simulate, one processor each; 0: none are
+	// allowed. MaxSimulationWork limits the work of one call, in evaluations of a pod: 100
+	// million take some seconds.
 	MaxSimulations, MaxSimulationWork int
-	// DrainTimeout bounds how long a stop waits for calls in flight.
+	// DrainTimeout limits how long a stop waits for calls in flight.
 	DrainTimeout time.Duration
-	// LogCalls says which calls are logged.
+	// LogCalls selects the calls that are logged.
 	LogCalls calls.Logged
-	// Registerer takes the server's metrics; nil: they are not registered.
+	// Registerer gets the server's metrics; nil: they are not registered.
 	Registerer prometheus.Registerer
 	// Page has the files of the web page, with an index.html; it is served at /ui/. Nil: no page.
 	Page fs.FS
-	// SignIn is how users of the page sign in with an OpenID Connect issuer. Nil: they don't. It
+	// SignIn signs users of the page in with an OpenID Connect issuer. Nil: not offered. It
 	// needs Page and Access.
 	SignIn *signin.Options
-	// StoreKind is what keeps the histories, memory or redis, for people to read.
+	// StoreKind is the kind of the store, memory or redis, for display.
 	StoreKind string
 	// Version is shown in the API's description and logs.
 	Version string
@@ -106,7 +107,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// CallLog says which calls are logged; see calls.Logged.
+// CallLog selects the calls that are logged; see calls.Logged.
 type CallLog = calls.Logged
 
 // The choices.
@@ -116,8 +117,8 @@ const (
 	LogAllCalls    = calls.LogAll
 )
 
-// CallLogs are the choices, in order of how much they log.
+// CallLogs are the choices, least to most logged.
 func CallLogs() []CallLog { return calls.LoggedChoices() }
 
-// Access says who calls and what they may do; see access.Settings.
+// Access configures authentication and authorization; see access.Settings.
 type Access = access.Settings

@@ -8,27 +8,27 @@ import (
 	"github.com/setpoint-dev/setpoint/server/signin"
 )
 
-// configPath is what the page asks before anybody has signed in.
+// configPath is the path that the page requests before a user has signed in.
 const configPath = pagePath + "/config.json"
 
-// pageConfig tells the page what it is served by, and how users may sign in. Everybody may
-// read it.
+// pageConfig tells the page which service it is from, and how users may sign in. It is
+// public.
 type pageConfig struct {
 	// Version of the program.
 	Version string `json:"version"`
-	// Authentication says that callers are asked who they are; SignIn by what.
+	// Authentication reports that callers must authenticate; SignIn lists the ways.
 	Authentication bool         `json:"authentication"`
 	SignIn         signInConfig `json:"signIn"`
 }
 
 type signInConfig struct {
-	// Anonymous: it can be tried without; Token: by a token that the user has; Certificate: by
-	// one that the browser shows by itself.
+	// Anonymous: without credentials; Token: by a token that the user has; Certificate: by one
+	// that the browser presents itself.
 	Anonymous   bool `json:"anonymous"`
 	Token       bool `json:"token"`
 	Certificate bool `json:"certificate"`
-	// OIDC: by going to Path, with the parameter to for the page's path to come back to; a POST
-	// to EndPath with the page's header ends the session. Absent: not offered.
+	// OIDC: by navigating to Path, with the parameter to for the page's path to return to; a
+	// POST to EndPath with the page's header ends the session. Absent: not offered.
 	OIDC *oidcConfig `json:"oidc,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type oidcConfig struct {
 	EndPath string `json:"endPath"`
 }
 
-// signInRoutes serves what the page needs to know before, and the sign-in itself.
+// signInRoutes serves what the page needs before signing in, and the sign-in itself.
 func (s *Server) signInRoutes(mux *http.ServeMux) {
 	config := pageConfig{Version: s.options.Version}
 	if access := s.options.Access; access != nil {

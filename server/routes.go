@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/rest"
 )
 
-// Paths beside the API's own.
+// Paths outside the API.
 const (
 	pagePath    = "/ui"
 	docsPath    = "/docs"
@@ -17,7 +17,7 @@ const (
 	readyPath   = "/readyz"
 )
 
-// routes puts the web page, the API's description and the health checks beside the gateway.
+// routes adds the web page, the API's description and the health checks to the gateway.
 func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", s.observer.REST(withoutWebsites(gateway)))
@@ -52,7 +52,7 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	return mux, nil
 }
 
-// redirect redirects to another path of the server, not permanently: it may change with the next
+// redirect redirects to another path of the server, temporarily: it may change with the next
 // version.
 func redirect(path string) http.Handler {
 	return page.WithHeaders(page.Policy, http.RedirectHandler(path, http.StatusFound))

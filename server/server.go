@@ -1,13 +1,13 @@
-// Package server serves the recommender over gRPC and REST: it validates and
-// converts requests, loads and swaps histories, and answers. No scaling rule is
-// in it (package recommender has them), and no storage engine (package store).
+// Package server serves the recommender over gRPC and REST: it validates and converts
+// requests, loads and swaps histories, and sends responses. Package recommender has the
+// scaling rules, package store the storage engines.
 //
 //	s, err := server.New(engine, engine, server.DefaultOptions())
 //	…
 //	err = s.Serve(ctx, grpcListener, httpListener) // until ctx ends and calls are drained
 //
-// Errors are google.rpc.Status values with details; the codes are those of the
-// contract. The caller closes the engines.
+// Errors are google.rpc.Status values with details; the codes are those of the contract.
+// The caller closes the engines.
 package server
 
 import (
@@ -47,7 +47,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Server serves one store. It may run once.
+// Server serves one store. It may run only once.
 type Server struct {
 	options  Options
 	log      *zap.Logger
@@ -56,17 +56,17 @@ type Server struct {
 	health   *health.Server
 	observer *calls.Observer
 	recorder *decisionlog.Log
-	// hub is nil where decisions can't be watched.
+	// hub is nil if decisions can't be watched.
 	hub     *feed.Hub
 	targets *decision.Targets
 	service *services.Recommendations
 	drain   *calls.Drain
 	guard   *admission.Guard
-	// signIn is nil where users of the page sign in by nothing but what the API accepts.
+	// signIn is nil if the page has no sign-in beyond the API's own credentials.
 	signIn *signin.SignIn
-	// instance tells others of this one.
+	// instance sends the heartbeats of this instance.
 	instance *operations.Instance
-	// cutOff ends what a drain can't wait for any longer.
+	// cutOff ends the calls that a drain waits for no longer.
 	cutOff context.CancelFunc
 }
 
@@ -176,7 +176,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	return s, nil
 }
 
-// newREST makes the server of REST.
+// newREST creates the server of REST.
 func (s *Server) newREST(gateway *rest.Gateway) error {
 	contract, err := gateway.Handler()
 	if err != nil {
@@ -200,12 +200,12 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 	return nil
 }
 
-// Recommendations returns the service, for calls in the process.
+// Recommendations returns the service, for calls within the process.
 func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { return s.service }
 
-// Serve serves on the listeners until the context ends, then drains: new calls
-// are refused, those in flight finish within the drain timeout, streams are told
-// to go elsewhere. It closes the listeners. The error is nil after a drain.
+// Serve serves on the listeners until the context ends, then drains: it refuses new
+// calls, lets those in flight finish within the drain timeout, and ends streams with an
+// error to retry elsewhere. It closes the listeners. The error is nil after a drain.
 func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Listener) error {
 	failed := make(chan error, 2)
 	var running sync.WaitGroup
@@ -237,10 +237,10 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	return err
 }
 
-// Close stops a server that does not serve.
+// Close stops a server that was not served.
 func (s *Server) Close() { s.stop() }
 
-// flushTime is how long clients have to read the last answers after the last call.
+// flushTime is how long clients have to read the last responses after the last call.
 const flushTime = 500 * time.Millisecond
 
 // stop drains: new calls are refused at once. REST stops before gRPC, because its calls use
@@ -280,7 +280,7 @@ func (s *Server) stop() {
 	}
 }
 
-// newHub makes what decisions are watched by, if the store keeps a feed of them.
+// newHub creates the hub of watched decisions, if the store has a feed of them.
 func (s *Server) newHub(fed store.Feed) error {
 	if fed == nil || fed.FeedParts() == 0 {
 		return nil
@@ -289,7 +289,7 @@ func (s *Server) newHub(fed store.Feed) error {
 	return s.register(s.hub.Collectors()...)
 }
 
-// showRoom shows what the gate holds as a metric.
+// showRoom exports the gate's memory as a metric.
 func (s *Server) showRoom(g *gate.Gate) error {
 	if s.options.Registerer == nil {
 		return nil
@@ -304,7 +304,7 @@ func (s *Server) showRoom(g *gate.Gate) error {
 	return nil
 }
 
-// methods are the methods with metrics of their own: all that the server serves.
+// methods are the methods with their own metrics: all that the server serves.
 func methods() []telemetry.MethodInfo {
 	served := grpc.NewServer()
 	defer served.Stop()

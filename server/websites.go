@@ -17,9 +17,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 )
 
-// withoutWebsites refuses cross-origin calls of browsers, whose user may have a client
-// certificate, or the service on the same machine. Safe methods are allowed, as the page can't
-// read the answer. Other clients send neither Sec-Fetch-Site nor Origin, and are not checked.
+// withoutWebsites refuses cross-origin requests of browsers, whose user may have a client
+// certificate, or run the service on the same machine. Safe methods are allowed, because the
+// page can't read the response. Other clients send neither Sec-Fetch-Site nor Origin, and are
+// not checked.
 func withoutWebsites(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +35,7 @@ const AnyHost = "*"
 // GuardHost refuses calls to a loopback address whose Host names another machine: with DNS
 // rebinding a web site whose name resolves to 127.0.0.1 would have the same origin as the
 // service. names are further allowed hosts, for example a proxy's. Addresses that other
-// machines reach are not guarded.
+// machines can reach are not guarded.
 func GuardHost(address net.Addr, names []string, next http.Handler) http.Handler {
 	return guardHost(address, names, next, http.HandlerFunc(refuseHost))
 }

@@ -14,7 +14,7 @@ const (
 	NoAction  = "NONE"
 )
 
-// Action says in which direction a count changes.
+// Action returns the direction in which a count changes.
 func Action(from, to int32) string {
 	switch {
 	case to > from:
@@ -25,7 +25,7 @@ func Action(from, to int32) string {
 	return NoAction
 }
 
-// Response prints a decision. It shares no memory with it.
+// Response converts a decision. It shares no memory with it.
 func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 	response := &setpointv1.RecommendResponse{
 		DesiredReplicas:  d.Desired,
@@ -45,12 +45,12 @@ func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 	return response
 }
 
-// Settlement prints what a report on a recommendation came to.
+// Settlement converts the result of a report on a recommendation.
 func Settlement(recommendation string, s *recommender.Settlement) *setpointv1.ReportScaleResponse {
 	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error, RecommendationId: recommendation}
 }
 
-// Events prints events.
+// Events converts events.
 func Events(events []recommender.Event) []*setpointv1.Event {
 	out := make([]*setpointv1.Event, len(events))
 	for i, e := range events {
@@ -59,7 +59,7 @@ func Events(events []recommender.Event) []*setpointv1.Event {
 	return out
 }
 
-// Target prints what is kept of a target, with its history where it is wanted.
+// Target converts the record of a target, with its history if wanted.
 func Target(name string, h *recommender.History, withHistory bool) *setpointv1.Target {
 	out := &setpointv1.Target{
 		Name:           name,
@@ -74,8 +74,8 @@ func Target(name string, h *recommender.History, withHistory bool) *setpointv1.T
 	return out
 }
 
-// LastDecision prints the last decision that was recorded, with what is known of
-// its outcome; nil if there is none.
+// LastDecision converts the last recorded decision, with its outcome as far as it is
+// known; nil if there is none.
 func LastDecision(h *recommender.History) *setpointv1.Decision {
 	l := &h.Last
 	if l.At == 0 {
@@ -91,8 +91,8 @@ func LastDecision(h *recommender.History) *setpointv1.Decision {
 	return out
 }
 
-// PendingDecision prints the decision whose change is pending, with what became
-// of it; nil if none is.
+// PendingDecision converts the decision whose change is pending, with its outcome; nil
+// if none is pending.
 func PendingDecision(h *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
 	p := h.Pending
 	if p == nil {
@@ -107,7 +107,7 @@ func PendingDecision(h *recommender.History, outcome recommender.Outcome) *setpo
 	}
 }
 
-// Outcome prints what became of a change.
+// Outcome converts the outcome of a change.
 func Outcome(o recommender.Outcome) string {
 	return [...]string{
 		recommender.NotChanged: "NONE",

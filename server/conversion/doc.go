@@ -1,8 +1,7 @@
-// Package conversion is the border between the contract's messages and the
-// recommender's types: requests in, answers out, and nothing decided.
+// Package conversion converts between the contract's messages and the recommender's
+// types: requests in, responses out. It decides nothing.
 //
-// Input refuses what cannot be read (quantities, names given twice, metrics that
-// are not in the spec), all at once. Whether a spec is one that Kubernetes would
-// accept is the business of package validation; what this package can read, the
-// recommender can decide.
+// Input refuses what it cannot read (quantities, duplicate names, metrics that are not
+// in the spec), all at once. Package validation checks whether Kubernetes would accept
+// a spec; the recommender can decide whatever this package can read.
 package conversion

@@ -48,7 +48,7 @@ var (
 	directions = [...]string{recommender.NoDirection: "None", recommender.Up: "Up", recommender.Down: "Down"}
 )
 
-// explanation prints a decision's trace; nil where there is none.
+// explanation converts a decision's trace; nil if there is none.
 func explanation(d *recommender.Decision) *setpointv1.Explanation {
 	e := d.Explanation
 	if e == nil {
@@ -128,7 +128,7 @@ func metricExplanation(m *recommender.MetricEvaluation, t recommender.Tolerances
 	return out
 }
 
-// ratio prints a ratio; one that JSON has no number for is printed as the largest.
+// ratio converts a ratio; one that JSON cannot represent becomes the largest number.
 func ratio(f float64) *float64 {
 	switch {
 	case math.IsInf(f, 1):
@@ -217,7 +217,7 @@ func rateLimit(e *recommender.Explanation, now int64) *setpointv1.RateLimitExpla
 	return out
 }
 
-// withheld prints a withheld scale-down; nil without one.
+// withheld converts a withheld scale-down; nil without one.
 func withheld(w *recommender.Withheld) *setpointv1.WithheldExplanation {
 	if w == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// Spec reads a spec and options as Input does those of a request, for callers that have no
-// readings yet. options are those that hold where o sets none.
+// Spec reads a spec and options as Input does those of a request, for callers without
+// readings. options apply where o sets none.
 func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, o *setpointv1.RecommendOptions, options recommender.Options) (recommender.Spec, recommender.Options, []validation.Violation) {
 	var r reader
 	var out recommender.Spec
@@ -26,25 +26,25 @@ func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, o *setpointv1.RecommendO
 	return out, options, r.violations
 }
 
-// unnamedKind stands for the kind of a workload that a request does not name, in
-// texts. It is shown nowhere else.
+// unnamedKind replaces, in texts, the kind of a workload that a request does not name.
+// It is shown nowhere else.
 const unnamedKind = "Target"
 
-// reader reads messages and gathers what is wrong with them.
+// reader reads messages and collects what is wrong with them.
 type reader struct {
 	violations []validation.Violation
-	// notes are sentences for the explanation, gathered only where noting, and unnoted
+	// notes are sentences for the explanation, collected only if noting is set; unnoted
 	// is how many more there would be.
 	notes   []string
 	unnoted int
 	noting  bool
 }
 
-// maxNotes bounds the sentences for the explanation: a request may be odd in every
+// maxNotes limits the sentences for the explanation: a request may be odd in every
 // element.
 const maxNotes = 100
 
-// note keeps a sentence for the explanation.
+// note adds a sentence for the explanation.
 func (r *reader) note(sentence func() string) {
 	switch {
 	case !r.noting:
@@ -65,8 +65,8 @@ func (r *reader) refuse(field, description string) {
 	}
 }
 
-// milli reads a quantity as milli-units. Here and below place names the field; it
-// is called only where something is to be said of it.
+// milli reads a quantity as milli-units. Here and below place returns the name of the
+// field; it is called only if there is something to report.
 func (r *reader) milli(s string, place func() string) int64 {
 	milli, inRange, err := quantity.ParseMilli(s)
 	switch {
@@ -82,7 +82,7 @@ func (r *reader) refuseQuantity(field, s string, err error) {
 	r.refuse(field, fmt.Sprintf("Invalid value: %q: %v", s, err))
 }
 
-// noteRange describes a quantity that upstream reads as something else.
+// noteRange notes a quantity that upstream reads as another one.
 func (r *reader) noteRange(field, s string, milli int64) {
 	r.note(func() string {
 		return fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",
@@ -107,7 +107,7 @@ func (r *reader) duration(d *durationpb.Duration, fallback time.Duration, path s
 // maxDuration keeps sums of instants and durations in range.
 const maxDuration = 10 * 365 * 24 * time.Hour
 
-// options reads how to decide.
+// options reads the options of a decision.
 func (r *reader) options(o *setpointv1.RecommendOptions, defaults recommender.Options) recommender.Options {
 	options := defaults
 	if name := o.GetProfile(); name != "" {
@@ -135,7 +135,7 @@ func (r *reader) options(o *setpointv1.RecommendOptions, defaults recommender.Op
 	return options
 }
 
-// named are the options that a request sets, among those that profiles may ignore.
+// named returns the options that a request sets, among those that profiles may ignore.
 func named(o *setpointv1.RecommendOptions) recommender.OptionSet {
 	var set recommender.OptionSet
 	add := func(option recommender.OptionSet, value *durationpb.Duration) {
@@ -151,7 +151,7 @@ func named(o *setpointv1.RecommendOptions) recommender.OptionSet {
 	return set
 }
 
-// toleranceOption reads the option as the controller reads its flag, a
+// toleranceOption reads the option as the controller reads its flag, as a
 // floating-point number, and otherwise as a quantity.
 func (r *reader) toleranceOption(s string) float64 {
 	tolerance, err := Tolerance(s)

@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Answer prints an answer that was given before. The explanation is what
-// EncodeExplanation kept.
+// Answer converts a stored answer. The explanation is what EncodeExplanation returned.
 func Answer(a *recommender.Answer) (*setpointv1.RecommendResponse, error) {
 	d := a.Decision()
 	out := Response(&d)
@@ -21,9 +20,9 @@ func Answer(a *recommender.Answer) (*setpointv1.RecommendResponse, error) {
 	return out, proto.Unmarshal(a.Explanation, out.Explanation)
 }
 
-// EncodeExplanation encodes a decision's explanation to be kept with its answer,
-// nil if it has none. One that takes more than limit bytes goes without the pods'
-// details, if need be without warnings and metrics, and says so.
+// EncodeExplanation encodes a decision's explanation for its stored answer, nil if it
+// has none. One of more than limit bytes loses the pods' details, and if necessary
+// warnings and metrics, and is marked as truncated.
 func EncodeExplanation(d *recommender.Decision, limit int) ([]byte, error) {
 	e := explanation(d)
 	if e == nil {

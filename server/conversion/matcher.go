@@ -12,18 +12,18 @@ import (
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
-// Matcher says which metrics of a spec a reading belongs to. It looks at those of the
-// same name only. It is immutable and safe for concurrent use.
+// Matcher finds the metrics of a spec that a reading belongs to. It compares only those
+// of the same name. It is immutable and safe for concurrent use.
 type Matcher struct {
 	metrics []wanted
 	// custom and external are the indices of metrics by the name of the metric.
 	custom, external map[string][]int
-	// steps are what comparing a series with all metrics of a name takes.
+	// steps is the cost of comparing a series with all metrics of a name.
 	steps map[string]int
 }
 
-// NewMatcher returns the matcher of a spec, and for each metric what is wrong with its
-// selector, empty for nothing. Nil: the selectors have more terms than the budget has.
+// NewMatcher returns the matcher of a spec, and for each metric the error of its
+// selector, empty for none. Nil: the selectors have more terms than the budget allows.
 func NewMatcher(spec *recommender.Spec, budget *cost.Budget) (*Matcher, []string) {
 	m := &Matcher{
 		metrics: make([]wanted, len(spec.Metrics)),
@@ -48,8 +48,8 @@ func NewMatcher(spec *recommender.Spec, budget *cost.Budget) (*Matcher, []string
 	return m, problems
 }
 
-// Custom appends the metrics that a value belongs to, of a target in that namespace.
-// The error is the selector's.
+// Custom appends the metrics of a value, for a target in that namespace. The error is
+// the selector's.
 func (m *Matcher) Custom(to []int, v *setpointv1.CustomMetric, namespace string, selectors *Selectors) ([]int, error) {
 	selector, err := selectors.of(v.GetMetric().GetSelector())
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *Matcher) Custom(to []int, v *setpointv1.CustomMetric, namespace string,
 	return to, nil
 }
 
-// External appends the metrics that a series belongs to. The error is the selector's.
+// External appends the metrics of a series. The error is the selector's.
 func (m *Matcher) External(to []int, v *setpointv1.ExternalMetric, selectors *Selectors) ([]int, error) {
 	selector, err := selectors.of(v.GetMetric().GetSelector())
 	if err != nil {
@@ -82,16 +82,16 @@ func (m *Matcher) External(to []int, v *setpointv1.ExternalMetric, selectors *Se
 	return to, nil
 }
 
-// Selectors reads the selectors of readings, each once, for they are mostly the same.
+// Selectors parses the selectors of readings, equal ones once: most are equal.
 type Selectors = selectorCache
 
 // NewSelectors returns one that spends from the budget.
 func NewSelectors(budget *cost.Budget) *Selectors { return &Selectors{budget: budget} }
 
-// Spent reports whether there was more to read or to compare than the budget has.
+// Spent reports whether the budget was too small.
 func (c *selectorCache) Spent() bool { return c.spent }
 
-// selectorCache spares reading the selector of every value again.
+// selectorCache avoids parsing the selector of every value.
 type selectorCache struct {
 	budget *cost.Budget
 	spent  bool
@@ -101,14 +101,14 @@ type selectorCache struct {
 	key    []byte
 }
 
-// parsedSelector is a selector that was read. Its identity is the same for all that mean the same.
+// parsedSelector is a parsed selector. Selectors with the same meaning have the same identity.
 type parsedSelector struct {
 	selector labels.Selector
 	identity string
 	err      error
 }
 
-// of reads a selector.
+// of parses a selector, or returns the cached result.
 func (c *selectorCache) of(s *setpointv1.LabelSelector) (parsedSelector, error) {
 	if s == nil {
 		return parsedSelector{selector: labels.Everything()}, nil
@@ -116,8 +116,8 @@ func (c *selectorCache) of(s *setpointv1.LabelSelector) (parsedSelector, error) 
 	if c.last != nil && proto.Equal(c.last, s) {
 		return c.latest, c.latest.err
 	}
-	// The key of one that can't be encoded is empty, and so is that of an empty one;
-	// but what is decoded can be encoded.
+	// The key of a selector that can't be encoded would equal that of an empty one; but
+	// decoded messages can be encoded.
 	c.key, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(c.key[:0], s)
 	got, ok := c.known[string(c.key)]
 	if !ok {
@@ -134,7 +134,7 @@ func (c *selectorCache) of(s *setpointv1.LabelSelector) (parsedSelector, error) 
 	return got, got.err
 }
 
-// parse reads a selector of the spec or of a reading.
+// parse parses a selector of the spec or of a reading.
 func (c *selectorCache) parse(s *recommender.LabelSelector) (got parsedSelector) {
 	if !c.budget.Terms(termsOf(s)) {
 		c.spent = true
@@ -146,7 +146,7 @@ func (c *selectorCache) parse(s *recommender.LabelSelector) (got parsedSelector)
 	return got
 }
 
-// termsOf is how many requirements and values a selector has.
+// termsOf counts the requirements and values of a selector.
 func termsOf(s *recommender.LabelSelector) int {
 	if s == nil {
 		return 0

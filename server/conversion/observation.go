@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// ObservationViolations names all of a report that could not be read once it is part of a
-// request: so what is stored can be decided on.
+// ObservationViolations returns all violations that the report would cause as part of a
+// request, so that every stored observation can be decided on.
 func ObservationViolations(report *setpointv1.ReportObservationRequest) []validation.Violation {
 	r := &requestReader{ctx: context.Background()}
 	r.pods(report.GetPods())

@@ -52,7 +52,7 @@ func (r *requestReader) pods(pods []*setpointv1.Pod) []recommender.Pod {
 	return out
 }
 
-// podSlabs hold the parts of all pods of a request.
+// podSlabs are the allocations for all pods of a request.
 type podSlabs struct {
 	containers []recommender.Container
 	inits      []recommender.InitContainer
@@ -160,12 +160,12 @@ func (r *requestReader) podMetrics(metrics []*setpointv1.PodMetrics) []recommend
 	return out
 }
 
-// Window turns a number of seconds into a duration, to the nanosecond. One that is
-// longer than any duration becomes the longest of its sign.
+// Window converts seconds to a duration, to the nanosecond. Values out of range
+// saturate.
 func Window(seconds float64) time.Duration {
 	nanos := math.Round(seconds * float64(time.Second))
 	switch {
-	case nanos >= math.MaxInt64: // which is 2^63 as a floating point number
+	case nanos >= math.MaxInt64: // 2^63 as a floating-point number
 		return math.MaxInt64
 	case nanos < math.MinInt64:
 		return math.MinInt64

@@ -21,21 +21,22 @@ const (
 	externalAPI = "external.metrics.k8s.io"
 )
 
-// wanted is a metric of the spec as readings are matched to it.
+// wanted is a metric of the spec in the form for matching readings.
 type wanted struct {
 	spec     *recommender.MetricSpec
 	api      string
 	selector labels.Selector
-	// identity is the selector in a form that is the same for all that mean the same.
+	// identity is the selector in a form that is the same for selectors with the same
+	// meaning.
 	identity string
 	// terms are the selector's requirements and values.
 	terms int
 }
 
-// lookEvery is after how many readings the caller is looked after.
+// lookEvery is the number of readings between checks whether the caller is still there.
 const lookEvery = 1 << 10
 
-// readings joins what was read to the metrics of the spec, by identity.
+// readings assigns the readings to the metrics of the spec, by identity.
 func (r *requestReader) readings(in *recommender.Input, req *setpointv1.RecommendRequest) []recommender.Readings {
 	out := make([]recommender.Readings, len(in.Spec.Metrics))
 	matcher, problems := NewMatcher(&in.Spec, r.budget)
@@ -53,19 +54,18 @@ func (r *requestReader) readings(in *recommender.Input, req *setpointv1.Recommen
 	return out
 }
 
-// joiner joins readings to metrics.
+// joiner assigns readings to metrics.
 type joiner struct {
 	*requestReader
 	matcher   *Matcher
 	out       []recommender.Readings
 	namespace string
 	selectors selectorCache
-	// found are the metrics of the reading at hand.
+	// found are the metrics of the current reading.
 	found []int
 }
 
-// newWanted returns how readings are matched to a metric, and what is wrong with its
-// selector.
+// newWanted returns the matching form of a metric, and the error of its selector.
 func newWanted(spec *recommender.MetricSpec, selectors *selectorCache) (w wanted, problem string) {
 	w = wanted{spec: spec, selector: labels.Everything()}
 	switch spec.Type {
@@ -86,7 +86,7 @@ func newWanted(spec *recommender.MetricSpec, selectors *selectorCache) (w wanted
 	return w, ""
 }
 
-// metricSelector makes a selector of the spec's; none and an empty one select all.
+// metricSelector converts a selector of the spec; none and an empty one select all.
 func metricSelector(s *recommender.LabelSelector) (labels.Selector, error) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return labels.Everything(), nil
@@ -149,7 +149,7 @@ func (j *joiner) metricErrors(errors []*setpointv1.MetricError) {
 	}
 }
 
-// over notes that there is more to compare than the budget has.
+// over records that the comparisons exceed the budget.
 func (j *joiner) over() bool {
 	if j.selectors.spent {
 		j.tooMuch = SelectorTerms
@@ -157,7 +157,7 @@ func (j *joiner) over() bool {
 	return j.tooMuch != 0
 }
 
-// add adds a value to the metrics that were found for it, possibly many.
+// add adds a value to the metrics found for it, possibly many.
 func (j *joiner) add(taken time.Time, v recommender.Value) {
 	if n := len(j.found) - 1; n > 0 && !j.budget.Copies(n) {
 		j.tooMuch = Copies
@@ -168,7 +168,7 @@ func (j *joiner) add(taken time.Time, v recommender.Value) {
 	}
 }
 
-// name is that of the metric or of the resource.
+// name returns the name of the metric or of the resource.
 func (w *wanted) name() string {
 	if w.api == resourceAPI {
 		return w.spec.Resource
@@ -176,8 +176,8 @@ func (w *wanted) name() string {
 	return w.spec.Metric.Name
 }
 
-// isNamed reports whether a MetricError of that metric speaks of this one. It makes
-// no strings, for a request may hold many errors and many metrics.
+// isNamed reports whether a MetricError of that metric concerns this one. It allocates
+// no strings, because a request may have many errors and many metrics.
 func (w *wanted) isNamed(metric string) bool {
 	name := w.name()
 	if metric == name || metric == w.api {
@@ -195,7 +195,7 @@ func (w *wanted) isNamed(metric string) bool {
 		w.spec.Type == recommender.ContainerResourceMetric && rest[0] == ':' && rest[1:] == w.spec.Container)
 }
 
-// maxDescribed bounds the metrics that an error names.
+// maxDescribed limits the metrics that an error names.
 const maxDescribed = 10
 
 // describe names the metrics of the spec, the first ones if there are many.
@@ -210,7 +210,7 @@ func describe(metrics []wanted) string {
 	return strings.Join(names, ", ")
 }
 
-// customMetrics joins values of pods and objects.
+// customMetrics assigns values of pods and objects.
 func (j *joiner) customMetrics(values []*setpointv1.CustomMetric) {
 	for i, v := range values {
 		if i%lookEvery == 0 && j.ended() {
@@ -251,8 +251,8 @@ func (w *wanted) describes(object *setpointv1.CrossVersionObjectReference, names
 	if object.GetKind() != want.Kind || apiGroup(object.GetApiVersion()) != apiGroup(want.APIVersion) {
 		return false
 	}
-	// Kubernetes looks a namespace's metric up by the target's own, whatever name
-	// the spec gives.
+	// Kubernetes looks up a namespace's metric by the target's own namespace, whatever
+	// name the spec has.
 	ownNamespace := want.Kind == "Namespace" && apiGroup(want.APIVersion) == "" && object.GetName() == namespace
 	return object.GetName() == want.Name || ownNamespace
 }
@@ -266,7 +266,7 @@ func apiGroup(apiVersion string) string {
 	return group
 }
 
-// externalMetrics joins series.
+// externalMetrics assigns series.
 func (j *joiner) externalMetrics(series []*setpointv1.ExternalMetric) {
 	for i, v := range series {
 		if i%lookEvery == 0 && j.ended() {
@@ -291,8 +291,8 @@ func (j *joiner) externalMetrics(series []*setpointv1.ExternalMetric) {
 	}
 }
 
-// takesExternal compares what the series was asked for with, where that is told,
-// and otherwise its labels.
+// takesExternal compares the selector of the query if the series has one, otherwise its
+// labels.
 func (w *wanted) takesExternal(v *setpointv1.ExternalMetric, identity string) bool {
 	if v.GetMetric().GetSelector() != nil {
 		return w.identity == identity

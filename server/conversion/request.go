@@ -18,29 +18,28 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// Input reads a request: defaults of the API applied, quantities parsed, readings
-// joined to the metrics of the spec. options are those that hold where the
-// request sets none. The violations name all that could not be read; with any the
-// input is not to be used. The input shares strings with the request, nothing else.
+// Input reads a request: it applies the API's defaults, parses quantities, and assigns
+// readings to the metrics of the spec. options apply where the request sets none. The
+// violations list everything that could not be read; with any of them the input must
+// not be used. The input shares strings with the request, nothing else.
 func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*recommender.Input, []validation.Violation) {
 	in, violations, _ := InputWithin(context.Background(), req, options, nil)
 	return in, violations
 }
 
-// TooMuch is what a request has too much of to be read, 0: nothing.
+// TooMuch is the resource of which a request needs too much; 0: none.
 type TooMuch uint8
 
 const (
-	// SelectorTerms means that selectors have too many requirements and values, in all, or there
-	// are too many series to be compared with them.
+	// SelectorTerms: all selectors together have too many requirements and values, or too many
+	// series must be compared with them.
 	SelectorTerms TooMuch = iota + 1
-	// Copies means that too many readings belong to several metrics each.
+	// Copies: too many readings belong to several metrics each.
 	Copies
 )
 
-// InputWithin is Input for a request that is read for as long as the context lasts and
-// within a budget. If tooMuch is set, or the context is at its end, the input is not to
-// be used.
+// InputWithin is Input with a context and a budget. If tooMuch is set, or the context
+// is over, the input must not be used.
 func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options recommender.Options, budget *cost.Budget) (*recommender.Input, []validation.Violation, TooMuch) {
 	r := &requestReader{reader: reader{noting: req.GetExplain()}, budget: budget, ctx: ctx}
 	name, _ := target.Parse(req.GetTarget())
@@ -75,24 +74,23 @@ func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options 
 	return in, r.violations, r.tooMuch
 }
 
-// requestReader reads what requests have beside spec and options.
+// requestReader reads the parts of requests other than spec and options.
 type requestReader struct {
 	reader
-	// budget is what reading may still cost, nil: anything; tooMuch is what there was too
-	// much of for it.
+	// budget limits the cost of reading, nil: unlimited; tooMuch is what exceeded it.
 	budget  *cost.Budget
 	tooMuch TooMuch
-	// ctx is that of the caller who waits for this reader.
+	// ctx is the context of the waiting caller.
 	ctx context.Context
 }
 
-// ended reports whether the request's caller has left.
+// ended reports whether the caller has gone.
 func (r *requestReader) ended() bool { return r.ctx.Err() != nil }
 
-// maxQuoted bounds what a sentence quotes of a name, bytes.
+// maxQuoted limits what a sentence quotes of a name, bytes.
 const maxQuoted = 253
 
-// clip shortens a name to what a sentence quotes of it.
+// clip shortens a name for a sentence.
 func clip(s string) string {
 	if len(s) <= maxQuoted {
 		return s
@@ -122,7 +120,7 @@ func (r *requestReader) time(t *timestamppb.Timestamp, place func() string) time
 	return t.AsTime()
 }
 
-// scale reads replica counts and what kept them, or the pods, from being known.
+// scale reads replica counts, and the problems that made them or the pods unknown.
 func (r *requestReader) scale(in *recommender.Input, req *setpointv1.RecommendRequest) {
 	if e := req.GetScaleError(); e != nil {
 		in.ScaleError = &recommender.ScaleError{Reason: scaleErrorReasons[e.GetReason()], Message: e.GetMessage()}
@@ -143,7 +141,8 @@ var scaleErrorReasons = map[string]recommender.ScaleErrorReason{
 	"UnknownKind":       recommender.ScaleUnknownKind,
 }
 
-// selectorProblem returns what the caller reports, or finds in the selector it sent.
+// selectorProblem returns the problem that the caller reports, or that its selector
+// has.
 func selectorProblem(req *setpointv1.RecommendRequest) *recommender.SelectorProblem {
 	selector := req.GetScale().GetSelector()
 	p := req.GetSelectorProblem()

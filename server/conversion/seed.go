@@ -15,36 +15,36 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// Bounds of what is taken of a previous status. Those of texts are bytes.
+// Limits of a previous status. Those of texts are in bytes.
 const (
-	// MaxSeedMetrics bounds the readings, and MaxSeedMetricBytes their encodings. Of more
-	// none is taken.
+	// MaxSeedMetrics limits the readings, and MaxSeedMetricBytes their encodings. Beyond
+	// them all readings are ignored.
 	MaxSeedMetrics = 1000
-	// MaxSeedMetricBytes is a bound of readings in all.
+	// MaxSeedMetricBytes limits all readings together.
 	MaxSeedMetricBytes = 64 << 10
-	// MaxSeedConditions bounds the conditions; those after them are left out.
+	// MaxSeedConditions limits the conditions; the rest is ignored.
 	MaxSeedConditions = 16
-	// MaxSeedType bounds a condition's type. One of a longer type is left out.
+	// MaxSeedType limits a condition's type. A condition with a longer one is ignored.
 	MaxSeedType = 316
-	// MaxSeedStatus bounds a condition's status likewise.
+	// MaxSeedStatus limits a condition's status in the same way.
 	MaxSeedStatus = 16
-	// MaxSeedReason bounds a reason. A longer one is clipped.
+	// MaxSeedReason limits a reason. A longer one is clipped.
 	MaxSeedReason = 1024
-	// MaxSeedMessage bounds a message likewise.
+	// MaxSeedMessage limits a message in the same way.
 	MaxSeedMessage = 32 << 10
 )
 
-// PreviousStatus reads a previous status as Input reads that of a request. noted is whether an
-// explanation would have notes on it.
+// PreviousStatus reads a previous status as Input reads that of a request. noted reports
+// whether an explanation would have notes on it.
 func PreviousStatus(s *setpointv1.HorizontalPodAutoscalerStatus) (status *recommender.Status, noted bool) {
 	r := &reader{noting: true}
 	status = r.status(s)
 	return status, len(r.notes) > 0
 }
 
-// status reads a status that another controller left behind. Whoever may write the
-// status of an object can write anything into it, and must not thereby have the object's
-// requests refused: what no evaluation would have written is left out or clipped.
+// status reads a status that another controller wrote. Anyone who may write the status
+// of an object can write anything into it, and that must not make the object's requests
+// fail: parts that no evaluation would write are ignored or clipped.
 func (r *reader) status(s *setpointv1.HorizontalPodAutoscalerStatus) *recommender.Status {
 	out := &recommender.Status{
 		LastScaleTime:   instantOrNone(s.GetLastScaleTime()),
@@ -75,7 +75,7 @@ func (r *reader) status(s *setpointv1.HorizontalPodAutoscalerStatus) *recommende
 	return out
 }
 
-// cut shortens a text, and then does not hold on to the whole.
+// cut shortens a text by a copy, so that the original can be freed.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -91,7 +91,7 @@ func instantOrNone(t *timestamppb.Timestamp) time.Time {
 	return t.AsTime()
 }
 
-// fitMetrics reports whether readings are within their bounds.
+// fitMetrics reports whether readings are within their limits.
 func fitMetrics(metrics []*setpointv1.MetricStatus) bool {
 	if len(metrics) > MaxSeedMetrics {
 		return false

@@ -101,7 +101,7 @@ func labelSelector(s *setpointv1.LabelSelector) *recommender.LabelSelector {
 	return out
 }
 
-// rules reads one direction; what is not set stays as the default.
+// rules reads the rules of one direction; fields that are not set keep their defaults.
 func (r *reader) rules(rules *setpointv1.HPAScalingRules, out recommender.ScalingRules, direction string) recommender.ScalingRules {
 	if rules == nil {
 		return out

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// Status prints a status.
+// Status converts a status.
 func Status(s *recommender.Status) *setpointv1.HorizontalPodAutoscalerStatus {
 	out := &setpointv1.HorizontalPodAutoscalerStatus{
 		ObservedGeneration: s.ObservedGeneration,
@@ -33,7 +33,7 @@ func Status(s *recommender.Status) *setpointv1.HorizontalPodAutoscalerStatus {
 	return out
 }
 
-// timestamp prints an instant; the zero time as none.
+// timestamp converts an instant; nil for the zero time.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil
@@ -41,7 +41,7 @@ func timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t)
 }
 
-// nanoseconds prints an instant that is kept as nanoseconds; 0 as none.
+// nanoseconds converts an instant in nanoseconds; nil for 0.
 func nanoseconds(n int64) *timestamppb.Timestamp {
 	if n == 0 {
 		return nil
@@ -49,7 +49,7 @@ func nanoseconds(n int64) *timestamppb.Timestamp {
 	return timestamppb.New(time.Unix(0, n))
 }
 
-// metricStatus prints a reading in the source that its type names.
+// metricStatus converts a reading to the source of its type.
 func metricStatus(m *recommender.MetricStatus) *setpointv1.MetricStatus {
 	out := &setpointv1.MetricStatus{Type: string(m.Type)}
 	current := metricValue(&m.Current)
@@ -117,7 +117,7 @@ func selector(s *recommender.LabelSelector) *setpointv1.LabelSelector {
 	return out
 }
 
-// reference prints an object's name; none where it names nothing.
+// reference converts an object's name; nil for an empty one.
 func reference(o *recommender.ObjectReference) *setpointv1.CrossVersionObjectReference {
 	if *o == (recommender.ObjectReference{}) || o.Kind == unnamedKind && o.APIVersion == "" {
 		return nil

@@ -3,15 +3,15 @@ package conversion
 import "github.com/setpoint-dev/setpoint/recommender"
 
 // Names of metrics with their selectors, and errors, are seldom longer than usualText,
-// bytes. A decision and its answer quote one about quotedTimes: conditions, events and
-// errors do.
+// in bytes. A decision and its response quote one about quotedTimes, in conditions,
+// events and errors.
 const (
 	usualText   = 512
 	quotedTimes = 25
 )
 
-// Weight is about what deciding and answering takes of memory because texts of the
-// input are quoted that are longer than usual, bytes.
+// Weight estimates the memory of a decision and its response that is due to quoting
+// unusually long texts of the input.
 func Weight(in *recommender.Input) int {
 	weight := 0
 	add := func(n int) {
@@ -41,7 +41,7 @@ func Weight(in *recommender.Input) int {
 	return weight
 }
 
-// selectorSize is how long a selector's text is, about.
+// selectorSize estimates the length of a selector's text.
 func selectorSize(s *recommender.LabelSelector) int {
 	if s == nil {
 		return 0
@@ -59,16 +59,16 @@ func selectorSize(s *recommender.LabelSelector) int {
 	return n
 }
 
-// Cells is how many pods and samples the metrics of an input look at, about.
+// Cells estimates how many pods and samples the metrics of an input evaluate.
 func Cells(in *recommender.Input) int {
-	byPod := 0 // metrics that walk over the pods
+	byPod := 0 // metrics evaluated pod by pod
 	byUsage := 0
 	for i := range in.Spec.Metrics {
 		switch in.Spec.Metrics[i].Type {
 		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
 			byPod++
 			byUsage++
-		default: // also those of objects count the pods
+		default: // metrics of objects count the pods, too
 			byPod++
 		}
 	}

@@ -1,23 +1,23 @@
 package cost
 
-// Budget is what may still be spent on one message, all requests of a batch together.
-// What is spent is about proportional to bytes of memory or to time; honest messages
-// spend a small part of it. It is not safe for concurrent use.
+// Budget is what one message, including all requests of a batch, may still cost. Costs
+// are roughly proportional to bytes of memory or to time; honest messages need a small
+// part of the budget. It is not safe for concurrent use.
 type Budget struct {
-	// memory is bytes that may still be made of the message, of those that it began with.
+	// memory is how many bytes decoding may still allocate, of begun in the beginning.
 	memory, begun int
-	// steps are comparisons of readings with selectors, terms are parts of selectors
-	// to be parsed, copies are readings that belong to more than one metric.
+	// steps are comparisons of readings with selectors, terms are parts of selectors to
+	// parse, copies are readings that belong to more than one metric.
 	steps, terms, copies int
-	// pods are how many explanations may still list.
+	// pods is how many pods explanations may still list.
 	pods int
-	// cells are pods or samples of metrics that may still be evaluated.
+	// cells is how many pods or samples of metrics may still be evaluated.
 	cells int
 }
 
-// What a budget begins with, for the message of no bytes and for each byte. The bounds
-// are, of memory, 32 MiB and ten bytes per byte sent, decoding included; of processor time,
-// 50 ms and 2 s per 16 MiB, which is 120 ns per byte.
+// Initial budgets, for an empty message and per byte. They limit memory to 32 MiB plus ten
+// bytes per byte sent, including decoding, and processor time to 50 ms plus 2 s per 16 MiB,
+// which is 120 ns per byte.
 const (
 	memoryFloor, memoryPerByte = 20 << 20, 8
 	// A step takes some 50 ns, a term some 5 µs.
@@ -25,14 +25,14 @@ const (
 	termsFloor, bytesPerTerm = 10_000, 128
 	// A copy takes some 60 bytes.
 	copiesFloor, bytesPerCopy = 50_000, 32
-	// A pod that an explanation lists takes podMemory, and up to 1 KiB on its way.
+	// A pod in an explanation takes podMemory, and up to 1 KiB temporarily.
 	podsFloor, bytesPerPod, podMemory = 20_000, 256, 600
-	// A cell takes some 10 ns. A hundred metrics of 20,000 pods of two containers have
-	// some 5 for each byte.
+	// A cell takes some 10 ns. A hundred metrics of 20,000 pods with two containers
+	// have some 5 per byte.
 	cellsFloor, cellsPerByte = 2_000_000, 8
 )
 
-// Reset makes it the budget of a message of that size.
+// Reset sets the budget of a message of that size.
 func (b *Budget) Reset(bytes int) {
 	*b = Budget{
 		memory: memoryFloor + memoryPerByte*bytes,
@@ -52,26 +52,26 @@ func BudgetOf(bytes int) *Budget {
 	return b
 }
 
-// Memory spends bytes. Here and below the answer is false where that is too much; a
-// nil budget is unlimited.
+// Memory spends bytes. It and the methods below return false if the budget is too
+// small; a nil budget is unlimited.
 func (b *Budget) Memory(bytes int) bool { return b == nil || spend(&b.memory, bytes) }
 
-// Made returns how many bytes were spent: at most what there was.
+// Made returns how many bytes were spent, at most the initial budget.
 func (b *Budget) Made() int { return b.begun - max(0, b.memory) }
 
 // Steps spends comparisons of a reading with a selector's requirements and values.
 func (b *Budget) Steps(n int) bool { return b == nil || spend(&b.steps, n) }
 
-// Terms spends requirements and values of selectors that are parsed.
+// Terms spends requirements and values of selectors to parse.
 func (b *Budget) Terms(n int) bool { return b == nil || spend(&b.terms, n) }
 
 // Copies spends readings that belong to further metrics.
 func (b *Budget) Copies(n int) bool { return b == nil || spend(&b.copies, n) }
 
-// Cells spends pods or samples of one metric each.
+// Cells spends pods or samples, of one metric each.
 func (b *Budget) Cells(n int) bool { return b == nil || spend(&b.cells, n) }
 
-// Pods grants up to that many pods to be listed by an explanation.
+// Pods returns how many of that many pods an explanation may list.
 func (b *Budget) Pods(wanted int) (granted int) {
 	if b == nil {
 		return wanted
@@ -82,7 +82,7 @@ func (b *Budget) Pods(wanted int) (granted int) {
 	return granted
 }
 
-// spend leaves less than nothing where there is too little, so that it fails from then on.
+// spend goes below zero if the budget is too small, so that all later calls fail.
 func spend(left *int, n int) bool {
 	*left -= n
 	return *left >= 0

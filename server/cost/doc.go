@@ -1,9 +1,9 @@
-// Package cost bounds what a message makes the server do, by how many bytes it has.
+// Package cost limits the work that a message can cause, in proportion to its bytes.
 //
-// A few bytes can ask for much: an empty message within another takes two bytes
-// encoded and hundreds as a Go value, and lists multiply with one another. So a
-// message is looked over before anything is made of it, encoded (Wire) or as JSON
-// (JSON), in one pass that makes next to nothing:
+// A few bytes can cause much work: an empty message within another takes two bytes
+// encoded and hundreds as a Go value, and lists multiply with one another. So every
+// message is checked before it is decoded, encoded (Wire) or as JSON (JSON), in one
+// pass that allocates next to nothing:
 //
 //	var budget cost.Budget
 //	budget.Reset(len(data))
@@ -11,7 +11,7 @@
 //		... // refuse: excess says which list is too long, or what takes the memory
 //	}
 //
-// How many elements a list may have is said once, by the rules of the .proto files
-// (max_items, max_pairs), or by the server's settings, see Limits. What follows from
-// lists multiplying is spent from the Budget as it is done.
+// The maximum length of each list is defined once, by the rules of the .proto files
+// (max_items, max_pairs) or by the server's settings, see Limits. Work that results
+// from multiplying lists is charged to the Budget as it is done.
 package cost

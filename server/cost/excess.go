@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// Kind is what there is too much of.
+// Kind is the resource of which a message needs too much.
 type Kind uint8
 
 const (
 	// Length means that a list has too many elements.
 	Length Kind = iota
-	// Memory means that the message would take too much when it is decoded.
+	// Memory means that the decoded message would take too much.
 	Memory
 )
 
-// Excess says what there is too much of in a message.
+// Excess is what a message has too much of.
 type Excess struct {
 	Kind Kind
-	// Limit is the name of the setting that bounds a list; empty: none does, its rule
-	// in the .proto files does. Most is the bound.
+	// Limit is the name of the setting that limits a list; empty if its rule in the
+	// .proto files does. Most is the limit.
 	Limit string
 	Most  int
 
-	// steps are those of the path, the last one first.
+	// steps of the path, the last one first.
 	steps []string
 }
 
-// Path is where the excess is, in JSON names: pods[3].containers. Of memory it is what
-// was looked at when there was no more.
+// Path is the place of the excess, in JSON names: pods[3].containers. For memory it is
+// where the budget ran out.
 func (e *Excess) Path() string {
 	var b strings.Builder
 	for i := len(e.steps) - 1; i >= 0; i-- {
@@ -40,8 +40,7 @@ func (e *Excess) Path() string {
 	return b.String()
 }
 
-// at adds the step before those that are known. The list that is too long stands
-// without an index.
+// at prepends a step to the known ones. The list that is too long has no index.
 func (e *Excess) at(f *field, index int) {
 	step := f.name
 	if f.shape == list && (len(e.steps) > 0 || e.Kind == Memory) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// JSON is Wire for a message's JSON, but looks at the memory only: how long lists are is
-// looked at when the message is encoded. It returns nil also for what is no JSON, or not
-// that of the message: then decoding says so.
+// JSON is Wire for a message's JSON, but checks only the memory: the lengths of lists
+// are checked when the message is encoded. It returns nil also for invalid JSON, or that
+// of another message: decoding reports that.
 func (m *Message) JSON(text []byte, budget *Budget) *Excess {
 	w := walker{budget: budget, anyLength: true}
 	if !w.spend(m.size) {
@@ -20,14 +20,14 @@ func (m *Message) JSON(text []byte, budget *Budget) *Excess {
 	return w.excess
 }
 
-// maxDepth is how deeply JSON is looked into: more is refused where it is decoded.
+// maxDepth is how deeply JSON is checked: decoding refuses deeper nesting.
 const maxDepth = 100
 
-// maxName is more than the name of any field takes, escaped.
+// maxName is longer than the name of any field, escaped.
 const maxName = 1024
 
-// jsonWalker goes over a text. Its methods return false where it is to end: at an
-// excess, or at what is no JSON.
+// jsonWalker walks over a text. Its methods return false to stop: at an excess, or at
+// invalid JSON.
 type jsonWalker struct {
 	*walker
 	text []byte
@@ -52,7 +52,7 @@ func (j *jsonWalker) space() {
 	}
 }
 
-// message goes over a value that should be a message.
+// message walks over a value that should be a message.
 func (j *jsonWalker) message(m *Message, depth int) bool {
 	if j.peek() != '{' {
 		return j.skip()
@@ -61,7 +61,7 @@ func (j *jsonWalker) message(m *Message, depth int) bool {
 	return depth < maxDepth && j.members(func(name []byte) bool {
 		f := m.named[string(name)]
 		if f == nil && len(name) < maxName && bytes.IndexByte(name, '\\') >= 0 {
-			// A name that is escaped is the field's all the same.
+			// An escaped name is still the field's.
 			f = m.named[unescaped(name)]
 		}
 		if f == nil {
@@ -77,7 +77,7 @@ func (j *jsonWalker) message(m *Message, depth int) bool {
 	})
 }
 
-// field goes over the value of a field.
+// field walks over the value of a field.
 func (j *jsonWalker) field(f *field, n *counters, depth int) bool {
 	element := func() bool {
 		if j.add(f, n) && j.value(f, depth) {
@@ -107,7 +107,7 @@ func (j *jsonWalker) value(f *field, depth int) bool {
 	return j.skip() && (!f.isText || j.spend(j.i-begin))
 }
 
-// unescaped returns what a name means, "" if it is no name.
+// unescaped returns an unescaped name, "" for an invalid one.
 func unescaped(name []byte) string {
 	var text string
 	if json.Unmarshal(slices.Concat([]byte{'"'}, name, []byte{'"'}), &text) != nil {
@@ -116,7 +116,7 @@ func unescaped(name []byte) string {
 	return text
 }
 
-// members goes over an object, with its names as they stand there.
+// members walks over an object, with its names as written.
 func (j *jsonWalker) members(visit func(name []byte) bool) bool {
 	return j.list('}', func() bool {
 		if j.peek() != '"' {
@@ -138,7 +138,7 @@ func (j *jsonWalker) members(visit func(name []byte) bool) bool {
 
 func (j *jsonWalker) elements(visit func() bool) bool { return j.list(']', visit) }
 
-// list goes over what stands in brackets.
+// list walks over the contents of brackets.
 func (j *jsonWalker) list(end byte, visit func() bool) bool {
 	j.i++
 	if j.space(); j.peek() == end {

@@ -14,11 +14,11 @@ import (
 
 // Message has the tables of a message. It is safe for concurrent use.
 type Message struct {
-	// size is about what an empty one takes as a Go value, bytes.
+	// size is about how many bytes an empty one takes as a Go value.
 	size int
 	// fields by their numbers, nil for unused numbers.
 	fields []*field
-	// named are the same by the names that JSON may have.
+	// named are the fields by each name that JSON may use.
 	named map[string]*field
 }
 
@@ -26,22 +26,22 @@ type Message struct {
 type field struct {
 	// name is the JSON name.
 	name string
-	// tag is what it begins with, encoded.
+	// tag is the field's encoded tag.
 	tag   uint64
 	shape shape
-	// isText reports whether values, or those of a map, are texts.
+	// isText reports whether the values, or those of a map, are texts.
 	isText bool
-	// each is what a value takes beside its content, bytes.
+	// each is the size of a value without its content, bytes.
 	each int
-	// most is how many there may be, 0: any number; setting is what bounds them
-	// instead.
+	// most is the maximum number of values, 0: unlimited; setting is the setting that
+	// limits it instead.
 	most    int
 	setting setting
-	// clipped reports whether no list in it is bounded.
+	// clipped reports whether lists in it are unlimited.
 	clipped bool
-	// count is its place among the counters of its message's lists.
+	// count is its index among the counters of its message's lists.
 	count int
-	// message is that of the values, also of the entries' of a map.
+	// message is the message of the values, or of a map's entries.
 	message *Message
 }
 
@@ -53,7 +53,7 @@ const (
 	mapped
 )
 
-// setting is a setting of the server that bounds a list.
+// setting is a setting of the server that limits a list.
 type setting uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 	byBatch
 )
 
-// settings are the lists that are bounded by settings.
+// settings are the lists that settings limit.
 var settings = map[protoreflect.FullName]setting{
 	"setpoint.v1.RecommendRequest.pods":                byPods,
 	"setpoint.v1.RecommendRequest.pod_metrics":         bySamples,
@@ -74,23 +74,23 @@ var settings = map[protoreflect.FullName]setting{
 	"setpoint.v1.BatchRecommendRequest.requests":       byBatch,
 }
 
-// clipped are messages whose excess is dropped when they are read, instead of refused: only
-// their bytes bound them.
+// clipped are messages whose excess is ignored when they are read, instead of refused: only
+// their bytes limit them.
 var clipped = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.previous_status": true}
 
-// Limits are the settings that bound lists.
+// Limits are the settings that limit lists.
 type Limits struct {
-	// Pods bounds the pods of a request. Twice as many may have samples.
+	// Pods limits the pods of a request. Twice as many may have samples.
 	Pods int
-	// Metrics bounds the metrics of a spec, Batch the requests of a batch.
+	// Metrics limits the metrics of a spec, Batch the requests of a batch.
 	Metrics, Batch int
 }
 
 // samplesPerPod is how many samples a request may have for each pod that it may have:
-// some may be of pods that are gone, or new.
+// some may belong to pods that are gone, or new.
 const samplesPerPod = 2
 
-// of returns the bound and its name, 0: none.
+// of returns the limit and its name, 0: none.
 func (l *Limits) of(f *field) (most int, name string) {
 	switch f.setting {
 	case byPods:
@@ -105,15 +105,15 @@ func (l *Limits) of(f *field) (most int, name string) {
 	return f.most, ""
 }
 
-// What values take, bytes, about: what the allocator rounds up and what a list that
-// grows leaves behind included.
+// Approximate sizes of values in bytes, including the allocator's rounding and the
+// garbage of growing lists.
 const (
-	pointerSize  = 16  // of an element of a list of messages
-	textSize     = 16  // of a text beside its bytes
-	listTextSize = 64  // of one in a list
-	scalarSize   = 16  // of an optional number or text
-	mapSize      = 352 // of a map and of its first eight entries
-	entrySize    = 160 // of each further one
+	pointerSize  = 16  // an element of a list of messages
+	textSize     = 16  // a text without its bytes
+	listTextSize = 64  // a text in a list
+	scalarSize   = 16  // an optional number or text
+	mapSize      = 352 // a map with its first eight entries
+	entrySize    = 160 // each further entry
 	smallMap     = 8
 )
 
@@ -125,8 +125,8 @@ var tables struct {
 	of map[protoreflect.FullName]*Message
 }
 
-// Of returns the tables of a message and of all those in it. It panics if a message
-// has more lists than it has counters for, which a test would find.
+// Of returns the tables of a message and of all messages in it. It panics if a message
+// has more than maxLists lists, which a test would find.
 func Of(md protoreflect.MessageDescriptor) *Message {
 	tables.Lock()
 	defer tables.Unlock()
@@ -189,7 +189,7 @@ func compileField(fd protoreflect.FieldDescriptor) *field {
 		f.each += pointerSize
 	case f.shape == list:
 		f.each += listTextSize
-	case f.isText && f.shape != mapped: // those of a map are told when it is
+	case f.isText && f.shape != mapped: // a map's values are handled with the map
 		f.each += textSize
 	}
 	if fd.HasOptionalKeyword() {
@@ -198,7 +198,7 @@ func compileField(fd protoreflect.FieldDescriptor) *field {
 	return f
 }
 
-// most is how many elements a list may have, by the rules of the .proto files.
+// most returns the maximum length of a list, by the rules of the .proto files.
 func most(fd protoreflect.FieldDescriptor) int {
 	switch rules := validation.RulesOf(fd); rules.WhichType() {
 	case validate.FieldRules_Repeated_case:
@@ -209,11 +209,11 @@ func most(fd protoreflect.FieldDescriptor) int {
 	return 0
 }
 
-// sizeOf is what an empty message takes as a Go value.
+// sizeOf returns the size of an empty message as a Go value.
 func sizeOf(md protoreflect.MessageDescriptor) int {
 	size := 64 + 24*md.Fields().Len()
 	if t, err := protoregistry.GlobalTypes.FindMessageByName(md.FullName()); err == nil {
 		size = int(reflect.TypeOf(t.Zero().Interface()).Elem().Size())
 	}
-	return size + size/8 // what the allocator rounds up
+	return size + size/8 // rounding by the allocator
 }

@@ -4,9 +4,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Wire looks over an encoded message and spends the memory that decoding it takes. It
-// returns nil if no list is too long and there is enough, and also for what is no
-// message: then decoding says so.
+// Wire checks an encoded message and spends the memory that decoding it takes. It
+// returns nil if no list is too long and the memory suffices, and also for an invalid
+// message: decoding reports that.
 func (m *Message) Wire(data []byte, limits Limits, budget *Budget) *Excess {
 	w := walker{limits: limits, budget: budget}
 	if !w.spend(m.size) {
@@ -16,7 +16,7 @@ func (m *Message) Wire(data []byte, limits Limits, budget *Budget) *Excess {
 	return w.excess
 }
 
-// walker goes over a message. Once there is an excess it ends.
+// walker walks over a message. It stops at an excess.
 type walker struct {
 	limits Limits
 	// anyLength reports whether lists may have any length.
@@ -25,7 +25,7 @@ type walker struct {
 	excess    *Excess
 }
 
-// spend spends memory. False: there is too little.
+// spend spends memory. False: the budget is too small.
 func (w *walker) spend(bytes int) bool {
 	if !w.budget.Memory(bytes) {
 		w.excess = &Excess{Kind: Memory}
@@ -34,10 +34,10 @@ func (w *walker) spend(bytes int) bool {
 	return true
 }
 
-// counters are how many elements the lists of a message have so far.
+// counters are the lengths of a message's lists so far.
 type counters [maxLists]int
 
-// add counts one more element. False: that is one too many.
+// add counts one more element. False: one too many.
 func (w *walker) add(f *field, n *counters) bool {
 	if f.shape == single {
 		return w.spend(f.each)
@@ -59,7 +59,7 @@ func (w *walker) add(f *field, n *counters) bool {
 	return w.spend(f.each)
 }
 
-// wire goes over the fields of a message. False: it is to end.
+// wire walks over the fields of a message. False: stop.
 func (w *walker) wire(m *Message, b []byte) bool {
 	var n counters
 	for len(b) > 0 {
@@ -80,7 +80,7 @@ func (w *walker) wire(m *Message, b []byte) bool {
 		b = b[size+length:]
 		switch {
 		case f == nil || tag != f.tag:
-			// What is not known is kept as it is.
+			// Unknown fields are kept encoded.
 			if !w.spend(3 * (size + length)) {
 				return false
 			}
@@ -102,7 +102,7 @@ func (w *walker) wire(m *Message, b []byte) bool {
 	return true
 }
 
-// value goes over a value that has a length.
+// value walks over a length-delimited value.
 func (w *walker) value(f *field, b []byte) bool {
 	switch {
 	case f.shape == mapped && f.message == nil:

@@ -7,29 +7,28 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// The lists of an entry's history hold the decision's basis, as counts without instants: nothing
-// else of a decision uses them, and versions that know nothing of it read such an entry as any
-// other. Recommendations are the proposal of all metrics and of each; scale-ups are what
-// bounds it from above, the maximum, the window and, if there is one, the ceiling; scale-downs
-// are the same from below.
+// The lists of an entry's history encode the decision's basis, as counts without instants:
+// nothing else of an entry uses the lists, and older versions ignore them. Recommendations are
+// the proposal of all metrics and of each; scale-ups are the upper limits, the maximum, the
+// window and, if there is one, the ceiling; scale-downs are the lower ones.
 const (
 	boundPlace = iota
 	windowPlace
 	limitPlace
 )
 
-// unknown stands for a number that is not there.
+// unknown encodes a missing number.
 const unknown = -1
 
-// basisParts is room for the lists of a basis.
+// basisParts is memory for the lists of a basis.
 type basisParts struct {
 	proposals [1 + recommender.BasisProposals]recommender.TimedRecommendation
 	sides     [2 * (limitPlace + 1)]recommender.ScaleEvent
 }
 
-// putBasis notes the basis in a history that is to be an entry.
+// putBasis encodes the basis in the history of an entry.
 func putBasis(h *recommender.History, b *recommender.Basis, parts *basisParts) {
-	at := h.Updated.UnixNano() // which takes no more than a byte
+	at := h.Updated.UnixNano() // this instant takes no more than a byte
 	if b.Decided {
 		h.Recommendations = append(parts.proposals[:0], recommender.TimedRecommendation{Replicas: b.Proposal, At: at})
 		for _, proposal := range b.Proposals[:b.ProposalsLen] {
@@ -55,7 +54,7 @@ func putBasis(h *recommender.History, b *recommender.Basis, parts *basisParts) {
 	h.ScaleDowns = side(b.Min, b.DownWindow, recommender.Down)
 }
 
-// basisOf prints the basis of an entry; nil if it has none.
+// basisOf decodes the basis of an entry; nil if it has none.
 func basisOf(h *recommender.History) *setpointv1.DecisionBasis {
 	if len(h.Recommendations) == 0 && len(h.ScaleUps) == 0 && len(h.ScaleDowns) == 0 {
 		return nil
@@ -75,7 +74,7 @@ func basisOf(h *recommender.History) *setpointv1.DecisionBasis {
 	return b
 }
 
-// number is the one at a place of a list; nil if it is not there.
+// number returns the one at an index of a list; nil if there is none.
 func number(list []recommender.ScaleEvent, place int) *int32 {
 	if place >= len(list) || list[place].Change == unknown {
 		return nil
@@ -83,8 +82,8 @@ func number(list []recommender.ScaleEvent, place int) *int32 {
 	return &list[place].Change
 }
 
-// proposedAt is the basis of a decision that is known by the history after it: what the metrics
-// asked for.
+// proposedAt is the basis of a decision of which only the later history is known: the metrics'
+// proposal.
 func proposedAt(h *recommender.History, at int64) (b recommender.Basis) {
 	for i := range h.Recommendations {
 		if r := &h.Recommendations[i]; r.At == at {
@@ -94,12 +93,12 @@ func proposedAt(h *recommender.History, at int64) (b recommender.Basis) {
 	return b
 }
 
-// maxPending bounds the changes whose basis is remembered until they are settled.
+// maxPending limits the changes whose basis is kept until they are settled.
 const maxPending = 4096
 
-// pendingBases are the bases of changes that this instance has recommended and that are not
-// settled, and of some that are: the newest ones. Records don't have them, where each byte counts. The zero value is
-// ready to be used.
+// pendingBases are the bases of recent changes that this instance has recommended, whether settled
+// or not. The records do not have them, because there each byte counts. The zero value is ready to
+// use.
 type pendingBases struct {
 	mu   sync.Mutex
 	byID map[recommender.ID]recommender.Basis // guarded by mu
@@ -107,7 +106,7 @@ type pendingBases struct {
 	next int                                  // guarded by mu
 }
 
-// note remembers a basis, and forgets the oldest if they are too many.
+// note adds a basis, and drops the oldest beyond the limit.
 func (p *pendingBases) note(id recommender.ID, b *recommender.Basis) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +123,7 @@ func (p *pendingBases) note(id recommender.ID, b *recommender.Basis) {
 	p.byID[id] = *b
 }
 
-// of returns a basis. It stays: whoever settles a change may lose a race and do so again.
+// of returns a basis, and keeps it: a settlement that loses a race is repeated.
 func (p *pendingBases) of(id recommender.ID) (b recommender.Basis, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,5 +131,5 @@ func (p *pendingBases) of(id recommender.ID) (b recommender.Basis, known bool) {
 	return b, known
 }
 
-// Recommended notes what a change was decided within, until OfSettled.
+// Recommended keeps the basis of a change for OfSettled.
 func (l *Log) Recommended(d *recommender.Decision) { l.pending.note(d.ID, &d.Basis) }

@@ -13,43 +13,41 @@ import (
 )
 
 const (
-	// maxQueued bounds the entries that wait to be written; beyond it
-	// they are dropped and counted.
+	// maxQueued limits the entries that wait to be written; further ones are dropped
+	// and counted.
 	maxQueued = 8192
-	// maxQueuedBytes bounds what these entries take: where nothing is written, they are
-	// dropped and counted as well.
+	// maxQueuedBytes limits their size in the same way.
 	maxQueuedBytes = 16 << 20
-	// maxLoggedBytes bounds one decision: what is longer goes without readings and with
-	// the beginnings of its texts.
+	// maxLoggedBytes limits one decision: a larger one is logged without readings and
+	// with shortened texts.
 	maxLoggedBytes = 8 << 10
-	// maxWritten bounds the entries of one write.
+	// maxWritten limits the entries of one write.
 	maxWritten = 512
-	// writeTimeout bounds one write.
+	// writeTimeout limits one write.
 	writeTimeout = 5 * time.Second
 )
 
-// Log writes decisions to the store's log in the background: no answer
-// waits for it, and what it can't write is lost. A target's decision is written
-// once it is final: at once if it changes nothing, else when the change is settled.
-// What says nothing new is written only while there is room; the target's last decision
-// is in its record anyway.
+// Log writes decisions to the store's log in the background: no response waits for it,
+// and it drops what it can't write. It writes a target's decision once it is final: at
+// once if it changes nothing, else when the change is settled. Unchanged decisions are
+// written only within a rate; the target's last decision is in its record in any case.
 type Log struct {
 	store   store.Log
-	feed    store.Feed // nil: nobody watches
+	feed    store.Feed // nil: there are no watchers
 	log     *zap.Logger
 	entries chan queued
 	stopped chan struct{}
 	repeats repeatsRoom
 	pending pendingBases
-	unfed   time.Time // when it was logged last that the feed took nothing; the writer's
+	unfed   time.Time // when the last failure of the feed was logged; used by the writer only
 
 	mu      sync.Mutex
 	closed  bool // guarded by mu
 	dropped int  // guarded by mu
-	bytes   int  // of the entries that wait or are being written, guarded by mu
+	bytes   int  // size of the entries that wait or are being written; guarded by mu
 }
 
-// queued is decisions to write, or a marker: flushed is closed when all before
+// queued is decisions to write, or a marker: flushed is closed when everything before
 // it is written.
 type queued struct {
 	key       store.Key
@@ -57,8 +55,8 @@ type queued struct {
 	flushed   chan<- struct{}
 }
 
-// New starts the writer; Close stops it. A nil store drops everything. What the log takes goes
-// to the feed as well. A nil feed, or one without parts, disables it.
+// New starts the writer; Close stops it. A nil store drops everything. The feed gets the same
+// decisions. A nil feed, or one without parts, disables it.
 func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *Log {
 	if feed != nil && feed.FeedParts() == 0 {
 		feed = nil
@@ -71,17 +69,17 @@ func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *L
 	return l
 }
 
-// Takes reports whether a decision that changes nothing is to be logged. The first of a
-// target is in its record until there is another to log, see decide.
+// Takes reports whether to log a decision that changes nothing. A target's first
+// decision is only in its record until there is another one to log, see decide.
 func (l *Log) Takes(before *recommender.History, repeated bool) bool {
 	return !repeated && before.Last.At != 0 || l.repeats.takes(time.Now())
 }
 
-// Feeds reports whether changes are to be appended when they are recommended, too; see
+// Feeds reports whether changes must also be appended when they are recommended; see
 // OfPending.
 func (l *Log) Feeds() bool { return l.feed != nil }
 
-// Append hands decisions to the writer.
+// Append passes decisions to the writer.
 func (l *Log) Append(key store.Key, decisions ...Entry) {
 	if len(decisions) == 0 {
 		return
@@ -91,7 +89,7 @@ func (l *Log) Append(key store.Key, decisions ...Entry) {
 	if l.closed {
 		return
 	}
-	// The job that they come from uses its slice again.
+	// The job that they come from reuses its slice.
 	entry := queued{key: key, decisions: slices.Clone(decisions)}
 	if size := entry.size(); l.bytes+size <= maxQueuedBytes {
 		select {
@@ -106,7 +104,7 @@ func (l *Log) Append(key store.Key, decisions ...Entry) {
 	}
 }
 
-// size is about what the entry takes, in bytes.
+// size is the approximate size of the entry, in bytes.
 func (e *queued) size() int {
 	const overhead = 128
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
@@ -128,19 +126,19 @@ func (l *Log) Flush(ctx context.Context) error {
 	case l.entries <- queued{flushed: done}:
 		l.mu.Unlock()
 	default:
-		// So much waits that a reader had better not; the log is best effort.
+		// With so much queued a reader should not wait; the log is best effort.
 		l.mu.Unlock()
 		return nil
 	}
 	select {
 	case <-done:
-		return ctx.Err() // both may have come: for a caller who has gone nothing is done
+		return ctx.Err() // both may be ready: do nothing for a caller who has gone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Close writes what waits and stops the writer.
+// Close writes the queued entries and stops the writer.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -158,7 +156,7 @@ func (l *Log) run() {
 	}
 }
 
-// gather takes what waits behind the entry, up to a batch.
+// gather takes the entries queued behind this one, up to a batch.
 func (l *Log) gather(first queued) []queued {
 	batch := []queued{first}
 	for len(batch) < maxWritten {
@@ -210,10 +208,10 @@ func (l *Log) write(batch []queued) {
 	l.mu.Unlock()
 }
 
-// unfedPause is how often it is logged that watchers get nothing.
+// unfedPause is how often a failing feed is logged.
 const unfedPause = time.Minute
 
-// writeFeed appends to the feed. It is the writer's.
+// writeFeed appends to the feed. Only the writer calls it.
 func (l *Log) writeFeed(entries []store.FeedEntry) {
 	if len(entries) == 0 {
 		return

@@ -1,9 +1,9 @@
 // Package decisionlog writes decisions to the store's log for people to read: in the
-// background, best effort, never in the way of an answer.
+// background, best effort, without delaying any response.
 //
 //	log := decisionlog.New(engine, feed, logger, repeatsPerSecond)
 //	log.Append(key, decisionlog.OfDecision(&decision, requestID))
 //	err := log.Flush(ctx) // before the log is read
 //
-// What decides reads nothing of it.
+// No decision depends on it.
 package decisionlog

@@ -11,15 +11,15 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// Entry is a decision as the log keeps it: encoded like the history of a target of
-// which nothing is known but its last decision, and so as small, checked and of a format
-// that can change. As an API message it would take four times as much.
+// Entry is a decision in the log's form: encoded like the history of a target that has
+// nothing but its last decision, which makes it small, checksummed and versioned. As an
+// API message it would be four times as large.
 type Entry struct {
 	Value []byte
-	// first reports whether it is of interest only where the log has no other.
+	// first reports whether it is logged only if the log has no other entry.
 	first bool
-	// changes says that the decision changes the count, unsettled that it is not final: such a
-	// one goes to the feed only.
+	// changes reports whether the decision changes the count, unsettled that it is not final:
+	// the latter goes to the feed only.
 	changes, unsettled bool
 }
 
@@ -41,15 +41,15 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 	return Entry{Value: value, changes: decision.From != decision.To}
 }
 
-// OfDecision is for a decision that has just been made.
+// OfDecision returns the entry of a decision just made.
 func OfDecision(d *recommender.Decision, requestID string) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 	}, &d.Basis)
 }
 
-// OfPending is for a change that has just been recommended, for those who watch: the log
-// takes it when it is settled.
+// OfPending returns the entry of a change just recommended, for watchers: the log gets
+// it when it is settled.
 func OfPending(d *recommender.Decision, requestID string) Entry {
 	l := logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
@@ -59,8 +59,8 @@ func OfPending(d *recommender.Decision, requestID string) Entry {
 	return l
 }
 
-// OfSettled is for a change that was pending before, with the status given. The log knows its
-// basis if Recommended has noted it; otherwise the history knows what was proposed.
+// OfSettled returns the entry of a change that was pending before and has that status now. It
+// has the basis if Recommended kept it; otherwise only the proposal, from the history.
 func (l *Log) OfSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) Entry {
 	p := before.Pending
 	basis, known := l.pending.of(p.ID)
@@ -72,7 +72,8 @@ func (l *Log) OfSettled(before *recommender.History, status *recommender.Status,
 	}, &basis)
 }
 
-// OfFirst is for the last decision of a history, which may never have been logged.
+// OfFirst returns the entry of the last decision of a history, which may never have
+// been logged.
 func OfFirst(before *recommender.History) Entry {
 	basis := proposedAt(before, before.Last.At)
 	l := logDecision(&before.Status, &before.Last, &basis)
@@ -93,8 +94,8 @@ func (l Entry) Decision() *setpointv1.Decision {
 	return d
 }
 
-// Repeats reports whether a decision says what the last one said: the same counts for
-// the same reason under the same conditions. Readings and the numbers in messages may
+// Repeats reports whether a decision repeats the previous one: the same counts for the
+// same reason under the same conditions. Readings and the numbers in messages may
 // differ.
 func Repeats(d *recommender.Decision, before *recommender.History) bool {
 	last := &before.Last

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// repeatsPeriod is how often targets are usually asked for.
+// repeatsPeriod is the usual interval between calls for a target.
 const repeatsPeriod = 15 * time.Second
 
-// repeatsRoom says whether unchanged decisions are logged: all of them, or none if there
-// are too many. A sample of them would be useless, and with many targets would fill the
-// store in the course of a day.
+// repeatsRoom decides whether unchanged decisions are logged: all of them, or none if
+// there are too many. A sample of them would be useless, and with many targets would
+// fill the store in the course of a day.
 type repeatsRoom struct {
-	// most is how many there may be in a period.
+	// most is the maximum number in a period.
 	most int
 
 	mu    sync.Mutex
-	ends  time.Time // of the period; guarded by mu
-	count int       // of this period so far; guarded by mu
-	full  bool      // the period before had too many; guarded by mu
+	ends  time.Time // end of the period; guarded by mu
+	count int       // in this period so far; guarded by mu
+	full  bool      // the previous period had too many; guarded by mu
 }
 
-// takes counts one more and reports whether it is to be logged.
+// takes counts one more and reports whether to log it.
 func (r *repeatsRoom) takes(now time.Time) bool {
 	if r.most <= 0 {
 		return false

@@ -8,16 +8,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// parsed is a message that is decoded, or why it could not be.
+// parsed is a decoded message, or the error of decoding it.
 type parsed struct {
 	into any
 	err  error
 }
 
-// codec is that of protobuf, but leaves messages as they are.
+// codec is protobuf's codec, but leaves messages encoded.
 type codec struct{ encoding.CodecV2 }
 
-// NewCodec returns the codec of a server whose handlers take messages encoded.
+// NewCodec returns the codec of a server whose handlers use encoded messages.
 func NewCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2(encodingproto.Name)} }
 
 // Marshal implements encoding.CodecV2.
@@ -45,9 +45,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return c.CodecV2.Unmarshal(data, v)
 }
 
-// Decode reads a message with what gRPC gives a handler to do so. gRPC answers a message that
-// does not parse with INTERNAL, as if the server were at fault, and it does so at once; the
-// codec therefore does not tell gRPC of such messages.
+// Decode decodes a message with the function that gRPC passes to a handler. The codec itself
+// reports no error to gRPC, because gRPC would respond with INTERNAL at once, as if the
+// server were at fault.
 func Decode(v any, decode func(any) error) error {
 	if _, is := v.(*Message); is {
 		return decode(v)

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Handler is what protoc-gen-go-grpc generates, for encoded messages.
+// Handler is the handler type that protoc-gen-go-grpc generates, for encoded messages.
 func Handler[S any](method string, call func(S, context.Context, *Message) (*Message, error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		in := new(Message)

@@ -7,17 +7,17 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// Message is a message that stays encoded on its way between gRPC and a handler,
-// which reads it the short way where it can (see package wire).
+// Message is a message that stays encoded between gRPC and a handler, which uses the
+// fast path where it can (see package wire).
 type Message struct {
 	Data   []byte
-	buffer mem.Buffer // of data, where it is gRPC's
-	lent   *[]byte    // of the pool, where data was begun in it
-	// unsent counts an answer until it is sent; nil: nothing does. counted says that it does
-	// so already.
+	buffer mem.Buffer // of data, if gRPC owns it
+	lent   *[]byte    // the pooled slice that data started in
+	// unsent counts a response until it is sent; nil: not counted. counted reports that
+	// counting has begun.
 	unsent  *unfinished.Answers
 	counted bool
-	// Pass is a request's place among those that are worked on, see decision.Targets.ReadEncoded.
+	// Pass is the request's pass of the gate, see decision.Targets.ReadEncoded.
 	Pass gate.Pass
 }
 
@@ -29,24 +29,24 @@ func (m *Message) EncodedLen() int {
 	return len(m.Data)
 }
 
-// NewAnswer returns an empty message to append an answer to. Its memory is used again
-// when the answer has been sent.
+// NewAnswer returns an empty message to append a response to. Its memory is reused
+// after the response was sent.
 func NewAnswer() *Message {
 	lent := mem.DefaultBufferPool().Get(usualAnswer)
 	return &Message{Data: (*lent)[:0], lent: lent}
 }
 
-// usualAnswer is what most answers fit into, in bytes.
+// usualAnswer is the size of most responses, in bytes.
 const usualAnswer = 1 << 10
 
-// sent returns the data as gRPC sends it, and the memory with it.
+// sent returns the data in gRPC's form, and gives up the memory.
 func (m *Message) sent() mem.Buffer {
 	lent, counted := m.lent, m.counted
 	m.lent, m.counted = nil, false
 	switch {
 	case lent == nil:
 		return countedBuffer(&m.Data, nil, m.unsent, counted)
-	case cap(m.Data) != cap(*lent): // it has outgrown the pool's
+	case cap(m.Data) != cap(*lent): // it has outgrown the pooled slice
 		mem.DefaultBufferPool().Put(lent)
 		return countedBuffer(&m.Data, nil, m.unsent, counted)
 	}
@@ -54,7 +54,7 @@ func (m *Message) sent() mem.Buffer {
 	return countedBuffer(lent, mem.DefaultBufferPool(), m.unsent, counted)
 }
 
-// Count counts a complete answer from now on, before gRPC gets it.
+// Count counts a complete response from now on, before gRPC gets it.
 func (m *Message) Count(answers *unfinished.Answers) {
 	if cap(m.Data) >= leastCounted {
 		m.unsent, m.counted = answers, true
@@ -62,13 +62,13 @@ func (m *Message) Count(answers *unfinished.Answers) {
 	}
 }
 
-// Take moves a request that was read to this message; the other one is then empty.
+// Take moves a request to this message; the other one is then empty.
 func (m *Message) Take(other *Message) {
 	m.Data, m.buffer = other.Data, other.buffer
 	other.Data, other.buffer = nil, nil
 }
 
-// Free gives pooled memory back. The data must not be used afterwards.
+// Free returns pooled memory. The data must not be used afterwards.
 func (m *Message) Free() {
 	m.Pass.Leave()
 	if m.counted {

@@ -7,14 +7,15 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// leastCounted is the size of the smallest answer that is counted until it is sent, in bytes.
-// gRPC does not tell of smaller ones when they were.
+// leastCounted is the size of the smallest response that is counted until it is sent, in
+// bytes: gRPC does not pool the buffers of smaller ones, so their sending cannot be observed.
 const leastCounted = 1<<10 + 1
 
-// unsentAnswers counts the answers of a connection until gRPC frees their memory: they were
-// sent then, or given up. It is a pool because gRPC calls pools then.
+// unsentAnswers counts the responses of a connection until gRPC frees their memory, after
+// sending or dropping them. It is a buffer pool because gRPC frees memory by calling its
+// pool.
 type unsentAnswers struct {
-	mem.BufferPool // where memory goes; nil: nowhere
+	mem.BufferPool // owner of the memory; nil: none
 	answers        *unfinished.Answers
 }
 
@@ -26,7 +27,7 @@ func (u *unsentAnswers) Put(b *[]byte) {
 	}
 }
 
-// Counted returns an answer that is counted until it is sent.
+// Counted returns a response that is counted until it is sent.
 func Counted(conn *unfinished.Conn, answer any) any {
 	if m, ok := answer.(*Message); ok {
 		if m != nil && cap(m.Data) >= leastCounted && !m.counted {
@@ -37,8 +38,8 @@ func Counted(conn *unfinished.Conn, answer any) any {
 	return &countedAnswer{answer, conn.Answers()}
 }
 
-// countedBuffer is data that is counted until it is freed, if answers is not nil, and goes to
-// the pool then. It may have been counted before.
+// countedBuffer is data that, if answers is not nil, is counted until it is freed to the
+// pool. It may have been counted before.
 func countedBuffer(data *[]byte, pool mem.BufferPool, answers *unfinished.Answers, counted bool) mem.Buffer {
 	if answers != nil && cap(*data) >= leastCounted {
 		if !counted {
@@ -52,7 +53,7 @@ func countedBuffer(data *[]byte, pool mem.BufferPool, answers *unfinished.Answer
 	return mem.NewBuffer(data, pool)
 }
 
-// countedAnswer is an answer that is not encoded yet.
+// countedAnswer is a response that is not encoded yet.
 type countedAnswer struct {
 	answer  any
 	answers *unfinished.Answers

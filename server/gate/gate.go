@@ -1,8 +1,8 @@
-// Package gate bounds the memory of the messages that are worked on at once.
+// Package gate limits the memory of the messages in progress.
 //
-// What a message takes is known only when it has been read, so there are two bounds: few
-// are read at a time, which costs nothing where there are as many readers as processors;
-// and while those that were read take Options.Bytes, no large one is begun.
+// The memory of a message is known only after it was read, so there are two limits: few are
+// read at a time, which costs nothing with as many readers as processors; and while the
+// messages already read take Options.Bytes, no large one is started.
 //
 //	g := gate.New(gate.Options{Bytes: 64 << 20, Readers: 2, Waiting: 1024})
 //	var pass gate.Pass
@@ -12,8 +12,8 @@
 //	... // decide, and make the answer
 //	pass.Leave()
 //
-// Small messages wait only for a reader of their own, so that they pass large ones by.
-// Callers take turns, however many messages of each wait.
+// Small messages have their own readers, so that they overtake large ones. Callers take
+// turns, however many messages of each wait.
 package gate
 
 import (
@@ -22,37 +22,37 @@ import (
 	"sync"
 )
 
-// ErrFull means that as many wait as may, of all callers or of this one.
+// ErrFull means that too many messages wait, of all callers or of this one.
 var ErrFull = errors.New("too many large messages wait")
 
-// Free is what a message may take without being counted, in bytes.
+// Free is the memory of a message that is not counted, in bytes.
 const Free = 64 << 10
 
-// Options are the bounds of a Gate.
+// Options are the limits of a Gate.
 type Options struct {
-	// Bytes is what those that were read may take together before large ones have to wait.
+	// Bytes is the memory of messages already read beyond which large ones have to wait.
 	Bytes int64
-	// Readers is how many small ones, and how many large ones, are read at once.
+	// Readers is how many small messages, and how many large ones, are read at once.
 	Readers int
-	// Waiting bounds how many large ones wait; small ones wait only a moment. No caller may
-	// have more waiting than there are places left, so that the next one finds some.
+	// Waiting limits how many large messages wait; small ones wait only a moment. No caller
+	// may have more of them than there are free places, so that the next caller finds some.
 	Waiting int
 }
 
-// Gate is what messages pass. Its methods may be called concurrently.
+// Gate limits the messages in progress. Its methods may be called concurrently.
 type Gate struct {
 	options Options
 
 	mu           sync.Mutex
-	held         int64 // guarded by mu; what those take that were read
+	held         int64 // guarded by mu; memory of the messages already read
 	small, large lane  // guarded by mu
 }
 
-// New returns a Gate that nothing has passed.
+// New returns an idle Gate.
 func New(options Options) *Gate { return &Gate{options: options} }
 
-// Pass is the way of one message. The zero value has not begun; Leave ends it and may be
-// called at any time. It is of one goroutine at a time.
+// Pass is the passage of one message. The zero value has not entered; Leave ends it and
+// may be called at any time. It is not safe for concurrent use.
 type Pass struct {
 	gate    *Gate
 	large   bool
@@ -60,7 +60,7 @@ type Pass struct {
 	bytes   int64
 }
 
-// TryEnter is Enter where the message need not wait; false: it has not begun.
+// TryEnter is Enter for a message that need not wait; false: it would have to.
 func (g *Gate) TryEnter(p *Pass, large bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *Gate) Enter(ctx context.Context, p *Pass, caller string, large bool) er
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-place.turn: // meanwhile
+	case <-place.turn: // its turn came meanwhile
 		lane.reading--
 	default:
 		lane.remove(place)
@@ -111,9 +111,9 @@ func (g *Gate) Enter(ctx context.Context, p *Pass, caller string, large bool) er
 // Entered reports whether the message may be read.
 func (p *Pass) Entered() bool { return p.reading }
 
-// Read notes that the message has been read and takes so many bytes until it leaves, with
-// all that will be made of it. False: there is no room for it, and it has left. That happens
-// to small messages that turn out to take much while large ones wait.
+// Read records that the message has been read and that it, with everything derived from it,
+// takes that many bytes until it leaves. False: there is not enough memory, and it has left.
+// That happens to small messages that turn out to be expensive while large ones wait.
 func (p *Pass) Read(bytes int64) bool {
 	if !p.reading {
 		return true
@@ -134,7 +134,7 @@ func (p *Pass) Read(bytes int64) bool {
 	return roomFor
 }
 
-// Leave notes that nothing is held of the message any more.
+// Leave records that the message and everything derived from it is freed.
 func (p *Pass) Leave() {
 	if !p.reading && p.bytes == 0 {
 		return
@@ -150,7 +150,7 @@ func (p *Pass) Leave() {
 	g.callLocked()
 }
 
-// Held returns what messages take that were read and have not left, in bytes.
+// Held returns the memory of messages that were read and have not left, in bytes.
 func (g *Gate) Held() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,7 +169,7 @@ func (g *Gate) open(l *lane) bool {
 	return l.reading < g.options.Readers && (l == &g.small || g.held < g.options.Bytes)
 }
 
-// callLocked lets those in whose turn it is.
+// callLocked admits the next messages.
 func (g *Gate) callLocked() {
 	for _, lane := range [...]*lane{&g.small, &g.large} {
 		for lane.waiting > 0 && g.open(lane) {

@@ -2,25 +2,25 @@ package gate
 
 import "container/list"
 
-// lane is the messages of one kind that are read or wait for it.
+// lane has the messages of one kind, being read or waiting.
 type lane struct {
 	reading, waiting int
-	// callers are those who have messages waiting, and turns the same, in the order in which
-	// their next messages are read.
+	// callers are the callers with waiting messages, and turns the same queues in the order
+	// in which their next messages are read.
 	callers map[string]*queue
 	turns   list.List // of *queue
 }
 
-// queue is the messages of a caller that wait, the first that came in front.
+// queue has the waiting messages of a caller, the first at the front.
 type queue struct {
 	caller string
 	places list.List // of *place
 	turn   *list.Element
 }
 
-// place is that of a message that waits.
+// place is the place of a waiting message.
 type place struct {
-	turn  chan struct{} // closed when it comes
+	turn  chan struct{} // closed on its turn
 	queue *queue
 	at    *list.Element
 }
@@ -56,7 +56,7 @@ func (l *lane) remove(p *place) {
 	}
 }
 
-// next removes the message whose turn it is; another caller's is after it.
+// next removes the message whose turn it is; after it comes another caller's.
 func (l *lane) next() *place {
 	q := l.turns.Front().Value.(*queue)
 	l.turns.MoveToBack(q.turn)

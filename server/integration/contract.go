@@ -13,45 +13,46 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// MaxBody bounds a body, in bytes. The largest have the labels and annotations of an object of
-// Kubernetes, which may take 256 KiB.
+// MaxBody limits a body, in bytes. The largest contain the labels and annotations of a
+// Kubernetes object, which may take 256 KiB.
 const MaxBody = 512 << 10
 
-// Question is what a caller asks.
+// Question is a caller's request.
 type Question struct {
 	// Key is the target.
 	Key store.Key
-	// Current is how many replicas the caller sees. Nil: it does not say.
+	// Current is the number of replicas that the caller observes. Nil: not sent.
 	Current *int32
 	// Min and Max are the caller's bounds, which narrow those of the spec. Nil: unbounded.
 	Min, Max *int32
-	// uid is the caller's name for the question, which the answer repeats.
+	// uid is the caller's id of the request, which the response repeats.
 	uid string
 }
 
 // Problem is why there is no recommendation.
 type Problem struct {
-	// Status is the HTTP code that REST has for it, and Code its google.rpc.Code.
+	// Status is the HTTP status that REST uses for it, and Code its google.rpc.Code.
 	Status, Code int
 	Message      string
 }
 
-// Contract is how one system asks and is answered. Its methods are safe for concurrent use.
+// Contract is the protocol of one kind of caller. Its methods are safe for concurrent use.
 type Contract interface {
-	// Read returns what a body asks of a target of the cluster, or all that is wrong with it.
+	// Read returns the request for a target of the cluster in a body, or all that is wrong
+	// with it.
 	Read(cluster string, body []byte) (Question, []validation.Violation)
-	// Answer returns what is to be sent as JSON, with the code 200.
+	// Answer returns the JSON response, sent with the status 200.
 	Answer(Question, *setpointv1.Recommendation) any
-	// Refuse returns the HTTP code of an error, and its JSON answer. It never has a
-	// count that the caller would scale to. The question is nil where none was read.
+	// Refuse returns the HTTP status of an error, and its JSON response. It never has a
+	// count that the caller would scale to. The question is nil if none was read.
 	Refuse(*Question, Problem) (code int, body any)
 }
 
-// Contracts are the contracts by the names that their paths have.
+// Contracts are the contracts by their names in paths.
 var Contracts = map[string]Contract{"datadog": datadog{}, "agones": agones{}, "gpa": gpa{}}
 
-// decode reads JSON: names count as they are written, none comes twice, and what the contract
-// does not read is passed over, for newer callers may send more.
+// decode decodes JSON: names are case-sensitive and unique, and unknown fields are ignored,
+// because newer callers may send more.
 func decode(body []byte, into any) []validation.Violation {
 	twice, err := kjson.UnmarshalStrict(body, into, kjson.DisallowDuplicateFields)
 	var wrong *json.UnmarshalTypeError
@@ -66,7 +67,7 @@ func decode(body []byte, into any) []validation.Violation {
 	return nil
 }
 
-// kindOf says what was expected, in JSON's words.
+// kindOf names the expected type in JSON's words.
 func kindOf(wrong *json.UnmarshalTypeError) string {
 	switch wrong.Type.Kind().String() {
 	case "int32":
@@ -77,7 +78,7 @@ func kindOf(wrong *json.UnmarshalTypeError) string {
 	return "an object"
 }
 
-// place is a field of a body, and what it is to be.
+// place is a field of a body, and its meaning.
 type place struct{ field, value, says string }
 
 // names returns the violations of the parts of a target's name.
@@ -91,7 +92,7 @@ func names(places ...place) (violations []validation.Violation) {
 	return violations
 }
 
-// count checks a number of replicas, and returns nil for one that was not said.
+// count checks a number of replicas, and returns nil for an absent one.
 func count(field string, n *int32) (*int32, []validation.Violation) {
 	if n != nil && *n < 0 {
 		return nil, []validation.Violation{{Field: field, Description: fmt.Sprintf("Invalid value: %d: must be greater than or equal to 0", *n)}}
@@ -99,7 +100,8 @@ func count(field string, n *int32) (*int32, []validation.Violation) {
 	return n, nil
 }
 
-// named is the target that a setting of the caller names, else the object's own name.
+// named returns the target named by a setting of the caller, else the object's own
+// name.
 func named(setting *string, object string) string {
 	if setting != nil {
 		return *setting

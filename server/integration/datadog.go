@@ -10,14 +10,14 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// datadog is the contract of Datadog's external recommender, which the
-// WatermarkPodAutoscaler and, for a DatadogPodAutoscaler, the cluster agent speak: the JSON of
-// datadog.autoscaling.kubernetes.WorkloadRecommendationRequest and -Reply
-// (github.com/DataDog/agent-payload). Their decoder refuses a field that it does not know.
+// datadog is the contract of Datadog's external recommender. Its callers are the
+// WatermarkPodAutoscaler and, for a DatadogPodAutoscaler, the cluster agent. The messages are
+// the JSON of datadog.autoscaling.kubernetes.WorkloadRecommendationRequest and -Reply
+// (github.com/DataDog/agent-payload). Their decoder refuses unknown fields.
 type datadog struct{}
 
-// workloadRequest is what is read of a WorkloadRecommendationRequest. The cluster of its
-// targetRef is Datadog's name for it, and empty if it was not set.
+// workloadRequest has the fields used of a WorkloadRecommendationRequest. The cluster of
+// its targetRef is Datadog's name for it, and empty if not set.
 type workloadRequest struct {
 	TargetRef struct {
 		Namespace string `json:"namespace"`
@@ -57,8 +57,8 @@ type observedTarget struct {
 	TargetValue float64 `json:"targetValue"`
 }
 
-// Read implements Contract, as do those below. Of the replicas the desired ones count, which are
-// the scale's; a DatadogPodAutoscaler that has not scaled yet knows only the current ones.
+// Read implements Contract, as do those below. It uses the desired replicas, which are the
+// scale's; a DatadogPodAutoscaler that has not scaled yet sends only the current ones.
 func (datadog) Read(cluster string, body []byte) (Question, []validation.Violation) {
 	var req workloadRequest
 	if violations := decode(body, &req); violations != nil {
@@ -84,14 +84,15 @@ func (datadog) Read(cluster string, body []byte) (Question, []validation.Violati
 		q.Current = desired
 	}
 	q.Min = read("constraints.minReplicas", &req.Constraints.MinReplicas)
-	if req.Constraints.MaxReplicas != 0 { // a bound of 0 is left out, as none is
+	if req.Constraints.MaxReplicas != 0 { // a bound of 0 means none
 		q.Max = read("constraints.maxReplicas", &req.Constraints.MaxReplicas)
 	}
 	return q, violations
 }
 
-// Answer has both bounds at the count: then WPA's conditions, and with them its delays, say
-// that the count is to rise, to fall or to stay, whichever of the two it takes for which.
+// Answer sets both bounds to the count: then WPA's conditions, and with them its delays,
+// say whether the count will rise, fall or stay, whichever bound it uses for which
+// direction.
 func (datadog) Answer(_ Question, r *setpointv1.Recommendation) any {
 	n := r.GetDesiredReplicas()
 	return workloadReply{
@@ -101,8 +102,8 @@ func (datadog) Answer(_ Question, r *setpointv1.Recommendation) any {
 	}
 }
 
-// Refuse answers 200 where the question was understood and the target has no count: of other
-// codes the users of some versions see nothing but the code.
+// Refuse responds with 200 if the request was valid and the target has no count: with other
+// statuses the users of some versions see only the status.
 func (datadog) Refuse(q *Question, p Problem) (int, any) {
 	code := p.Status
 	if q != nil && (p.Status == http.StatusNotFound || p.Status == http.StatusBadRequest) {
@@ -111,7 +112,7 @@ func (datadog) Refuse(q *Question, p Problem) (int, any) {
 	return code, workloadReply{Error: &workloadError{Code: p.Code, Message: p.Message}}
 }
 
-// reason is why the count changes, else why it does not.
+// reason is why the count changes, or does not.
 func reason(r *setpointv1.Recommendation) string {
 	if r.GetReason() != "" {
 		return r.GetReason()
@@ -124,7 +125,7 @@ func reason(r *setpointv1.Recommendation) string {
 	return ""
 }
 
-// observed are the readings that were decided by, in the order of the spec: utilizations as
+// observed are the readings of the decision, in the order of the spec: utilizations as
 // fractions, others in their units.
 func observed(metrics []*setpointv1.MetricStatus) (all []observedTarget) {
 	for _, m := range metrics {

@@ -6,18 +6,18 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// review is what is read of an envelope that Agones and the General Pod Autoscaler share: a
-// request beside a response that is null.
+// review has the fields used of the envelope that Agones and the General Pod Autoscaler
+// share: a request beside a response that is null.
 type review struct {
 	Request struct {
 		UID       string `json:"uid"`
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
-		// Status is Agones'.
+		// Status is sent by Agones.
 		Status struct {
 			Replicas *int32 `json:"replicas"`
 		} `json:"status"`
-		// CurrentReplicas and Parameters are the General Pod Autoscaler's.
+		// CurrentReplicas and Parameters are sent by the General Pod Autoscaler.
 		CurrentReplicas *int32 `json:"currentReplicas"`
 		Parameters      struct {
 			Target *string `json:"target"`
@@ -25,11 +25,11 @@ type review struct {
 	} `json:"request"`
 }
 
-// reviewed is the envelope of an answer. Agones takes it for granted that there is a response,
-// in any answer; and in an answer that is an error, neither looks at it.
+// reviewed is the envelope of a response. Agones requires a response field in every body;
+// neither caller reads the body of an error.
 type reviewed struct {
 	Response verdict `json:"response"`
-	// Error is the reason, for people who look at the traffic.
+	// Error is the reason, for people who inspect the traffic.
 	Error string `json:"error,omitempty"`
 }
 
@@ -52,8 +52,8 @@ func (r *review) read(cluster string, body []byte) (Question, []validation.Viola
 		)
 }
 
-// answered returns an answer. It always says that the count is to be taken: without that Agones
-// takes the fleet's current size instead, which may not be the one that was asked for.
+// answered returns a response. Scale is always true: otherwise Agones uses the fleet's current
+// size instead, which may differ from the one it sent.
 func answered(q Question, r *setpointv1.Recommendation) any {
 	return reviewed{Response: verdict{UID: q.uid, Scale: true, Replicas: r.GetDesiredReplicas()}}
 }
@@ -69,8 +69,8 @@ func refused(q *Question, p Problem) (int, any) {
 	return p.Status, answer
 }
 
-// agones is the contract of a FleetAutoscaler's webhook (FleetAutoscaleReview). The name is the
-// fleet's.
+// agones is the contract of a FleetAutoscaler's webhook (FleetAutoscaleReview). The target has
+// the fleet's name.
 type agones struct{}
 
 // Read implements Contract, as do those below.
@@ -92,8 +92,8 @@ func (agones) Answer(q Question, r *setpointv1.Recommendation) any { return answ
 // Refuse answers an error.
 func (agones) Refuse(q *Question, p Problem) (int, any) { return refused(q, p) }
 
-// gpa is the contract of the General Pod Autoscaler's webhook mode (AutoscaleReview). The name
-// is the workload's, unless the parameter "target" has another.
+// gpa is the contract of the General Pod Autoscaler's webhook mode (AutoscaleReview). The
+// target has the workload's name, unless the parameter "target" has another one.
 type gpa struct{}
 
 // Read implements Contract, as do those below.

@@ -1,10 +1,11 @@
-// Package keda answers KEDA's external scalers (triggers "external" and "external-push") with
-// the recommended count of a target whose spec is stored.
+// Package keda implements KEDA's external scalers (triggers "external" and "external-push"):
+// they return the recommended count of a target with a stored spec.
 //
-// KEDA makes an HPA of what GetMetricSpec says, and hands it the values of GetMetrics. With a
-// target of 1 and the count as the value that HPA ends at the count exactly, if its tolerances
-// are 0 and its policies open; docs/guides/keda.md has the settings. Where the count can't be
-// computed the answer is an error, upon which the HPA keeps its size, and never a number.
+// KEDA creates an HPA from GetMetricSpec, and passes it the values of GetMetrics. With a
+// target of 1 and the count as the value, that HPA reaches exactly the count, if its
+// tolerances are 0 and its policies do not limit it; docs/guides/keda.md has the settings. If
+// the count can't be computed, the response is an error, on which the HPA keeps its size, and
+// never a number.
 package keda
 
 import (
@@ -26,7 +27,7 @@ import (
 
 // Keys of a trigger's metadata.
 const (
-	// ClusterKey names the cluster of the target. Required, unless TargetKey has a whole
+	// ClusterKey names the cluster of the target. Required, unless TargetKey has a full
 	// name.
 	ClusterKey = "cluster"
 	// NamespaceKey names the namespace. Absent: the ScaledObject's.
@@ -37,28 +38,29 @@ const (
 )
 
 const (
-	// MetricName is what the metric of every target is called.
+	// MetricName is the name of every target's metric.
 	MetricName = "recommended-replicas"
-	// MaxMessage bounds a message, bytes.
+	// MaxMessage limits a message, bytes.
 	MaxMessage = 64 << 10
-	// lookInactive is how often a stream looks whether a target is to leave zero, and
-	// lookActive whether it is to go there.
+	// lookInactive is how often a stream checks whether a target should leave zero, and
+	// lookActive whether it should go there.
 	lookInactive, lookActive = time.Second, 15 * time.Second
 )
 
-// Options are what the service does for the scaler. All are required.
+// Options are functions that the service provides. All are required.
 type Options struct {
-	// Admit lets a look of a stream in, which is a call of its own with a deadline, or says
-	// why not. release gives back what it holds.
+	// Admit admits an evaluation of a stream as a call of its own with a deadline, or
+	// refuses it. release releases its resources.
 	Admit func(context.Context) (ctx context.Context, release func(), err error)
-	// Authorize returns why the caller may not poll a target. Of a stream it is asked again
-	// each time that the target is looked at.
+	// Authorize returns why the caller may not poll a target. Streams call it for each
+	// evaluation.
 	Authorize func(context.Context, store.Key) error
-	// Recommend returns the recommendation of a target, or the error of an answer.
+	// Recommend returns the recommendation of a target, or the error of the response.
 	Recommend func(context.Context, store.Key) (*setpointv1.Recommendation, error)
-	// Invalid makes an error of a message's violations.
+	// Invalid converts violations of a message to an error.
 	Invalid func([]validation.Violation) error
-	// Draining is closed when the service begins to stop, and Stopping the error then.
+	// Draining is closed when the service begins to stop, and Stopping is the error
+	// from then on.
 	Draining <-chan struct{}
 	Stopping func() error
 }
@@ -72,7 +74,7 @@ type Scaler struct {
 // New returns a scaler.
 func New(o Options) *Scaler { return &Scaler{options: o} }
 
-// target is that of a reference, which the caller may poll.
+// target returns the target of a reference, if the caller may poll it.
 func (s *Scaler) target(ctx context.Context, ref *externalscaler.ScaledObjectRef) (store.Key, error) {
 	key, violations := targetOf(ref)
 	if violations != nil {
@@ -81,7 +83,7 @@ func (s *Scaler) target(ctx context.Context, ref *externalscaler.ScaledObjectRef
 	return key, s.options.Authorize(ctx, key)
 }
 
-// targetOf is the target that a trigger's metadata name.
+// targetOf returns the target that a trigger's metadata name.
 func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Violation) {
 	metadata := ref.GetScalerMetadata()
 	named := metadata[TargetKey]
@@ -114,15 +116,15 @@ func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Viol
 	return key, violations
 }
 
-// metricSpec is the same for all targets: KEDA takes an error for a broken scaler, so it
-// depends on nothing.
+// metricSpec is the same for all targets: KEDA regards an error as a broken scaler, so
+// it depends on nothing.
 func metricSpec() *externalscaler.GetMetricSpecResponse {
 	return &externalscaler.GetMetricSpecResponse{MetricSpecs: []*externalscaler.MetricSpec{{
 		MetricName: MetricName, TargetSize: 1, TargetSizeFloat: 1,
 	}}}
 }
 
-// GetMetricSpec answers from nothing but the metadata.
+// GetMetricSpec depends on nothing but the metadata.
 func (s *Scaler) GetMetricSpec(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.GetMetricSpecResponse, error) {
 	if _, err := s.target(ctx, ref); err != nil {
 		return nil, err
@@ -148,7 +150,7 @@ func (s *Scaler) GetMetrics(ctx context.Context, req *externalscaler.GetMetricsR
 	}}}, nil
 }
 
-// IsActive reports whether the target is to have any replicas.
+// IsActive reports whether the target should have any replicas.
 func (s *Scaler) IsActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (*externalscaler.IsActiveResponse, error) {
 	key, err := s.target(ctx, ref)
 	if err != nil {
@@ -163,8 +165,8 @@ func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
 	return r.GetDesiredReplicas() > 0, err
 }
 
-// StreamIsActive reports whether the target is to have any replicas: at once, and when that
-// changes. While the count can't be computed, or a look is refused, it says nothing new.
+// StreamIsActive reports whether the target should have any replicas: at once, and on
+// changes. It sends nothing while the count can't be computed, or an evaluation is refused.
 func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	said, active := false, false
 	for {
@@ -182,13 +184,13 @@ func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 		if said && !active && err == nil {
 			pause = lookInactive
 		}
-		if err := s.wait(stream.Context(), pause-rand.N(pause/4)); err != nil { // not all at once
+		if err := s.wait(stream.Context(), pause-rand.N(pause/4)); err != nil { // spread over time
 			return err
 		}
 	}
 }
 
-// look is one look of a stream.
+// look is one evaluation of a stream.
 func (s *Scaler) look(ctx context.Context, ref *externalscaler.ScaledObjectRef) (active bool, err error) {
 	ctx, release, err := s.options.Admit(ctx)
 	if err != nil {
@@ -202,7 +204,7 @@ func (s *Scaler) look(ctx context.Context, ref *externalscaler.ScaledObjectRef) 
 	return s.active(ctx, key)
 }
 
-// StreamMetricSpec says once what GetMetricSpec says, which never changes.
+// StreamMetricSpec sends the result of GetMetricSpec once; it never changes.
 func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.GetMetricSpecResponse]) error {
 	if _, err := s.target(stream.Context(), ref); err != nil {
 		return err
@@ -220,7 +222,7 @@ func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream gr
 	}
 }
 
-// wait returns why a stream has to end before the pause does, nil: it need not.
+// wait waits for the pause, and returns an error if the stream has to end before.
 func (s *Scaler) wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -6,15 +6,16 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 )
 
-// TokenKey and TokenFromEnvKey are keys of a trigger's metadata that hold a token. KEDA reads
+// TokenKey and TokenFromEnvKey are keys of a trigger's metadata for a token. KEDA replaces
 // the value of a key that ends in FromEnv from the environment of the workload's container.
 const (
 	TokenKey        = "token"
 	TokenFromEnvKey = "tokenFromEnv"
 )
 
-// Tokens returns for each method how the token is read from a message, encoded: "" where it
-// has none, or can't be read. Nothing is made of the rest: its caller is not known yet.
+// Tokens returns for each method how to extract the token from an encoded message: "" if it
+// has none, or can't be read. The rest stays encoded, because the caller is not
+// authenticated yet.
 func Tokens() map[string]func([]byte) string {
 	ofReference := func(message []byte) string { return tokenIn([][]byte{message}) }
 	return map[string]func([]byte) string{
@@ -30,13 +31,13 @@ func Tokens() map[string]func([]byte) string {
 
 // Fields of KEDA's messages.
 const (
-	referenceField = 1 // of GetMetricsRequest: scaledObjectRef
-	metadataField  = 3 // of ScaledObjectRef: scalerMetadata
-	keyField       = 1 // of an entry of a map
+	referenceField = 1 // GetMetricsRequest.scaledObjectRef
+	metadataField  = 3 // ScaledObjectRef.scalerMetadata
+	keyField       = 1 // a map entry's key
 	valueField     = 2
 )
 
-// tokenIn is the token of a reference, which comes in one part or in several.
+// tokenIn returns the token of a reference, which may be split into several parts.
 func tokenIn(references [][]byte) string {
 	var token, fromEnv string
 	for _, reference := range references {
@@ -62,7 +63,7 @@ func last(all [][]byte) []byte {
 	return all[len(all)-1]
 }
 
-// fields are the values of a field of bytes; nil where the message can't be read.
+// fields returns the values of a length-delimited field; nil if the message is invalid.
 func fields(message []byte, field protowire.Number) (values [][]byte) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)

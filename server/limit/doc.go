@@ -1,6 +1,6 @@
-// Package limit keeps a server up under load: it says of each call, in some tens of
-// nanoseconds, whether it may run now, and why not. It knows nothing of gRPC's or
-// HTTP's wiring.
+// Package limit protects a server from overload: it decides for each call, in some tens of
+// nanoseconds, whether it may run now, and why not. It does not depend on the wiring of gRPC or
+// HTTP.
 //
 //	l, err := limit.New(limit.DefaultOptions())
 //	…
@@ -19,17 +19,17 @@
 //		return refusal.Err()
 //	}
 //
-// Three things bound a call:
+// There are three kinds of limits:
 //
 //   - Units in flight, of all callers. A call is one unit, or as many as its weight.
 //   - Units in flight, units a second, and streams, of each identity.
-//   - How many calls run at once while the processors can't keep up (Shedding). It is
-//     learned from how long goroutines that could run wait for a processor, as Go's
-//     scheduler tells. Waiting for a store or for a slow caller's body is no overload: the
-//     processors are free, and the other bounds suffice.
+//   - The number of running calls while the processors can't keep up (Shedding). It is derived from
+//     how long runnable goroutines wait for a processor, as Go's scheduler reports. Waiting for a
+//     store or for a slow caller's body is not overload: the processors are free, and the other
+//     limits suffice.
 //
-// A refusal costs next to nothing, if it is done before its goroutine exists and
-// its body is read, so that most of the time goes to calls that are answered.
+// A refusal costs next to nothing before the call's goroutine exists and its body is read, so that
+// most of the processor time goes to admitted calls.
 //
-// What must answer always, health checks above all, does not enter: see Exempt.
+// Calls that must always be served, above all health checks, do not enter: see Exempt.
 package limit

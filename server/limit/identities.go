@@ -19,8 +19,8 @@ type identities struct {
 	shards     []identityShard
 	perShard   int
 	generation atomic.Uint64
-	// active is how many identities called in the last epoch, met how many did so far in
-	// this one.
+	// active is how many identities called in the last epoch, met how many have called
+	// so far in this one.
 	active, met atomic.Int64
 	epoch       atomic.Int64
 }
@@ -28,23 +28,23 @@ type identities struct {
 type identityShard struct {
 	mu     sync.Mutex
 	byName map[string]*identity // guarded by mu
-	// shared is for those there is no room for.
-	shared *identity // guarded by mu
-	met    uint64    // guarded by mu; how often one was
-	_      [32]byte  // a cache line each
+	// shared is used by identities beyond the limit.
+	shared *identity // used by identities beyond the limit; guarded by mu
+	met    uint64    // calls so far; guarded by mu
+	_      [32]byte  // fills a cache line
 }
 
 // identity is one caller.
 type identity struct {
 	shard *identityShard
 
-	// The rest is guarded by shard.mu.
+	// The other fields are guarded by shard.mu.
 
 	generation              uint64
 	limits                  Limits
-	bucket                  *rate.Limiter // nil: no rate
+	bucket                  *rate.Limiter // nil: no limit of the rate
 	units, running, streams int64
-	// epoch is when it was last met, lastMet how often others of the shard had been.
+	// epoch is when it last called, lastMet the shard's met at that time.
 	epoch   int64
 	lastMet uint64
 }
@@ -63,7 +63,7 @@ func newIdentities(o *Options) *identities {
 	return ids
 }
 
-// find returns an identity, its shard locked.
+// find returns an identity, with its shard locked.
 func (ids *identities) find(name string) *identity {
 	s := &ids.shards[maphash.String(ids.seed, name)%uint64(len(ids.shards))]
 	s.mu.Lock()
@@ -83,7 +83,7 @@ func (ids *identities) find(name string) *identity {
 	return id
 }
 
-// meet makes room for a new identity. The shard is locked.
+// meet adds a new identity. The caller has locked the shard.
 func (ids *identities) meet(s *identityShard, name string) *identity {
 	if len(s.byName) >= ids.perShard && !s.forget() {
 		return s.shared
@@ -93,14 +93,14 @@ func (ids *identities) meet(s *identityShard, name string) *identity {
 	return id
 }
 
-// forgetTries is how many idle identities are compared to forget the one that was idle
-// longest, and busyTries how many busy ones may be met on the way.
+// forgetTries is how many idle identities are compared to find the one that was idle
+// longest, and busyTries how many busy ones may be skipped.
 const (
 	forgetTries = 8
 	busyTries   = 64
 )
 
-// forget forgets an identity that is idle, and reports whether there was one.
+// forget removes an idle identity, and reports whether there was one.
 func (s *identityShard) forget() bool {
 	oldest, found := "", (*identity)(nil)
 	idle, busy := 0, 0
@@ -124,7 +124,7 @@ func (s *identityShard) forget() bool {
 	return found != nil
 }
 
-// settle takes the limits that an identity has by now.
+// settle applies the identity's current limits.
 func (ids *identities) settle(id *identity, name string, generation uint64) {
 	limits := ids.options.Identity
 	if ids.options.Limits != nil && id != id.shard.shared {
@@ -146,9 +146,8 @@ func (ids *identities) settle(id *identity, name string, generation uint64) {
 	}
 }
 
-// take charges an identity, or says why not. Of what runs it may have no more than its
-// share, and of the units, if it has some and no limit of its own, no more than its part; 0:
-// any.
+// take charges an identity, or returns why not. share limits its running calls, and part its
+// units if it has some and no limit of its own; 0: unlimited.
 func (ids *identities) take(name string, units, running uint32, share, part int64) (*identity, uint32, Refusal) {
 	id := ids.find(name)
 	defer id.shard.mu.Unlock()
@@ -175,14 +174,14 @@ func (ids *identities) take(name string, units, running uint32, share, part int6
 	return id, units, Refusal{}
 }
 
-// untilTokens returns how long it takes a bucket to have so many tokens.
+// untilTokens returns how long it takes until a bucket has that many tokens.
 func untilTokens(bucket *rate.Limiter, now time.Time, tokens int) time.Duration {
 	missing := float64(tokens) - bucket.TokensAt(now)
 	seconds := max(missing, 0) / float64(bucket.Limit())
 	return time.Duration(min(seconds, maxRetry.Seconds())*float64(time.Second)) + 1
 }
 
-// maxRetry bounds RetryInfo.
+// maxRetry limits RetryInfo.
 const maxRetry = time.Minute
 
 func (ids *identities) giveBack(id *identity, units, running uint32) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limiter says which calls may run. It has no goroutine and needs no closing. Its
+// Limiter decides which calls may run. It has no goroutine and needs no Close. Its
 // methods may be called concurrently.
 type Limiter struct {
 	options    Options
@@ -16,11 +16,11 @@ type Limiter struct {
 	identities *identities
 	shedder    shedder
 	early      early
-	// held is what is in flight, so that all of it is bounded in one step.
+	// held is what calls in flight hold, checked in one atomic step.
 	held held
-	// waiting are calls that wait for their message.
+	// waiting counts the calls that wait for their message.
 	waiting atomic.Int64
-	// streams are open.
+	// streams counts the open streams.
 	streams atomic.Int64
 	refused [reasonCount]atomic.Uint64
 }
@@ -43,9 +43,9 @@ func New(options Options) (*Limiter, error) {
 // now returns nanoseconds since the start, never 0.
 func (l *Limiter) now() int64 { return int64(l.options.Clock().Sub(l.start)) + 1 }
 
-// Enter lets a call of one unit in whose caller is unknown yet, or refuses it: for
-// GlobalInFlight or Overload. The ticket must hold nothing; refused, it still does. from is
-// the connection that the call came on; nil: it is not known, and has no right to more than others.
+// Enter admits a call of one unit whose caller is unknown yet, or refuses it: for GlobalInFlight or
+// Overload. The ticket must hold nothing; after a refusal it still holds nothing. from is the
+// connection of the call; nil: unknown, and without priority.
 func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 	if reason := l.take(newAmount(1, 1), from.isIdle(0)); reason != 0 {
 		return l.refuse(reason, 0)
@@ -60,7 +60,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 	return Refusal{}
 }
 
-// take takes an amount, or returns why not. idle says that the call's origin holds
+// take takes an amount, or returns why not. idle reports that the call's origin holds
 // nothing else.
 func (l *Limiter) take(a amount, idle bool) Reason {
 	mayRun := mayRunOf(l.shedder.mayRun.Load(), idle)
@@ -78,11 +78,10 @@ func (l *Limiter) take(a amount, idle bool) Reason {
 	}
 }
 
-// Identify charges a call to the identity that makes it, and says its weight, 1 or
-// above: of a batch more than of one call. A call that is heavier than a bound is taken
-// to be as heavy as the bound. Refused, the ticket holds what it held before and is still
-// to be released. To be called once, by the call's goroutine after Begin, or before Abandon
-// can be called.
+// Identify charges a call to its caller's identity, with its weight, 1 or more: a batch has
+// more than one call. A weight above a limit counts as the limit. After a refusal, the
+// ticket holds what it held before and must still be released. Call it once, from the
+// call's goroutine after Begin, or before Abandon can be called.
 func (t *Ticket) Identify(name string, weight int) Refusal {
 	if t.state.Load() == empty {
 		return Refusal{}
@@ -90,13 +89,13 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	l := t.limiter
 	units := uint32(max(1, min(weight, l.options.InFlight)))
 	mayRun := l.shedder.mayRun.Load()
-	// However heavy, it has one goroutine, and leaves room for others.
+	// However heavy, a call has one goroutine, and leaves capacity to others.
 	heaviest := min(mayRun/4, int64(l.options.Shedding.MinRunning))
 	running := uint32(max(1, min(int64(units), heaviest)))
 	if t.queued {
 		running = 0
 	}
-	// An admitted call is not refused for overload because it turns out heavier.
+	// An admitted call is not refused for overload because it turns out to be heavier.
 	more := newAmount(units-min(units, t.units), running-min(running, t.running))
 	if more != 0 && !l.takeMore(more) {
 		return t.refuse(GlobalInFlight, 0)
@@ -133,8 +132,8 @@ func (t *Ticket) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	return t.limiter.refuse(reason, retryAfter)
 }
 
-// Admit is Enter and Identify in one, for calls whose caller is already known. Refused, the
-// ticket holds nothing.
+// Admit is Enter and Identify in one, for calls whose caller is already known. After a
+// refusal, the ticket holds nothing.
 func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
 	refusal := l.Enter(t, nil)
 	if refusal.Refused() {
@@ -147,17 +146,17 @@ func (l *Limiter) Admit(t *Ticket, identity string, weight int) Refusal {
 }
 
 const (
-	// queuedTime is for how long a message of a stream may wait to be let in, and
-	// queuedPause after how long it is tried again.
+	// queuedTime is how long a message of a stream may wait for admission, and
+	// queuedPause the interval of the attempts.
 	queuedTime  = time.Second
 	queuedPause = 2 * time.Millisecond
 )
 
-// AdmitQueued is Admit, with a weight of one, for a message of a stream that is read no
-// further meanwhile. It need not be refused for Overload at once, as calls must that come
-// however many there are already, but waits until there is room: for queuedTime at most,
-// or until the context ends or hurry is closed. Who is refused sends the next message, and
-// refusing one costs a good part of what answering it does.
+// AdmitQueued is Admit, with a weight of one, for a message of a stream that is not read
+// further meanwhile. Under Overload it does not refuse the message at once, as it refuses
+// calls, which arrive however many there are already; it waits until there is capacity,
+// for queuedTime at most, or until the context is over or hurry is closed. A refused
+// stream would send its next message, and refusing one costs a good part of serving it.
 func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Ticket, identity string) Refusal {
 	if l.hasRoom() {
 		if refusal := l.Admit(t, identity, 1); refusal.Reason != Overload {
@@ -168,7 +167,7 @@ func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Tic
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for l.now() < end {
-		// Spread, so that not all streams come at once.
+		// Spread, so that the streams do not all retry at once.
 		pause.Reset(queuedPause/2 + rand.N(queuedPause))
 		select {
 		case <-pause.C:
@@ -186,15 +185,16 @@ func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Tic
 	return l.Admit(t, identity, 1)
 }
 
-// hasRoom reports whether a message that can wait may go on. A quarter is left to calls that
-// can't, for those who wait would be there whenever there is room.
+// hasRoom reports whether a waiting message may go on. It leaves a quarter to calls that
+// can't wait, because waiting messages would take every free place at once.
 func (l *Limiter) hasRoom() bool {
 	mayRun := l.shedder.mayRun.Load()
 	return l.held.load().running() < mayRun-mayRun/4
 }
 
-// share is what an identity may run at once while calls are refused for overload and
-// others call too: beyond an equal part it leaves a quarter to them. 0: there is no bound.
+// share is how many running calls an identity may have while calls are refused for
+// overload, other identities call, too, and more than three quarters of the limit are in
+// use: an equal part. 0: unlimited.
 func (l *Limiter) share(mayRun int64) int64 {
 	active := l.identities.active.Load()
 	if active < 2 || !l.shedder.shedding.Load() || l.held.load().running() <= mayRun-mayRun/4 {
@@ -204,8 +204,8 @@ func (l *Limiter) share(mayRun int64) int64 {
 }
 
 // part is how many units an identity may hold while more than three quarters are held: those,
-// if it calls alone, else an equal part of all, one of them for the next caller. So no
-// caller takes all. 0: there is no bound, because there is room, or the caller is unknown.
+// if it calls alone, else an equal part of all, where the next caller counts as one. So no
+// caller takes everything. 0: unlimited, because there is capacity, or the caller is unknown.
 func (l *Limiter) part(name string) int64 {
 	most := 3 * int64(l.options.InFlight) / 4
 	if name == "" || l.held.load().units() <= most {
@@ -217,14 +217,14 @@ func (l *Limiter) part(name string) int64 {
 	return max(1, most)
 }
 
-// Refuse counts and returns a refusal for a reason that the limiter does not know of, such as
-// Unfinished, Unread or ExemptCalls.
+// Refuse counts and returns a refusal for a reason outside the limiter, such as Unfinished,
+// Unread or ExemptCalls.
 func (l *Limiter) Refuse(reason Reason) Refusal { return l.refuse(reason, 0) }
 
 func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	l.refused[reason].Add(1)
 	if retryAfter == 0 {
-		// Spread, so that not all come back at once.
+		// Spread, so that callers do not all retry at once.
 		usual := retryUsual[reason]
 		retryAfter = usual/2 + rand.N(usual)
 	}
@@ -238,12 +238,12 @@ var retryUsual = [reasonCount]time.Duration{
 	ClusterTargets: time.Minute, ClusterBytes: time.Minute, LargeRequests: time.Second,
 }
 
-// Reload has the limits of all identities asked for again.
+// Reload makes the limiter fetch the limits of all identities again.
 func (l *Limiter) Reload() { l.identities.generation.Add(1) }
 
 // Admitted returns how many calls were admitted and not refused later.
 func (l *Limiter) Admitted() uint64 {
-	voided := l.shedder.voided.Load() // first: it never passes the other
+	voided := l.shedder.voided.Load() // first, so that it never exceeds the other
 	return l.shedder.admitted.Load() - voided
 }
 
@@ -253,24 +253,25 @@ func (l *Limiter) Refused(reason Reason) uint64 { return l.refused[reason].Load(
 // InFlight returns the units in flight.
 func (l *Limiter) InFlight() int { return int(l.held.load().units()) }
 
-// Running returns how many calls run. A heavy one counts as some, up to a quarter of MayRun.
+// Running returns the number of running calls. A heavy one counts as several, up to a
+// quarter of MayRun.
 func (l *Limiter) Running() int { return int(l.held.load().running()) }
 
 // Waiting returns how many calls wait for their message.
 func (l *Limiter) Waiting() int { return int(l.waiting.Load()) }
 
-// MayRun returns how many calls may run at once: Options.InFlight, or less when the
+// MayRun returns the current limit of running calls: Options.InFlight, or less when the
 // processors can't keep up.
 func (l *Limiter) MayRun() int {
 	return int(min(l.shedder.mayRun.Load(), int64(l.options.InFlight)))
 }
 
-// Shedding reports whether calls are refused because for some time the processors could not
-// keep up.
+// Shedding reports whether calls are refused because the processors could not keep up for
+// some time.
 func (l *Limiter) Shedding() bool { return l.shedder.shedding.Load() }
 
-// giveWay lets connections be read before a call begins its work, while the processors
-// can't keep up: the readers let calls in, and refuse them.
+// giveWay lets connections be read before a call starts its work, while the processors
+// can't keep up: their readers admit or refuse calls.
 func (l *Limiter) giveWay() {
 	if !l.Shedding() {
 		return
@@ -280,5 +281,5 @@ func (l *Limiter) giveWay() {
 	l.shedder.yielded.Add(l.now() - began)
 }
 
-// Identities returns how many identities are remembered.
+// Identities returns the number of known identities.
 func (l *Limiter) Identities() int { return l.identities.len() }

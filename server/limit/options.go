@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Limits are the bounds of one identity. Zero means no bound.
+// Limits are the limits of one identity. Zero means unlimited.
 type Limits struct {
-	// InFlight bounds the units of its calls in flight.
+	// InFlight limits the units of its calls in flight.
 	InFlight int
-	// Rate bounds its units a second in the long run, Burst how many may come at
+	// Rate limits its units per second in the long run, Burst how many may come at
 	// once. Burst 0 with a rate: a second's worth, at least 1.
 	Rate  float64
 	Burst int
-	// Streams bounds its open streams.
+	// Streams limits its open streams.
 	Streams int
 }
 
@@ -28,7 +28,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Validate returns all that is wrong with the limits.
+// Validate returns all errors of the limits.
 func (l Limits) Validate() error {
 	var problems []error
 	if l.InFlight < 0 || l.Burst < 0 || l.Streams < 0 {
@@ -43,25 +43,25 @@ func (l Limits) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Shedding says how calls are refused when the processors can't keep up. Zero values
-// are defaults.
+// Shedding configures how calls are refused when the processors can't keep up. Zero
+// values are defaults.
 type Shedding struct {
-	// Off leaves it to the other bounds.
+	// Off disables shedding; the other limits remain.
 	Off bool
-	// Processors is how many calls can run at once. Zero: GOMAXPROCS.
+	// Processors is how many calls can run in parallel. Zero: GOMAXPROCS.
 	Processors int
-	// MinRunning is the least number of calls that may run at once, so that no
-	// processor idles. Zero: 2 a processor.
+	// MinRunning is the minimum limit of running calls, so that no processor idles.
+	// Zero: 2 per processor.
 	MinRunning int
-	// TargetWait is how long calls may wait for processors altogether, in the mean, while
-	// others are refused. Calls that are more work may wait longer, up to twice as long
-	// as it takes. Zero: 500 µs.
+	// TargetWait is the mean time that a call may wait for processors while others are
+	// refused. Calls with more work may wait longer, up to twice their work. Zero: 500
+	// µs.
 	TargetWait time.Duration
-	// MaxBacklog is how much work may queue up before it is known whether a burst has
-	// come or lasting overload, as the time it takes to do. Zero: 150 ms.
+	// MaxBacklog is how much work may queue up before bursts and lasting overload can
+	// be told apart, as its processing time. Zero: 150 ms.
 	MaxBacklog time.Duration
-	// Waited returns for how long goroutines have waited for a processor so far, all
-	// together. Nil: Go's scheduler is asked.
+	// Waited returns the total time that goroutines have waited for a processor so far.
+	// Nil: from Go's scheduler.
 	Waited func() time.Duration
 }
 
@@ -83,38 +83,39 @@ func (s Shedding) withDefaults() Shedding {
 
 // Options are the settings of a Limiter. Start from DefaultOptions.
 type Options struct {
-	// InFlight bounds the units in flight of all callers together. While more than three
-	// quarters are taken, callers who are known have an equal part of it at most, one part
-	// being kept for the next caller.
+	// InFlight limits the units in flight of all callers together. While more than three
+	// quarters are in use, each known caller has at most an equal part, where the next
+	// caller counts as one.
 	InFlight int
-	// Identity holds the limits of identities that have none of their own.
+	// Identity has the limits of identities without their own.
 	Identity Limits
-	// Limits returns the limits that an identity has of its own; nil: none has. It is
-	// called when an identity is met, and again after Reload; it must not block. In the
-	// place of limits that are not valid stand those of Identity.
+	// Limits returns an identity's own limits; nil: none has any. It is called when an
+	// identity calls first, and again after Reload; it must not block. Identity
+	// replaces invalid limits.
 	Limits func(identity string) (Limits, bool)
-	// Streams bounds the open streams of all callers together. A known caller gets three
-	// quarters at most. 0: no bound.
+	// Streams limits the open streams of all callers together. A known caller gets three
+	// quarters at most. 0: unlimited.
 	Streams int
-	// MaxIdentities bounds how many identities are remembered, some 250 bytes and the
-	// name each. Beyond them the one that was idle longest (of a few) is forgotten. If
-	// all are busy, those that come share the limits of one.
+	// MaxIdentities limits the known identities, some 250 bytes and the name each.
+	// Beyond it the one that was idle longest (of a few) is dropped. If all are busy,
+	// new ones share the limits of one.
 	MaxIdentities int
-	// Shedding says how calls are refused when the processors can't keep up.
+	// Shedding configures how calls are refused when the processors can't keep up.
 	Shedding Shedding
-	// EarlyMemory bounds the bytes that gRPC keeps of calls answered early; see
+	// EarlyMemory limits the bytes that gRPC keeps for calls refused early; see
 	// AnswerEarly.
 	EarlyMemory int
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
 }
 
-// DefaultOptions returns the defaults of all settings: no limits of identities but their parts.
+// DefaultOptions returns the defaults of all settings: no limits of identities except their
+// parts.
 func DefaultOptions() Options {
 	return Options{InFlight: 4096, Streams: 4096, MaxIdentities: 10000, EarlyMemory: 32 << 20}
 }
 
-// Validate returns all that is wrong with the options.
+// Validate returns all errors of the options.
 func (o Options) Validate() error {
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -140,8 +141,8 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Exempt reports whether a gRPC method must answer however great the load: health
-// checks, and what looks into a server that is in trouble. Such calls do not enter.
+// Exempt reports whether a gRPC method must be served under any load: health checks,
+// and methods to debug a server in trouble. Such calls do not enter.
 func Exempt(fullMethod string) bool {
 	return strings.HasPrefix(fullMethod, "/grpc.health.v1.") ||
 		strings.HasPrefix(fullMethod, "/grpc.reflection.") ||

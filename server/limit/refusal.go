@@ -11,36 +11,36 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Reason says what refused a call. The zero value: nothing did.
+// Reason is why a call was refused. The zero value: it was not.
 type Reason uint8
 
 const (
-	// GlobalInFlight says: too many units in flight, of all callers.
+	// GlobalInFlight: too many units in flight, of all callers.
 	GlobalInFlight Reason = iota + 1
-	// Overload says: the processors can't keep up.
+	// Overload: the processors can't keep up.
 	Overload
-	// IdentityInFlight says: too many units in flight of this identity.
+	// IdentityInFlight: too many units in flight of this identity.
 	IdentityInFlight
-	// IdentityRate says: too many units a second of this identity.
+	// IdentityRate: too many units per second of this identity.
 	IdentityRate
-	// IdentityStreams says: too many open streams of this identity.
+	// IdentityStreams: too many open streams of this identity.
 	IdentityStreams
-	// Unfinished says: the call waited for its message, and others need what it took.
+	// Unfinished: the call waited for its message, and others needed its memory.
 	Unfinished
-	// Unread says: the caller has too many answers that it does not read.
+	// Unread: the caller has too many unread responses.
 	Unread
-	// ExemptCalls says: too many calls that no other limit bounds, such as health checks, on one
+	// ExemptCalls: too many calls without any other limit, such as health checks, on one
 	// connection.
 	ExemptCalls
-	// Streams says: too many open streams, of all callers.
+	// Streams: too many open streams, of all callers.
 	Streams
-	// ClusterTargets says: as many targets are kept of the cluster as may be.
+	// ClusterTargets: the cluster has the maximum number of stored targets.
 	ClusterTargets
-	// ClusterBytes says: what is kept of the cluster's targets takes as much as it may.
+	// ClusterBytes: the cluster's stored targets have the maximum size.
 	ClusterBytes
-	// LargeRequests says: the large messages that are worked on take as much memory as they may.
+	// LargeRequests: the large messages in progress take the maximum memory.
 	LargeRequests
-	// Fetches says: as many metrics are being fetched for stored specs as may be.
+	// Fetches: the maximum number of metrics is being fetched for stored specs.
 	Fetches
 
 	reasonCount
@@ -72,7 +72,7 @@ var reasonMessages = [reasonCount]string{
 	ClusterBytes:     "what is kept of this cluster's targets takes as much as it may; delete some, or wait until some expire",
 }
 
-// Refusal says why a call may not run, and when to try again. The zero value: it may.
+// Refusal is why a call may not run, and when to retry. The zero value: it may.
 type Refusal struct {
 	Reason     Reason
 	RetryAfter time.Duration
@@ -82,8 +82,8 @@ type Refusal struct {
 func (r Refusal) Refused() bool { return r.Reason != 0 }
 
 // Err returns the refusal as RESOURCE_EXHAUSTED with RetryInfo and an ErrorInfo, whose
-// metadata name the reason as "limit"; nil if there is none. It is made beforehand, for
-// a time that is RetryAfter or somewhat more.
+// metadata name the reason as "limit"; nil if there is none. It is created in advance,
+// for RetryAfter or a slightly longer time.
 func (r Refusal) Err() error {
 	if !r.Refused() {
 		return nil
@@ -91,7 +91,7 @@ func (r Refusal) Err() error {
 	return refusals[r.Reason][retryStep(r.RetryAfter)].err
 }
 
-// Status is Err as a status, to be read only.
+// Status is Err as a status; read only.
 func (r Refusal) Status() *status.Status {
 	if !r.Refused() {
 		return nil
@@ -111,7 +111,8 @@ func retryAt(step int) time.Duration {
 	return retryFirst << (step / stepsPerDouble) / stepsPerDouble * time.Duration(stepsPerDouble+step%stepsPerDouble)
 }
 
-// retryStep returns the first step that is no less than the time; the last one if none is.
+// retryStep returns the first step that is no less than the time; the last one if all are
+// less.
 func retryStep(d time.Duration) int {
 	step := 0
 	for step < retryStepCount-1 && retryAt(step) < d {
@@ -147,5 +148,5 @@ func makeRefusals() (made [reasonCount][retryStepCount]madeRefusal) {
 	return made
 }
 
-// limitExceeded is the reason of ErrorInfo, as the service's other errors spell theirs.
+// limitExceeded is the reason of ErrorInfo, spelled as in the service's other errors.
 var limitExceeded = setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED.String()[len("ERROR_REASON_"):]

@@ -7,98 +7,97 @@ import (
 	"time"
 )
 
-// noLimit lets any number of calls run.
+// noLimit is no limit of running calls.
 const noLimit = math.MaxInt64
 
 const (
-	// window is how often is looked at how calls fare; if fewer than enoughCalls were
-	// done, up to longestWindow later.
+	// window is the interval of the measurements; with fewer than enoughCalls finished
+	// calls a window lasts up to longestWindow.
 	window        = 50 * time.Millisecond
 	enoughCalls   = 8
 	longestWindow = 500 * time.Millisecond
-	// looksPerWindow is about how often the time is looked at.
+	// looksPerWindow is about how often per window the clock is read.
 	looksPerWindow = 16
-	// overloadedWindows in a row make overload: a burst of twice what can be done, for
-	// 100 ms, does not.
+	// This many overloaded windows in a row mean overload, which a burst of twice the
+	// capacity for 100 ms does not cause.
 	overloadedWindows = 4
-	// overloadFactor is how much longer than their target calls wait in overload.
+	// overloadFactor is how much longer than the target calls wait in overload.
 	overloadFactor = 4
-	// quietTime ends it.
+	// quietTime without overload ends it.
 	quietTime = 500 * time.Millisecond
-	// epochTime is for how long an identity that called counts as active.
+	// epochTime is how long an identity counts as active after a call.
 	epochTime = time.Second
-	// For how many seconds the highest rate is remembered, and how many calls came.
+	// How many seconds the highest rate is remembered, and the number of calls.
 	peakMemory    = 20
 	offeredMemory = .15
-	// fits is how much of what can be done at most may be asked for without overload, and
-	// seldom which share of calls may be refused nevertheless, for they come in no order.
+	// fits is the part of the capacity that may be requested without overload; seldom is
+	// the part of calls that may be refused nevertheless, because they arrive at random.
 	fits   = .9
 	seldom = .1
-	// heldUp is how many times more calls come than are done if something else than
-	// processors holds them up, so that many have waited for these and are not done.
+	// heldUp is how many times more calls arrive than finish if something other than
+	// processors blocks them, so that many have waited for processors and not finished.
 	heldUp = 16
-	// workFactor is how many times its own work a call may wait in the mean, floorFactor how
-	// many times what it waits anyhow.
+	// workFactor is how many times its own work a call may wait on average, floorFactor how
+	// many times its unavoidable wait.
 	workFactor  = 2
 	floorFactor = 1.2
-	// Below idleShare of what can be done at most, no call should wait for others. In how
-	// many seconds it is believed how long it waits then.
+	// Below idleShare of the capacity, no call should wait for others. The time constant,
+	// in seconds, of measuring how long it waits then.
 	idleShare   = .7
 	floorMemory = 2
 	// probeTime is how often the floor is probed in overload.
 	probeTime = 5 * time.Second
 )
 
-// shedder bounds how many calls run at once, if the processors don't keep up.
+// shedder limits the running calls if the processors don't keep up.
 //
-// It goes by how long goroutines that could run wait for a processor, by call: for the
-// reading of its frames, for its handler, also after each time that this has waited for
-// something else, and for the writing. That grows without end when more calls come than can
-// be done, and tells it from all else that makes calls take longer. How long a call takes
-// altogether, which gradient limiters go by, can't tell processors that are busy from a
-// store that got slow; and the wait before its handler begins is short, for it is later,
-// when its body is there, that the handler must wait.
+// It measures how long runnable goroutines wait for a processor, per call: to read its
+// frames, to run its handler, also each time after the handler has waited for something
+// else, and to write. This time grows without limit when more calls arrive than the
+// processors can serve, and only then. The total time of a call, which gradient limiters
+// use, does not distinguish busy processors from a slow store; and the wait before its
+// handler starts is short, because the handler waits later, when its body has arrived.
 //
-// If calls wait for long, in several windows, and there is no sign that it will pass, it is
-// overload: from then on so many may run at once that they wait as long as they should.
-// It ends when no more come than can be done. Refusing because a queue stands, instead of
-// because it is long, is CoDel's idea (RFC 8289).
+// If calls wait too long in several windows, and nothing shows that it will pass, it is
+// overload: from then on the limit keeps the wait at its target. Overload ends when no more
+// calls arrive than can be served. To refuse because a queue persists, instead of because
+// it is long, is CoDel's idea (RFC 8289).
 type shedder struct {
 	options *Options
 	waited  func() time.Duration
-	// nextEpoch is called once in epochTime.
+	// nextEpoch is called once per epochTime.
 	nextEpoch func()
-	// mayRun is how many calls may; noLimit: any number.
+	// mayRun is the limit of running calls; noLimit: none.
 	mayRun   atomic.Int64
 	shedding atomic.Bool
-	// admitted and released count calls, voided those of admitted that were refused later.
-	// If none of the bits of mask are in a call's number, the time is looked at.
+	// admitted and released count calls, voided counts admitted ones that were refused
+	// later. The clock is read for calls whose number has none of mask's bits.
 	admitted, released, voided, mask atomic.Uint64
-	// yielded is for how long calls let others go first, in nanoseconds.
+	// yielded is the total time for which calls gave way to others, in nanoseconds.
 	yielded atomic.Int64
 
 	mu sync.Mutex
-	// Guarded by mu: the window's beginning.
+	// Guarded by mu: the window's start.
 	began      int64
 	at         counts
 	runningSum int64
 	looks      int64
-	stale      bool // it began with calls that waited too long
-	// Guarded by mu: longer times.
+	stale      bool // it started with calls that waited too long
+	// Guarded by mu: longer intervals.
 	epochBegan  int64
-	peak        float64 // calls done a second, at most
-	floor       float64 // how long calls wait anyhow, in nanoseconds
-	offered     float64 // calls that came a second, in the mean of some windows
-	refusing    float64 // share that was refused, in the mean of some windows
-	lastRunning float64 // calls, in the mean of the last window
-	overloaded  int     // windows
-	quietSince  int64   // 0: it is not quiet
-	probing     bool    // as few as possible run, to see how long they wait
+	peak        float64 // highest rate of finished calls per second
+	floor       float64 // unavoidable wait of calls, in nanoseconds
+	offered     float64 // calls that arrived per second, mean of some windows
+	refusing    float64 // refused part, mean of some windows
+	lastRunning float64 // running calls, mean of the last window
+	overloaded  int     // number of windows
+	quietSince  int64   // 0: not quiet
+	probing     bool    // the limit is minimal, to measure the unavoidable wait
 	probed      int64
-	afterwards  float64 // how many may run then
+	afterwards  float64 // the limit after probing
 }
 
-// counts are numbers so far.
+// counts are totals so far.
 type counts struct {
 	admitted, released, voided, refused uint64
 	waited                              time.Duration
@@ -113,11 +112,11 @@ func (s *shedder) init(o *Options, nextEpoch func()) {
 	s.at.waited = s.waited()
 }
 
-// counted counts a call that is let in, and reports whether to look at the time.
+// counted counts an admitted call, and reports whether to read the clock.
 func (s *shedder) counted() bool { return s.admitted.Add(1)&s.mask.Load() == 0 }
 
-// look measures a window, if it has ended. It takes how many calls run now, and how many
-// were refused so far because there are too many altogether.
+// look evaluates a window that has ended. Its arguments are the running calls and the
+// total of calls refused by global limits so far.
 func (s *shedder) look(now, running int64, refused uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +157,8 @@ func (s *shedder) look(now, running int64, refused uint64) {
 	}
 }
 
-// lookAgain has the time looked at looksPerWindow or up to twice as often.
+// lookAgain adjusts mask so that the clock is read looksPerWindow times, or up to twice
+// as often.
 func (s *shedder) lookAgain(callsPerSecond float64) {
 	every := uint64(1)
 	for callsPerSecond*window.Seconds() >= float64(2*every*looksPerWindow) {
@@ -167,19 +167,19 @@ func (s *shedder) lookAgain(callsPerSecond float64) {
 	s.mask.Store(every - 1)
 }
 
-// measured is the measurement of a window.
+// measured has the measurements of a window.
 type measured struct {
 	seconds float64
-	rate    float64 // calls done a second
-	offered float64 // calls that came a second; also those refused, but for limits of identities
-	running float64 // when calls entered, in the mean
-	wait    float64 // for processors, in nanoseconds a call; 0 if there was none
+	rate    float64 // finished calls per second
+	offered float64 // arriving calls per second; including refused ones, except by limits of identities
+	running float64 // mean number of running calls when calls entered
+	wait    float64 // wait for processors, in nanoseconds per call; 0 without calls
 	refused bool
-	// refusing is which share was refused.
+	// refusing is the refused part.
 	refusing float64
 }
 
-// judge decides how many may run from now on.
+// judge sets the limit from now on.
 func (s *shedder) judge(now int64, w measured) {
 	s.peak = max(w.rate, s.peak*math.Exp(-w.seconds/peakMemory))
 	s.offered += (w.offered - s.offered) * min(1, w.seconds/offeredMemory)
@@ -208,8 +208,8 @@ func (s *shedder) judge(now int64, w measured) {
 	}
 }
 
-// learnFloor learns how long calls wait even if few run: for a processor that others have,
-// or that the system holds back. Fewer could not help it.
+// learnFloor learns how long calls wait even if few run: for a processor that other
+// processes use, or that the system throttles. A lower limit could not change that.
 func (s *shedder) learnFloor(w measured) {
 	idle := !s.shedding.Load() && !w.refused && w.offered < idleShare*s.peak && !s.waitTooLong(w)
 	switch {
@@ -224,19 +224,19 @@ func (s *shedder) learnFloor(w measured) {
 // targetWait is how long calls should wait for processors at most, in nanoseconds.
 func (s *shedder) targetWait() float64 { return max(s.workWait(), floorFactor*s.floor) }
 
-// workWait is targetWait as far as it goes by the calls' own work, which is told by how
-// many the processors can do.
+// workWait is the part of targetWait that depends on the calls' own work, which follows
+// from the capacity.
 func (s *shedder) workWait() float64 {
 	work := float64(s.options.Shedding.Processors) / s.peak * 1e9
 	return max(float64(s.options.Shedding.TargetWait), workFactor*work)
 }
 
-// floorCounts reports whether targetWait goes by how long calls wait anyhow.
+// floorCounts reports whether targetWait depends on the unavoidable wait.
 func (s *shedder) floorCounts() bool { return floorFactor*s.floor > s.workWait() }
 
 func (s *shedder) waitTooLong(w measured) bool { return w.wait > overloadFactor*s.targetWait() }
 
-// backlog is how many may run while calls wait too long, but not for long.
+// backlog is the limit while calls wait too long, but not yet for long.
 func (s *shedder) backlog(w measured) int64 {
 	if !s.waitTooLong(w) {
 		return noLimit
@@ -244,8 +244,8 @@ func (s *shedder) backlog(w measured) int64 {
 	return s.bounded(s.peak * s.options.Shedding.MaxBacklog.Seconds())
 }
 
-// isOverloaded reports whether windows in which calls waited too long show overload. If
-// ever fewer run, a burst is being worked off.
+// isOverloaded reports whether the windows in which calls waited too long mean
+// overload. If the number of running calls falls, a burst is being worked off.
 func (s *shedder) isOverloaded(w measured) bool {
 	falling := w.running < .97*s.lastRunning
 	if s.waitTooLong(w) && !falling {
@@ -256,7 +256,7 @@ func (s *shedder) isOverloaded(w measured) bool {
 	return s.overloaded >= overloadedWindows
 }
 
-// isOver reports whether overload has ended: no more calls come than can be done.
+// isOver reports whether overload has ended: no more calls arrive than can be served.
 func (s *shedder) isOver(now int64, w measured) bool {
 	if w.refused && (s.offered > fits*s.peak || s.refusing > seldom) {
 		s.quietSince = 0
@@ -268,26 +268,27 @@ func (s *shedder) isOver(now int64, w measured) bool {
 	return now-s.quietSince >= int64(quietTime)
 }
 
-// correct corrects the bound by how long calls wait.
+// correct adjusts the limit by the wait of calls.
 func (s *shedder) correct(w measured) {
 	mayRun, target := float64(s.mayRun.Load()), s.targetWait()
 	switch {
 	case w.wait > 1.25*target:
 		s.cut(mayRun * max(.8, target/w.wait))
-	case w.wait < target/4 && w.refused: // the processors are all but idle
+	case w.wait < target/4 && w.refused: // the processors are almost idle
 		s.mayRun.Store(s.bounded(2 * mayRun))
 	case w.wait < target && w.refused:
 		s.mayRun.Store(s.bounded(mayRun + max(1, mayRun/8)))
 	}
 }
 
-// probe has as few calls run as may be, until it is seen how long they wait.
+// probe sets the minimum limit until the wait under it is measured.
 func (s *shedder) probe(now int64, afterwards float64) {
 	s.cut(0)
 	s.probing, s.probed, s.afterwards = true, now, afterwards
 }
 
-// cut sets a lower bound. What is seen until fewer than that run is of those before.
+// cut sets a lower limit. Until fewer calls than that run, measurements still show the
+// previous limit.
 func (s *shedder) cut(mayRun float64) {
 	s.mayRun.Store(s.bounded(mayRun))
 	s.stale = true

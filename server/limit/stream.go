@@ -2,15 +2,15 @@ package limit
 
 import "sync"
 
-// Stream is an open stream of an identity. The zero value is one that is closed.
+// Stream is an open stream of an identity. The zero value is closed.
 type Stream struct {
 	mu       sync.Mutex
 	limiter  *Limiter
 	identity *identity // guarded by mu
 }
 
-// Open opens a stream, which itself runs nothing: its messages are calls, to be admitted
-// each. It is refused for Streams or IdentityStreams.
+// Open opens a stream. The stream itself runs nothing: each of its messages is a call to
+// admit. It is refused for Streams or IdentityStreams.
 func (l *Limiter) Open(s *Stream, name string) Refusal {
 	if !l.openStream() {
 		return l.refuse(Streams, 0)
@@ -34,7 +34,7 @@ func (l *Limiter) Open(s *Stream, name string) Refusal {
 	return Refusal{}
 }
 
-// Close closes the stream; a second time it does nothing.
+// Close closes the stream. It is idempotent.
 func (s *Stream) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Stream) Close() {
 	s.limiter.streams.Add(-1)
 }
 
-// openStream takes one of all callers' streams, if there is one.
+// openStream takes one of the streams of all callers, if one is free.
 func (l *Limiter) openStream() bool {
 	if n := l.streams.Add(1); l.options.Streams > 0 && n > int64(l.options.Streams) {
 		l.streams.Add(-1)

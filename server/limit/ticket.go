@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Ticket is a call's right to run. The zero value is one that holds nothing. It must
-// not be copied once it was given to a Limiter. Release and Abandon may be called
-// whenever and wherever; the other methods belong to the call.
+// Ticket is a call's right to run. The zero value holds nothing. It must not be copied
+// after it was passed to a Limiter. Release and Abandon may be called at any time from
+// any goroutine; the other methods belong to the call.
 type Ticket struct {
 	state    atomic.Uint32
-	voided   bool // refused after it was let in
-	queued   bool // it does not count among those that run
+	voided   bool // refused after admission
+	queued   bool // not counted among the running calls
 	limiter  *Limiter
-	identity *identity // whose units it holds
-	from     *Origin   // nil: not known
-	// units are held of all callers' bound, identityUnits of the identity's, running of
-	// what may run at once.
+	identity *identity // the owner of its units
+	from     *Origin   // nil: unknown
+	// units are held of the limit of all callers, identityUnits of the identity's,
+	// running of the limit of running calls.
 	units, identityUnits, running uint32
-	// waitsSince is when Wait was called, by Limiter.now.
+	// waitsSince is the time of the call of Wait, by Limiter.now.
 	waitsSince int64
 }
 
-// States of a Ticket. Who changes it from entered or begun to another one that holds
-// nothing gives back what it holds.
+// States of a Ticket. The goroutine that changes it from entered or begun to a state
+// that holds nothing releases what it holds.
 const (
 	empty = iota
 	entered
@@ -31,17 +31,17 @@ const (
 	waiting
 )
 
-// soon is for how long a call may wait for its message and go on as if it had not waited.
+// soon is how long a call may wait for its message and continue as if it had not waited.
 const soon = 10 * time.Millisecond
 
-// Begin notes that the call's goroutine runs, and will release the ticket: from now on
-// Abandon does nothing. It returns false if the ticket was abandoned before: the caller
-// has gone.
+// Begin records that the call's goroutine runs, and will release the ticket: from now
+// on Abandon does nothing. It returns false if the ticket was already abandoned: the
+// caller has gone.
 func (t *Ticket) Begin() bool { return t.state.CompareAndSwap(entered, begun) }
 
-// Wait gives back what a call holds that begins to wait for its message: a caller who is
-// slow, or never sends it, takes no place from others. To be called after Begin and before
-// Identify, by the call's goroutine.
+// Wait releases what a call holds while it waits for its message, so that slow callers, or
+// those that never send it, take no capacity from others. Call it after Begin and before
+// Identify, from the call's goroutine.
 func (t *Ticket) Wait() {
 	if t.state.Load() != begun {
 		return
@@ -53,8 +53,8 @@ func (t *Ticket) Wait() {
 	l.waiting.Add(1)
 }
 
-// Arrived takes it again: the message is there. A call that waited for more than a moment
-// is let in anew, or refused, and is then still to be released.
+// Arrived takes it again: the message has arrived. A call that waited for more than a
+// moment is admitted anew, or refused, and must still be released.
 func (t *Ticket) Arrived() Refusal {
 	if t.state.Load() != waiting {
 		return Refusal{}
@@ -73,10 +73,9 @@ func (t *Ticket) Arrived() Refusal {
 	return Refusal{}
 }
 
-// Queued has a call not count among those that run any more: it has waited, or will wait,
-// in a queue of its own that lets few through at once. If it counted, the calls of such a
-// queue would have others refused for Overload that are not in their way. To be called by
-// the call's goroutine.
+// Queued stops counting a call among the running ones: it waits in another queue, which
+// runs few at once. Otherwise such calls would cause others to be refused for Overload
+// although they do not compete with them. Call it from the call's goroutine.
 func (t *Ticket) Queued() {
 	if t == nil || t.queued || t.state.Load() != begun && t.state.Load() != entered {
 		return
@@ -90,7 +89,7 @@ func (t *Ticket) Queued() {
 	t.running = 0
 }
 
-// Release gives back what the ticket holds, and does nothing if it holds nothing.
+// Release releases what the ticket holds. It is idempotent.
 func (t *Ticket) Release() {
 	switch t.state.Swap(empty) {
 	case empty:
@@ -102,8 +101,8 @@ func (t *Ticket) Release() {
 	}
 }
 
-// Abandon releases the ticket of a call that will not begin. Give it to
-// context.AfterFunc if there are ways for a call to end between Enter and Begin.
+// Abandon releases the ticket of a call that will not begin. Pass it to
+// context.AfterFunc if a call can end between Enter and Begin.
 func (t *Ticket) Abandon() {
 	if t.state.CompareAndSwap(entered, empty) {
 		t.giveBack()

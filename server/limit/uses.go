@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// Use is what an identity uses, and its limits.
+// Use is an identity's usage, and its limits.
 type Use struct {
-	// Name is the identity's; "": those that are not asked who they are, all together.
+	// Name is the identity's name; "": all callers together while authentication is
+	// off.
 	Name string
-	// Limits are those that apply to it; see Limits.
+	// Limits are its limits; see Limits.
 	Limits Limits
-	// InFlight is units in flight, Streams open streams, and BurstLeft units that may come
-	// now, where there is a rate.
+	// InFlight is units in flight, Streams open streams, and BurstLeft the remaining
+	// burst, if there is a rate.
 	InFlight, Streams int
 	BurstLeft         float64
 }
 
-// Uses returns the usage of the remembered identities, the largest first, and
-// how many there are; at most so many are returned. It looks at all of them, each shard's
-// lock held for a moment.
+// Uses returns the usage of the known identities, the largest first, at most that many,
+// and the number of identities. It visits all of them, with each shard locked for a
+// moment.
 func (l *Limiter) Uses(most int) (uses []Use, total int) {
 	now := l.options.Clock()
 	for i := range l.identities.shards {
@@ -38,14 +39,14 @@ func (l *Limiter) Uses(most int) (uses []Use, total int) {
 	return uses[:min(total, most)], total
 }
 
-// UseOf returns what one identity uses.
+// UseOf returns the usage of one identity.
 func (l *Limiter) UseOf(name string) Use {
 	id := l.identities.find(name)
 	defer id.shard.mu.Unlock()
 	return id.use(name, l.options.Clock())
 }
 
-// use is what the identity uses now. Its shard is locked.
+// use is the identity's current usage. The caller has locked its shard.
 func (id *identity) use(name string, now time.Time) Use {
 	u := Use{Name: name, Limits: id.limits, InFlight: int(id.units), Streams: int(id.streams)}
 	if id.bucket != nil {

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// schedulerMetric is how long goroutines that could run waited for a processor.
+// schedulerMetric is a histogram of how long runnable goroutines waited for a
+// processor.
 const schedulerMetric = "/sched/latencies:seconds"
 
-// schedulerSamples is how many of these waits there are for each one that the runtime
-// looks at (gTrackingPeriod of its source; a test holds it against the runtime). Of a
-// goroutine's first waits it looks at up to twice as many.
+// schedulerSamples is the sampling rate of these waits: the runtime measures one in
+// that many (gTrackingPeriod in its source; a test compares it with the runtime). Of a
+// goroutine's first waits it measures up to twice as many.
 const schedulerSamples = 8
 
 // schedulerWaits reads from Go's scheduler how long goroutines waited for a processor.
@@ -21,8 +22,8 @@ func newSchedulerWaits() *schedulerWaits {
 	return &schedulerWaits{[1]metrics.Sample{{Name: schedulerMetric}}}
 }
 
-// total returns about how long goroutines have waited so far, all together. It takes some
-// microseconds.
+// total returns approximately how long all goroutines together have waited so far. It
+// takes some microseconds.
 func (w *schedulerWaits) total() time.Duration {
 	metrics.Read(w.samples[:])
 	if w.samples[0].Value.Kind() != metrics.KindFloat64Histogram {
@@ -38,7 +39,7 @@ func (w *schedulerWaits) total() time.Duration {
 	return time.Duration(schedulerSamples * seconds * float64(time.Second))
 }
 
-// middle returns the middle of a bucket; of the outermost ones, the end that there is.
+// middle returns the middle of a bucket; for the outermost ones, the finite boundary.
 func middle(low, high float64) float64 {
 	switch {
 	case math.IsInf(low, -1):

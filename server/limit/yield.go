@@ -2,5 +2,5 @@
 
 package limit
 
-// yield is for Linux only.
+// yield does something on Linux only.
 func yield() {}

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bells are the free ones.
+// bells is a pool of idle ones.
 var bells = sync.Pool{New: func() any { return newBell() }}
 
-// bell is a file that one goroutine rings, and waits for.
+// bell is an eventfd that one goroutine both signals and waits for.
 type bell struct {
-	file *os.File // which the connection does not keep open
+	file *os.File // keeps it open, which conn alone does not
 	conn syscall.RawConn
 }
 
@@ -32,17 +32,17 @@ func newBell() *bell {
 	return &bell{file, conn}
 }
 
-// yield has the goroutines run first whose connections have something to read.
+// yield lets goroutines run whose connections have something to read.
 //
-// Go's scheduler looks at connections only when it has nothing else to run, or every 10 ms.
-// Where calls keep it busy their own bodies lie unread, and requests that are to be refused
-// wait as long as those that are not. A goroutine that waits for a file of its own, which it
-// has made readable itself, goes on when the scheduler has looked, which runtime.Gosched does
-// not have it do; and then lets the others go first that it has found besides.
+// Go's scheduler polls connections only when it has nothing else to run, or every 10 ms.
+// While calls keep it busy, their own bodies stay unread, and requests to be refused wait as
+// long as admitted ones. A goroutine that waits for its own file, which it has made readable
+// itself, continues after the scheduler has polled, which runtime.Gosched does not cause; it
+// then lets the other goroutines go first that the poll has found.
 func yield() {
 	b, _ := bells.Get().(*bell)
 	if b == nil {
-		return // there are no more files
+		return // there are no more file descriptors
 	}
 	rung := false
 	err := b.conn.Read(func(fd uintptr) bool {

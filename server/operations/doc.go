@@ -1,7 +1,7 @@
-// Package operations shows how the service itself fares: its instances, its store, what
-// callers use, and what a caller may do.
+// Package operations reports the state of the service itself: its instances, its store, the
+// usage of its callers, and what a caller may do.
 //
-// Each instance tells of itself every few seconds, in the store that they share: one small
-// write, off the path of any call. Nothing is decided by it. Where the store is not shared,
-// there is one instance.
+// Each instance writes a heartbeat to the shared store every few seconds: one small write,
+// outside of any call. No decision depends on it. Without a shared store there is one
+// instance.
 package operations

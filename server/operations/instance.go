@@ -22,35 +22,35 @@ import (
 )
 
 const (
-	// heartbeatEvery is how often an instance tells of itself.
+	// heartbeatEvery is the interval of an instance's heartbeats.
 	heartbeatEvery = 5 * time.Second
-	// heartbeatTTL is for how long that counts.
+	// heartbeatTTL is how long a heartbeat counts.
 	heartbeatTTL = 4 * heartbeatEvery
-	// heartbeatTimeout bounds one attempt: the next comes soon.
+	// heartbeatTimeout limits one attempt: the next one follows soon.
 	heartbeatTimeout = 2 * time.Second
 )
 
-// Options are what an Instance tells of. Fields may be nil where that is said.
+// Options are what an Instance reports. Fields may be nil if their comment says so.
 type Options struct {
-	// Engine keeps the records; it may implement store.Instances and store.Usages.
+	// Engine is the store; it may implement store.Instances and store.Usages.
 	Engine store.Store
 	// StoreKind is memory or redis.
 	StoreKind string
 	// Version of the program.
 	Version string
-	// Calls counts them.
+	// Calls are the counters of calls.
 	Calls *telemetry.Calls
-	// Limiter bounds them; nil: nothing does.
+	// Limiter limits them; nil: there is none.
 	Limiter *limit.Limiter
-	// MaxInFlight is the limiter's bound of units in flight.
+	// MaxInFlight is the limiter's limit of units in flight.
 	MaxInFlight int
-	// Away reports whether the store can't be reached.
+	// Away reports whether the store is unreachable.
 	Away func() bool
 	// Draining is closed when the instance begins to stop.
 	Draining <-chan struct{}
 }
 
-// Instance is this process, as others see it.
+// Instance is this process, as other instances see it.
 type Instance struct {
 	options Options
 	id      string
@@ -58,14 +58,14 @@ type Instance struct {
 	others  store.Instances // nil: there are none
 
 	mu sync.Mutex
-	// Guarded by mu: what was told last, and what was counted by then.
+	// Guarded by mu: the last heartbeat, and the totals at that time.
 	said   []byte
 	last   *setpointv1.Instance
 	lastAt time.Time
 	totals telemetry.Totals
 }
 
-// NewInstance returns an instance that tells nothing yet.
+// NewInstance returns an instance that has not sent a heartbeat yet.
 func NewInstance(o Options) *Instance {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
@@ -75,9 +75,9 @@ func NewInstance(o Options) *Instance {
 	return i
 }
 
-// Run announces the instance until the context ends, and then that it is gone.
+// Run sends heartbeats until the context ends, and then withdraws the last one.
 func (i *Instance) Run(ctx context.Context) {
-	// Those that are started together don't all write at once for ever.
+	// Instances that are started together should not always write at the same time.
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for {
@@ -94,8 +94,8 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// tell announces the instance to others, or that it is gone. A failed announcement is
-// repeated a few seconds later; an unreachable store is logged elsewhere.
+// tell sends a heartbeat, or withdraws the last one. A failed one is repeated a few
+// seconds later; an unreachable store is logged elsewhere.
 func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	if i.others == nil {
 		return
@@ -116,7 +116,8 @@ func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	_ = i.others.Announce(ctx, before, value, heartbeatTTL)
 }
 
-// look returns the instance as it is now. Rates are of the time since the last look.
+// look returns the current state of the instance. Rates are those since the previous
+// look.
 func (i *Instance) look(now time.Time) *setpointv1.Instance {
 	totals := i.options.Calls.Totals()
 	i.mu.Lock()
@@ -143,7 +144,7 @@ func (i *Instance) look(now time.Time) *setpointv1.Instance {
 	return seen
 }
 
-// States of an instance, as the contract has them.
+// States of an instance, in the contract's words.
 const (
 	serving   = "SERVING"
 	draining  = "DRAINING"
@@ -162,7 +163,7 @@ func (i *Instance) state() string {
 	return serving
 }
 
-// now returns the instance as it told last, but for its state.
+// now returns the last heartbeat with the current state.
 func (i *Instance) now() *setpointv1.Instance {
 	i.mu.Lock()
 	last := i.last
@@ -175,7 +176,8 @@ func (i *Instance) now() *setpointv1.Instance {
 	return seen
 }
 
-// memory returns what the process has of the system, without what it gave back.
+// memory returns the memory that the process has from the system, without what it has
+// returned.
 func memory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -24,8 +24,8 @@ const (
 	maxInstances   = 1000
 	maxPermissions = 100
 	callersPage    = 100
-	// countedEvery is how often the store's targets are counted at most: it costs some hundred
-	// small operations.
+	// countedEvery is the minimum interval of counting the store's targets, which costs some
+	// hundred small operations.
 	countedEvery = 30 * time.Second
 )
 
@@ -36,7 +36,7 @@ type Service struct {
 
 	countMu sync.Mutex
 	counted store.Usage // guarded by countMu
-	// countedAt is when; zero: never. Guarded by countMu.
+	// countedAt is the time of counting; zero: never. Guarded by countMu.
 	countedAt time.Time
 }
 
@@ -62,7 +62,7 @@ func (s *Service) GetCaller(ctx context.Context, _ *setpointv1.GetCallerRequest)
 	return &setpointv1.GetCallerResponse{Caller: caller}, nil
 }
 
-// ListInstances lists this instance, and what others told last.
+// ListInstances lists this instance, and the others by their heartbeats.
 func (s *Service) ListInstances(ctx context.Context, _ *setpointv1.ListInstancesRequest) (*setpointv1.ListInstancesResponse, error) {
 	self := s.instance.now()
 	byID := map[string]*setpointv1.Instance{self.GetId(): self}
@@ -74,7 +74,7 @@ func (s *Service) ListInstances(ctx context.Context, _ *setpointv1.ListInstances
 		for _, value := range values {
 			told := &setpointv1.Instance{}
 			if proto.Unmarshal(value, told) != nil || told.GetId() == self.GetId() {
-				continue // of a later version, or what is known better
+				continue // of a later version, or this instance itself
 			}
 			if known := byID[told.GetId()]; known == nil || known.GetHeartbeatTime().AsTime().Before(told.GetHeartbeatTime().AsTime()) {
 				byID[told.GetId()] = told
@@ -89,7 +89,7 @@ func (s *Service) ListInstances(ctx context.Context, _ *setpointv1.ListInstances
 	return response, nil
 }
 
-// GetStore asks the store whether it answers.
+// GetStore checks whether the store responds.
 func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (*setpointv1.GetStoreResponse, error) {
 	began := time.Now()
 	err := s.instance.options.Engine.Ping(ctx)
@@ -103,8 +103,8 @@ func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (
 	return &setpointv1.GetStoreResponse{Store: state}, nil
 }
 
-// count returns what the store holds, as it was counted lately, or is now: by one call at a
-// time, for whom others wait. What was counted last remains known while the store is away.
+// count returns the store's usage, counted recently or now, by one call at a time while
+// others wait. The last result remains while the store is unreachable.
 func (s *Service) count(ctx context.Context, reachable bool) (used store.Usage, at time.Time, ok bool) {
 	engine, can := s.instance.options.Engine.(store.Usages)
 	if !can {
@@ -120,7 +120,7 @@ func (s *Service) count(ctx context.Context, reachable bool) (used store.Usage, 
 	return s.counted, s.countedAt, !s.countedAt.IsZero()
 }
 
-// ListCallers shows others only to those who may operate.
+// ListCallers shows other callers only with the verb operate.
 func (s *Service) ListCallers(ctx context.Context, req *setpointv1.ListCallersRequest) (*setpointv1.ListCallersResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err

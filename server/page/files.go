@@ -22,12 +22,12 @@ import (
 
 const (
 	index = "index.html"
-	// leastCompressed is the least that is worth compressing, in bytes: it fits one packet.
+	// leastCompressed is the size in bytes below which compression is not worthwhile: such
+	// a file fits one packet.
 	leastCompressed = 1400
 )
 
-// types are the media types of files, by their extension: those of the machine's own list
-// may be others.
+// types are the media types of files, by extension. The machine's own list may differ.
 var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".ico": "image/x-icon",
 	".js": "text/javascript; charset=utf-8", ".json": "application/json", ".map": "application/json",
@@ -36,34 +36,34 @@ var types = map[string]string{
 	".woff2": "font/woff2", ".yaml": "text/plain; charset=utf-8", ".md": "text/plain; charset=utf-8",
 }
 
-// packed are the types that are small already.
+// packed are the types that are already compressed.
 var packed = map[string]bool{".ico": true, ".png": true, ".woff2": true}
 
-// hashed are names that a bundler has put a hash into, of eight characters: main-K2VQ7XWA.js.
+// hashed matches names with a bundler's hash of eight characters: main-K2VQ7XWA.js.
 var hashed = regexp.MustCompile(`[-.][A-Z0-9]{8}\.[a-z0-9.]+$`)
 
-// worker are names of scripts that run in a worker.
+// worker matches names of scripts that run in a worker.
 var worker = regexp.MustCompile(`(^|[-_.])worker[-_.]`)
 
 // Files serves the files of a page. It is safe for concurrent use.
 type Files struct {
 	files map[string]*file
-	// folders are those at the top: what is not in one of them is not the page's.
+	// folders are the top-level folders: paths in them are never routes of the page.
 	folders map[string]bool
 }
 
-// file is one of them, in the forms it can be sent in.
+// file is a file in the encodings it can be sent in.
 type file struct {
 	contentType, cacheControl, policy, tag string
 	plain                                  []byte
-	// brotli and gzip are compressed, nil where that is not to be had, or not worth it.
+	// brotli and gzip are compressed; nil if unavailable or not worthwhile.
 	brotli []byte
 	gzip   func() []byte
-	// unpack returns the file itself where plain is not kept; nil: it is.
+	// unpack returns the content if plain is not stored; nil: it is.
 	unpack func() []byte
 }
 
-// content is the file itself.
+// content returns the uncompressed file.
 func (f *file) content() []byte {
 	if f.unpack != nil {
 		return f.unpack()
@@ -71,7 +71,7 @@ func (f *file) content() []byte {
 	return f.plain
 }
 
-// New returns the files of a page, which must have an index.html. They are read now.
+// New reads the files of a page, which must have an index.html.
 func New(from fs.FS) (*Files, error) {
 	f := &Files{files: make(map[string]*file), folders: make(map[string]bool)}
 	contents := make(map[string][]byte)
@@ -95,8 +95,8 @@ func New(from fs.FS) (*Files, error) {
 		if isVariant(name, contents) || strings.HasSuffix(name, ".gz") {
 			continue // gzip without its file is what an older build has left
 		}
-		// One that is there as brotli only is unpacked for those who don't take that: browsers that
-		// don't trust the connection.
+		// A file that exists only as brotli is decompressed for clients that do not accept that:
+		// browsers on connections they do not trust.
 		if plain, only := strings.CutSuffix(name, ".br"); only {
 			if f.files[plain], err = newPackedFile(plain, content); err != nil {
 				return nil, err
@@ -113,7 +113,7 @@ func New(from fs.FS) (*Files, error) {
 	return f, nil
 }
 
-// isVariant reports whether a file is another, which is there, in a compressed form.
+// isVariant reports whether a file is the compressed form of another file that exists.
 func isVariant(name string, contents map[string][]byte) bool {
 	for _, suffix := range []string{".br", ".gz"} {
 		if plain, is := strings.CutSuffix(name, suffix); is && contents[plain] != nil {
@@ -123,11 +123,11 @@ func isVariant(name string, contents map[string][]byte) bool {
 	return false
 }
 
-// maxUnpacked bounds what an embedded file may unpack to, in bytes.
+// maxUnpacked limits the decompressed size of an embedded file, in bytes.
 const maxUnpacked = 64 << 20
 
-// newPackedFile is newFile for a file that exists only as brotli. Clients that take gzip, or the
-// file itself, get it made from that once.
+// newPackedFile is newFile for a file that exists only as brotli. The other encodings are
+// created once, when a client needs them.
 func newPackedFile(name string, packed []byte) (*file, error) {
 	f, err := newFile(name, packed, packed, nil)
 	if err != nil {
@@ -172,13 +172,13 @@ func newFile(name string, content, brotli, gzipped []byte) (*file, error) {
 
 func compress(content []byte) []byte {
 	var into bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&into, gzip.BestCompression) // the level is right
-	_, _ = w.Write(content)                                  // to memory
+	w, _ := gzip.NewWriterLevel(&into, gzip.BestCompression) // the level is valid
+	_, _ = w.Write(content)                                  // memory never fails
 	_ = w.Close()
 	return into.Bytes()
 }
 
-// ServeHTTP serves the file at the path, index.html at paths of the page's own.
+// ServeHTTP serves the file at the path, and index.html at routes of the page.
 func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	found := f.files[name]
@@ -194,8 +194,9 @@ func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.serve(w, r)
 }
 
-// isRoute reports whether a path may be one of the page's own rather than a file's: it is in
-// none of the folders, and at the top it has no dot. Further down it may, as a target's name.
+// isRoute reports whether a path may be a route of the page rather than a file's: it is in
+// none of the folders, and at the top level it has no dot. Further down it may have one, as a
+// target's name.
 func (f *Files) isRoute(name string) bool {
 	first, _, further := strings.Cut(name, "/")
 	return !f.folders[first] && (further || !strings.Contains(first, "."))
@@ -210,7 +211,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	body, encoding := f.variant(r)
 	tag := f.tag
 	if encoding != "" {
-		// Each form is a thing of its own to caches, and so are parts of it.
+		// For caches, and for range requests, each encoding is a separate resource.
 		tag += "-" + encoding
 		h.Set("Content-Encoding", encoding)
 		h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -219,7 +220,8 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// variant returns the form of a file for a caller; a request of a range gets the file itself.
+// variant returns the encoding of a file for a client; a range request gets the uncompressed
+// file.
 func (f *file) variant(r *http.Request) (body []byte, encoding string) {
 	accepted := r.Header.Get("Accept-Encoding")
 	if r.Header.Get("Range") != "" {
@@ -236,7 +238,8 @@ func (f *file) variant(r *http.Request) (body []byte, encoding string) {
 	return f.content(), ""
 }
 
-// accepts reports whether an Accept-Encoding names an encoding, and not with the weight 0.
+// accepts reports whether an Accept-Encoding allows an encoding, with a weight other than
+// 0.
 func accepts(accepted, encoding string) bool {
 	for each := range strings.SplitSeq(accepted, ",") {
 		name, parameters, _ := strings.Cut(each, ";")

@@ -1,7 +1,6 @@
-// Package pagetoken makes page tokens that say nothing and count only where they were
-// given out: each is encrypted and authenticated (AES-256-GCM, with a key of its own that
-// is derived from the shared one and 128 random bits), padded, and bound to the list that
-// it continues.
+// Package pagetoken creates opaque page tokens that are valid only for their own list:
+// each is encrypted and authenticated (AES-256-GCM, with a key derived from the shared
+// one and 128 random bits), padded, and bound to the list that it continues.
 //
 //	token := pagetoken.Seal(key, list, "demo/shop/web")
 //	…
@@ -21,19 +20,19 @@ import (
 // KeySize is the length of a key, in bytes.
 const KeySize = 32
 
-// MaxPosition bounds a position, in bytes.
+// MaxPosition limits a position, in bytes.
 const MaxPosition = 1022
 
 const (
 	saltSize = 16
-	// padding is what the length of a position is rounded up to, with that of its length:
-	// a token tells of it no more than in which multiple it is.
+	// padding is the unit to which a position with its length is padded: a token reveals
+	// only the number of units.
 	padding = 256
-	// lengthSize is that of a position's length, in bytes.
+	// lengthSize is the size of a position's length, in bytes.
 	lengthSize = 2
 )
 
-// Key is the secret of all tokens. Instances that serve each other's tokens share it.
+// Key is the secret of all tokens. Instances that accept each other's tokens share it.
 type Key [KeySize]byte
 
 // NewKey returns a random key.
@@ -42,17 +41,18 @@ func NewKey() (k Key) {
 	return k
 }
 
-// List is what a token continues; it counts nowhere else.
+// List is the list that a token continues; the token is invalid for any other.
 type List struct {
 	// Method is the full name of the call, and Parent its parent.
 	Method, Parent string
-	// Caller is the name of the caller; empty where authentication is off.
+	// Caller is the name of the caller; empty while authentication is off.
 	Caller string
-	// Scope stands for what the caller may see of the list; empty: all of it.
+	// Scope identifies the part of the list that the caller may see; empty: all of it.
 	Scope string
 }
 
-// bound is the list as what is authenticated with a token: each part after its length.
+// bound is the list in the form that is authenticated with a token: each part after its
+// length.
 func (l *List) bound() []byte {
 	var b []byte
 	for _, part := range [...]string{l.Method, l.Parent, l.Caller, l.Scope} {
@@ -62,18 +62,18 @@ func (l *List) bound() []byte {
 	return b
 }
 
-// Seal returns the token of a position of the list. A position that is longer than
-// MaxPosition is cut there, and its token is of no use.
+// Seal returns the token of a position of the list. A position longer than MaxPosition
+// is cut, and its token is useless.
 func Seal(key Key, list List, position string) string {
 	return string(NewSealer(key, list).Append(nil, position))
 }
 
-// mostSealed is how many tokens have the same random bits: the chance that two of them have the
-// same nonce stays below one in 2^56.
+// mostSealed is how many tokens share the same random bits: the probability that two of them
+// have the same nonce stays below one in 2^56.
 const mostSealed = 1 << 20
 
-// Sealer makes the tokens of one list, many one after the other: most of what Seal does is done
-// once. It is for one goroutine.
+// Sealer seals many tokens of one list: it does most of the work of Seal only once. It is not
+// safe for concurrent use.
 type Sealer struct {
 	key    Key
 	bound  []byte
@@ -87,7 +87,7 @@ type Sealer struct {
 // NewSealer returns a sealer for a list.
 func NewSealer(key Key, list List) *Sealer { return &Sealer{key: key, bound: list.bound()} }
 
-// Append appends the token that Seal returns.
+// Append appends a token as Seal returns it.
 func (s *Sealer) Append(to []byte, position string) []byte {
 	if s.sealed%mostSealed == 0 {
 		_, _ = rand.Read(s.salt[:])
@@ -107,8 +107,8 @@ func (s *Sealer) Append(to []byte, position string) []byte {
 	return base64.RawURLEncoding.AppendEncode(to, s.raw)
 }
 
-// Open returns the position of a token; false: it is none of Seal's, with this key and
-// for this list.
+// Open returns the position of a token; false: Seal did not create it with this key for
+// this list.
 func Open(key Key, list List, token string) (position string, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(raw) < saltSize {
@@ -125,18 +125,19 @@ func Open(key Key, list List, token string) (position string, ok bool) {
 	return string(plain[lengthSize:][:length]), true
 }
 
-// sealer is the cipher of the token with that salt. With one key for all tokens, random
-// nonces of 96 bits would do for 2^32 of them; so each has its own.
+// sealer is the cipher of the tokens with that salt. With one key for all tokens,
+// random nonces of 96 bits would be safe for 2^32 of them only; so each salt has its
+// own key.
 func (k *Key) sealer(salt []byte) cipher.AEAD {
 	mac := hmac.New(sha256.New, k[:])
 	mac.Write(salt)
 	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
-		panic(err) // Of the key's length, which is right.
+		panic(err) // the key has the right length
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // Of the block's size, which is AES'.
+		panic(err) // the block has the right size, AES'
 	}
 	return aead
 }

@@ -31,13 +31,13 @@ type Options struct {
 	Observer        *calls.Observer
 	Targets         *decision.Targets
 	Recommendations *services.Recommendations
-	// Unary and Streams are the interceptors of gRPC, which calls over REST go through, too.
+	// Unary and Streams are the interceptors of gRPC, which also apply to calls over REST.
 	Unary   grpc.UnaryServerInterceptor
 	Streams grpc.StreamServerInterceptor
 	// Session returns the Authorization of a call without one by the session of a user of the
 	// web page; nil without sessions.
 	Session func(*http.Request) []string
-	// MaxRequestBytes bounds a body, and the message that it makes.
+	// MaxRequestBytes limits a body, and its message.
 	MaxRequestBytes int
 }
 
@@ -86,7 +86,8 @@ func (g *Gateway) Handler() (http.Handler, error) {
 	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, g.authorization, g.received(mux)))), nil
 }
 
-// authorization is how a REST call says who makes it: by itself, or else by a session.
+// authorization returns the credentials of a REST call: its own, or else those of a
+// session.
 func (g *Gateway) authorization(r *http.Request) []string {
 	values := authorizationOf(r)
 	if len(values) == 0 && g.options.Session != nil {
@@ -95,7 +96,7 @@ func (g *Gateway) authorization(r *http.Request) []string {
 	return values
 }
 
-// answerError answers an error as a google.rpc.Status. For an invalid body it lists all
+// answerError sends an error as a google.rpc.Status. For an invalid body it lists all
 // violations.
 func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	var invalidJSON *restjson.Error
@@ -144,7 +145,7 @@ func jsonName(name string) string {
 	return strings.Join(words, "")
 }
 
-// answerRoutingError answers calls of unknown paths and methods.
+// answerRoutingError responds to calls of unknown paths and methods.
 func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, httpStatus int) {
 	var err error
 	switch {
@@ -171,7 +172,7 @@ func checkJSON(body []byte, message protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// ofBody returns the answer to a body that could not be read.
+// ofBody returns the error for a body that could not be read.
 func ofBody(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -185,7 +186,7 @@ func ofBody(err error) error {
 	return status.Error(codes.InvalidArgument, "the body could not be read to its end")
 }
 
-// isRefusal reports whether an error of reading a body is already an answer.
+// isRefusal reports whether an error of reading a body is already an error of the API.
 func isRefusal(err error) bool {
 	_, is := status.FromError(err)
 	return err != nil && is

@@ -64,7 +64,7 @@ func (insideAddr) String() string  { return calls.GatewayNetwork }
 var insidePeer = peer.Peer{Addr: insideAddr{}}
 
 // admittedFromREST returns the context of a call that REST makes in the process, with its peer and
-// the ticket that it has had since its headers were read.
+// the ticket of the REST call.
 func admittedFromREST(ctx context.Context) context.Context {
 	ctx = peer.NewContext(ctx, &insidePeer)
 	if ticket := admission.RESTTicketOf(ctx); ticket != nil {
@@ -88,7 +88,7 @@ func statusOf(err error) error {
 	return status.FromContextError(err).Err()
 }
 
-// checkSize refuses a request that gRPC would not read, by its encoded size. A message may be
+// checkSize refuses a request that gRPC would refuse, by its encoded size. A message may be
 // longer than the body, because names come from the path.
 func (c *inside) checkSize(size int) error {
 	most := c.options.MaxRequestBytes
@@ -98,8 +98,8 @@ func (c *inside) checkSize(size int) error {
 	return apierror.OverLimit("maxRequestBytes", most, fmt.Sprintf("the message that the body makes is %d bytes, larger than %d", size, most))
 }
 
-// answerTo returns the answer to a request that was not passed on. If it is too large the
-// gateway's status, 429, would invite a retry.
+// answerTo returns the error of a request that was not passed on. For a message that is
+// too large the gateway's status, 429, would invite a retry.
 func answerTo(err error) error {
 	if status.Code(err) != codes.ResourceExhausted {
 		return err
@@ -161,7 +161,7 @@ func (c *inside) pass(request, into any) error {
 	return c.checkSize(len(m.Data))
 }
 
-// handOver passes an answer to the gateway.
+// handOver passes a response to the gateway.
 func handOver(answer, reply any) error {
 	if m, ok := answer.(*encoded.Message); ok {
 		defer m.Free()
@@ -203,7 +203,7 @@ func (m *insideMetadata) SetTrailer(md metadata.MD) error {
 	return nil
 }
 
-// answer records that there is an answer, and not only an error. It adds the header that gRPC's
+// answer records that there is a response, not only an error. It adds the header that gRPC's
 // transport adds, and that the gateway passes to REST's callers.
 func (m *insideMetadata) answer() {
 	m.mu.Lock()
@@ -221,7 +221,7 @@ func (m *insideMetadata) get() (header, trailer metadata.MD) {
 	return m.header.Copy(), m.trailer.Copy()
 }
 
-// tell fills in the call options that ask for them.
+// tell sets the results of call options.
 func (m *insideMetadata) tell(options []grpc.CallOption) {
 	header, trailer := m.get()
 	for _, o := range options {
@@ -234,8 +234,8 @@ func (m *insideMetadata) tell(options []grpc.CallOption) {
 	}
 }
 
-// NewStream implements grpc.ClientConnInterface. The handler runs until it has answered all,
-// or until the context ends.
+// NewStream implements grpc.ClientConnInterface. The handler runs until it has sent all
+// responses, or until the context ends.
 func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	call, ok := c.streams[method]
 	if !ok {
@@ -247,8 +247,8 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	}
 	var finish func(error)
 	calls.NoteRPC(ctx)
-	// The REST call keeps its ticket meanwhile, unless it mostly waits: unlike gRPC's, the stream
-	// begins none.
+	// The REST call keeps its ticket meanwhile, unless it mostly waits: unlike gRPC's, this
+	// stream has no ticket of its own.
 	giveWay(ctx, method)
 	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
@@ -303,7 +303,7 @@ func (p pipeIn) RecvMsg(into any) error {
 	}
 }
 
-// SendMsg sends an answer, once the one before it was taken.
+// SendMsg sends a response, once the previous one was received.
 func (p pipeIn) SendMsg(answer any) error {
 	p.told.answer()
 	p.begin()
@@ -332,7 +332,7 @@ func (p pipeOut) Header() (metadata.MD, error) {
 	}
 }
 
-// Trailer returns what is known of the trailers.
+// Trailer returns the trailers received so far.
 func (p pipeOut) Trailer() metadata.MD {
 	_, trailer := p.told.get()
 	return trailer
@@ -344,8 +344,8 @@ func (p pipeOut) CloseSend() error {
 	return nil
 }
 
-// SendMsg sends a request. The first one always has room, so that a handler that has refused
-// the call by then is asked for its error by RecvMsg, as with gRPC's own streams of one request.
+// SendMsg sends a request. The first one never blocks, so that the error of a handler that has
+// already refused the call is returned by RecvMsg, as with gRPC's own streams of one request.
 func (p pipeOut) SendMsg(request any) error {
 	select {
 	case p.requests <- request:
@@ -362,7 +362,7 @@ func (p pipeOut) SendMsg(request any) error {
 	}
 }
 
-// RecvMsg receives an answer; io.EOF after the last.
+// RecvMsg receives a response; io.EOF after the last.
 func (p pipeOut) RecvMsg(into any) error {
 	select {
 	case answer := <-p.answers:

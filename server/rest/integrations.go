@@ -22,8 +22,8 @@ import (
 )
 
 // Calls of other systems' contracts become GetRecommendation in the gateway, with its
-// authentication, limits, metrics and log. inCallersForm turns every error answer into the form
-// that the caller expects.
+// authentication, limits, metrics and log. inCallersForm converts every error to the form that
+// the caller expects.
 
 // Paths of the contracts: /v1/integrations/{contract}/clusters/{cluster}.
 const (
@@ -31,7 +31,7 @@ const (
 	clusterPath        = "/clusters/{cluster}"
 )
 
-// integrationRoutes are the paths that contracts are served at.
+// integrationRoutes are the paths of the contracts.
 func integrationRoutes() (routes []restRoute) {
 	for name := range integration.Contracts {
 		routes = append(routes, restRoute{http.MethodPost, pathPattern(integrationsPrefix + name + "/clusters/*")})
@@ -66,7 +66,7 @@ func registerIntegrations(mux *runtime.ServeMux, conn grpc.ClientConnInterface) 
 	return nil
 }
 
-// integrated answers a contract's calls.
+// integrated serves a contract's calls.
 func integrated(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, parameters map[string]string) {
 		answer, err := ask(mux, client, contract, r, parameters["cluster"])
@@ -108,7 +108,7 @@ func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, c
 	return contract.Answer(question, response.GetRecommendation()), nil
 }
 
-// maxBody is how large the body of a call may be.
+// maxBody is the maximum size of a call's body.
 func (g *Gateway) maxBody(r *http.Request) int64 {
 	most := int64(g.options.MaxRequestBytes)
 	if contractOf(r.URL.Path) != nil {
@@ -117,8 +117,9 @@ func (g *Gateway) maxBody(r *http.Request) int64 {
 	return most
 }
 
-// authorizationOf returns the credentials of a REST call. Callers of contracts may have only a
-// URL for a token, as its password (https://name:token@host), which HTTP clients send as Basic.
+// authorizationOf returns the credentials of a REST call. Callers of contracts may have no
+// place for a token but a URL, as its password (https://name:token@host), which HTTP clients
+// send as Basic.
 func authorizationOf(r *http.Request) []string {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 || contractOf(r.URL.Path) == nil || len(values[0]) > 2*auth.MaxTokenBytes {
@@ -136,7 +137,7 @@ func authorizationOf(r *http.Request) []string {
 	return []string{"Bearer " + string(token)}
 }
 
-// inCallersForm turns errors into the form that callers of contracts expect.
+// inCallersForm converts errors to the form that callers of contracts expect.
 func inCallersForm(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		contract := contractOf(r.URL.Path)
@@ -152,19 +153,20 @@ func inCallersForm(next http.Handler) http.Handler {
 
 type questionKey struct{}
 
-// noteQuestion records a caller's request, for an error answer.
+// noteQuestion records a caller's request, for an error response.
 func noteQuestion(ctx context.Context, q *integration.Question) {
 	if w, ok := ctx.Value(questionKey{}).(*wordedWriter); ok {
 		w.question = q
 	}
 }
 
-// wordedWriter buffers an error answer.
+// wordedWriter buffers an error response.
 type wordedWriter struct {
 	http.ResponseWriter
 	contract integration.Contract
 	question *integration.Question
-	// code is the error's, 0 for other answers, and kept its google.rpc.Status in JSON.
+	// code is the error's, 0 for other responses, and kept its google.rpc.Status in
+	// JSON.
 	code int
 	kept bytes.Buffer
 }
@@ -186,7 +188,7 @@ func (w *wordedWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// end answers the error, if there is one.
+// end sends the error, if there is one.
 func (w *wordedWriter) end() {
 	if w.code == 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// received reads the whole body of a REST call first. While the call waits for its body it takes
-// no place from others.
+// received reads the whole body of a REST call first. While the call waits for its body it holds
+// no place.
 func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 	short := g.newShortWay(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +44,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 			admission.AnswerRefusal(next, w, r, g.options.Guard.Limiter.Refuse(limit.Unfinished))
 			return
 		default:
-			r.Body = io.NopCloser(failing{err}) // the answer to it is made where JSON is read
+			r.Body = io.NopCloser(failing{err}) // the error is sent where the JSON is parsed
 		}
 		if ticket != nil {
 			if refusal := ticket.Arrived(); refusal.Refused() {
@@ -59,7 +59,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 	})
 }
 
-// badText returns the part of a URL that is not UTF-8, which no message can hold.
+// badText returns the part of a URL that is not UTF-8, which messages cannot contain.
 func badText(u *url.URL) (field string, bad bool) {
 	if !utf8.ValidString(u.Path) {
 		return "target", true

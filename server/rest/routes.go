@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// restRoute is a method and the paths of the contract that it is served at.
+// restRoute is a method of HTTP and the paths of the contract that it is served at.
 type restRoute struct {
 	method string
 	path   *regexp.Regexp
@@ -53,7 +53,7 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 	return append(routes, integrationRoutes()...)
 })
 
-// targetPattern begins the expressions of paths that go on after a target.
+// targetPattern is the prefix of expressions for paths below a target.
 const targetPattern = `^/v1/clusters/[^/]+/namespaces/[^/]+/targets/[^/]+`
 
 // afterTarget lists what may follow the name of a target in a path, for messages.
@@ -70,7 +70,7 @@ var afterTarget = sync.OnceValue(func() string {
 	return "nothing, " + strings.Join(suffixes[:last], ", ") + " or " + suffixes[last]
 })
 
-// variables are the parts of a template that name what matches, as in {name=a/*}.
+// variables matches the variables of a template, as in {name=a/*}.
 var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
 
 // pathPattern turns a template of google.api.http into a regular expression. A colon in the last
@@ -100,7 +100,7 @@ func notServed(r *http.Request) error {
 	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", apierror.Clip(r.Method), apierror.Clip(r.URL.Path)))
 }
 
-// RefuseMethod answers calls of methods other than GET and HEAD at paths that are only read.
+// RefuseMethod responds to methods other than GET and HEAD at read-only paths.
 func RefuseMethod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
 	w.Header().Set("Content-Type", "application/json")

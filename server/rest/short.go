@@ -22,16 +22,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
 
-// shortWay answers recommendations over REST without the gateway: JSON becomes an encoded
-// message, which goes through the interceptors as those of gRPC do, and its encoded answer
-// becomes JSON. All other calls go over the gateway, which defines what a REST call means.
+// shortWay serves recommendations over REST without the gateway: it transcodes JSON to an
+// encoded message, passes it through the interceptors of gRPC, and transcodes the encoded
+// response to JSON. All other calls use the gateway, which defines what a REST call means.
 type shortWay struct {
 	options          *Options
 	mux              *runtime.ServeMux
 	recommend, batch shortCall
 }
 
-// shortCall is one of the calls that can go the short way.
+// shortCall is one of the calls that can take the fast path.
 type shortCall struct {
 	method            string
 	handle            func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error)
@@ -65,7 +65,7 @@ const (
 	batchURL      = "/v1/targets:batchRecommend"
 )
 
-// find returns the call that a request is, and the name of the target in its path.
+// find returns the call of a request, and the name of the target in its path.
 func (w *shortWay) find(r *http.Request) (call *shortCall, name string) {
 	u := r.URL
 	switch {
@@ -79,17 +79,17 @@ func (w *shortWay) find(r *http.Request) (call *shortCall, name string) {
 	if !prefixed || !verbed {
 		return nil, ""
 	}
-	// An invalid name may be an escaped one. The long way refuses it with an explanation.
+	// An invalid name may be an escaped one. The gateway refuses it with an explanation.
 	if _, ok := target.Parse(name); !ok {
 		return nil, ""
 	}
 	return &w.recommend, name
 }
 
-// buffers are those of requests and answers while a call lasts.
+// buffers are the buffers of requests and responses during a call.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// mostKept is the size of the largest buffer that is kept, in bytes.
+// mostKept is the size of the largest buffer that is pooled, in bytes.
 const mostKept = 1 << 20
 
 func giveBack(buffer *[]byte) {
@@ -98,8 +98,8 @@ func giveBack(buffer *[]byte) {
 	}
 }
 
-// answer answers a request with that body; false: the request can't go the short way, and nothing
-// was done.
+// answer serves a request with that body; false: the request can't take the fast path, and
+// nothing was done.
 func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
 	call, target := w.find(r)
 	if call == nil {
@@ -137,7 +137,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 }
 
 // encode appends the encoded request. The name of the target comes from the path; a body with a
-// target is for the gateway.
+// target is left to the gateway.
 func (c *shortCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
 	if target == "" {
 		return c.request.AppendWire(b, body)
@@ -179,14 +179,14 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *encoded.Mes
 	return answer.(*encoded.Message), nil
 }
 
-// refuse answers an error as the gateway does.
+// refuse sends an error as the gateway does.
 func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.Request, err error) {
 	_, marshaler := runtime.MarshalerForRequest(w.mux, r)
 	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
 	runtime.HTTPError(ctx, w.mux, marshaler, out, r, statusOf(err))
 }
 
-// write answers a request with a message.
+// write sends a message as the response.
 func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, req *encoded.Message, encoded []byte) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)

@@ -10,23 +10,23 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
-// streamWrite is how long a part of a streamed answer may take to be written: who reads
-// nothing for so long is cut off.
+// streamWrite limits the time to write a part of a streamed response: a caller that
+// reads nothing for so long is cut off.
 const streamWrite = time.Minute
 
-// isStreamed reports whether the answer comes in parts, for as long as it takes.
+// isStreamed reports whether the response is streamed, for as long as that takes.
 func isStreamed(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/decisions:watch") || r.URL.Path == "/v1/simulations:run"
 }
 
-// streamed lifts the bounds of a call's time from one whose answer comes in parts: each part
-// has its own. The request has been read by then.
+// streamed removes the time limits of a call with a streamed response: each part has its own
+// limit. The request has already been read.
 func streamed(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if !isStreamed(r) {
 		return w
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // or the connection counts as broken when it passes
+	_ = control.SetReadDeadline(time.Time{}) // otherwise its expiry would look like a broken connection
 	return &streamedWriter{w, control}
 }
 
@@ -44,8 +44,8 @@ func (s *streamedWriter) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (s *streamedWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// giveWay gives the place back of a call that mostly waits: it would be one that runs, which
-// others are refused for.
+// giveWay releases the place of a call that mostly waits: it would count as running, and
+// cause others to be refused.
 func giveWay(ctx context.Context, method string) {
 	if ticket := admission.RESTTicketOf(ctx); ticket != nil && method == setpointv1.TargetService_WatchDecisions_FullMethodName {
 		ticket.Release()

@@ -12,17 +12,17 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
-// translations bounds the REST calls that the gateway translates at once, because their messages
+// translations limits the REST calls that the gateway transcodes at once, because their messages
 // take several times the memory of their bytes.
 type translations struct {
-	// small and large have a place for each.
+	// small and large are semaphores.
 	small, large chan struct{}
 }
 
 const (
-	// smallBody is the size of the largest body that is small, in bytes.
+	// smallBody is the size of the largest small body, in bytes.
 	smallBody = 4 << 10
-	// smallTranslations and, for each processor, largeTranslations are those at once.
+	// smallTranslations and, per processor, largeTranslations are the limits.
 	smallTranslations, largeTranslations = 256, 4
 )
 
@@ -33,14 +33,14 @@ func newTranslations() translations {
 	}
 }
 
-// serve waits for a place for a body of that size, and has the gateway answer the call.
+// serve waits for a place for a body of that size, and has the gateway serve the call.
 func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
 	places := t.small
 	if size > smallBody || isList(r) {
 		places = t.large
 	}
 	select {
-	case places <- struct{}{}: // also for a call that has been given up: who has half closed the connection reads on
+	case places <- struct{}{}: // also for a call that has been given up: a client that has half-closed the connection still reads
 	default:
 		select {
 		case places <- struct{}{}:
@@ -54,7 +54,7 @@ func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWrite
 	gateway.ServeHTTP(&translated{w, leave}, r)
 }
 
-// isList reports whether the answer may be large though the call is not.
+// isList reports whether the response may be large although the call is not.
 func isList(r *http.Request) bool {
 	for _, list := range []string{"/targets", "/decisions", "/targetSpecs", "/spec"} {
 		if strings.HasSuffix(r.URL.Path, list) {
@@ -64,8 +64,8 @@ func isList(r *http.Request) bool {
 	return false
 }
 
-// translated writes an answer. The answer is complete at its first byte, which frees the place,
-// however slowly the caller reads.
+// translated writes a response. The response is complete at its first byte, which releases the
+// place, however slowly the caller reads.
 type translated struct {
 	http.ResponseWriter
 	leave func()

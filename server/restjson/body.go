@@ -8,10 +8,9 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 )
 
-// body is a request's body that keeps the error that decoding it ended with.
-// The gateway's generated handlers flatten that error into a status with a
-// text, and would lose the list of violations; the body is what they and the
-// error handler both get to see.
+// body is a request's body that keeps the error of decoding it. The gateway's generated
+// handlers reduce that error to a status with a text, and would lose the list of
+// violations; both they and the error handler have access to the body.
 type body struct {
 	io.ReadCloser
 	err error
@@ -38,8 +37,8 @@ func readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Middleware makes DecodeError work. It belongs next to the handlers, inside
-// whatever else wraps request bodies.
+// Middleware makes DecodeError work. It belongs next to the handlers, inside any other
+// middleware that wraps request bodies.
 func Middleware(next runtime.HandlerFunc) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, pathParams map[string]string) {
 		r.Body = &body{ReadCloser: r.Body}
@@ -47,11 +46,10 @@ func Middleware(next runtime.HandlerFunc) runtime.HandlerFunc {
 	}
 }
 
-// DecodeError is the error that decoding r's body ended with: an *Error if the
-// JSON was refused, otherwise what reading failed with (such as
-// *http.MaxBytesError, wrapped). It is nil if decoding went well, has not
-// happened, or Middleware is not in place. It is meant for the gateway's error
-// handler.
+// DecodeError is the error of decoding r's body: an *Error if the JSON was refused,
+// otherwise the error of reading (such as *http.MaxBytesError, wrapped). It is nil if
+// decoding succeeded, has not happened, or Middleware is not in place. It is meant for
+// the gateway's error handler.
 func DecodeError(r *http.Request) error {
 	if b, ok := r.Body.(*body); ok {
 		return b.err

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// cursor steps through a JSON text that is known to be well-formed. That is why
-// it takes separators for white space, and why nothing it does can fail.
+// cursor steps through a JSON text that is known to be well-formed. Therefore it treats
+// separators as white space, and its methods can't fail.
 type cursor struct {
 	text []byte
 	pos  int
 }
 
-// peek returns the first byte of the next token, which decides its kind: one of
+// peek returns the first byte of the next token, which determines its kind: one of
 // {}[]", t, f, n, - and the digits.
 func (c *cursor) peek() byte {
 	for {
@@ -74,7 +74,7 @@ func (c *cursor) skip() span {
 func (c *cursor) skipString() {
 	for c.pos++; c.text[c.pos] != '"'; c.pos++ {
 		if c.text[c.pos] == '\\' {
-			c.pos++ // What is escaped ends no string.
+			c.pos++ // An escaped byte does not end the string.
 		}
 	}
 	c.pos++

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// maxQuoted is how many bytes of a value or a name an error quotes.
+	// maxQuoted limits what an error quotes of a value or a name, in bytes.
 	maxQuoted = 40
-	// maxForeign is how many bytes an error takes of another package's text.
+	// maxForeign limits what an error quotes of another package's text, in bytes.
 	maxForeign = 240
 )
 
-// describe names a JSON value: its type, and if it is short its text.
+// describe names a JSON value: its type, and its text if it is short.
 func describe(raw []byte) string {
 	switch b := raw[0]; {
 	case b == '{':

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// maxViolations bounds the answer to a body that is wrong throughout.
+	// maxViolations limits the errors reported for one body.
 	maxViolations = 100
 	// maxInSummary is how many violations Error spells out.
 	maxInSummary = 3
@@ -58,7 +58,7 @@ func (e *Error) Error() string {
 	return summary
 }
 
-// wholeText is the error of a text that is wrong before it has any fields.
+// wholeText is the error of a text that is invalid as a whole.
 func wholeText(format string, args ...any) *Error {
 	return &Error{Violations: []Violation{{Description: fmt.Sprintf(format, args...)}}}
 }

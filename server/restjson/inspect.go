@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// findings is what an inspection came to.
+// findings is the result of an inspection.
 type findings struct {
 	// violations are in the order of the text, at most maxViolations; at that
 	// many the inspection ends.
@@ -44,13 +44,13 @@ func inspect(data []byte, msg proto.Message) findings {
 	return in.findings
 }
 
-// more is cursor.more, but false as soon as enough has been found. Every loop
-// asks it, so the inspection ends then, with the cursor anywhere.
+// more is cursor.more, but false as soon as enough has been found. Every loop calls it,
+// so the inspection stops then, with the cursor anywhere.
 func (in *inspection) more() bool {
 	return !in.full() && in.cursor.more()
 }
 
-// report notes a problem of the value at the present path.
+// report records a problem of the current value.
 func (in *inspection) report(format string, args ...any) {
 	if !in.full() {
 		in.violations = append(in.violations, Violation{string(in.path), fmt.Sprintf(format, args...)})
@@ -129,7 +129,7 @@ func (in *inspection) unknownField(md protoreflect.MessageDescriptor, name strin
 // field inspects the value of a field of a message.
 func (in *inspection) field(fd protoreflect.FieldDescriptor) {
 	switch {
-	case in.peek() == 'n': // Null stands for an absent field.
+	case in.peek() == 'n': // Null means an absent field.
 		in.skip()
 	case fd.IsMap():
 		in.entries(fd)
@@ -154,8 +154,7 @@ func (in *inspection) elements(fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// entries inspects the object of a map field. Keys that are no strings are left
-// to protojson.
+// entries inspects the object of a map field. Non-string keys are left to protojson.
 func (in *inspection) entries(fd protoreflect.FieldDescriptor) {
 	if !in.expect('{', "an object") {
 		return
@@ -185,8 +184,8 @@ func (in *inspection) required(fd, declared protoreflect.FieldDescriptor) {
 	in.value(fd, declared)
 }
 
-// value inspects one value of type fd, which the field declared holds: itself,
-// or as an element or map value.
+// value inspects one value of type fd, which the field declared contains: itself, or as
+// an element or map value.
 func (in *inspection) value(fd, declared protoreflect.FieldDescriptor) {
 	switch {
 	case fd.Message() != nil:

@@ -19,11 +19,11 @@ import (
 //
 // The zero value writes compact JSON. A Marshaler is safe for concurrent use.
 type Marshaler struct {
-	// Indent, spaces or tabs, is what each level is indented by, for people who
-	// read the answer. Empty: everything stands on one line.
+	// Indent, spaces or tabs, is the indentation per level, for people who read the
+	// response. Empty: everything is on one line.
 	Indent string
-	// Check looks at the JSON of a message before it is read. Its error ends the reading,
-	// and is DecodeError's. Nil: nothing looks.
+	// Check checks the JSON of a message before it is decoded. Its error ends decoding,
+	// and becomes DecodeError's. Nil: no check.
 	Check func(data []byte, message protoreflect.MessageDescriptor) error
 }
 
@@ -32,7 +32,7 @@ var (
 	_ runtime.Delimited = (*Marshaler)(nil)
 )
 
-// gatewayJSON knows the values other than messages that the gateway marshals:
+// gatewayJSON encodes the values other than messages that the gateway marshals:
 // {"result": …} and {"error": …} around the messages of a stream.
 var gatewayJSON = runtime.JSONPb{
 	MarshalOptions:   protojson.MarshalOptions{EmitDefaultValues: true},
@@ -51,8 +51,8 @@ func (m *Marshaler) Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// protojson puts in spaces that differ from build to build, lest anyone
-	// depend on its bytes. Formatting anew takes them out.
+	// protojson inserts spaces that differ between builds, so that nobody depends on
+	// its bytes. Compacting removes them.
 	var out bytes.Buffer
 	out.Grow(len(raw))
 	if m.Indent == "" {
@@ -75,8 +75,8 @@ func (m *Marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 	})
 }
 
-// Unmarshal sets v, a pointer, to what the JSON in data says. For a message it
-// is this package's Unmarshal, for other types the gateway's own decoding.
+// Unmarshal decodes the JSON in data into v, a pointer. For a message it is this
+// package's Unmarshal, for other types the gateway's own decoding.
 func (m *Marshaler) Unmarshal(data []byte, v any) error {
 	if msg, ok := v.(proto.Message); ok {
 		if m.Check != nil {

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// An explicit empty list of scaling policies. Kubernetes refuses it, while it
-// takes an absent list for the defaults; protobuf cannot tell the two apart, so
-// the text has to be asked.
+// An explicit empty list of scaling policies: Kubernetes refuses it, but uses the
+// defaults for an absent list. Protobuf cannot distinguish the two, so the text must be
+// searched.
 const (
 	policiesField = "setpoint.v1.HPAScalingRules.policies"
 	// noPolicies is the Kubernetes API server's wording.
@@ -21,14 +21,14 @@ const (
 // the rest: about 2 µs for a body of 10 pods.
 var emptyPolicies = regexp.MustCompile(`"policies"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*\]`)
 
-// mayHaveEmptyPolicies is false only if data, which protojson accepted, has no
-// empty list of policies. It is cheap, and true for little else.
+// mayHaveEmptyPolicies is false only if data, which protojson accepted, has no empty
+// list of policies. It is cheap, and has few false positives.
 func mayHaveEmptyPolicies(data []byte) bool {
 	return emptyPolicies.Match(data) || hasEscapedLetter(data)
 }
 
 // hasEscapedLetter reports whether data may spell a name with \u escapes of plain
-// letters, which is never necessary. All of "policies" are U+006x or U+007x.
+// letters, which is never necessary. All letters of "policies" are U+006x or U+007x.
 func hasEscapedLetter(data []byte) bool {
 	return bytes.Contains(data, []byte(`\u006`)) || bytes.Contains(data, []byte(`\u007`))
 }
@@ -37,8 +37,8 @@ func hasEscapedLetter(data []byte) bool {
 // data, which protojson accepted, or nil.
 func refuseEmptyPolicies(data []byte, msg proto.Message) error {
 	if checkText(data, msg) != nil {
-		// protojson reads a little more than JSON (the number 1e, for one).
-		// Having accepted it, it has the last word.
+		// protojson accepts a little more than JSON (the number 1e, for one). It
+		// accepted this text, so there is nothing to refuse.
 		return nil
 	}
 	found := inspect(data, msg)

@@ -2,9 +2,9 @@ package restjson
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// quantityFields are the fields of requests that hold Kubernetes quantities:
-// strings, lists of strings, and maps with string values. Kubernetes reads a
-// JSON number there as the quantity that its digits spell, and so do we.
+// quantityFields are the fields of requests with Kubernetes quantities: strings, lists
+// of strings, and maps with string values. Kubernetes reads a JSON number there as the
+// quantity with these digits, and so do we.
 var quantityFields = map[protoreflect.FullName]bool{
 	// The spec, and a previous status.
 	"setpoint.v1.MetricTarget.value":              true,
@@ -12,7 +12,7 @@ var quantityFields = map[protoreflect.FullName]bool{
 	"setpoint.v1.HPAScalingRules.tolerance":       true,
 	"setpoint.v1.MetricValueStatus.value":         true,
 	"setpoint.v1.MetricValueStatus.average_value": true,
-	// What the caller sees.
+	// Observations.
 	"setpoint.v1.Container.requests":            true,
 	"setpoint.v1.InitContainer.requests":        true,
 	"setpoint.v1.ResourceRequirements.requests": true,
@@ -26,14 +26,14 @@ var quantityFields = map[protoreflect.FullName]bool{
 	"setpoint.v1.SimulatedWorkload.idle_usage":     true,
 }
 
-// isQuantity reports whether a field, or what a list or map field holds, is a
-// quantity.
+// isQuantity reports whether a field, or the elements of a list or map field, are
+// quantities.
 func isQuantity(fd protoreflect.FieldDescriptor) bool {
 	return quantityFields[fd.FullName()]
 }
 
-// quoted is data with each of numbers, which are in the order of data, made a
-// string. The digits stay as they are: "0.10" and 1e3 are not rewritten.
+// quoted returns data with each of numbers, which are in the order of data, turned into
+// a string. It keeps the digits: "0.10" and 1e3 are not rewritten.
 func quoted(data []byte, numbers []span) []byte {
 	result := make([]byte, 0, len(data)+2*len(numbers))
 	copied := 0

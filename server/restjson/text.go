@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// excerptLength is how many bytes an error quotes on either side of a place.
+// excerptLength is how many bytes an error quotes on either side of a position.
 const excerptLength = 24
 
-// checkText returns what is wrong with data as a text, whatever its fields. Nil
-// means: one JSON value in valid UTF-8, no deeper than maxDepth.
+// checkText returns what is wrong with data as a text, regardless of fields. Nil means:
+// one JSON value in valid UTF-8, no deeper than maxDepth.
 func checkText(data []byte, msg proto.Message) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return wholeText("the body is empty; send a JSON object such as %s", sketch(msg))
@@ -39,7 +39,7 @@ func checkSyntax(data []byte) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		at := int(syntax.Offset) - 1 // Offset counts the offending byte.
+		at := int(syntax.Offset) - 1 // Offset includes the offending byte.
 		return wholeText("syntax error at %s: %s, near `%s`", placeOf(data, at), syntax, excerpt(data, at))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		end := len(bytes.TrimSpace(data))
@@ -77,7 +77,7 @@ func tooDeep(data []byte) int {
 		case c == '"':
 			inString = !inString
 		case c == '\\' && inString:
-			i++ // What is escaped ends no string.
+			i++ // An escaped byte does not end the string.
 		case inString:
 		case c == '{' || c == '[':
 			if depth++; depth > maxDepth {

@@ -7,15 +7,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxDepth bounds how deeply a text may nest. The API's own messages nest about
-// ten levels; the bound keeps hostile texts from using up the stack.
+// maxDepth limits the nesting of a text. The API's own messages nest about ten levels
+// deep; the limit protects the stack from hostile texts.
 const maxDepth = 100
 
 // strict is the fast path: unknown fields are errors.
 var strict = protojson.UnmarshalOptions{RecursionLimit: maxDepth}
 
-// Unmarshal replaces msg by what the JSON object in data says. Every error is
-// an *Error that lists the problems of the whole text; msg is then empty.
+// Unmarshal replaces msg by the JSON object in data. Every error is an *Error that
+// lists the problems of the whole text; msg is then empty.
 func Unmarshal(data []byte, msg proto.Message) error {
 	err := strict.Unmarshal(data, msg)
 	switch {
@@ -30,9 +30,8 @@ func Unmarshal(data []byte, msg proto.Message) error {
 	return err
 }
 
-// retry looks for everything that is wrong with data, which strict refused with
-// cause. Where that is only numbers in quantity fields it decodes data with
-// these numbers as strings.
+// retry finds all problems of data, which strict refused with cause. If the only ones
+// are numbers in quantity fields, it decodes data with these numbers as strings.
 func retry(data []byte, msg proto.Message, cause error) error {
 	if err := checkText(data, msg); err != nil {
 		return err
@@ -49,10 +48,10 @@ func retry(data []byte, msg proto.Message, cause error) error {
 	return refusal(cause)
 }
 
-// refusal passes on protojson's own words, for what inspect does not know of.
+// refusal returns protojson's own message, for problems that inspect does not find.
 func refusal(cause error) *Error {
-	// protojson varies the space after its prefix between builds, lest anyone
-	// depend on it.
+	// protojson varies the space after its prefix between builds, so that nobody
+	// depends on it.
 	text := strings.TrimLeft(strings.TrimPrefix(cause.Error(), "proto:"), " \u00a0")
 	return wholeText("%s", clip(text, maxForeign))
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
-// valueType describes the values that one JSON string, number or boolean spells.
+// valueType describes the values that a JSON string, number or boolean can spell.
 type valueType struct {
 	// judge is a message whose JSON is just such a value. protojson's own decoder
-	// decides by it what is accepted, so that the two cannot differ.
+	// decides by it which values are accepted, so that the two cannot differ.
 	judge proto.Message
 	// expected completes "must be …" for a value of another JSON type.
 	expected string
@@ -81,8 +81,7 @@ var stringForms = map[protoreflect.FullName]*valueType{
 }
 
 // opaqueFiles define the other message types whose JSON does not follow their
-// descriptor. No request contains one, so what is wrong in them is left to
-// protojson to say.
+// descriptor. No request contains one, so problems in them are left to protojson.
 var opaqueFiles = map[string]bool{
 	"google/protobuf/any.proto":        true,
 	"google/protobuf/empty.proto":      true,
@@ -91,7 +90,7 @@ var opaqueFiles = map[string]bool{
 	"google/protobuf/wrappers.proto":   true,
 }
 
-// isOpaque reports whether values of md are not looked into.
+// isOpaque reports whether values of md are not inspected.
 func isOpaque(md protoreflect.MessageDescriptor) bool {
 	return opaqueFiles[md.ParentFile().Path()]
 }
@@ -107,19 +106,19 @@ func acceptsNull(fd protoreflect.FieldDescriptor) bool {
 	return false
 }
 
-// problemOf says what is wrong with raw, a JSON string, number or boolean, as a
-// value of the scalar type fd. It returns "" if nothing is.
+// problemOf returns what is wrong with raw, a JSON string, number or boolean, as a
+// value of the scalar type fd, or "".
 func problemOf(fd protoreflect.FieldDescriptor, raw []byte) string {
 	switch {
 	case fd.Enum() != nil:
 		return enumProblem(fd.Enum(), raw)
 	case fd.Kind() == protoreflect.StringKind && isPlain(raw):
-		return "" // The most frequent case by far; the judge is not needed for it.
+		return "" // By far the most frequent case, which does not need the judge.
 	}
 	return scalarTypes[fd.Kind()].problem(raw)
 }
 
-// problem says what is wrong with raw as a value of the type, or "".
+// problem returns what is wrong with raw as a value of the type, or "".
 func (t *valueType) problem(raw []byte) string {
 	switch {
 	case t.accepts(raw):
@@ -132,8 +131,8 @@ func (t *valueType) problem(raw []byte) string {
 	return fmt.Sprintf("must be %s, is %s", t.expected, describe(raw))
 }
 
-// numberText is raw, without its quotes if it is a string that holds a number:
-// protojson takes such strings for numbers.
+// numberText is raw, without its quotes if it is a string that contains a number:
+// protojson accepts such strings as numbers.
 func numberText(raw []byte) string {
 	if raw[0] == '"' {
 		if text := unescaped(raw); json.Valid([]byte(text)) {

@@ -15,18 +15,18 @@ import (
 )
 
 // checked is a call whose message is decoded only after its size and cost were checked, and when
-// there is room for it.
+// there is enough memory.
 type checked[S any, Req, Resp proto.Message] struct {
 	targets func(S) *decision.Targets
 	tables  *cost.Message
-	// limit is the name of the bound of the message's bytes, and most its value.
+	// limit is the name of the limit of the message's bytes, and most its value.
 	limit string
 	most  int
 	empty func() Req
 	call  func(S, context.Context, Req) (Resp, error)
 }
 
-// answer decodes and answers a message.
+// answer decodes a message and calls the method.
 func (l *checked[S, Req, Resp]) answer(s S, ctx context.Context, in *encoded.Message) (*encoded.Message, error) {
 	t := l.targets(s)
 	if len(in.Data) > l.most {

@@ -39,7 +39,7 @@ func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisio
 // listDecisions returns the page at a position, "" for the first, with the position of the
 // next instead of its token.
 func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
-	// Before the record is read: what this instance has logged is not newer then.
+	// Before the record is read, so that this instance has not logged newer decisions.
 	if err := s.targets.Decisions.Flush(ctx); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
@@ -63,11 +63,11 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	return page, nil
 }
 
-// afterRecord begins the position after a page that has only the decision in the record. The
-// decision's id follows, as it may be logged by then.
+// afterRecord is the position after a page that has only the decision in the record. The
+// decision's id follows, because it may be logged by then.
 const afterRecord = "pending-"
 
-// logPage reads a page of the log. It skips entries that are no decisions.
+// logPage reads a page of the log. It skips invalid entries.
 func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
 	values, next, err := s.decisionsPage(ctx, target, position, size)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Targets) logPage(ctx context.Context, target, position string, size int
 	return page, nil
 }
 
-// withRecord puts the decision in the record in front of the first page of the log, unless the log
-// has it: a change is logged when it is settled, and an unchanged decision only up to a rate.
+// withRecord puts the decision in the record before the first page of the log, unless the log has
+// it: a change is logged when it is settled, and an unchanged decision only up to a rate.
 func (s *Targets) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
 	last := conversion.PendingDecision(history, recommender.Undecided)
 	pending := last != nil
@@ -107,8 +107,8 @@ func (s *Targets) withRecord(ctx context.Context, target string, history *recomm
 	return page, nil
 }
 
-// leads reports whether a decision belongs in front of the logged ones, newest first: it is not
-// among them, and pending or not older. Other instances may have logged since.
+// leads reports whether a decision precedes the logged ones, newest first: it is not among
+// them, and pending or not older. Other instances may have logged since.
 func leads(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
 	for _, d := range newest {
 		if d.GetRecommendationId() == last.GetRecommendationId() {

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/encoded"
 )
 
-// RecommendationsDesc describes the service to gRPC: its recommendations take and return
-// encoded messages.
+// RecommendationsDesc describes the service to gRPC: its recommendation calls take and
+// return encoded messages.
 func RecommendationsDesc() *grpc.ServiceDesc {
 	desc := setpointv1.RecommendationService_ServiceDesc
 	desc.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
@@ -80,7 +80,7 @@ func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message
 	var answer []byte
 	for i := range jobs {
 		if answer = jobs[i].Result(answer); i == 0 {
-			// Answers of one batch are of much the same size.
+			// The responses of one batch have similar sizes.
 			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
 		}
 		jobs[i].Release()

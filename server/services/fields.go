@@ -24,9 +24,9 @@ func readStreamed(data []byte) (id string, request []byte, err error) {
 		case idField:
 			id = string(value)
 		case requestField:
-			// Of several, the fields of all count, as in any message.
+			// If a field is repeated, the values are merged, as in any message.
 			if parts++; parts == 1 {
-				request = value // can't grow into what comes after it
+				request = value // limits the capacity, so that an append cannot overwrite what follows
 			} else {
 				request = append(request, value...)
 			}
@@ -36,13 +36,13 @@ func readStreamed(data []byte) (id string, request []byte, err error) {
 	if !ok {
 		return "", nil, apierror.Undecodable()
 	}
-	// The rules of its own fields only: those of the request are looked at later.
+	// Only the rules of its own fields: the request is checked later.
 	broken := validation.Structure(&setpointv1.StreamRecommendRequest{Id: id})
 	broken = slices.DeleteFunc(broken, func(v validation.Violation) bool { return v.Field == "request" && parts > 0 })
 	return id, request, apierror.Invalid(broken)
 }
 
-// findRequests finds the requests of an encoded BatchRecommendRequest, still encoded. It returns at
+// findRequests splits an encoded BatchRecommendRequest into its encoded requests. It returns at
 // most one more than most.
 func findRequests(data []byte, most int) ([][]byte, bool) {
 	if requests, ok := wire.BatchRequests(data, most); ok {
@@ -58,8 +58,8 @@ func findRequests(data []byte, most int) ([][]byte, bool) {
 	return requests, ok
 }
 
-// eachField visits the length-delimited fields of an encoded message. False: the message is invalid,
-// or visit ended it.
+// eachField visits the length-delimited fields of an encoded message. False: the message is
+// invalid, or visit stopped it.
 func eachField(data []byte, visit func(protowire.Number, []byte) bool) bool {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)

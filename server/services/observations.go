@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// ReportObservation answers a caller in the process; gRPC calls reportObservation.
+// ReportObservation serves calls within the process; gRPC calls reportObservation.
 func (s *Recommendations) ReportObservation(ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
 	violations := append(validation.Structure(req), observationTime(req, s.targets.Options.Clock())...)
 	if err := apierror.Invalid(append(violations, conversion.ObservationViolations(req)...)); err != nil {
@@ -61,8 +61,8 @@ var reportObservation = checked[*Recommendations, *setpointv1.ReportObservationR
 	},
 }
 
-// optionsOf returns an id of a caller with options of its own in the policy, "" for others. Answers
-// with such options are not shared with other callers.
+// optionsOf returns an id of a caller with its own options in the policy, "" for others.
+// Recommendations with such options are not shared with other callers.
 func optionsOf(ctx context.Context) string {
 	c := access.CallerOf(ctx)
 	if !c.Configured() {
@@ -72,7 +72,8 @@ func optionsOf(ctx context.Context) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// GetRecommendation answers from the last decision, or decides on the stored spec and observations.
+// GetRecommendation returns the last recommendation, or decides on the stored spec and
+// observations.
 func (s *Recommendations) GetRecommendation(ctx context.Context, req *setpointv1.GetRecommendationRequest) (*setpointv1.GetRecommendationResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err

@@ -15,9 +15,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// pageTokens makes the page tokens of lists.
+// pageTokens creates and checks the page tokens of lists.
 type pageTokens struct {
-	// secrets holds the key that instances share; nil: the store shares nothing.
+	// secrets has the key that instances share; nil: the store is not shared.
 	secrets store.Secrets
 	own     pagetoken.Key
 }
@@ -27,8 +27,8 @@ func newPageTokens(engine store.Store) *pageTokens {
 	return &pageTokens{secrets: secrets, own: pagetoken.NewKey()}
 }
 
-// key returns the key of all instances. It asks the store each time, one more round trip for a list:
-// an instance that cached the key would use another one than the others after a Redis lost it.
+// key returns the key of all instances. It reads the store each time, one more round trip per list:
+// an instance that cached the key would differ from the others after Redis lost it.
 func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
 	if p.secrets == nil {
 		return p.own, nil
@@ -37,7 +37,8 @@ func (p *pageTokens) key(ctx context.Context) (pagetoken.Key, error) {
 	return sha256.Sum256(secret), err
 }
 
-// listOf returns the list that a call asks for, limited to what its caller may read; scope nil: all.
+// listOf returns the list that a call requests, limited to what its caller may read; scope nil:
+// all.
 func listOf(ctx context.Context, method, parent string, scope *policy.Scope) pagetoken.List {
 	list := pagetoken.List{Method: method, Parent: parent, Caller: access.CallerOf(ctx).Name()}
 	if scope != nil {
@@ -46,7 +47,7 @@ func listOf(ctx context.Context, method, parent string, scope *policy.Scope) pag
 	return list
 }
 
-// next returns the token of a position; "" for "", which is no position.
+// next returns the token of a position; "" for "", the end.
 func (p *pageTokens) next(ctx context.Context, list pagetoken.List, position string) (string, error) {
 	if position == "" {
 		return "", nil
@@ -79,7 +80,7 @@ func badPageToken() error {
 		"who must still have the same grants; else begin with the first page")
 }
 
-// positionOf turns a key into a position, and keyAt a position into its key.
+// positionOf formats a key as a position, and keyAt parses it.
 func positionOf(key store.Key) string {
 	return key.Cluster + "/" + key.Namespace + "/" + key.Target
 }
@@ -107,7 +108,7 @@ func (s *Targets) decisionsPage(ctx context.Context, target, position string, si
 	return values, next, nil
 }
 
-// Methods of lists, as their tokens are bound to them.
+// Methods of lists, to which their tokens are bound.
 const (
 	listTargetsMethod   = setpointv1.TargetService_ListTargets_FullMethodName
 	listDecisionsMethod = setpointv1.TargetService_ListDecisions_FullMethodName

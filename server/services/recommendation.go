@@ -17,14 +17,15 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Recommendations answers the calls of callers that scale.
+// Recommendations serves RecommendationService.
 type Recommendations struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets *decision.Targets
-	// stored are the specs and observations of targets; nil: the store keeps none.
+	// stored has the specs and observations of targets; nil: the store does not support
+	// them.
 	stored *stored.Targets
 	guard  *admission.Guard
-	// streamInFlight bounds the unanswered requests of a stream.
+	// streamInFlight limits the unanswered requests of a stream.
 	streamInFlight int
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
@@ -32,15 +33,15 @@ type Recommendations struct {
 
 // Options are the settings of Recommendations.
 type Options struct {
-	// Guard lets the messages of streams in, and looks at their callers again. It must not be nil.
+	// Guard admits the messages of streams, and checks their callers again. It must not be nil.
 	Guard *admission.Guard
-	// MaxStreamInFlight bounds the unanswered requests of one stream.
+	// MaxStreamInFlight limits the unanswered requests of one stream.
 	MaxStreamInFlight int
 	// Draining is closed when the server begins to stop.
 	Draining <-chan struct{}
 }
 
-// NewRecommendations returns the service for targets that are kept in a store.
+// NewRecommendations returns the service for the targets of a store.
 func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
 	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining}
 	var err error
@@ -48,7 +49,7 @@ func NewRecommendations(targets *decision.Targets, engine store.Store, options O
 	return s, err
 }
 
-// Recommend answers a caller in the process; over gRPC see RecommendEncoded.
+// Recommend serves calls within the process; for gRPC see RecommendEncoded.
 func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	j := s.targets.NewJob(ctx, req)
 	s.targets.Trace(ctx, j)
@@ -57,7 +58,7 @@ func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.Recomme
 	return j.Answer()
 }
 
-// recommendStored decides on stored observations, with the bounds of any other call.
+// recommendStored decides on stored observations, with the limits of any other call.
 func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	j := s.targets.NewBoundedJob(ctx, req)
 	s.targets.Trace(ctx, j)
@@ -66,7 +67,7 @@ func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.R
 	return j.Answer()
 }
 
-// storedRoom waits until there is memory to process that many stored bytes.
+// storedRoom waits until there is enough memory to process that many stored bytes.
 func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
 	pass := new(gate.Pass)
 	if err := s.targets.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
@@ -78,11 +79,11 @@ func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func
 	return pass.Leave, nil
 }
 
-// mostSmallStored is how many stored bytes count as small, and storedGrowth how much more memory
-// they take when they are decoded and read.
+// mostSmallStored is the size up to which stored bytes count as small, and storedGrowth how much
+// more memory they take when decoded.
 const mostSmallStored, storedGrowth = 32 << 10, 10
 
-// ReportScale notes what became of a recommendation.
+// ReportScale records the outcome of a recommendation.
 func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
@@ -96,8 +97,7 @@ func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.Repor
 	return s.targets.Report(ctx, req)
 }
 
-// admit admits a message of a stream, which counts as a call of its own. It blocks the reading of
-// the stream.
+// admit admits a message of a stream as a call of its own. It blocks the reading of the stream.
 func (s *Recommendations) admit(ctx context.Context, ticket *limit.Ticket, caller string) error {
 	if s.guard.Limiter == nil {
 		return nil
@@ -113,7 +113,7 @@ func (s *Recommendations) checkBatch(n int) error {
 	return nil
 }
 
-// BatchRecommend answers a caller in the process; over gRPC see BatchEncoded.
+// BatchRecommend serves calls within the process; for gRPC see BatchEncoded.
 func (s *Recommendations) BatchRecommend(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
 	if err := s.checkBatch(len(req.GetRequests())); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Scaler returns the service that answers KEDA; nil if the store keeps no specs.
+// Scaler returns KEDA's service; nil if the store has no specs.
 func (s *Recommendations) Scaler() *keda.Scaler {
 	if s.stored == nil {
 		return nil
@@ -52,7 +52,7 @@ func (s *Recommendations) Scaler() *keda.Scaler {
 }
 
 // admitLook admits one evaluation of a stream like a call: with a deadline, the caller's limits and
-// a ticket of its own.
+// its own ticket.
 func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(), error) {
 	ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 	var caller *access.Caller
@@ -71,9 +71,8 @@ func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(
 	return admission.WithTicket(ctx, ticket), func() { ticket.Release(); cancel() }, nil
 }
 
-// ScalerDesc describes KEDA's service to gRPC. It refuses messages above
-// keda.MaxMessage before it decodes them: their metadata are a map, which takes much more memory
-// than its bytes.
+// ScalerDesc describes KEDA's service to gRPC. It refuses messages above keda.MaxMessage before
+// it decodes them: their metadata are a map, which takes much more memory than its bytes.
 func ScalerDesc() *grpc.ServiceDesc {
 	desc := externalscaler.ExternalScaler_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)
@@ -93,7 +92,7 @@ func ScalerDesc() *grpc.ServiceDesc {
 	return &desc
 }
 
-// smallMessages is a stream whose messages are bounded.
+// smallMessages is a stream with a limit on messages.
 type smallMessages struct{ grpc.ServerStream }
 
 // RecvMsg implements grpc.ServerStream.

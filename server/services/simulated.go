@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
-// simulated is what a request asks to simulate.
+// simulated is a parsed request.
 type simulated struct {
 	world *simulation.Scenario
 	specs []simulatedSpec
@@ -28,7 +28,7 @@ type simulatedSpec struct {
 	autoscaler *simulation.Autoscaler
 }
 
-// simulationReader reads a request, and gathers what is wrong with it.
+// simulationReader parses a request, and collects what is wrong with it.
 type simulationReader struct {
 	req        *setpointv1.SimulateRequest
 	defaults   recommender.Options
@@ -39,7 +39,7 @@ func (r *simulationReader) refuse(field, format string, args ...any) {
 	r.violations = append(r.violations, validation.Violation{Field: field, Description: fmt.Sprintf(format, args...)})
 }
 
-// readSimulation reads a request that is right by its structure.
+// readSimulation parses a structurally valid request.
 func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaults recommender.Options) (*simulated, []validation.Violation) {
 	r := &simulationReader{req: req, defaults: defaults}
 	s := &simulated{specs: r.specs()}
@@ -68,7 +68,7 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 	return s, r.violations
 }
 
-// flat is each of the errors that were joined.
+// flat returns the joined errors one by one.
 func flat(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {
@@ -88,7 +88,7 @@ func (r *simulationReader) specField(i int) string {
 	return "spec"
 }
 
-// specs reads what is to be tried.
+// specs reads the specs to try.
 func (r *simulationReader) specs() []simulatedSpec {
 	asked := r.req.GetSpecs()
 	switch {
@@ -120,7 +120,7 @@ func (r *simulationReader) specs() []simulatedSpec {
 	return all
 }
 
-// autoscaler reads a spec as a recommendation's.
+// autoscaler reads a spec like that of a recommendation.
 func (r *simulationReader) autoscaler(i int, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) *simulation.Autoscaler {
 	in, violations := conversion.Input(&setpointv1.RecommendRequest{
 		Target: "clusters/simulation/namespaces/simulation/targets/simulation", Spec: spec, Options: options, Scale: &setpointv1.Scale{},
@@ -171,10 +171,11 @@ func (r *simulationReader) seed() *uint64 {
 	return &seed
 }
 
-// sampleAge is how old samples are that are no resource's, unless the request says it.
+// sampleAge is the default age of samples of metrics other than resources.
 const sampleAge = 15 * time.Second
 
-// workload reads the world from a workload and its load. Usage goes by the metrics of the spec.
+// workload reads the world from a workload and its load. Usage is assigned to the metrics of
+// the spec.
 func (r *simulationReader) workload(spec *recommender.Spec) *simulation.Scenario {
 	req, asked := r.req, r.req.GetWorkload()
 	if asked == nil {
@@ -215,7 +216,7 @@ func (r *simulationReader) workload(spec *recommender.Spec) *simulation.Scenario
 	return world
 }
 
-// containers reads the pod that each is made as.
+// containers reads the template of the pods.
 func (r *simulationReader) containers(w *simulation.Workload, pod *setpointv1.Pod) {
 	for i, c := range pod.GetContainers() {
 		container := simulation.Container{Name: c.GetName()}
@@ -235,7 +236,7 @@ func (r *simulationReader) containers(w *simulation.Workload, pod *setpointv1.Po
 // mostContainers is how many containers a simulated pod may have.
 const mostContainers = 20
 
-// usage reads what a unit of load adds to each metric of the spec.
+// usage reads how much a unit of load adds to each metric of the spec.
 func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec) {
 	asked := r.req.GetWorkload()
 	perLoad, idle := asked.GetUsagePerLoad(), asked.GetIdleUsage()
@@ -262,7 +263,7 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 		if m.Type != recommender.ResourceMetric && m.Type != recommender.ContainerResourceMetric {
 			u.Delay = delay
 		}
-		if !seen[u.Metric] { // two metrics of one name are of the same usage
+		if !seen[u.Metric] { // metrics with the same name have the same usage
 			w.Usage = append(w.Usage, u)
 		}
 		seen[u.Metric] = true
@@ -279,5 +280,5 @@ func (r *simulationReader) amount(field, text string) int64 {
 	return milli
 }
 
-// clip is the beginning of a text that may be long.
+// clip returns the beginning of a possibly long text.
 func clip(text string) string { return text[:min(len(text), 64)] }

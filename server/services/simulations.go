@@ -25,43 +25,45 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// SimulationOptions bound simulations.
+// SimulationOptions limit simulations.
 type SimulationOptions struct {
-	// AtOnce is how many run at once on this instance, one processor each. 0: none may.
+	// AtOnce is how many run concurrently on this instance, one processor each. 0: none
+	// are allowed.
 	AtOnce int
-	// Work bounds one request, all of its specs together, in looks at a pod; see
-	// simulation.MaxWork. 0: that.
+	// Work limits one request, all of its specs together, in evaluations of a pod; see
+	// simulation.MaxWork, the default for 0.
 	Work int64
-	// Defaults are the options of decisions where the request has none.
+	// Defaults are the options of decisions if the request has none.
 	Defaults recommender.Options
-	// Guard tells when the processors can't keep up, and Draining is closed when the server begins
-	// to stop.
+	// Guard reports when the processors can't keep up, and Draining is closed when the server
+	// begins to stop.
 	Guard    *admission.Guard
 	Draining <-chan struct{}
 }
 
-// What a simulation may take besides its work.
+// Limits of a simulation besides its work.
 const (
-	// mostSimulatedSteps bounds the evaluations of a request, all of its specs together: two
+	// mostSimulatedSteps limits the evaluations of a request, all of its specs together: two
 	// specs over half a year, or ten over a month.
 	mostSimulatedSteps = 2_200_000
-	// mostSimulatedBytes bounds the answer.
+	// mostSimulatedBytes limits the response.
 	mostSimulatedBytes = 64 << 20
-	// mostKept is what a run may keep of its pods, in the unit of simulation.MaxKept: 64 MiB.
+	// mostKept limits what a run keeps of its pods, in the unit of simulation.MaxKept: 64
+	// MiB.
 	mostKept = 8_000_000
 	// mostWaiting is how many requests may wait for their turn, and mostOfCaller how many of one
-	// known caller wait or run.
+	// known caller may wait or run.
 	mostWaiting, mostOfCaller = 16, 2
 	// longestTurn is how long a request waits for its turn.
 	longestTurn = 10 * time.Second
 )
 
-// Simulations plays specs against loads.
+// Simulations serves SimulationService.
 type Simulations struct {
 	setpointv1.UnimplementedSimulationServiceServer
 	options SimulationOptions
 	places  chan struct{}
-	turns   chan struct{} // one for each request that waits or runs
+	turns   chan struct{} // one for each waiting or running request
 
 	mu       sync.Mutex
 	byCaller map[string]int // guarded by mu
@@ -120,7 +122,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Simulate runs each spec, and ends when the caller goes or the server stops.
+// Simulate runs each spec, until the caller goes or the server stops.
 func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
 	if err := decision.CheckStructure(req); err != nil {
 		return err
@@ -128,7 +130,8 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 	if s.options.AtOnce == 0 {
 		return apierror.OverLimit("maxSimulations", 0, "this server runs no simulations (--max-simulations=0)")
 	}
-	// Reading a scenario may take some fifty times its bytes: that waits for its turn, too.
+	// Parsing a scenario may take some fifty times its bytes, so it waits for its turn,
+	// too.
 	leave, err := s.enter(stream.Context())
 	if err != nil {
 		return err
@@ -160,7 +163,7 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 	return nil
 }
 
-// endWhenDraining cancels when the server begins to stop.
+// endWhenDraining cancels the run when the server begins to stop.
 func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -174,7 +177,7 @@ func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.Cancel
 	return func() { cancel(); <-done }
 }
 
-// failed is why a run ended early.
+// failed returns why a run ended early.
 func (s *Simulations) failed(ctx, caller context.Context, name string, err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -193,21 +196,21 @@ func (s *Simulations) failed(ctx, caller context.Context, name string, err error
 	return apierror.InvalidField("scenario", err.Error())
 }
 
-// played is a request that runs.
+// played is the state of a running request.
 type played struct {
 	ctx     context.Context
 	service *Simulations
 	req     *setpointv1.SimulateRequest
 	stream  grpc.ServerStreamingServer[setpointv1.SimulateResponse]
 	world   *simulation.Scenario
-	work    int64 // what is left
-	bytes   int   // of the answer so far
+	work    int64 // the rest
+	bytes   int   // of the response so far
 	sent    time.Duration
 	any     bool
 	steps   int
 }
 
-// run runs one spec, and sends what comes of it.
+// run runs one spec, and sends its responses.
 func (p *played) run(spec *simulatedSpec) error {
 	p.any, p.steps = false, 0
 	limits := simulation.Limits{Work: p.work, Kept: mostKept}
@@ -220,14 +223,15 @@ func (p *played) run(spec *simulatedSpec) error {
 	if err != nil {
 		return err
 	}
-	// At least one look at a pod in each step, so that specs one after the other stay within it.
+	// Each step counts as at least one evaluation of a pod, so that many specs stay within the
+	// limit together.
 	if p.work -= result.Work; p.work <= 0 {
 		p.work = 1
 	}
 	return p.send(&setpointv1.SimulateResponse{SpecName: spec.name, Figures: figuresOf(result)})
 }
 
-// step sends an evaluation, if the caller asked for it.
+// step sends an evaluation, if the caller wants it.
 func (p *played) step(name string, step *simulation.Step) error {
 	changes := step.Decision.Changes()
 	interval := p.req.GetStepInterval().AsDuration()
@@ -259,7 +263,7 @@ func (p *played) step(name string, step *simulation.Step) error {
 	return p.send(r)
 }
 
-// send sends a response while the answer is not too large.
+// send sends a response while the total is not too large.
 func (p *played) send(r *setpointv1.SimulateResponse) error {
 	if p.bytes += proto.Size(r); p.bytes > mostSimulatedBytes {
 		at := p.world.Start.Add(p.world.Duration)
@@ -273,13 +277,13 @@ func (p *played) send(r *setpointv1.SimulateResponse) error {
 }
 
 const (
-	// givesWayEvery is after how many steps a run lets others have the processor, and pause how
-	// long it waits where calls are refused for overload.
+	// givesWayEvery is the number of steps between the points where a run yields the processor,
+	// and pause how long it waits while calls are refused for overload.
 	givesWayEvery = 16
 	pause         = 20 * time.Millisecond
 )
 
-// giveWay lets callers of other methods go first: they wait for answers, and this is for people.
+// giveWay lets other calls run first: their callers wait, whereas simulations are for people.
 func (p *played) giveWay() error {
 	if p.steps++; p.steps%givesWayEvery != 0 {
 		return nil
@@ -296,10 +300,10 @@ func (p *played) giveWay() error {
 	return p.ctx.Err()
 }
 
-// mostCauses is how many causes figures name.
+// mostCauses limits the causes in the figures.
 const mostCauses = 100
 
-// figuresOf are the figures of a run.
+// figuresOf converts the figures of a run.
 func figuresOf(result *simulation.Result) *setpointv1.SimulationFigures {
 	f := &result.Figures
 	out := &setpointv1.SimulationFigures{

@@ -27,7 +27,8 @@ func notStored() error {
 	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
 }
 
-// mayChange returns PERMISSION_DENIED unless the caller may do that, and may change records.
+// mayChange returns PERMISSION_DENIED unless the caller has the verb, and may change
+// records.
 func mayChange(ctx context.Context, verb policy.Verb, key store.Key) error {
 	if err := access.CallerOf(ctx).Check(verb, key); err != nil {
 		return err
@@ -44,7 +45,8 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if err := mayChange(ctx, policy.Configure, key); err != nil {
 		return nil, err
 	}
-	// Not before: which sources a namespace may use is for those to know who may configure it.
+	// Not earlier: only callers that may configure a namespace may learn which sources it may
+	// use.
 	if err := apierror.Invalid(s.queryViolations(key, req.GetTargetSpec())); err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
-// specViolations returns all violations of a spec to be stored, which are those of a request with
+// specViolations returns all violations of a spec to store, which are those of a request with
 // that spec.
 func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validation.Violation {
 	violations := validation.Structure(req)
@@ -77,7 +79,7 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	return violations
 }
 
-// queryViolations returns the violations of a spec's queries of metrics.
+// queryViolations returns the violations of a spec's metric queries.
 func (s *Targets) queryViolations(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation {
 	sources := s.targets.Options.Sources
 	var violations []validation.Violation
@@ -116,7 +118,7 @@ func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSp
 	return &setpointv1.GetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
-// maxSpecsPage bounds the specs of a page, in bytes.
+// maxSpecsPage limits the specs of a page, in bytes.
 const maxSpecsPage = 4 << 20
 
 // ListTargetSpecs returns a page of stored specs.
@@ -169,7 +171,7 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 	return response, nil
 }
 
-// loadSpecs loads some specs, for a bounded number of lists at a time.
+// loadSpecs loads some specs, for a limited number of lists at a time.
 func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
 	leave, err := s.targets.EnterList(ctx)
 	if err != nil {
@@ -208,7 +210,8 @@ var setTargetSpec = checked[*Targets, *setpointv1.SetTargetSpecRequest, *setpoin
 	},
 }
 
-// TargetsDesc describes the service to gRPC: specs are checked while they are encoded.
+// TargetsDesc describes the service to gRPC: specs are checked while they are still
+// encoded.
 func TargetsDesc() *grpc.ServiceDesc {
 	desc := setpointv1.TargetService_ServiceDesc
 	desc.Methods = slices.Clone(desc.Methods)

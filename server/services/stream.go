@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
-// streamEncoded serves StreamRecommend. It answers each request in a goroutine of its own, and stops
+// streamEncoded serves StreamRecommend. It handles each request in its own goroutine, and stops
 // reading while too many are unanswered, so that the caller's sends block.
 func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 	requests, failed := s.receive(stream)
@@ -33,7 +33,7 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 		select {
 		case <-s.draining:
 			return apierror.ShuttingDown()
-		case <-stream.Context().Done(): // receive may have ended without a word
+		case <-stream.Context().Done(): // receive may have ended without a message
 			return status.FromContextError(stream.Context().Err()).Err()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
@@ -72,8 +72,8 @@ type streamed struct {
 	refused error
 }
 
-// admitStreamed checks the caller of a message, and admits it. It holds no place while it asks an
-// issuer.
+// admitStreamed checks the caller of a message, and admits it. It holds no place while it waits
+// for an issuer.
 func (s *Recommendations) admitStreamed(ctx context.Context, req *streamed) {
 	if open := access.SessionOf(ctx); open != nil {
 		if req.caller, req.refused = s.renewed(ctx, open); req.refused != nil {
@@ -85,15 +85,15 @@ func (s *Recommendations) admitStreamed(ctx context.Context, req *streamed) {
 
 func (s *Recommendations) renewed(ctx context.Context, open *access.Session) (*access.Caller, error) {
 	if c := open.Now.Load(); s.guard.Counts(c) {
-		return c, nil // without a context of its own, which takes memory
+		return c, nil // without its own context, which would be an allocation
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.targets.Options.RequestTimeout)
 	defer cancel()
 	return s.guard.Renew(ctx, open)
 }
 
-// receive reads the stream until it ends, in a goroutine that the stream's
-// context ends, so that a stop need not wait for the next request.
+// receive reads the stream until it ends, in a goroutine that the stream's context
+// ends, so that a stop need not wait for the next request.
 func (s *Recommendations) receive(stream grpc.ServerStream) (<-chan *streamed, <-chan error) {
 	requests, failed := make(chan *streamed), make(chan error, 1)
 	go func() {
@@ -114,7 +114,7 @@ func (s *Recommendations) receive(stream grpc.ServerStream) (<-chan *streamed, <
 	return requests, failed
 }
 
-// protected answers INTERNAL if answering panics; the stream goes on.
+// protected returns INTERNAL if the handler panics; the stream continues.
 func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer *encoded.Message) {
 	var id string
 	defer func() {
@@ -127,7 +127,7 @@ func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer 
 	return s.answerStreamed(ctx, req, &id)
 }
 
-// answerStreamed answers one message of a stream. It sets id as soon as it has read it.
+// answerStreamed handles one message of a stream. It sets id as soon as it has read it.
 func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id *string) *encoded.Message {
 	var j decision.Job
 	var request []byte
@@ -152,7 +152,7 @@ func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id 
 	return answer
 }
 
-// answerer sends answers on a stream as they become ready, one at a time.
+// answerer sends responses on a stream as they become ready, one at a time.
 type answerer struct {
 	stream  grpc.ServerStream
 	conn    *unfinished.Conn // nil: not counted
@@ -164,20 +164,20 @@ func (a *answerer) add(answer func() *encoded.Message) {
 	a.running.Go(func() {
 		m := answer()
 		defer m.Free()
-		if a.conn != nil { // before its turn to be sent comes
+		if a.conn != nil { // before it waits for its turn
 			m.Count(a.conn.Answers())
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		// A stream that has ended takes no answers; its reader knows.
+		// An ended stream takes no responses; its reader gets the error.
 		_ = a.stream.SendMsg(m)
 	})
 }
 
 func (a *answerer) wait() { a.running.Wait() }
 
-// caughtUp waits until the caller has read most of its answers, so that the server does not read
-// from callers that do not read.
+// caughtUp waits until the caller has read most of its responses, so that the server does not
+// read from callers that do not read.
 func (a *answerer) caughtUp() error {
 	if a.conn == nil {
 		return nil

@@ -27,17 +27,17 @@ type Targets struct {
 	targets *decision.Targets
 	log     store.Log
 	pages   *pageTokens
-	stored  *stored.Targets // nil: the store keeps no specs
+	stored  *stored.Targets // nil: the store has no specs
 	watches *watches
 }
 
-// NewTargets returns the service beside that of recommendations, with the same targets.
+// NewTargets returns the service, with the targets of the recommendations' service.
 func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch WatchOptions) *Targets {
 	pages := newPageTokens(engine)
 	return &Targets{targets: r.targets, log: log, pages: pages, stored: r.stored, watches: newWatches(watch, pages)}
 }
 
-// GetTarget returns what is known of a target.
+// GetTarget returns one target.
 func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 	return &setpointv1.GetTargetResponse{Target: target}, nil
 }
 
-// specOf returns the stored spec; nil where there is none.
+// specOf returns the stored spec; nil if there is none.
 func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSpec, error) {
 	if s.stored == nil {
 		return nil, nil
@@ -116,7 +116,7 @@ func pageSize(asked int32, fallback int) int {
 	return int(asked)
 }
 
-// DeleteTarget forgets a target and its history.
+// DeleteTarget deletes a target and its history.
 func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
 	if err := decision.CheckStructure(req); err != nil {
 		return nil, err

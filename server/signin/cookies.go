@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// Cookies. One has at most some 4,000 bytes, so a session may be of several.
+// Cookies. One has at most some 4,000 bytes, so a session may need several.
 const (
 	flowCookie    = "setpoint-sign-in"
 	sessionCookie = "setpoint-session"
-	// pieceBytes and maxPieces bound a session: together with what else a browser sends it must
+	// pieceBytes and maxPieces limit a session: together with a browser's other headers it must
 	// fit --max-header-bytes.
 	pieceBytes = 3800
 	maxPieces  = 3
 )
 
-// hostPrefix has browsers keep others from setting a cookie, which they do only for https.
+// hostPrefix makes browsers protect a cookie from being set by other hosts; it requires
+// https.
 const hostPrefix = "__Host-"
 
-// cookie returns a cookie that goes to this host alone and that no script reads.
+// cookie returns a cookie that is sent to this host only and hidden from scripts.
 func (s *SignIn) cookie(name, value string, site http.SameSite, age time.Duration) *http.Cookie {
 	c := &http.Cookie{Name: s.name(name), Value: value, Path: "/", HttpOnly: true, Secure: s.secure, SameSite: site, MaxAge: int(age.Seconds())}
 	if value == "" {
@@ -36,8 +37,8 @@ func (s *SignIn) name(name string) string {
 	return name
 }
 
-// setSession sets the cookies of a session, and removes those of a longer one before it. false:
-// it is too long.
+// setSession sets the cookies of a session, and removes leftovers of a longer previous one.
+// false: it is too long.
 func (s *SignIn) setSession(w http.ResponseWriter, sealed string, age time.Duration) bool {
 	if len(sealed) > maxPieces*pieceBytes {
 		return false

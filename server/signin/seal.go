@@ -17,14 +17,14 @@ import (
 
 const (
 	secretName = "sign-in"
-	// secretAge is how long the shared secret is remembered: Redis may lose it, and others make
-	// another one.
+	// secretAge is how long the shared secret is cached: Redis may lose it, and another
+	// instance create a new one.
 	secretAge = time.Minute
-	// secretTimeout bounds a look at it.
+	// secretTimeout limits a read of it.
 	secretTimeout = 5 * time.Second
 )
 
-// Purposes of what is sealed: what is for one is of no use for another.
+// Purposes of sealed values: a value for one purpose is invalid for another.
 const (
 	forFlow    = "setpoint sign-in flow"
 	forSession = "setpoint session"
@@ -36,8 +36,8 @@ type sealer struct {
 	own     []byte
 
 	mu     sync.Mutex
-	secret []byte    // guarded by mu; nil: not known
-	at     time.Time // guarded by mu; when it was asked for
+	secret []byte    // guarded by mu; nil: unknown
+	at     time.Time // guarded by mu; when it was read
 }
 
 func newSealer(engine any) *sealer {
@@ -47,7 +47,8 @@ func newSealer(engine any) *sealer {
 	return &sealer{secrets: secrets, own: own}
 }
 
-// key returns the key for a purpose. While the store is away the secret known last counts.
+// key returns the key for a purpose. While the store is unreachable, the last secret
+// counts.
 func (s *sealer) key(ctx context.Context, purpose string) (cipher.AEAD, error) {
 	secret, err := s.shared(ctx)
 	if err != nil {

@@ -34,34 +34,33 @@ const (
 )
 
 const (
-	// OwnPageHeader is what the page sends with each call.
+	// OwnPageHeader is a header that the page sends with each call.
 	OwnPageHeader = "X-Setpoint-UI"
 	// flowAge is how long a user may take at the issuer.
 	flowAge = 10 * time.Minute
-	// issuerTimeout bounds what the issuer is asked.
+	// issuerTimeout limits requests to the issuer.
 	issuerTimeout = 10 * time.Second
-	// endpointsAge is how long the issuer's addresses count, and failureAge how long it is left
-	// alone after it did not tell them.
+	// endpointsAge is how long the issuer's addresses are cached, and failureAge how long it is
+	// not called again after a failure.
 	endpointsAge = 10 * time.Minute
 	failureAge   = 5 * time.Second
-	// maxAtOnce bounds the sign-ins that ask the issuer at a time.
+	// maxAtOnce limits the sign-ins that call the issuer at a time.
 	maxAtOnce = 16
 	maxPath   = 2048
 )
 
 // Options are the settings of a SignIn.
 type Options struct {
-	// Issuer is the URL of an issuer that the Authenticator accepts. "": the only one that there
-	// is.
+	// Issuer is the URL of an issuer that the Authenticator accepts. "": its only issuer.
 	Issuer string
-	// ClientID is what the issuer knows the service by; one of the issuer's audiences.
+	// ClientID is the service's id at the issuer; one of the issuer's audiences.
 	ClientID string
-	// ClientSecret is what the service proves it by. "": the issuer asks for none.
+	// ClientSecret authenticates the service. "": the issuer requires none.
 	ClientSecret string
-	// RedirectURL is where the issuer sends browsers back to: the service's own address, as
-	// browsers know it, and CallbackPath.
+	// RedirectURL is where the issuer sends browsers back to: the service's address, as
+	// browsers see it, and CallbackPath.
 	RedirectURL string
-	// Scopes to ask for, openid among them.
+	// Scopes to request, including openid.
 	Scopes []string
 }
 
@@ -73,21 +72,21 @@ type SignIn struct {
 	authenticator *auth.Authenticator
 	sealer        *sealer
 	log           *zap.Logger
-	// told bounds the lines of refusals.
+	// told limits the log lines of refusals.
 	told rate.Sometimes
-	// asking has a place for each that asks the issuer.
+	// asking is a semaphore of calls to the issuer.
 	asking chan struct{}
 
 	mu sync.Mutex
-	// Guarded by mu: the issuer's addresses, or why they are not known, and when they were
-	// asked for.
+	// Guarded by mu: the issuer's addresses, or the error of getting them, and when they
+	// were requested.
 	endpoints auth.Endpoints
 	failed    error
 	at        time.Time
 }
 
-// New returns a SignIn. The engine may implement store.Secrets. The error is all that is wrong
-// with the options.
+// New returns a SignIn. The engine may implement store.Secrets. The error joins all errors of
+// the options.
 func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logger) (*SignIn, error) {
 	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, asking: make(chan struct{}, maxAtOnce), told: rate.Sometimes{Interval: time.Second}}
 	issuers, audiences := authenticator.Issuers()
@@ -136,13 +135,13 @@ func isLoopback(host string) bool {
 // Issuer is the issuer's URL.
 func (s *SignIn) Issuer() string { return s.options.Issuer }
 
-// flow is one sign-in, as its cookie has it.
+// flow is the state of one sign-in, as stored in its cookie.
 type flow struct {
 	State, Nonce, Verifier, To string
 	Began                      time.Time
 }
 
-// Start sends the browser to the issuer. The parameter to is the path of the page to come back
+// Start sends the browser to the issuer. The parameter to is the path of the page to return
 // to.
 func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 	begin(w)
@@ -162,17 +161,17 @@ func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
 		return
 	}
-	// Lax, for the answer comes from another site.
+	// Lax, because the response comes from another site.
 	http.SetCookie(w, s.cookie(flowCookie, sealed, http.SameSiteLaxMode, flowAge))
 	to := s.config(endpoints).AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oauth2.SetAuthURLParam("nonce", f.Nonce))
 	http.Redirect(w, r, to, http.StatusFound)
 }
 
-// Callback takes the issuer's answer, and begins a session.
+// Callback handles the issuer's response, and starts a session.
 func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	begin(w)
 	f, err := s.flowOf(r)
-	// Whatever comes of it, the answer counts once.
+	// Whatever the result, the response is valid once.
 	http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
 	if err != nil {
 		s.refuse(w, r, http.StatusBadRequest, "This sign-in was not begun in this browser, or more than ten minutes ago. Begin again.", err)
@@ -203,7 +202,7 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, f.To, http.StatusFound)
 }
 
-// End ends the session, if our own page asks.
+// End ends the session, if our own page requests it.
 func (s *SignIn) End(w http.ResponseWriter, r *http.Request) {
 	begin(w)
 	if !OwnPage(r) {
@@ -214,8 +213,8 @@ func (s *SignIn) End(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Authorization returns the Authorization header that a session stands for; nil: there is no
-// session, or it is not our own page that asks.
+// Authorization returns the Authorization header of a session; nil: there is no session, or
+// the request is not from our own page.
 func (s *SignIn) Authorization(r *http.Request) []string {
 	if !OwnPage(r) {
 		return nil
@@ -227,19 +226,19 @@ func (s *SignIn) Authorization(r *http.Request) []string {
 	token, err := s.sealer.open(r.Context(), forSession, sealed)
 	if err != nil {
 		s.log.Debug("a session could not be opened", zap.Error(err))
-		return nil // it is as if it had ended
+		return nil // as if the session had ended
 	}
 	return []string{"Bearer " + string(token)}
 }
 
-// OwnPage reports whether a call comes from a page of the service's own: browsers say so
-// themselves, and the page's header can't come with a link, a form or, without our leave, a
+// OwnPage reports whether a request comes from a page of the service itself: browsers say
+// so, and the page's header can't be sent by a link, a form or, without our permission, a
 // script of another site.
 func OwnPage(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && r.Header.Get(OwnPageHeader) == "1"
 }
 
-// flowOf returns the sign-in that an answer belongs to.
+// flowOf returns the sign-in that a response belongs to.
 func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
 	c, err := r.Cookie(s.name(flowCookie))
 	if err != nil {
@@ -261,14 +260,15 @@ func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
 	return f, nil
 }
 
-// exchange has the code become an ID token, and checks that.
+// exchange exchanges the code for an ID token, and checks that.
 func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.Identity, status int, err error) {
 	query := r.URL.Query()
 	endpoints, err := s.find(r.Context())
 	if err != nil {
 		return "", nil, http.StatusServiceUnavailable, err
 	}
-	// RFC 9207: or the answer could be another issuer's, who would get the code.
+	// RFC 9207: otherwise the response could be from another issuer, which would get
+	// the code.
 	if from := query["iss"]; len(from) > 1 || len(from) == 1 && from[0] != s.options.Issuer || endpoints.NamesItself && len(from) == 0 {
 		return "", nil, http.StatusBadRequest, errors.New("the answer is of another issuer (iss)")
 	}
@@ -309,7 +309,7 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	return raw, identity, 0, nil
 }
 
-// audience is one, or a list of them.
+// audience is a string or a list of strings.
 type audience []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -322,8 +322,8 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(a))
 }
 
-// checkClaims checks what an ID token says beside what all JWTs do: that it is of this issuer,
-// for this client and for this sign-in. Its signature was verified.
+// checkClaims checks the claims of an ID token beyond those of all JWTs: that it is from this
+// issuer, for this client and for this sign-in. Its signature was already verified.
 func (s *SignIn) checkClaims(raw, nonce string) error {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
@@ -355,7 +355,7 @@ func (s *SignIn) checkClaims(raw, nonce string) error {
 	return nil
 }
 
-// find returns the issuer's addresses. One call asks at a time, and others wait for it.
+// find returns the issuer's addresses. One call fetches them while others wait.
 func (s *SignIn) find(ctx context.Context) (auth.Endpoints, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,7 +367,7 @@ func (s *SignIn) find(ctx context.Context) (auth.Endpoints, error) {
 	case s.failed != nil && age < failureAge:
 		return auth.Endpoints{}, s.failed
 	}
-	// Whoever asked may be gone before the answer comes; the next one needs it, too.
+	// The caller may be gone before the response arrives; the next one needs it, too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issuerTimeout)
 	defer cancel()
 	s.endpoints, s.failed = s.authenticator.Endpoints(ctx, s.options.Issuer)
@@ -386,7 +386,8 @@ func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {
 	}
 }
 
-// ownPath returns a path of the page, Home for anything else: no redirect leads to another site.
+// ownPath returns a path of the page, Home for anything else: redirects never lead to another
+// site.
 func ownPath(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || len(to) > maxPath || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, Home) ||
@@ -401,15 +402,15 @@ func ownPath(to string) string {
 
 func random() string { return rand.Text() + rand.Text() }
 
-// begin sets the headers of all answers.
+// begin sets the headers of all responses.
 func begin(w http.ResponseWriter) {
 	page.SetHeaders(w.Header(), page.Policy)
 	w.Header().Set("Cache-Control", "no-store")
 }
 
-// refuse tells the user what went wrong, and the log why.
+// refuse tells the user what went wrong, and logs why.
 func (s *SignIn) refuse(w http.ResponseWriter, r *http.Request, status int, message string, err error) {
-	// Strangers can have this said as often as they like.
+	// Anyone can cause this line as often as they like.
 	s.told.Do(func() {
 		s.log.Warn("sign-in refused", zap.String("path", r.URL.Path), zap.Int("httpCode", status), zap.Error(err))
 	})

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// mostAnswers bounds the answers that are remembered, and mostAnswered the records of
-	// history, in bytes, that such an answer is made of: it takes some times as much.
+	// mostAnswers limits the cached answers, and mostAnswered the encoded history, in
+	// bytes, from which such an answer is made: the answer takes several times as much.
 	mostAnswers, mostAnswered = 4096, 2 << 10
 )
 
-// asker is what tells polls from each other that may get different answers by one decision.
+// asker is the key of polls that get the same answer from one decision.
 type asker struct {
 	store.Key
 	as        string
@@ -33,23 +33,23 @@ func askerOf(key store.Key, poll Poll) asker {
 	return a
 }
 
-// answer is an answer by the last decision. Most polls are answered by one that others were
-// answered by: as long as neither record has another version, neither needs decoding.
+// answer is a cached answer by the last decision. Most polls get one from the cache: while
+// the versions of both records are unchanged, neither needs decoding.
 type answer struct {
 	spec, history  store.Version
 	at             int64
 	period         time.Duration
 	from, to       int32
-	recommendation *setpointv1.Recommendation // shared by all that get it
+	recommendation *setpointv1.Recommendation // shared by all that receive it
 	err            error
 }
 
-// answers reports whether the answer is that of the records, of spec and history.
+// answers reports whether the answer was made from these records of spec and history.
 func (a *answer) answers(records []store.Record, poll Poll, now time.Time) bool {
 	return a.spec == records[0].Version && a.history == records[1].Version && counts(a.at, a.period, now) && sees(poll, a.from, a.to)
 }
 
-// remember keeps an answer that was made of records.
+// remember caches an answer made from records.
 func (t *Targets) remember(by asker, records []store.Record, spec *setpointv1.TargetSpec, h *recommender.History, r *setpointv1.Recommendation, err error) {
 	if len(records[1].Value) > mostAnswered {
 		return

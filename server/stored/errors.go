@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Errors to be tested with errors.Is. Those of the store come as they are.
+// Errors for errors.Is. Errors of the store are returned unchanged.
 var (
-	// ErrNoSpec means that no spec is stored of the target.
+	// ErrNoSpec means that the target has no stored spec.
 	ErrNoSpec = errors.New("no spec is stored")
-	// ErrChanged means that the stored spec has another version than the caller's etag.
+	// ErrChanged means that the stored spec's version is not the caller's etag.
 	ErrChanged = errors.New("the stored spec has changed")
-	// ErrContended means that others changed the record too often meanwhile.
+	// ErrContended means that other callers changed the record too often meanwhile.
 	ErrContended = errors.New("changed by others too often")
 	// ErrNoScale means that the number of replicas is unknown.
 	ErrNoScale = errors.New("the scale is not known")
-	// ErrSelectorTerms means that more series are to be compared with selectors than what is
-	// stored has bytes for.
+	// ErrSelectorTerms means that comparing the series with selectors takes more than the
+	// stored bytes allow.
 	ErrSelectorTerms = errors.New("too many series without a selector")
-	// ErrBounds means that the caller's bounds and the spec's leave no count.
+	// ErrBounds means that the caller's bounds and the spec's exclude every count.
 	ErrBounds = errors.New("no count is within both bounds")
 )
 
 // TooLargeError means that a record would be too large.
 type TooLargeError struct {
-	// Limit is the name of the limit, Most its value in bytes, and Bytes what was to be
-	// stored.
+	// Limit is the name of the limit, Most its value in bytes, and Bytes the size of
+	// the record.
 	Limit       string
 	Most, Bytes int
 }
@@ -36,10 +36,10 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%d bytes are more than %s allows, %d", e.Bytes, e.Limit, e.Most)
 }
 
-// UnreadableError means that a stored record can't be read: it is damaged, or of a newer
-// version.
+// UnreadableError means that a stored record can't be decoded: it is damaged, or from a
+// newer version.
 type UnreadableError struct {
-	// What it is: "spec" or "observation".
+	// What is the kind of record: "spec" or "observation".
 	What string
 	Err  error
 }
@@ -53,13 +53,13 @@ func (e *UnreadableError) Error() string {
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // UndecidedError means that the count could not be computed, in the controller's words:
-// ScalingActive is not true. Callers hold the count.
+// ScalingActive is not true. Callers keep the count.
 type UndecidedError struct {
 	// Reason is the condition's, for example "FailedGetExternalMetric".
 	Reason string
 	// Message is the condition's.
 	Message string
-	// At is the instant that was decided for.
+	// At is the instant of the decision.
 	At time.Time
 }
 

@@ -14,17 +14,18 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
-// namer tells metrics from each other by identities, which are the same for those that mean
-// the same. It reads each selector once. The zero value is ready for use, by one goroutine.
+// namer identifies metrics: those with the same meaning have the same identity. It parses
+// each selector once. The zero value is ready for use; it is not safe for concurrent use.
 type namer struct {
 	selectors map[string]string
 	key       []byte
 }
 
-// identityBytes is the length of an identity: two metrics of one target share none by chance.
+// identityBytes is the length of an identity, long enough that two metrics of one target do
+// not share one by chance.
 const identityBytes = 16
 
-// digest makes an identity.
+// digest computes an identity.
 func digest(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte
@@ -36,7 +37,7 @@ func digest(parts ...string) string {
 	return string(h.Sum(nil)[:identityBytes])
 }
 
-// customOf are the values that are known, by their identities.
+// customOf returns the stored values by their identities.
 func (n *namer) customOf(o *storedv1.Observation) map[string]*storedv1.CustomMetricValues {
 	all := make(map[string]*storedv1.CustomMetricValues, len(o.GetCustomMetrics()))
 	for _, m := range o.GetCustomMetrics() {
@@ -48,7 +49,7 @@ func (n *namer) customOf(o *storedv1.Observation) map[string]*storedv1.CustomMet
 	return all
 }
 
-// externalOf are the series that are known, by their identities.
+// externalOf returns the stored series by their identities.
 func (n *namer) externalOf(o *storedv1.Observation) map[string]*storedv1.ExternalMetricSeries {
 	all := make(map[string]*storedv1.ExternalMetricSeries, len(o.GetExternalMetrics()))
 	for _, m := range o.GetExternalMetrics() {
@@ -60,8 +61,8 @@ func (n *namer) externalOf(o *storedv1.Observation) map[string]*storedv1.Externa
 	return all
 }
 
-// custom is the identity of the metric that a value is of: values of pods are all of one,
-// those of an object of one for each object.
+// custom is the identity of a value's metric: values of pods all belong to one, those of
+// objects to one per object.
 func (n *namer) custom(v *setpointv1.CustomMetric) string {
 	if isPod(v.GetDescribedObject()) {
 		return n.pods(v.GetMetric())
@@ -74,8 +75,8 @@ func (n *namer) pods(m *setpointv1.MetricIdentifier) string {
 	return digest("pods", m.GetName(), n.selector(m.GetSelector()))
 }
 
-// object is the identity of a metric of an object. Kubernetes looks that of a namespace up by
-// the target's own, whatever name it is given.
+// object is the identity of a metric of an object. Kubernetes looks up a namespace's metric
+// by the target's own namespace, whatever name the spec has.
 func (n *namer) object(of *setpointv1.CrossVersionObjectReference, m *setpointv1.MetricIdentifier) string {
 	group, name := groupOf(of), of.GetName()
 	if of.GetKind() == "Namespace" && group == "" {
@@ -84,8 +85,8 @@ func (n *namer) object(of *setpointv1.CrossVersionObjectReference, m *setpointv1
 	return digest("object", of.GetKind(), group, name, m.GetName(), n.selector(m.GetSelector()))
 }
 
-// series is the identity of what a series was asked for with. One without a selector belongs
-// to any metric of the name that its labels match.
+// series is the identity of a series' query. A series without a selector belongs to any
+// metric of that name whose selector matches its labels.
 func (n *namer) series(m *setpointv1.MetricIdentifier) string {
 	if m.GetSelector() == nil {
 		return digest("series", m.GetName())
@@ -98,7 +99,7 @@ func (n *namer) external(m *setpointv1.MetricIdentifier) string {
 	return digest("series", m.GetName(), n.selector(m.GetSelector()))
 }
 
-// selector is the identity of a selector. One that does not parse is itself.
+// selector is the identity of a selector. An invalid one is its own identity.
 func (n *namer) selector(s *setpointv1.LabelSelector) string {
 	if len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0 {
 		return ""
@@ -118,7 +119,7 @@ func (n *namer) selector(s *setpointv1.LabelSelector) string {
 	return identity
 }
 
-// parse makes a selector; none and an empty one select all.
+// parse converts a selector; none and an empty one select all.
 func parse(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	if len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0 {
 		return labels.Everything(), nil
@@ -132,7 +133,7 @@ func parse(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(selector)
 }
 
-// terms is how many requirements and values a selector has.
+// terms counts the requirements and values of a selector.
 func terms(s *setpointv1.LabelSelector) int {
 	n := len(s.GetMatchLabels())
 	for _, e := range s.GetMatchExpressions() {
@@ -146,7 +147,8 @@ func isPod(of *setpointv1.CrossVersionObjectReference) bool {
 	return of.GetKind() == "Pod" && groupOf(of) == ""
 }
 
-// groupOf is the group of an object's API version: "apps" of "apps/v1", "" of "v1".
+// groupOf returns the group of an object's API version: "apps" of "apps/v1", "" of
+// "v1".
 func groupOf(of *setpointv1.CrossVersionObjectReference) string {
 	group, _, found := strings.Cut(of.GetApiVersion(), "/")
 	if !found {

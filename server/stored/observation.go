@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Report stores what a valid report says was observed. It returns how many bytes all that
-// is observed of the target takes now.
+// Report stores the observations of a valid report. It returns the size of all stored
+// observations of the target.
 func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.ReportObservationRequest) (int, error) {
 	if size := proto.Size(report); size > t.options.MaxObservationBytes {
 		return 0, &TooLargeError{"maxObservationBytes", t.options.MaxObservationBytes, size}
@@ -29,7 +29,7 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 		if err == nil {
 			err = observed.report(report, at, now.Add(-Kept))
 		}
-		if err != nil { // it is replaced
+		if err != nil { // it will be replaced
 			observed = &partial{Observation: &storedv1.Observation{}}
 			if err := observed.report(report, at, now.Add(-Kept)); err != nil {
 				return nil, err
@@ -44,14 +44,15 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 	return len(record.Value), err
 }
 
-// report adds the observations of an instant, and drops those older than another one.
+// report adds the observations of an instant, and drops those older than another
+// instant.
 func (p *partial) report(report *setpointv1.ReportObservationRequest, at, before time.Time) error {
 	pods, usage := p.GetPodsTime(), p.GetPodMetricsTime()
 	if err := merge(p.Observation, report, at); err != nil {
 		return err
 	}
 	forget(p.Observation, before)
-	if p.GetPodsTime() != pods { // others, or none
+	if p.GetPodsTime() != pods { // replaced, or none
 		p.pods = nil
 	}
 	if p.GetPodMetricsTime() != usage {
@@ -68,7 +69,7 @@ func decodeObservation(record store.Record) (*storedv1.Observation, error) {
 	return observed, nil
 }
 
-// merge adds the observations of an instant, unless later ones are known.
+// merge adds the observations of an instant, unless later ones are stored.
 func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) error {
 	stamp := timestamppb.New(at)
 	newer := func(known *timestamppb.Timestamp) bool { return known == nil || !known.AsTime().After(at) }
@@ -86,7 +87,7 @@ func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest,
 	return mergeCustom(o, report.GetCustomMetrics(), stamp, newer, &names)
 }
 
-// mergeCustom replaces the values of those metrics that were observed.
+// mergeCustom replaces the values of the reported metrics.
 func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) error {
 	if len(values) == 0 {
 		return nil
@@ -106,7 +107,7 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 			if !newer(known.GetTime()) {
 				continue
 			}
-			if countValues(known) <= mostPods { // else a Pods metric's
+			if countValues(known) <= mostPods { // otherwise a Pods metric's
 				if err := reveal(known); err != nil {
 					return err
 				}
@@ -117,7 +118,7 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 		}
 		known.Values = append(known.Values, value)
 		if isPod(value.GetDescribedObject()) {
-			// What was kept of this pod by itself is out of date.
+			// A separately stored value of this pod is outdated.
 			if alone := custom[names.object(value.GetDescribedObject(), value.GetMetric())]; alone != nil && newer(alone.GetTime()) {
 				clearValues(alone)
 			}
@@ -130,12 +131,12 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 	return nil
 }
 
-// mostPods bounds the pods of a metric that are kept by themselves.
+// mostPods limits the pods of a metric that are stored separately.
 const mostPods = 16
 
-// keepPods keeps values of pods that a report of the same metric did not have. They no
+// keepPods keeps values of pods that are missing in a report of the same metric. They no
 // longer belong to a Pods metric, but may belong to an Object metric that describes the pod,
-// and those may be reported one by one.
+// and callers may report those one by one.
 func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, custom map[string]*storedv1.CustomMetricValues, names *namer) error {
 	added := false
 	for _, before := range replaced {
@@ -163,7 +164,7 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 	if !added {
 		return nil
 	}
-	// Of all of them, the latest.
+	// The latest of all.
 	var alone []*storedv1.CustomMetricValues
 	for _, m := range o.GetCustomMetrics() {
 		if countValues(m) != 1 {
@@ -185,7 +186,7 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 	return nil
 }
 
-// mergeExternal replaces the series of those metrics that were observed.
+// mergeExternal replaces the series of the reported metrics.
 func mergeExternal(o *storedv1.Observation, all []*setpointv1.ExternalMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) {
 	external := names.externalOf(o)
 	fresh := make(map[string]bool)

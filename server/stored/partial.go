@@ -12,17 +12,17 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// partial is a stored observation that is decoded only where a report touches it: reports
-// are often small and observations are not, so decoding and encoding all of it would let
-// anybody who may report have the service work a thousand times what is sent.
+// partial is a stored observation of which only the parts that a report changes are decoded:
+// reports are often small and observations are not, so decoding and encoding all of it would let
+// any caller with the permission to report cause a thousand times the work of its bytes.
 //
-// Values and series stay encoded, as unknown fields of their metric's message, which are
-// written as they were read; pods and their usage, which a report replaces as a whole or not at all,
-// stay beside.
+// Values and series stay encoded, as unknown fields of their metric's message, which are written
+// unchanged; pods and their usage, which a report replaces as a whole or not at all, are kept
+// apart.
 type partial struct {
 	*storedv1.Observation
-	// pods, usage and rest are encoded fields: those of pods, of their usage, and metrics of a
-	// kind that is not reported, with what newer versions add.
+	// pods, usage and rest are encoded fields: pods, their usage, and everything else that is
+	// not reported, including fields of newer versions.
 	pods, usage, rest []byte
 }
 
@@ -36,11 +36,11 @@ const (
 	valuesField   protowire.Number = 2
 )
 
-// openObservation reads a stored observation in part, for a report: metrics of a kind that it
-// has none of are forgotten or kept as they are. What it returns refers to the bytes.
+// openObservation partly decodes a stored observation, for a report: the kinds of metrics
+// that the report does not have are dropped or kept encoded. The result refers to the bytes.
 func openObservation(record []byte, report *setpointv1.ReportObservationRequest, before time.Time) (*partial, error) {
 	p := &partial{Observation: &storedv1.Observation{}}
-	var decoded, pods, usage, rest run // decoded are the fields that are
+	var decoded, pods, usage, rest run // decoded are the fields to decode
 	for len(record) > 0 {
 		field, number, value, err := nextField(record)
 		if err != nil {
@@ -78,7 +78,7 @@ func openObservation(record []byte, report *setpointv1.ReportObservationRequest,
 	return p, proto.UnmarshalOptions{Merge: true}.Unmarshal(decoded.bytes(), p.Observation)
 }
 
-// run is fields that are to be one after the other. Of those that are already it makes no copy.
+// run collects fields into one slice. It makes no copy if they are already adjacent.
 type run struct{ parts [][]byte }
 
 func (r *run) add(field []byte) {
@@ -92,7 +92,7 @@ func (r *run) add(field []byte) {
 	r.parts = append(r.parts, field)
 }
 
-// bytes are the fields; what is appended to them does not overwrite what follows.
+// bytes are the fields; appending to them does not overwrite what follows.
 func (r *run) bytes() []byte {
 	if len(r.parts) == 1 {
 		return slices.Clip(r.parts[0])
@@ -100,7 +100,7 @@ func (r *run) bytes() []byte {
 	return slices.Concat(r.parts...)
 }
 
-// timeOf is when an encoded metric was observed.
+// timeOf returns when an encoded metric was observed.
 func timeOf(metric []byte) time.Time {
 	for len(metric) > 0 {
 		field, number, value, err := nextField(metric)
@@ -116,10 +116,10 @@ func timeOf(metric []byte) time.Time {
 		}
 		metric = metric[len(field):]
 	}
-	return time.Unix(0, 0) // as that of a message without one
+	return time.Unix(0, 0) // as for a message without a time
 }
 
-// encode encodes an observation that was opened.
+// encode encodes a partial observation.
 func (p *partial) encode() ([]byte, error) {
 	value, err := proto.Marshal(p.Observation)
 	if err != nil {
@@ -128,7 +128,8 @@ func (p *partial) encode() ([]byte, error) {
 	return slices.Concat(value, p.pods, p.usage, p.rest), nil
 }
 
-// nextField is the first field of bytes; value is nil unless it is one of bytes.
+// nextField returns the first field of bytes; value is nil unless it is
+// length-delimited.
 func nextField(from []byte) (field []byte, number protowire.Number, value []byte, err error) {
 	number, kind, tag := protowire.ConsumeTag(from)
 	if tag < 0 {
@@ -144,7 +145,7 @@ func nextField(from []byte) (field []byte, number protowire.Number, value []byte
 	return from[:tag+length], number, value, nil
 }
 
-// openMetric decodes a metric but for its values, which it keeps as an unknown field.
+// openMetric decodes a metric except its values, which it keeps as an unknown field.
 func openMetric(from []byte, into proto.Message, identity *[]byte) error {
 	var values, decoded run
 	for len(from) > 0 {
@@ -167,7 +168,7 @@ func openMetric(from []byte, into proto.Message, identity *[]byte) error {
 	}
 	into.ProtoReflect().SetUnknown(values.bytes())
 	if len(*identity) == 0 {
-		return reveal(into) // of an earlier version: its first value identifies it
+		return reveal(into) // from an earlier version: its first value identifies it
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func clearValues(m proto.Message) {
 	m.ProtoReflect().Clear(m.ProtoReflect().Descriptor().Fields().ByNumber(valuesField))
 }
 
-// countValues is how many values a metric has.
+// countValues counts the values of a metric.
 func countValues(m proto.Message) int {
 	n := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByNumber(valuesField)).List().Len()
 	for encoded := []byte(m.ProtoReflect().GetUnknown()); len(encoded) > 0; {

@@ -24,19 +24,18 @@ import (
 
 // Poll is a caller's request for a recommendation from stored observations.
 type Poll struct {
-	// Current is how many replicas the caller sees. Nil: it does not say.
+	// Current is the number of replicas that the caller observes. Nil: not sent.
 	Current *int32
 	// Min and Max narrow the bounds of the spec. Nil: they don't.
 	Min, Max *int32
-	// As names whose options decide, where the operator has set some for the caller; empty:
-	// no such options.
+	// As identifies the caller's own options, if the operator has set some; empty: none.
 	As string
 }
 
-// Recommendation returns the recommendation of a target from its stored spec and observations: the last
-// one, if it is not older than the spec's period and made with this spec, else a new one. An
-// UndecidedError says that the count could not be computed. Of callers that ask for a new
-// one at once all get the same.
+// Recommendation returns the recommendation of a target from its stored spec and observations: the
+// last one, if it is not older than the spec's period and made with this spec, else a new one. An
+// UndecidedError means that the count could not be computed. Concurrent callers that need a new one
+// share one decision.
 func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) (*setpointv1.Recommendation, error) {
 	records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
 	if err != nil {
@@ -77,7 +76,7 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 		if fetched, err = t.fetch(ctx, key, spec, record, now); err != nil {
 			return nil, err
 		}
-		now = t.options.Clock() // sources may have taken a while
+		now = t.options.Clock() // fetching may have taken a while
 	}
 	leave, err := t.options.Room(ctx, len(record.Value)+len(records[0].Value))
 	if err != nil {
@@ -88,8 +87,8 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 	if err != nil {
 		return nil, err
 	}
-	// A target leaves zero as soon as something reported says so, not a period later; what is
-	// fetched is looked at once a period.
+	// A target leaves zero as soon as a report says so, not a period later; fetched metrics
+	// are evaluated once per period.
 	if answered {
 		if len(spec.GetQueries()) > 0 || !newest(observed).After(time.Unix(0, history.Last.At)) {
 			return finish(last(&history), history.Last.Error, least, most)
@@ -109,16 +108,16 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
 		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
-	}, response.GetError(), request.GetSpec().GetMinReplicas(), request.GetSpec().GetMaxReplicas()) // which the operator's caps may have narrowed
+	}, response.GetError(), request.GetSpec().GetMinReplicas(), request.GetSpec().GetMaxReplicas()) // the operator's caps may have narrowed it
 }
 
-// question names what is asked, by which version of the spec, within which bounds and by
-// whose options: the last decision, no matter who made it, answers only the same question.
+// question identifies a poll: the version of the spec, the bounds and the options. The
+// last decision, whoever caused it, answers only the same question.
 func question(spec *setpointv1.TargetSpec, least, most int32, poll Poll) string {
 	return fmt.Sprintf(" %s %d-%d %s", spec.GetEtag(), least, most, poll.As)
 }
 
-// seen is the count that the caller sees.
+// seen is the count that the caller observes.
 func seen(poll Poll) string {
 	if poll.Current == nil {
 		return ""
@@ -153,19 +152,18 @@ func answers(h *recommender.History, spec *setpointv1.TargetSpec, asked string, 
 	return counts(h.Last.At, period(spec), now) && sees(poll, h.Last.From, h.Last.To)
 }
 
-// counts reports whether a decision of an instant is neither too old nor of a clock that is
-// ahead.
+// counts reports whether a decision is neither too old nor in the future of this clock.
 func counts(at int64, period time.Duration, now time.Time) bool {
 	return now.UnixNano()-at < int64(period) && now.UnixNano() >= at-int64(time.Second)
 }
 
-// sees reports whether the caller sees a count that the decision knows of: else somebody else
-// has scaled.
+// sees reports whether the caller observes a count that the decision explains: otherwise
+// something else has scaled.
 func sees(poll Poll, from, to int32) bool {
 	return poll.Current == nil || *poll.Current == from || *poll.Current == to
 }
 
-// last is the last decision of a history.
+// last returns the last decision of a history.
 func last(h *recommender.History) *setpointv1.Recommendation {
 	d := &h.Last
 	action := "NONE"
@@ -183,10 +181,10 @@ func last(h *recommender.History) *setpointv1.Recommendation {
 }
 
 // finish adds the bounds to a recommendation. Without any readable metric it returns an error:
-// the controller holds then, and so must the caller, whose own count may differ.
+// the controller keeps its count then, and so must the caller, whose count may differ.
 func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*setpointv1.Recommendation, error) {
 	if r.GetAction() == "NONE" && failed != "" && len(r.GetStatus().GetConditions()) == 0 {
-		// The profile design-2015 has no conditions, and holds.
+		// The profile design-2015 has no conditions, and keeps the count.
 		return nil, &UndecidedError{"FailedGetMetrics", failed, r.GetEvaluationTime().AsTime()}
 	}
 	for _, c := range r.GetStatus().GetConditions() {
@@ -198,7 +196,7 @@ func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*se
 	return r, nil
 }
 
-// request returns the request that a caller with the stored spec and observations would send.
+// request builds the request of a caller with the stored spec and observations.
 func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, fetched *Fetched, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
 		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
@@ -270,7 +268,7 @@ func (a ages) scale(o *storedv1.Observation, spec *setpointv1.TargetSpec, h *rec
 	return &setpointv1.Scale{SpecReplicas: least}, err
 }
 
-// scaledToZero reports whether the last status says that the autoscaler scaled to zero.
+// scaledToZero reports whether, by its last status, the autoscaler scaled to zero.
 func scaledToZero(h *recommender.History) bool {
 	for _, c := range conversion.Status(&h.Status).GetConditions() {
 		if c.GetType() == "ScaledToZero" {
@@ -280,7 +278,7 @@ func scaledToZero(h *recommender.History) bool {
 	return false
 }
 
-// samples adds pods and samples that count, and errors for metrics whose samples are too
+// samples adds current pods and samples, and errors for metrics whose samples are too
 // old.
 func (a ages) samples(request *setpointv1.RecommendRequest, spec *setpointv1.TargetSpec, o *storedv1.Observation, fetched *Fetched, budget *cost.Budget) error {
 	if a.fresh(o.GetPodsTime()) {
@@ -319,12 +317,12 @@ type sampler struct {
 	usage    *timestamppb.Timestamp // when usage of pods was observed
 	custom   map[string]*storedv1.CustomMetricValues
 	external map[string]*storedv1.ExternalMetricSeries
-	// taken are identities that were added, and wanted those of Pods metrics.
+	// taken are identities already added, and wanted those of Pods metrics.
 	taken  map[string]bool
 	wanted []string
 }
 
-// add adds the samples of a metric, or why there are none.
+// add adds the samples of a metric, or the error why there are none.
 func (s *sampler) add(m *setpointv1.MetricSpec) (err error) {
 	var failed *setpointv1.MetricError
 	var at *timestamppb.Timestamp
@@ -370,9 +368,9 @@ func (s *sampler) addCustom(identity string) *timestamppb.Timestamp {
 	return known.GetTime()
 }
 
-// addObject adds the value of an object. That of a pod is among those of all pods, or was
-// reported by itself before them; where a Pods metric wants those of all, the latter is not
-// for it.
+// addObject adds the value of an object. A pod's value is among those of all pods, or was
+// reported separately before; if a Pods metric needs those of all pods, the separate one is
+// not added.
 func (s *sampler) addObject(of *setpointv1.CrossVersionObjectReference, id *setpointv1.MetricIdentifier) *timestamppb.Timestamp {
 	alone := s.names.object(of, id)
 	if !isPod(of) {
@@ -398,9 +396,9 @@ func (s *sampler) addObject(of *setpointv1.CrossVersionObjectReference, id *setp
 	return s.addCustom(alone)
 }
 
-// addExternal adds the series of a metric: those that were asked for with its selector, or
-// those without a selector that its labels match, whichever were observed later. Both of them
-// would count twice.
+// addExternal adds the series of a metric: those queried with its selector, or those without
+// a selector whose labels it matches, whichever were observed later. Both together would
+// count twice.
 func (s *sampler) addExternal(id *setpointv1.MetricIdentifier) (*timestamppb.Timestamp, error) {
 	identity, every := s.names.external(id), s.names.series(&setpointv1.MetricIdentifier{Name: id.GetName()})
 	exact, all := s.external[identity], s.external[every]
@@ -416,7 +414,7 @@ func (s *sampler) addExternal(id *setpointv1.MetricIdentifier) (*timestamppb.Tim
 	}
 	selector, err := parse(id.GetSelector())
 	if err != nil {
-		return all.GetTime(), nil // which the decision tells
+		return all.GetTime(), nil // the decision reports it
 	}
 	if !s.budget.Steps(len(all.GetSeries()) * (1 + terms(id.GetSelector()))) {
 		return nil, ErrSelectorTerms

@@ -17,16 +17,16 @@ type Sources interface {
 	// "queries[0].source". It sends no request.
 	Check(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation
 	// Fetch fetches the metrics that the spec has queries for. Pods are the names of the
-	// target's pods; values of others are dropped. What can't be fetched is among the
-	// MetricErrors; an error says that nothing was tried: ErrBusy, or the context's. What it
-	// returns belongs to all that asked at once, and must not be changed.
+	// target's pods; values of others are dropped. Failures are among the MetricErrors; an
+	// error means that nothing was tried: ErrBusy, or the context's. Concurrent callers
+	// share the result, which must not be changed.
 	Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*Fetched, error)
 }
 
-// ErrBusy says that as much is being fetched for the target's namespace, or for all, as may be.
+// ErrBusy means that too many metrics are being fetched, for the target's namespace or for all.
 var ErrBusy = errors.New("too many metrics are being fetched")
 
-// Fetched is what sources answered.
+// Fetched is the result of sources.
 type Fetched struct {
 	PodMetrics      []*setpointv1.PodMetrics
 	CustomMetrics   []*setpointv1.CustomMetric
@@ -69,7 +69,7 @@ func subject(m *setpointv1.MetricSpec) string {
 	return ""
 }
 
-// ofUsage reports whether a metric is of the pods' resource usage.
+// ofUsage reports whether a metric uses the pods' resource usage.
 func ofUsage(m *setpointv1.MetricSpec) bool {
 	return m.GetType() == "Resource" || m.GetType() == "ContainerResource"
 }
@@ -82,7 +82,7 @@ func QueryViolations(spec *setpointv1.TargetSpec) (violations []validation.Viola
 	}
 	usage := slices.ContainsFunc(queried, func(i int) bool { return ofUsage(spec.GetSpec().GetMetrics()[i]) })
 	for i, m := range spec.GetSpec().GetMetrics() {
-		// Usage of pods is one list: what was reported and what was fetched would be mixed.
+		// The usage of pods is one list: it would mix reported and fetched values.
 		if usage && ofUsage(m) && !slices.Contains(queried, i) {
 			return []validation.Violation{{Field: "queries", Description: "Required value: " + subject(m) + " has no query, and another resource has one: give all of them one, or none"}}
 		}
@@ -119,7 +119,7 @@ func (t *Targets) fetch(ctx context.Context, key store.Key, spec *setpointv1.Tar
 	return t.options.Sources.Fetch(ctx, key, spec, pods)
 }
 
-// Unfetched is the error of the metric that a query is for; none where it is for none.
+// Unfetched is the error of the metric that a query is for; nil if it is for none.
 func Unfetched(spec *setpointv1.TargetSpec, query *setpointv1.MetricQuery, message string) []*setpointv1.MetricError {
 	i, problem := QueriedMetric(spec, query)
 	if problem != "" {
@@ -140,8 +140,8 @@ func Unfetched(spec *setpointv1.TargetSpec, query *setpointv1.MetricQuery, messa
 	return []*setpointv1.MetricError{failed}
 }
 
-// podNames are the names of the pods that were reported, where a query is of pods. Room for
-// the report is held while they are read only, and not while sources are asked.
+// podNames returns the names of the reported pods, if a query concerns pods. It reserves
+// memory for the report only while it reads them, not while metrics are fetched.
 func (t *Targets) podNames(ctx context.Context, spec *setpointv1.TargetSpec, record store.Record, now time.Time) ([]string, error) {
 	perPod := func(i int) bool {
 		m := spec.GetSpec().GetMetrics()[i]

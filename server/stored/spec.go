@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// SetSpec stores a spec that is valid in the name of a caller, and returns it as it is
-// stored. ErrChanged where its etag is another version's.
+// SetSpec stores a valid spec in the name of a caller, and returns it as stored.
+// ErrChanged if its etag is another version's.
 func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (*setpointv1.TargetSpec, error) {
 	now := timestamppb.New(t.options.Clock())
 	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
@@ -26,7 +26,7 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 		}
 		stored.CreateTime = now
 		if record.Exists() {
-			// A spec that can't be read may be replaced.
+			// An unreadable spec may be replaced.
 			if before, err := decodeSpec(key, record); err == nil {
 				stored.CreateTime = before.GetCreateTime()
 			}
@@ -43,7 +43,7 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 	return decodeSpec(key, record)
 }
 
-// Spec returns a stored spec; ErrNoSpec where there is none.
+// Spec returns a stored spec; ErrNoSpec if there is none.
 func (t *Targets) Spec(ctx context.Context, key store.Key) (*setpointv1.TargetSpec, error) {
 	record, err := t.specs.Load(ctx, key)
 	if err != nil {
@@ -52,9 +52,9 @@ func (t *Targets) Spec(ctx context.Context, key store.Key) (*setpointv1.TargetSp
 	return decodeSpec(key, record)
 }
 
-// SpecsOf returns the stored specs of keys, in their order, without those that there are
-// not any more, and as many as fit into so many bytes, but one at least: kept is how many
-// of the keys that comes to. One that can't be read has its name only.
+// SpecsOf returns the stored specs of keys, in their order, without missing ones, as many
+// as fit into that many bytes, but at least one: kept is the number of keys covered. An
+// unreadable one has only its name.
 func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (specs []*setpointv1.TargetSpec, kept int, err error) {
 	records, err := t.specs.LoadBatch(ctx, keys)
 	var failed store.BatchError
@@ -84,8 +84,8 @@ func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (spe
 	return specs, len(keys), nil
 }
 
-// DeleteSpec deletes a stored spec and what was observed of the target. ErrNoSpec where
-// there is none, ErrChanged where it is not the version of the etag; "" is any.
+// DeleteSpec deletes a stored spec and the target's observations. ErrNoSpec if there is
+// none, ErrChanged if it is not the version of the etag; "" is any.
 func (t *Targets) DeleteSpec(ctx context.Context, key store.Key, version string) error {
 	existed, err := t.deleteSpec(ctx, key, version)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *Targets) DeleteSpec(ctx context.Context, key store.Key, version string)
 	if existed {
 		t.options.Left(store.Specs, key)
 	}
-	// Also where there is no spec: an earlier delete may have ended between the two.
+	// Even without a spec: an earlier delete may have failed halfway.
 	observed, err := t.observations.Delete(ctx, key)
 	if observed && err == nil {
 		t.options.Left(store.Observations, key)
@@ -106,14 +106,14 @@ func (t *Targets) DeleteSpec(ctx context.Context, key store.Key, version string)
 }
 
 // deleteSpec deletes a stored spec of a version, "" of any, and reports whether there was
-// one. ErrChanged where there is another one.
+// one. ErrChanged if there is another one.
 func (t *Targets) deleteSpec(ctx context.Context, key store.Key, version string) (existed bool, err error) {
 	if version == "" {
 		return t.specs.Delete(ctx, key)
 	}
 	exact, err := hex.DecodeString(version)
 	if err != nil {
-		return false, ErrChanged // it is nobody's
+		return false, ErrChanged // no stored spec has this etag
 	}
 	result, err := t.specs.DeleteVersion(ctx, key, store.Version(exact))
 	switch {
@@ -125,8 +125,8 @@ func (t *Targets) deleteSpec(ctx context.Context, key store.Key, version string)
 	return result.Swapped, nil
 }
 
-// decodeSpec reads a stored spec; ErrNoSpec where there is none. A valid one is not empty;
-// earlier versions left empty ones where a delete did not end.
+// decodeSpec decodes a stored spec; ErrNoSpec if there is none. A valid one is not empty;
+// earlier versions left empty ones when a delete did not finish.
 func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, error) {
 	if len(record.Value) == 0 {
 		return nil, ErrNoSpec
@@ -139,10 +139,10 @@ func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, err
 	return spec, nil
 }
 
-// etag is what callers see of a version.
+// etag is the version in the form for callers.
 func etag(v store.Version) string { return hex.EncodeToString([]byte(v)) }
 
-// period is how long a decision by the spec answers further calls.
+// period is how long a decision by the spec serves further calls.
 func period(spec *setpointv1.TargetSpec) time.Duration {
 	if spec.GetPeriod() == nil {
 		return DefaultPeriod

@@ -10,24 +10,24 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Defaults of a spec that says nothing, and bounds.
+// Defaults of a spec without values, and limits.
 const (
-	// DefaultPeriod is how long a decision answers further calls.
+	// DefaultPeriod is how long a decision serves further calls.
 	DefaultPeriod = 15 * time.Second
 	// DefaultMaxAge is the maximum age of observations.
 	DefaultMaxAge = time.Minute
-	// Kept is how long observations are kept, the longest maximum age.
+	// Kept is how long observations are stored, the longest maximum age.
 	Kept = time.Hour
-	// DefaultMaxSpecBytes and DefaultMaxObservationBytes bound the records of a target.
+	// DefaultMaxSpecBytes and DefaultMaxObservationBytes limit the records of a target.
 	DefaultMaxSpecBytes        = 256 << 10
 	DefaultMaxObservationBytes = 1 << 20
-	// placedGrowth is how many bytes a record may grow by without room being made for them.
+	// placedGrowth is how many bytes a record may grow by without a call of Place.
 	placedGrowth = 1 << 10
-	// maxSwaps is how often a swap is tried.
+	// maxSwaps limits the attempts of a swap.
 	maxSwaps = 16
 )
 
-// Engine is a store that keeps parts of targets.
+// Engine is a store with parts of targets.
 type Engine interface {
 	store.Store
 	store.Parts
@@ -35,28 +35,28 @@ type Engine interface {
 
 // Options are the settings of Targets.
 type Options struct {
-	// Recommend decides, and records it. It asks what the caller may do. Required.
+	// Recommend decides, and records the decision. It checks permissions. Required.
 	Recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	// Sources fetch metrics that specs name. Nil: such metrics can't be read.
 	Sources Sources
 	// Clock tells the time. Nil: time.Now.
 	Clock func() time.Time
-	// MaxSpecBytes and MaxObservationBytes bound what is stored of a target. 0: the
+	// MaxSpecBytes and MaxObservationBytes limit the records of a target. 0: the
 	// defaults.
 	MaxSpecBytes, MaxObservationBytes int
-	// Place makes room for a further record of the part, of so many bytes, or for so many
-	// bytes more of one, or says why there is no room; settled is called with whether it was
-	// stored. Nil: unlimited.
+	// Place reserves space for a new record of the part with that many bytes, or for that
+	// many more bytes of an existing one, or returns why there is none; settled is called
+	// with whether the record was stored. Nil: unlimited.
 	Place func(ctx context.Context, part store.Part, key store.Key, bytes int) (settled func(stored bool), err error)
-	// Room waits until what takes so many bytes may be decoded; leave is called when
-	// nothing is held of it any more. Nil: at once.
+	// Room waits until there is enough memory to decode that many bytes; leave is
+	// called when everything decoded is free again. Nil: no waiting.
 	Room func(ctx context.Context, bytes int) (leave func(), err error)
 	// Left is called after a record of the part was deleted. May be nil.
 	Left func(part store.Part, key store.Key)
 }
 
-// Lives are the parts that are used, and how long their records live after their last
-// change; 0: for ever.
+// Lives are the parts in use, and how long their records live after their last change;
+// 0: for ever.
 var Lives = map[store.Part]time.Duration{store.Specs: 0, store.Observations: Kept}
 
 // Targets are the stored specs and observations of targets. It is safe for concurrent use.
@@ -65,11 +65,11 @@ type Targets struct {
 	parts        store.Parts
 	specs        store.PartStore
 	observations store.PartStore
-	// answers are those by last decisions, as they were given last.
+	// answers caches the latest answers.
 	answers *bounded.Map[asker, *answer]
 }
 
-// New returns the targets that the engine keeps.
+// New returns the targets of the engine.
 func New(engine Engine, o Options) (*Targets, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -101,8 +101,8 @@ func New(engine Engine, o Options) (*Targets, error) {
 // Specs is the store of the specs, to list their keys.
 func (t *Targets) Specs() store.Store { return t.specs }
 
-// swap changes the record of a key, and repeats that until no other write comes between. next returns what to
-// store in place of a record, or an error to end with.
+// swap changes the record of a key, and retries until no other write comes in between. next returns
+// the new record for the current one, or an error to stop with.
 func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
 	of := t.specs
 	if part == store.Observations {
@@ -129,7 +129,7 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 			}
 		}
 		result, err := of.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
-		settled(err != nil || result.Swapped) // what failed may be stored
+		settled(err != nil || result.Swapped) // a failed swap may have been stored
 		if err != nil {
 			return store.Record{}, err
 		}

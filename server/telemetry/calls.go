@@ -14,20 +14,20 @@ import (
 // lastCode is the last of gRPC's codes.
 const lastCode = codes.Unauthenticated
 
-// durations are the buckets of what takes from some hundred microseconds to the time
-// that the server leaves to a call.
+// durations are buckets from some hundred microseconds to the server's time limit of a
+// call.
 var durations = [numDurations]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
 const numDurations = 16
 
-// OtherMethod is the label of calls to methods that were not named to NewCalls.
+// OtherMethod is the label of calls to methods that were not passed to NewCalls.
 const OtherMethod = "other"
 
 // MethodInfo names a method.
 type MethodInfo struct {
 	// FullMethod is gRPC's name of it, /package.Service/Method.
 	FullMethod string
-	// Stream reports whether it is one.
+	// Stream reports whether it is a stream.
 	Stream bool
 }
 
@@ -61,14 +61,14 @@ type Method struct {
 	Name   string
 	stream bool
 	codes  [lastCode + 1]prometheus.Counter
-	// open are calls in flight, or open streams.
+	// open counts the calls in flight, or open streams.
 	open prometheus.Gauge
 	// seconds is nil for streams, received and sent for all others.
 	seconds        prometheus.Observer
 	received, sent prometheus.Counter
 }
 
-// NewCalls returns counters of the methods, and of others together.
+// NewCalls returns counters for the methods, and one for all others.
 func NewCalls(methods ...MethodInfo) *Calls {
 	c := &Calls{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -128,7 +128,7 @@ func (c *Calls) Of(fullMethod string) *Method {
 	return c.other
 }
 
-// Begin counts a call, or a stream, that begins.
+// Begin counts the start of a call or a stream.
 func (m *Method) Begin() { m.open.Inc() }
 
 // End counts its end.
@@ -150,24 +150,24 @@ func known(code codes.Code) codes.Code {
 	return code
 }
 
-// Received counts a message that came on a stream.
+// Received counts a received message of a stream.
 func (m *Method) Received() {
 	if m.received != nil {
 		m.received.Inc()
 	}
 }
 
-// Sent counts a message that was sent on one.
+// Sent counts a sent message of a stream.
 func (m *Method) Sent() {
 	if m.sent != nil {
 		m.sent.Inc()
 	}
 }
 
-// Message counts a streamed request that was answered.
+// Message counts a streamed request with its response.
 func (c *Calls) Message(took time.Duration) { c.messageSeconds.Observe(took.Seconds()) }
 
-// REST counts a REST call by its HTTP code.
+// REST counts a REST call by its HTTP status.
 func (c *Calls) REST(httpCode int) {
 	if class := httpCode / 100; class >= 1 && class < len(c.classes) {
 		c.classes[class].Inc()

@@ -9,22 +9,22 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Outcome is how a recommendation that was asked for was answered.
+// Outcome is the result of a requested recommendation.
 type Outcome uint8
 
 // The outcomes.
 const (
 	// Decided: a decision was made and recorded.
 	Decided Outcome = iota
-	// DryRun: one was made and not recorded.
+	// DryRun: a decision was made and not recorded.
 	DryRun
-	// Replayed: the answer was the one given before under the same request id.
+	// Replayed: the response repeats an earlier one for the same request id.
 	Replayed
-	// Failed: there is no answer.
+	// Failed: there is no recommendation.
 	Failed
 )
 
-// Labels, by what they stand for. Those of paths and actions are the API's words.
+// Labels. Those of paths and actions are the API's words.
 var (
 	outcomes = [...]string{Decided: "decided", DryRun: "dry_run", Replayed: "replayed", Failed: "failed"}
 	actions  = [...]string{none: "NONE", up: "SCALE_UP", down: "SCALE_DOWN"}
@@ -59,18 +59,18 @@ const (
 	unknown
 )
 
-// Decisions counts recommendations that were asked for, one by one, however they came:
-// alone, in a batch or on a stream.
+// Decisions counts requested recommendations, each one separately: alone, in a batch or
+// on a stream.
 type Decisions struct {
 	vectors  []prometheus.Collector
 	outcomes [len(outcomes)]prometheus.Counter
-	errors   [lastCode + 1]prometheus.Counter // none for OK
+	errors   [lastCode + 1]prometheus.Counter // nil for OK
 	actions  [len(actions)]prometheus.Counter
 	paths    [len(recommender.PathNames)]prometheus.Counter
 	limits   [len(limits)]prometheus.Counter
 	holds    [len(holds)]prometheus.Counter
 	failures [len(failures)]prometheus.Counter
-	// historyLimited are those that the history's limit may have held.
+	// historyLimited counts those that the history's limit may have held.
 	historyLimited prometheus.Counter
 }
 
@@ -103,7 +103,7 @@ func NewDecisions() *Decisions {
 	return d
 }
 
-// counters makes the counters of a name, one a value of its label.
+// counters creates the counters of a name, one per value of its label.
 func (d *Decisions) counters(name, help, label string, values []string, into []prometheus.Counter) {
 	vector := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 	d.vectors = append(d.vectors, vector)
@@ -115,10 +115,10 @@ func (d *Decisions) counters(name, help, label string, values []string, into []p
 // Collectors returns the collectors to register.
 func (d *Decisions) Collectors() []prometheus.Collector { return d.vectors }
 
-// Answered counts an answer that is no decision recorded.
+// Answered counts a response that is not a newly recorded decision.
 func (d *Decisions) Answered(o Outcome) { d.outcomes[o].Inc() }
 
-// Refused counts a recommendation that could not be given.
+// Refused counts a failed recommendation.
 func (d *Decisions) Refused(code codes.Code) {
 	d.outcomes[Failed].Inc()
 	if code = known(code); code != codes.OK {
@@ -126,7 +126,7 @@ func (d *Decisions) Refused(code codes.Code) {
 	}
 }
 
-// Recorded counts a decision that was recorded, by what stands in its status anyway.
+// Recorded counts a recorded decision, by the contents of its status.
 func (d *Decisions) Recorded(r *recommender.Decision) {
 	d.outcomes[Decided].Inc()
 	switch {
@@ -149,14 +149,15 @@ func (d *Decisions) Recorded(r *recommender.Decision) {
 	d.conditions(r)
 }
 
-// conditions counts what holds a decision back. On paths that ask no metric the
-// conditions are those of a decision before, but for AbleToScale, which each path sets.
+// conditions counts what limits a decision. On paths that evaluate no metric the
+// conditions are those of an earlier decision, except AbleToScale, which each path
+// sets.
 func (d *Decisions) conditions(r *recommender.Decision) {
 	for i := range r.Status.Conditions {
 		c := &r.Status.Conditions[i]
 		switch c.Type {
 		case recommender.AbleToScale:
-			if c.Reason == recommender.ReadyForNewScale { // mostly
+			if c.Reason == recommender.ReadyForNewScale { // the usual case
 				continue
 			}
 			if hold := slices.Index(holds[:], c.Reason); hold >= 0 {
@@ -173,10 +174,10 @@ func (d *Decisions) conditions(r *recommender.Decision) {
 	}
 }
 
-// failureOf finds the type of metric that an event of a decision is about.
+// failureOf returns the type of metric of a decision's event.
 func failureOf(reason string) (int, bool) {
 	switch reason {
-	case recommender.FailedGetResourceMetric, recommender.FailedGetMetrics: // design-2015 knows cpu only
+	case recommender.FailedGetResourceMetric, recommender.FailedGetMetrics: // design-2015 has only cpu
 		return resource, true
 	case recommender.FailedGetContainerResourceMetric:
 		return containerResource, true

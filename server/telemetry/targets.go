@@ -10,16 +10,17 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// DefaultMaxTargets is how many targets Targets takes by default.
+// DefaultMaxTargets is the default limit of the number of targets.
 const DefaultMaxTargets = 10_000
 
-// TargetLifetime is how long a target is shown after its last decision here.
+// TargetLifetime is how long a target is shown after its last decision on this
+// instance.
 const TargetLifetime = time.Hour
 
-// Targets shows the replicas of single targets, as this instance decided last. It takes
-// so many targets; further ones are counted and left out until there is room. It does
-// not make room by dropping those that have been quiet longest: with more targets than
-// room each scrape would show others, and all of them would be new series each time.
+// Targets shows the replicas of single targets, as this instance last decided. It has a
+// maximum number of targets; further ones are counted and left out until a place is
+// free. It does not replace those without recent decisions: with more targets than
+// places each scrape would show others, and all of them would be new series each time.
 // It is safe for concurrent use.
 type Targets struct {
 	limit   int
@@ -28,7 +29,7 @@ type Targets struct {
 
 	mu      sync.Mutex
 	entries map[store.Key]*list.Element // guarded by mu; of *targetEntry
-	order   *list.List                  // guarded by mu; the longest quiet first
+	order   *list.List                  // guarded by mu; least recently decided first
 }
 
 type targetEntry struct {
@@ -37,7 +38,7 @@ type targetEntry struct {
 	at               time.Time
 }
 
-// NewTargets returns one of that many targets.
+// NewTargets returns Targets for at most that many.
 func NewTargets(limit int, now func() time.Time) *Targets {
 	return &Targets{
 		limit: limit, now: now, entries: make(map[store.Key]*list.Element), order: list.New(),
@@ -48,7 +49,7 @@ func NewTargets(limit int, now func() time.Time) *Targets {
 	}
 }
 
-// Decided notes a decision on a target.
+// Decided records a decision on a target.
 func (t *Targets) Decided(key store.Key, current, desired int32) {
 	now := t.now()
 	t.mu.Lock()
@@ -69,7 +70,7 @@ func (t *Targets) Decided(key store.Key, current, desired int32) {
 	t.entries[key] = t.order.PushBack(&targetEntry{key, current, desired, now})
 }
 
-// Forget drops a target that was deleted.
+// Forget removes a deleted target.
 func (t *Targets) Forget(key store.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +79,7 @@ func (t *Targets) Forget(key store.Key) {
 	}
 }
 
-// expire drops those that have not been decided on for long. mu is held.
+// expire removes targets without a recent decision. The caller has locked mu.
 func (t *Targets) expire(now time.Time) {
 	for element := t.order.Front(); element != nil; element = t.order.Front() {
 		if now.Sub(element.Value.(*targetEntry).at) < TargetLifetime {
@@ -88,7 +89,7 @@ func (t *Targets) expire(now time.Time) {
 	}
 }
 
-// remove drops a target. mu is held.
+// remove removes a target. The caller has locked mu.
 func (t *Targets) remove(element *list.Element) {
 	t.order.Remove(element)
 	delete(t.entries, element.Value.(*targetEntry).key)
@@ -106,7 +107,7 @@ var (
 	targetDecided = prometheus.NewDesc("setpoint_target_last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target; of several instances trust the newest (--target-metrics).", targetLabels, nil)
 )
 
-// targetCollector makes metrics of what Targets holds.
+// targetCollector creates metrics from Targets.
 type targetCollector struct{ targets *Targets }
 
 // Describe implements prometheus.Collector.
@@ -126,7 +127,7 @@ func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// snapshot copies what is not too old, so that no decision waits for a scrape.
+// snapshot copies the current targets, so that no decision waits for a scrape.
 func (t *Targets) snapshot() []targetEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()

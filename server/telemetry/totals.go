@@ -11,22 +11,23 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Totals are the counts since the start: of calls to the service's own methods, and of messages
-// of streams, each of which asks for one decision.
+// Totals are the totals since the start: of calls to the service's own methods, and of messages
+// of streams, each of which requests one decision.
 type Totals struct {
-	// Calls were answered, also with an error; Refused are those that met a limit.
+	// Calls counts all with a response, including errors; Refused those that met a
+	// limit.
 	Calls, Refused float64
-	// took counts unary calls and messages by how long they took: at most as long as the bound
-	// of the same number in durations, and the last however long.
+	// took counts unary calls and messages by duration: at most the bound with the same index
+	// in durations; the last one is unbounded.
 	took [numDurations + 1]float64
 }
 
-// Totals returns the counters. It takes some tenths of a millisecond.
+// Totals returns the current totals. It takes some tenths of a millisecond.
 func (c *Calls) Totals() Totals {
 	var t Totals
 	for _, m := range c.methods {
 		if !strings.HasPrefix(m.Name, "setpoint.") {
-			continue // health, which balancers ask for, would hide the rest
+			continue // health checks of load balancers would hide the rest
 		}
 		for code, counter := range m.codes {
 			n := counted(counter)
@@ -51,7 +52,7 @@ func counted(m prometheus.Metric) float64 {
 	return read.GetCounter().GetValue()
 }
 
-// add adds what a histogram has counted, and returns how much that is.
+// add adds the counts of a histogram, and returns their number.
 func (t *Totals) add(m prometheus.Metric) float64 {
 	var read dto.Metric
 	if m.Write(&read) != nil {
@@ -98,7 +99,7 @@ func (t Totals) Quantile(part float64) (time.Duration, bool) {
 		return false
 	})
 	if i < 0 || i >= len(durations) {
-		i = len(durations) - 1 // as long as can be told
+		i = len(durations) - 1 // the longest known bound
 		return time.Duration(durations[i] * float64(time.Second)), true
 	}
 	low := 0.0

@@ -6,10 +6,10 @@
 //	…
 //	defer t.Close(ctx)
 //
-// Each call is a span, which continues the caller's trace where the call has a W3C
-// traceparent. What the call asks of the store are spans within it. The steps of a
-// decision are the span's events: they are what an explanation has, in few words.
+// Each call is a span, which continues the caller's trace if the call has a W3C
+// traceparent. Operations of the store are child spans. The steps of a decision are the
+// span's events: an explanation in brief.
 //
-// Where nothing is traced there is no Tracing, and nothing costs anything. Where it is,
-// what is not sampled costs the handler and one look at the span.
+// Without tracing there is no Tracing, and no cost. With it, a call that is not sampled
+// costs the handler and one check of the span.
 package tracing

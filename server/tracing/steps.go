@@ -22,9 +22,10 @@ const (
 )
 
 const (
-	// maxMetricEvents bounds the metrics told of: a span has so many events at most.
+	// maxMetricEvents limits the events of metrics, because the events of a span are
+	// limited.
 	maxMetricEvents = 32
-	// maxText bounds a text of the caller's.
+	// maxText limits a text of the caller's.
 	maxText = 256
 )
 
@@ -36,13 +37,12 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Conflict says that another caller had changed the target meanwhile.
+// Conflict records that another caller had changed the target meanwhile.
 func Conflict(span trace.Span, attempt int) {
 	span.AddEvent(ConflictEvent, trace.WithAttributes(attribute.Int("setpoint.attempt", attempt)))
 }
 
-// Steps adds the steps of a decision, from its explanation; nil adds only what it
-// came to.
+// Steps adds the steps of a decision, from its explanation; nil adds only the result.
 func Steps(span trace.Span, d *recommender.Decision, e *recommender.Explanation) {
 	if e != nil {
 		for i := range e.Metrics[:min(len(e.Metrics), maxMetricEvents)] {
@@ -82,7 +82,7 @@ func metric(span trace.Span, m *recommender.MetricEvaluation) {
 	span.AddEvent(MetricEvent, trace.WithAttributes(attributes...))
 }
 
-// settled explains what windows and policies made of what the metrics ask for.
+// settled describes how windows and policies changed the proposal.
 func settled(span trace.Span, d *recommender.Decision, e *recommender.Explanation) {
 	winner := ""
 	if e.Winner >= 0 && e.Winner < len(e.Metrics) {
@@ -102,14 +102,14 @@ func text(name, value string) attribute.KeyValue {
 	return attribute.String("setpoint."+name, clip(value))
 }
 
-// Answer describes an answer on its span.
+// Answer describes a response on its span.
 type Answer struct {
 	Target, RecommendationID string
 	Attempts                 int
 	DryRun, Replayed         bool
 }
 
-// Describe puts it there.
+// Describe sets the attributes.
 func (a *Answer) Describe(span trace.Span) {
 	span.SetAttributes(
 		text("target", a.Target), text("recommendation", a.RecommendationID), attribute.Int("setpoint.attempts", a.Attempts),

@@ -23,23 +23,22 @@ import (
 	"google.golang.org/grpc/stats"
 )
 
-// DefaultRatio is the share of traces that is kept unless something else is said.
+// DefaultRatio is the default sampled share of traces.
 const DefaultRatio = 0.01
 
 // scope names the spans of this program.
 const scope = "github.com/setpoint-dev/setpoint/server"
 
-// Options say where traces go. The variables OTEL_… count where nothing is said here,
-// as the library reads them: headers, certificates, timeouts, batching, limits,
-// resource attributes. OTEL_TRACES_SAMPLER comes before Ratio.
+// Options configure the exporter. The variables OTEL_… apply where an option is not
+// set, as the library reads them: headers, certificates, timeouts, batching, limits,
+// resource attributes. OTEL_TRACES_SAMPLER overrides Ratio.
 type Options struct {
-	// Endpoint is the collector's host:port, or its URL: http:// for clear text,
+	// Endpoint is the collector's host:port, or its URL: http:// for plain text,
 	// https:// for TLS.
 	Endpoint string
-	// Insecure sends in clear text to a host:port.
+	// Insecure sends plain text to a host:port.
 	Insecure bool
-	// Ratio is the share of traces to keep, from 0 to 1, of those whose caller has not
-	// decided.
+	// Ratio is the sampled share of traces, from 0 to 1, if the caller has not decided.
 	Ratio float64
 	// Version of the program.
 	Version string
@@ -59,7 +58,7 @@ func (o *Options) ValidateEndpoint() error {
 	return err
 }
 
-// destination is the exporter's options for the endpoint.
+// destination returns the exporter's options for the endpoint.
 func (o *Options) destination() ([]otlptracegrpc.Option, error) {
 	if !strings.Contains(o.Endpoint, "://") {
 		if strings.Contains(o.Endpoint, "@") {
@@ -93,8 +92,8 @@ type Tracing struct {
 	tracer   trace.Tracer
 }
 
-// Open begins to trace. It does not wait for the collector; what can't be sent is
-// dropped, and told to otel's error handler.
+// Open starts tracing. It does not wait for the collector; spans that can't be sent are
+// dropped and reported to otel's error handler.
 func Open(ctx context.Context, o Options) (*Tracing, error) {
 	if err := ValidateRatio(o.Ratio); err != nil {
 		return nil, fmt.Errorf("ratio: %w", err)
@@ -121,23 +120,24 @@ func Open(ctx context.Context, o Options) (*Tracing, error) {
 	return &Tracing{exporter: exporter, provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version))}, nil
 }
 
-// cutOffTime is what ending an attempt to send may take.
+// cutOffTime limits how long ending an attempt to send may take.
 const cutOffTime = 250 * time.Millisecond
 
-// Close sends what is left, until the context ends, and takes 250 ms more at most.
+// Close sends the remaining spans, until the context ends, and takes 250 ms more at
+// most.
 func (t *Tracing) Close(ctx context.Context) error {
 	err := t.provider.Shutdown(ctx)
 	if err == nil {
 		return nil
 	}
-	// It has given up waiting for the exporter, which would try on and on.
+	// Close has stopped waiting for the exporter, which would retry endlessly.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cutOffTime)
 	defer cancel()
 	_ = t.exporter.Shutdown(ctx) // it fails for the same reason
 	return err
 }
 
-// ServerHandler makes a span of each call to our services.
+// ServerHandler creates a span for each call to our services.
 func (t *Tracing) ServerHandler() stats.Handler {
 	return otelgrpc.NewServerHandler(
 		otelgrpc.WithTracerProvider(t.provider),
@@ -147,7 +147,7 @@ func (t *Tracing) ServerHandler() stats.Handler {
 	)
 }
 
-// Recording returns the context's span if it will be sent; else nil.
+// Recording returns the context's span if it is sampled; else nil.
 func (t *Tracing) Recording(ctx context.Context) trace.Span {
 	if t == nil {
 		return nil
@@ -158,7 +158,7 @@ func (t *Tracing) Recording(ctx context.Context) trace.Span {
 	return nil
 }
 
-// Child begins a span within the context's if that will be sent; else the span is nil.
+// Child starts a child of the context's span if that is sampled; else the span is nil.
 func (t *Tracing) Child(ctx context.Context, name string) (context.Context, trace.Span) {
 	if t.Recording(ctx) == nil {
 		return ctx, nil
@@ -166,9 +166,9 @@ func (t *Tracing) Child(ctx context.Context, name string) (context.Context, trac
 	return t.tracer.Start(ctx, name)
 }
 
-// Message begins a trace of one message of a stream: a stream lives on for hours, and
-// whether the stream is sampled says nothing of its messages. The trace has a link to
-// that of the stream. The span is nil if it won't be sent.
+// Message starts a trace of one message of a stream: a stream lives for hours, and
+// whether it is sampled says nothing about its messages. The trace has a link to that
+// of the stream. The span is nil if it is not sampled.
 func (t *Tracing) Message(ctx context.Context, name string) (context.Context, trace.Span) {
 	if t == nil {
 		return ctx, nil
@@ -195,7 +195,7 @@ func Finish(span trace.Span, err error) {
 	span.End()
 }
 
-// ID returns the id of the context's trace if it will be sent; else it is empty.
+// ID returns the id of the context's trace if it is sampled; else "".
 func (t *Tracing) ID(ctx context.Context) string {
 	if span := t.Recording(ctx); span != nil {
 		return span.SpanContext().TraceID().String()

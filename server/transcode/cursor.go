@@ -1,10 +1,10 @@
 package transcode
 
-// no is the position after what is not taken.
+// no is the position returned for unsupported input.
 const no = -1
 
-// cursor steps through a JSON text. Its methods take where something begins, and
-// return where it ends.
+// cursor steps through a JSON text. Its methods take the position where something
+// begins, and return where it ends.
 type cursor struct{ text []byte }
 
 // at returns the byte at i, 0 at the end.
@@ -36,8 +36,8 @@ func (c *cursor) colon(i int) int {
 	return c.space(i + 1)
 }
 
-// open steps over the bracket that begins a list or an object. last is true if the
-// closing one comes next, which it steps over, too.
+// open steps over an opening bracket. last is true if the closing one follows, which it
+// steps over, too.
 func (c *cursor) open(i int, open, end byte) (after int, last bool) {
 	if c.at(i) != open {
 		return no, true
@@ -48,8 +48,8 @@ func (c *cursor) open(i int, open, end byte) (after int, last bool) {
 	return i, false
 }
 
-// more steps over what comes after an element: a comma, or the closing bracket
-// after the last one.
+// more steps over what follows an element: a comma, or the closing bracket after the
+// last one.
 func (c *cursor) more(i int, end byte) (after int, last bool) {
 	switch i = c.space(i); c.at(i) {
 	case ',':
@@ -60,7 +60,7 @@ func (c *cursor) more(i int, end byte) (after int, last bool) {
 	return no, true
 }
 
-// literal steps over a word. What comes after it is looked at by others.
+// literal steps over a word. Other methods check what follows it.
 func (c *cursor) literal(i int, word string) int {
 	if end := i + len(word); end <= len(c.text) && string(c.text[i:end]) == word {
 		return end
@@ -68,8 +68,8 @@ func (c *cursor) literal(i int, word string) int {
 	return no
 }
 
-// member finds the field that a name at i names, most likely the one with that
-// index, and the position of the value.
+// member returns the field named at i, most likely the one with that index, and the
+// position of the value.
 func (c *cursor) member(m *Message, likely, i int) (*field, int) {
 	if c.at(i) != '"' {
 		return nil, no

@@ -8,7 +8,7 @@ const (
 	nanosPerSecond  = 1_000_000_000
 )
 
-// parseDuration reads seconds such as 300s or -0.5s.
+// parseDuration parses seconds such as 300s or -0.5s.
 func parseDuration(text []byte) (seconds int64, nanos int32, ok bool) {
 	c := cursor{text}
 	negative := c.at(0) == '-'
@@ -44,8 +44,7 @@ func appendDuration(out []byte, seconds int64, nanos int32) (quoted []byte, ok b
 	return append(out, 's', '"'), true
 }
 
-// fraction reads the digits after a point, as many as there are up to nine, and
-// returns what comes after them.
+// fraction parses up to nine digits after a point, and returns the position after them.
 func fraction(text []byte) (nanos int32, rest []byte, ok bool) {
 	n := 0
 	for ; n < len(text) && isDigit(text[n]); n++ {
@@ -60,7 +59,7 @@ func fraction(text []byte) (nanos int32, rest []byte, ok bool) {
 	return nanos, text[n:], n > 0
 }
 
-// appendFraction appends a point and 3, 6 or 9 digits, nothing of 0.
+// appendFraction appends a point and 3, 6 or 9 digits; nothing for 0.
 func appendFraction(out []byte, nanos int32) []byte {
 	if nanos == 0 {
 		return out

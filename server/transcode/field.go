@@ -2,11 +2,11 @@ package transcode
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// kind is what a field holds, one or several of them.
+// kind is the type of a field's values.
 type kind uint8
 
 const (
-	unusual kind = iota // not taken
+	unusual kind = iota // not supported
 	textKind
 	boolKind
 	int32Kind
@@ -15,42 +15,42 @@ const (
 	messageKind
 )
 
-// shape is how many a field holds.
+// shape is how a field contains its values.
 type shape uint8
 
 const (
 	single shape = iota
 	list
-	packed // a list of numbers, one behind the other in one value on the wire
-	mapped // by texts
+	packed // a list of numbers in one value on the wire
+	mapped // with text keys
 )
 
 // field has the tables of a field of a message.
 type field struct {
 	kind  kind
 	shape shape
-	// implicit reports whether zero is not written to the wire.
+	// implicit reports whether zero is omitted on the wire.
 	implicit bool
-	// quantity reports whether a number may stand for a text.
+	// quantity reports whether JSON may have a number for the text.
 	quantity bool
-	// mayBeEmpty is false for a list that is refused if it is there without elements.
+	// mayBeEmpty is false for a list that must not be explicitly empty.
 	mayBeEmpty bool
-	// index is the field's place in the message.
+	// index is the field's index in the message.
 	index int
 	// sibling is the next field in the same bucket of names: its number plus 1.
 	sibling uint8
-	// tag is what the field begins with on the wire.
+	// tag is the field's tag on the wire.
 	tag uint64
-	// excludes has the bits of those fields that must not come before: itself, and
-	// the others of a oneof.
+	// excludes has the bits of the fields that must not precede: itself, and the others
+	// of a oneof.
 	excludes uint64
 	// name is the JSON name, quoted the same with the closing quote only.
 	name, quoted string
-	// key is what comes before the value in JSON, with a comma before all.
+	// key is the text before the value in JSON, including a comma.
 	key string
-	// absent is what JSON has if the field is absent: key and default, or nothing.
+	// absent is the JSON of an absent field: key and default, or nothing.
 	absent string
-	// message is that of the values, entry what a map field has for values.
+	// message is the message of the values, entry the values of a map.
 	message *Message
 	entry   *field
 }
@@ -105,7 +105,7 @@ func (c compiler) mapField(f *field, fd protoreflect.FieldDescriptor) {
 	}
 }
 
-// values sets what tells of the values.
+// values sets the tables of the values.
 func (c compiler) values(f *field, fd protoreflect.FieldDescriptor) {
 	switch fd.Kind() {
 	case protoreflect.StringKind:

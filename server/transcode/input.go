@@ -13,7 +13,7 @@ const (
 	keyTag     = 1<<3 | uint64(protowire.BytesType)
 )
 
-// again steps over a tag if it is the one given.
+// again steps over a tag if it is the given one.
 func (p *printer) again(tag uint64, i, end int) int {
 	if got, after := p.uvarint(i, end); got == tag {
 		return after
@@ -21,7 +21,7 @@ func (p *printer) again(tag uint64, i, end int) int {
 	return no
 }
 
-// instant reads a timestamp or a duration, which takes up all from i to end.
+// instant parses a timestamp or a duration that takes up everything from i to end.
 func (p *printer) instant(i, end int) (seconds int64, nanos int32, ok bool) {
 	if at := p.again(secondsTag, i, end); at != no {
 		n, after := p.uvarint(at, end)
@@ -40,7 +40,7 @@ func (p *printer) instant(i, end int) (seconds int64, nanos int32, ok bool) {
 	return seconds, nanos, i == end
 }
 
-// span reads a length and returns where what it counts begins and ends.
+// span parses a length and returns where the bytes that it counts begin and end.
 func (p *printer) span(i, end int) (from, to int) {
 	n, from := p.uvarint(i, end)
 	if from == no || n > uint64(end-from) {
@@ -49,7 +49,7 @@ func (p *printer) span(i, end int) (from, to int) {
 	return from, from + int(n)
 }
 
-// uvarint reads a number of up to 64 bits.
+// uvarint parses a number of up to 64 bits.
 func (p *printer) uvarint(i, end int) (n uint64, after int) {
 	if i < end && p.wire[i] < 0x80 {
 		return uint64(p.wire[i]), i + 1

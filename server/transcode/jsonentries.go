@@ -1,13 +1,13 @@
 package transcode
 
-// entry is where an entry of a map has its key and its value.
+// entry is the position of a map entry's key and value.
 type entry struct {
 	keyFrom, keyTo int
 	value, end     int
 }
 
-// entries writes the entries of a map, sorted by their keys. The first one is at i,
-// all others behind their tags.
+// entries writes the entries of a map, sorted by their keys. The first one is at i, all
+// others follow their tags.
 func (p *printer) entries(f *field, i, end, depth int) int {
 	first := len(p.out)
 	count, after := p.count(f, i, end)
@@ -18,7 +18,7 @@ func (p *printer) entries(f *field, i, end, depth int) int {
 	for n := range count {
 		e, ok := p.least(f, i, end, last, n > 0)
 		if !ok {
-			return no // A key is there twice.
+			return no // A duplicate key.
 		}
 		p.out = append(p.out, ',')
 		if p.out, ok = appendQuoted(p.out, p.wire[e.keyFrom:e.keyTo]); !ok {
@@ -34,7 +34,7 @@ func (p *printer) entries(f *field, i, end, depth int) int {
 	return after
 }
 
-// count is how many entries there are, and where they end.
+// count counts the entries, and returns where they end.
 func (p *printer) count(f *field, i, end int) (n, after int) {
 	for {
 		if n++; n > maxEntries {
@@ -50,7 +50,7 @@ func (p *printer) count(f *field, i, end int) (n, after int) {
 	}
 }
 
-// least returns the entry with the least key that is greater than the last one's.
+// least returns the entry with the least key that is greater than the previous one's.
 func (p *printer) least(f *field, i, end int, last entry, hasLast bool) (least entry, ok bool) {
 	for i != no {
 		e, to := p.entry(f, i, end)
@@ -64,7 +64,7 @@ func (p *printer) least(f *field, i, end int, last entry, hasLast bool) (least e
 	return least, ok
 }
 
-// entry reads an entry as encoders write it: key, then value.
+// entry parses an entry as encoders write it: key, then value.
 func (p *printer) entry(f *field, i, end int) (e entry, after int) {
 	from, to := p.span(i, end)
 	if to == no {

@@ -11,10 +11,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// What is particular to the API's JSON the tables learn by asking the long way, so
-// that the two can't differ.
+// The tables learn the particularities of the API's JSON from the slow path, so that
+// the two can't differ.
 
-// takesNumber reports whether a number may stand where a field of texts has one.
+// takesNumber reports whether a number is accepted for a text field.
 func takesNumber(fd protoreflect.FieldDescriptor) bool {
 	switch {
 	case fd.IsMap():
@@ -25,7 +25,7 @@ func takesNumber(fd protoreflect.FieldDescriptor) bool {
 	return longWayTakes(fd, `1`)
 }
 
-// takesEmpty reports whether a list may be there without elements.
+// takesEmpty reports whether an empty list is accepted.
 func takesEmpty(fd protoreflect.FieldDescriptor) bool { return longWayTakes(fd, `[]`) }
 
 func longWayTakes(fd protoreflect.FieldDescriptor, value string) bool {
@@ -33,8 +33,7 @@ func longWayTakes(fd protoreflect.FieldDescriptor, value string) bool {
 	return restjson.Unmarshal(text, dynamicpb.NewMessage(fd.ContainingMessage())) == nil
 }
 
-// defaultOf returns what the long way writes for a field that is absent, "" if
-// nothing.
+// defaultOf returns what the slow path writes for an absent field, "" for nothing.
 func defaultOf(fd protoreflect.FieldDescriptor) string {
 	var members map[string]json.RawMessage
 	var empty proto.Message = dynamicpb.NewMessage(fd.ContainingMessage())

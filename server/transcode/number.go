@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// integer reads a whole number without fraction and exponent, with or without
-// quotes.
+// integer parses a whole number without fraction and exponent, with or without quotes.
 func (c *cursor) integer(i int) (n int64, after int) {
 	if c.at(i) != '"' {
 		return c.digits(i)
@@ -17,7 +16,7 @@ func (c *cursor) integer(i int) (n int64, after int) {
 	return n, i + 1
 }
 
-// digits reads a whole number.
+// digits parses a whole number.
 func (c *cursor) digits(i int) (n int64, after int) {
 	negative := c.at(i) == '-'
 	if negative {
@@ -27,7 +26,7 @@ func (c *cursor) digits(i int) (n int64, after int) {
 	var size uint64
 	for ; isDigit(c.at(i)); i++ {
 		if size > (math.MaxInt64-9)/10 {
-			return 0, no // Nearly too large. The long way knows.
+			return 0, no // Nearly too large; left to the slow path.
 		}
 		size = 10*size + uint64(c.text[i]-'0')
 	}
@@ -42,7 +41,7 @@ func (c *cursor) digits(i int) (n int64, after int) {
 
 func isDigit(b byte) bool { return b-'0' <= 9 }
 
-// isNumber reports whether a value that begins so is a number.
+// isNumber reports whether the first byte is that of a number.
 func isNumber(b byte) bool { return isDigit(b) || b == '-' }
 
 // number steps over a number.
@@ -68,7 +67,7 @@ func (c *cursor) number(i int) int {
 	return i
 }
 
-// run steps over one digit or more.
+// run steps over one or more digits.
 func (c *cursor) run(i int) int {
 	from := i
 	for isDigit(c.at(i)) {
@@ -80,7 +79,7 @@ func (c *cursor) run(i int) int {
 	return i
 }
 
-// float reads a number, or one of the strings "NaN", "Infinity", "-Infinity".
+// float parses a number, or one of the strings "NaN", "Infinity", "-Infinity".
 func (c *cursor) float(i int) (n float64, after int) {
 	if c.at(i) == '"' {
 		return c.word(i)
@@ -106,7 +105,7 @@ func (c *cursor) word(i int) (n float64, after int) {
 	return math.Inf(-1), c.literal(i, `"-Infinity"`)
 }
 
-// appendFloat appends a number as the long way writes it.
+// appendFloat appends a number as the slow path writes it.
 func appendFloat(out []byte, n float64) []byte {
 	size := math.Abs(n)
 	switch {
@@ -120,7 +119,7 @@ func appendFloat(out []byte, n float64) []byte {
 		return strconv.AppendFloat(out, n, 'f', -1, 64)
 	}
 	out = strconv.AppendFloat(out, n, 'e', -1, 64)
-	// e-09 is written e-9.
+	// write e-09 as e-9
 	if end := len(out) - 4; string(out[end:end+3]) == "e-0" {
 		out[end+2] = out[end+3]
 		out = out[:end+3]

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// maxDepth bounds how deeply a text or an encoded message may nest. The long way
-	// takes a hundred levels.
+	// maxDepth limits the nesting of a text or an encoded message. The slow path allows
+	// a hundred levels.
 	maxDepth = 99
-	// maxFields is how many fields a message may have: the bits of a set.
+	// maxFields is the maximum number of fields of a message: the bits of a set.
 	maxFields = 64
-	// buckets is how many lists the names of a message are spread over.
+	// buckets is the number of hash buckets of a message's names.
 	buckets = 32
 )
 
-// form is how the values of a message look in JSON.
+// form is the JSON form of a message.
 type form uint8
 
 const (
-	opaque form = iota // not taken
+	opaque form = iota // not supported
 	object
 	timestamp
 	duration
@@ -30,7 +30,7 @@ type Message struct {
 	form form
 	// fields are in the order of the .proto file.
 	fields []field
-	// heads are where the search for a name begins: the number of a field plus 1.
+	// heads are the buckets' first fields: the number of a field plus 1.
 	heads [buckets]uint8
 	// longest is the length of the longest name.
 	longest int
@@ -41,7 +41,7 @@ func Of(md protoreflect.MessageDescriptor) *Message {
 	return compiler{}.message(md)
 }
 
-// compiler has the messages compiled so far. A message may hold its own kind.
+// compiler has the messages compiled so far. A message may contain its own type.
 type compiler map[protoreflect.FullName]*Message
 
 func (c compiler) message(md protoreflect.MessageDescriptor) *Message {
@@ -72,7 +72,7 @@ func formOf(md protoreflect.MessageDescriptor) form {
 		return timestamp
 	case md.FullName() == "google.protobuf.Duration":
 		return duration
-	case md.FullName().Parent() == "google.protobuf", // JSON of their own
+	case md.FullName().Parent() == "google.protobuf", // these have their own JSON
 		md.Syntax() != protoreflect.Proto3,
 		md.Fields().Len() > maxFields,
 		hasOddName(md):
@@ -81,8 +81,8 @@ func formOf(md protoreflect.MessageDescriptor) form {
 	return object
 }
 
-// hasOddName reports whether a field has a JSON name that is not of plain letters
-// and digits, as those are that come of the names in .proto files.
+// hasOddName reports whether a field has a JSON name with anything but plain letters
+// and digits, unlike those derived from names in .proto files.
 func hasOddName(md protoreflect.MessageDescriptor) bool {
 	for i := range md.Fields().Len() {
 		if name := md.Fields().Get(i).JSONName(); !protoreflect.Name(name).IsValid() {
@@ -92,10 +92,10 @@ func hasOddName(md protoreflect.MessageDescriptor) bool {
 	return false
 }
 
-// bucketOf is where a name belongs.
+// bucketOf returns the bucket of a name.
 func bucketOf(first byte, length int) int { return (int(first) + 5*length) % buckets }
 
-// named returns the field whose name and closing quote text begins with, or nil.
+// named returns the field whose name and closing quote are a prefix of text, or nil.
 func (m *Message) named(text []byte) *field {
 	n := 0
 	for end := min(len(text), m.longest+1); n < end && text[n] != '"'; n++ {
@@ -111,7 +111,7 @@ func (m *Message) named(text []byte) *field {
 	return nil
 }
 
-// tagOf is the tag of a field, or 0 of a kind that is not taken.
+// tagOf returns the tag of a field, or 0 for an unsupported kind.
 func tagOf(number protowire.Number, k kind) uint64 {
 	switch k {
 	case textKind, messageKind:

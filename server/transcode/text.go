@@ -12,13 +12,12 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// plain returns how many of the bytes that b begins with are ASCII that stands for
-// itself in a JSON string.
+// plain counts the leading bytes of b that are unescaped ASCII in a JSON string.
 func plain(b []byte) int {
 	i := 0
 	for ; len(b)-i >= 8; i += 8 {
-		// Eight bytes at a time: the lowest high bit that is set is that of the first
-		// byte that is a control, a quote, a backslash or no ASCII.
+		// Eight bytes at a time: the lowest set high bit marks the first byte that is a
+		// control character, a quote, a backslash or not ASCII.
 		v := binary.LittleEndian.Uint64(b[i:])
 		quotes, slashes := v^everyByte*'"', v^everyByte*'\\'
 		odd := (v - everyByte*' ') &^ v
@@ -35,7 +34,7 @@ func plain(b []byte) int {
 
 func isPlain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
-// plainString returns what stands in a string at i if all of it is plain.
+// plainString returns the contents of the string at i if all of it is plain.
 func (c *cursor) plainString(i int) (content []byte, after int) {
 	if c.at(i) != '"' {
 		return nil, no
@@ -48,7 +47,7 @@ func (c *cursor) plainString(i int) (content []byte, after int) {
 	return content, after + 1
 }
 
-// unquote appends what a string at i says.
+// unquote appends the unescaped string at i.
 func (c *cursor) unquote(out []byte, i int) ([]byte, int) {
 	if c.at(i) != '"' {
 		return out, no
@@ -75,8 +74,7 @@ func (c *cursor) unquote(out []byte, i int) ([]byte, int) {
 	}
 }
 
-// runeSize is the size of the character that b begins with, 0 if it is none or
-// ASCII.
+// runeSize is the size of the leading character of b, 0 if it is invalid or ASCII.
 func runeSize(b []byte) int {
 	if _, size := utf8.DecodeRune(b); size > 1 {
 		return size
@@ -84,7 +82,7 @@ func runeSize(b []byte) int {
 	return 0
 }
 
-// escape appends what an escape says, whose backslash is before i.
+// escape appends the character of an escape whose backslash is before i.
 func (c *cursor) escape(out []byte, i int) ([]byte, int) {
 	switch b := c.at(i); b {
 	case '"', '\\', '/':
@@ -125,7 +123,7 @@ func hexDigit(b byte) (digit byte, ok bool) {
 	return b - 'a' + 10, b >= 'a' && b <= 'f'
 }
 
-// appendQuoted appends a text as a JSON string. ok is false if it is no UTF-8.
+// appendQuoted appends a text as a JSON string. ok is false if it is not UTF-8.
 func appendQuoted(out, text []byte) (quoted []byte, ok bool) {
 	out = append(out, '"')
 	for {

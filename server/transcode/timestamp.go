@@ -7,8 +7,8 @@ const (
 	lastInstant  = 253402300799 // 9999-12-31T23:59:59Z
 )
 
-// parseTimestamp reads an RFC 3339 timestamp of up to nine digits after the point; package
-// time takes more, and forgets them.
+// parseTimestamp parses an RFC 3339 timestamp with up to nine digits after the point;
+// package time accepts more, and ignores them.
 func parseTimestamp(text []byte) (seconds int64, nanos int32, ok bool) {
 	longest := len("2006-01-02T15:04:05.999999999+07:00")
 	if len(text) > 0 && text[len(text)-1] == 'Z' {

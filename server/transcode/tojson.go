@@ -1,8 +1,8 @@
 package transcode
 
-// AppendJSON appends the JSON of an encoded message. ok is false for what is not
-// taken: the long way then writes it, or finds it broken. dst is returned as it was,
-// except for what may lie beyond its length, which wire must not.
+// AppendJSON appends the JSON of an encoded message. ok is false for unsupported
+// messages: the slow path then writes them, or finds them invalid. dst is then returned
+// unchanged, except for bytes beyond its length, which wire must not share.
 func (m *Message) AppendJSON(dst, wire []byte) (out []byte, ok bool) {
 	p := printer{wire: wire, out: dst}
 	if !p.content(m, 0, len(wire), 0) {
@@ -11,13 +11,13 @@ func (m *Message) AppendJSON(dst, wire []byte) (out []byte, ok bool) {
 	return p.out, true
 }
 
-// printer writes an encoded message as JSON. Its methods take where something
-// begins and where what it is part of ends, and return where it ends, or no.
+// printer writes an encoded message as JSON. Its methods take the positions where
+// something begins and where the enclosing part ends, and return where it ends, or no.
 type printer struct {
 	wire, out []byte
 }
 
-// content writes a message, which takes up all from i to end.
+// content writes a message that takes up everything from i to end.
 func (p *printer) content(m *Message, i, end, depth int) (ok bool) {
 	switch m.form {
 	case object:
@@ -71,8 +71,8 @@ func (p *printer) object(m *Message, i, end, depth int) bool {
 	return true
 }
 
-// enclose puts brackets around what was written from first on, each part of it with
-// a comma before. The first one is replaced.
+// enclose puts brackets around what was written since first, where each part has a
+// comma before it. The opening bracket replaces the first comma.
 func (p *printer) enclose(first int, open, end byte) {
 	if len(p.out) == first {
 		p.out = append(p.out, open, end)
@@ -94,7 +94,7 @@ func (p *printer) field(f *field, i, end, depth int) int {
 	return p.value(f, i, end, depth)
 }
 
-// list writes the elements of a list, the first of which is at i, all others behind
+// list writes the elements of a list, the first of which is at i; all others follow
 // their tags.
 func (p *printer) list(f *field, i, end, depth int) int {
 	first := len(p.out)

@@ -1,8 +1,8 @@
 package transcode
 
-// AppendWire appends the encoding of what json says. ok is false for what is not
-// taken: the long way then reads it, or words its refusal. dst is returned as it
-// was, except for what may lie beyond its length, which json must not.
+// AppendWire appends the encoded message of a JSON text. ok is false for unsupported
+// texts: the slow path then parses them, or words the refusal. dst is then returned
+// unchanged, except for bytes beyond its length, which json must not share.
 func (m *Message) AppendWire(dst, json []byte) (out []byte, ok bool) {
 	e := encoder{cursor: cursor{json}, out: dst}
 	i := e.content(m, e.space(0), 0)
@@ -12,7 +12,7 @@ func (m *Message) AppendWire(dst, json []byte) (out []byte, ok bool) {
 	return e.out, true
 }
 
-// encoder encodes what a text says. Its methods take where a value begins, and
+// encoder encodes a text. Its methods take the position where a value begins, and
 // return where it ends, or no.
 type encoder struct {
 	cursor
@@ -98,7 +98,7 @@ func (e *encoder) list(f *field, i, depth int) int {
 	return i
 }
 
-// packed encodes a list of numbers as one value; nothing of an empty one.
+// packed encodes a list of numbers as one value; nothing for an empty list.
 func (e *encoder) packed(f *field, i, depth int) int {
 	if depth == maxDepth {
 		return no

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxEntries is how many entries a map may have: each is compared with all before.
+// maxEntries limits the entries of a map: each is compared with all previous ones.
 const maxEntries = 64
 
 // entries encodes the entries of a map.
@@ -40,8 +40,8 @@ func (e *encoder) entries(f *field, i, depth int) int {
 	return i
 }
 
-// hasKey reports whether one of the entries given has the key, which is encoded
-// with its tag and length.
+// hasKey reports whether one of the given entries has the key, which is encoded with
+// its tag and length.
 func (e *encoder) hasKey(tag uint64, entries, key []byte) bool {
 	for len(entries) > 0 {
 		entry := entries[protowire.SizeVarint(tag):]

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// value encodes one value with its tag, or nothing of one that is implicit.
+// value encodes one value with its tag, or nothing for an implicit zero.
 func (e *encoder) value(f *field, i, depth int) int {
 	switch f.kind {
 	case textKind:
@@ -43,7 +43,7 @@ func (e *encoder) value(f *field, i, depth int) int {
 	return no
 }
 
-// textOf encodes a text, or a number that stands for one.
+// textOf encodes a text, or a number in its place.
 func (e *encoder) textOf(f *field, i int) int {
 	if f.implicit && e.literal(i, `""`) != no {
 		return i + 2
@@ -58,7 +58,7 @@ func (e *encoder) textOf(f *field, i int) int {
 	return e.text(f.tag, i)
 }
 
-// text encodes a text, also an empty one.
+// text encodes a text, even an empty one.
 func (e *encoder) text(tag uint64, i int) int {
 	if content, end := e.plainString(i); end != no {
 		e.bytes(tag, content)

@@ -1,4 +1,4 @@
-// Package unfinished bounds what callers have begun to send and have not finished, so
+// Package unfinished limits the memory of messages that callers have only partly sent, so
 // that a caller that withholds the rest takes neither memory nor places from others.
 //
 //	m := unfinished.New(unfinished.Options{Bytes: 64 << 20, Bodies: 8192})
@@ -10,6 +10,6 @@
 //	defer body.End()
 //	body.Add(n)                             // as its parts come
 //
-// No caller is refused for what others hold. Beyond the bound the largest holder, or the
+// No caller is refused because of others. Beyond the limit the largest holder, or the
 // oldest body, is cut off: a caller that sends at full speed is neither.
 package unfinished

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// What of HTTP/2 (RFC 9113) and of gRPC's framing matters here.
+// The relevant parts of HTTP/2 (RFC 9113) and of gRPC's framing.
 const (
 	prefaceBytes     = 24 // before a client's first frame
 	frameHeaderBytes = 9
@@ -20,47 +20,46 @@ const (
 	flagPadded    = 0x8
 
 	settingWindow = 4     // SETTINGS_INITIAL_WINDOW_SIZE
-	defaultWindow = 65535 // until the server says another one
+	defaultWindow = 65535 // until the server changes it
 
-	messagePrefixBytes = 5 // a byte of flags and four of the length
+	messagePrefixBytes = 5 // a byte of flags and four bytes of length
 )
 
-// Frames returns a connection that leads over this one, in the clear, on which HTTP/2 frames
-// with gRPC messages come and go: what it reads and writes is looked at to know what is held
-// of each stream.
+// Frames returns a connection on top of this one, in plain text, that carries HTTP/2 frames
+// with gRPC messages: it parses what it reads and writes, to know what each stream holds.
 func (c *Conn) Frames(clear net.Conn) net.Conn {
 	f := &framed{Conn: clear, counted: c, window: defaultWindow, streams: make(map[uint32]stream)}
 	f.in.preface = prefaceBytes
 	return f
 }
 
-// framed is a connection whose frames are looked at.
+// framed is a connection whose frames are parsed.
 type framed struct {
 	net.Conn
 	counted *Conn
-	in      walker // of whoever reads
+	in      walker // used by the reader only
 
-	// The rest is guarded by counted.frames.
+	// The other fields are guarded by counted.frames.
 
 	out     walker
-	streams map[uint32]stream // those that are open and have a body
-	last    uint32            // the highest stream there was
-	window  int64             // what each may send before the server takes it
+	streams map[uint32]stream // open streams with a body
+	last    uint32            // the highest stream id so far
+	window  int64             // what each stream may send before the server takes it
 	held    int64             // of all streams
 }
 
 // stream is the state of a stream, in bytes.
 type stream struct {
-	// prefix is how much of a message's prefix has come, size what it said so far, left what
-	// is to come of the message.
+	// prefix counts the bytes received of a message's prefix, size is the length that they
+	// have announced so far, left is the missing part of the message.
 	prefix     int
 	size, left uint32
-	// unfinished came of a message that is not complete; of all that came the server has
-	// taken some, as it has told the caller.
+	// unfinished is the received part of an incomplete message; came is everything
+	// received, and taken what the server has taken of it, as reported to the caller.
 	unfinished, came, taken int64
 }
 
-// held is what the server keeps of it: an incomplete message, or complete ones that were not
+// held is what the server keeps of the stream: an incomplete message, or complete ones not
 // taken yet. What was taken is reported in quarters of the window.
 func (s *stream) held(window int64) int64 {
 	return max(s.unfinished, s.came-s.taken-window/4, 0)
@@ -103,16 +102,16 @@ func (f *framed) changed(by int64) {
 	}
 }
 
-// walker goes through the bytes of one direction, however they are cut.
+// walker parses the bytes of one direction, however they are split.
 type walker struct {
 	preface int
 	header  [frameHeaderBytes]byte
-	got     int // of the header
-	left    int // of the payload
-	// padding is at the end of the payload; padded says that its length comes first.
+	got     int // received bytes of the header
+	left    int // missing bytes of the payload
+	// padding is at the end of the payload; padded reports that its length comes first.
 	padding int
 	padded  bool
-	// begin is what a short payload begins with.
+	// begin is the beginning of a short payload.
 	begin [48]byte
 	begun int
 }
@@ -166,7 +165,7 @@ func (w *walker) payload(b []byte, f *framed, in bool) {
 	if w.padded {
 		w.padding, w.padded, b = int(b[0]), false, b[1:]
 	}
-	// What is left of the frame may be less than its padding.
+	// The rest of the frame may be shorter than its padding.
 	s.message(b[:max(0, len(b)-max(0, w.padding-left))])
 	f.streams[w.stream()] = s
 	f.held += s.held(f.window) - before
@@ -196,7 +195,7 @@ func (s *stream) message(b []byte) {
 	}
 }
 
-// frameBegins looks at the header of a frame that comes.
+// frameBegins handles the header of a received frame.
 func (f *framed) frameBegins(w *walker) {
 	if id := w.stream(); w.kind() == frameHeaders && id > f.last {
 		f.last = id
@@ -206,7 +205,7 @@ func (f *framed) frameBegins(w *walker) {
 	}
 }
 
-// frameEnds looks at a whole frame.
+// frameEnds handles a complete frame.
 func (f *framed) frameEnds(w *walker, in bool) {
 	id := w.stream()
 	switch kind := w.kind(); {
@@ -232,7 +231,7 @@ func (f *framed) frameEnds(w *walker, in bool) {
 	}
 }
 
-// windowIs notes what streams may send from now on.
+// windowIs sets what streams may send from now on.
 func (f *framed) windowIs(window int64) {
 	f.window, f.held = window, 0
 	for _, s := range f.streams {

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Listen returns a listener whose connections are counted: what is held of messages that came
-// on them, see Conn.Frames, and of answers that were not sent. One that must make way is closed.
+// Listen returns a listener whose connections are counted: their incomplete messages, see
+// Conn.Frames, and their unsent responses. A connection beyond the limit is closed.
 func (m *Meter) Listen(l net.Listener) net.Listener { return listener{l, m} }
 
 type listener struct {
@@ -29,20 +29,20 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Conn is a connection that is counted.
+// Conn is a counted connection.
 type Conn struct {
 	net.Conn
 	Holder
 	waiting atomic.Int64
 	answers Answers
-	// frames guards what is known of its streams.
+	// frames guards the state of its streams.
 	frames sync.Mutex
 }
 
-// Wait notes that a call on it waits for its message.
+// Wait records that a call on it waits for its message.
 func (c *Conn) Wait() { c.waiting.Add(1) }
 
-// Arrived notes that it waits no more: its message came, or none will.
+// Arrived records that it no longer waits: its message has arrived, or never will.
 func (c *Conn) Arrived() { c.waiting.Add(-1) }
 
 // Waiting returns how many calls on it wait.
@@ -50,14 +50,14 @@ func (c *Conn) Waiting() int { return int(c.waiting.Load()) }
 
 func (c *Conn) mostStreams() int { return c.meter.options.Streams }
 
-// Answers returns the answers on it.
+// Answers returns the unsent responses on it.
 func (c *Conn) Answers() *Answers { return &c.answers }
 
-// Unsent returns how many bytes of answers are not sent yet: more than a few, if the
-// caller does not read them as fast as it asks.
+// Unsent returns how many bytes of responses are not sent yet: more than a few if the
+// caller does not read them as fast as it sends requests.
 func (c *Conn) Unsent() int64 { return c.answers.holder.Held() }
 
-// Answers are those of a connection that are not sent yet.
+// Answers are the unsent responses of a connection.
 type Answers struct {
 	holder Holder
 
@@ -65,10 +65,10 @@ type Answers struct {
 	sent chan struct{} // guarded by mu; closed at the next End, nil if there is no waiter
 }
 
-// Begin notes that an answer of so many bytes is held until it is sent or given up.
+// Begin counts a response of that many bytes until it is sent or dropped.
 func (a *Answers) Begin(bytes int) { a.holder.Add(bytes) }
 
-// End notes that it is held no more.
+// End ends the count of Begin.
 func (a *Answers) End(bytes int) {
 	a.holder.Finished(bytes)
 	a.mu.Lock()
@@ -79,7 +79,8 @@ func (a *Answers) End(bytes int) {
 	}
 }
 
-// Below waits until no more than so many bytes are held. The error is the context's.
+// Below waits until the responses take no more than that many bytes. The error is the
+// context's.
 func (a *Answers) Below(ctx context.Context, bytes int64) error {
 	for a.holder.Held() > bytes {
 		a.mu.Lock()
@@ -88,7 +89,7 @@ func (a *Answers) Below(ctx context.Context, bytes int64) error {
 		}
 		sent := a.sent
 		a.mu.Unlock()
-		if a.holder.Held() <= bytes { // since
+		if a.holder.Held() <= bytes { // since the check
 			return nil
 		}
 		select {
@@ -110,8 +111,8 @@ func (c *Conn) Close() error {
 // RemoteAddr implements net.Conn. ConnOf finds the connection by it.
 func (c *Conn) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
 
-// address is the address of a peer that knows the connection to it: all that gRPC tells
-// of a call's connection is its address.
+// address is a peer's address that refers to the connection: gRPC reveals nothing else
+// of a call's connection.
 type address struct {
 	net.Addr
 	conn *Conn
@@ -120,7 +121,7 @@ type address struct {
 // Unwrap returns the address itself.
 func (a address) Unwrap() net.Addr { return a.Addr }
 
-// ConnOf returns the connection of a peer's address, nil if it is not one of Listen's.
+// ConnOf returns the connection of a peer's address, nil if it is not from Listen.
 func ConnOf(addr net.Addr) *Conn {
 	if a, ok := addr.(address); ok {
 		return a.conn

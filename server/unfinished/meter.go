@@ -7,39 +7,40 @@ import (
 	"sync/atomic"
 )
 
-// small is what each may hold without being counted, so that small messages, which are most,
-// need not be counted with those of all others. It is counted in full once it is more.
+// small is what each holder may have without being counted in the total, so that small
+// messages, the majority, cost nothing. A larger holder is counted in full.
 const small = 16 << 10
 
-// DefaultStreams is how many streams a connection may have that the server has not ended.
+// DefaultStreams is how many streams that the server has not ended a connection may have.
 const DefaultStreams = 10_000
 
-// Options are the bounds of a Meter.
+// Options are the limits of a Meter.
 type Options struct {
-	// Bytes bounds what all hold together that hold more than 16 KiB.
+	// Bytes limits the total of all holders with more than 16 KiB.
 	Bytes int64
-	// Answers bounds the same of answers that were not sent, where more than one holds them; 0:
-	// nothing does.
+	// Answers limits the total of unsent responses in the same way, if more than one connection
+	// has some; 0: unlimited.
 	Answers int64
-	// Streams is how many streams a connection may have that the server has not ended; 0:
+	// Streams is how many streams that the server has not ended a connection may have; 0:
 	// DefaultStreams.
 	Streams int
-	// Bodies bounds how many messages are begun by themselves and not ended; 0: any number.
+	// Bodies limits the unfinished bodies; 0: unlimited.
 	Bodies int
 }
 
-// Meter counts unfinished messages and answers. Its methods may be called concurrently.
+// Meter counts unfinished messages and unsent responses. Its methods may be called
+// concurrently.
 type Meter struct {
 	options Options
 	cut     atomic.Uint64
-	// answers counts those that were not sent; nil in itself.
+	// answers counts the unsent responses; nil in that meter itself.
 	answers *Meter
-	// lone lets one that holds much alone hold more than the bound: an answer may be larger.
+	// lone lets a single large holder exceed the limit: a response may be larger.
 	lone bool
 
 	mu     sync.Mutex
-	bytes  int64                // guarded by mu; of those that hold much
-	much   map[*Holder]struct{} // guarded by mu; those that hold more than small
+	bytes  int64                // guarded by mu; of the large holders
+	much   map[*Holder]struct{} // guarded by mu; the holders with more than small
 	bodies list.List            // guarded by mu; of *Holder, the oldest first
 }
 
@@ -56,40 +57,40 @@ func New(options Options) *Meter {
 	return m
 }
 
-// Answers returns the Meter of answers that were not sent.
+// Answers returns the Meter of unsent responses.
 func (m *Meter) Answers() *Meter { return m.answers }
 
-// Cut returns how many were cut.
+// Cut returns how many were cut off.
 func (m *Meter) Cut() uint64 { return m.cut.Load() }
 
-// Bytes returns what those hold together that hold more than 16 KiB.
+// Bytes returns the total of the holders with more than 16 KiB.
 func (m *Meter) Bytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.bytes
 }
 
-// Holder is one that is counted: a connection, or a message by itself.
+// Holder is something counted: a connection, or a single body.
 type Holder struct {
 	meter *Meter
-	// end cuts off what it counts; it must not block.
+	// end cuts it off; it must not block.
 	end  func()
 	body bool
 
 	mu    sync.Mutex
 	held  int64 // guarded by mu
-	known bool  // guarded by mu; the meter knows that it holds much, or did
+	known bool  // guarded by mu; the meter has counted it as large before
 	ended bool  // guarded by mu
 
-	// Guarded by meter.mu: its part of meter.bytes, its place among the bodies, and
-	// whether it had to make way.
+	// Guarded by meter.mu: its part of meter.bytes, its element among the bodies, and
+	// whether it was cut off.
 	counted int64
 	place   *list.Element
 	gone    bool
 }
 
-// Begin counts a message that comes by itself. Cut is called, once at most and from
-// wherever, if it must make way; it must not block.
+// Begin counts a single body. Cut is called, at most once and from any goroutine, to
+// cut it off; it must not block.
 func (m *Meter) Begin(cut func()) *Holder {
 	h := &Holder{meter: m, end: cut, body: true}
 	m.mu.Lock()
@@ -104,7 +105,7 @@ func (m *Meter) Begin(cut func()) *Holder {
 	return h
 }
 
-// Add counts bytes that came.
+// Add counts received bytes.
 func (h *Holder) Add(bytes int) {
 	h.mu.Lock()
 	h.held += int64(bytes)
@@ -113,7 +114,7 @@ func (h *Holder) Add(bytes int) {
 	h.meter.makeWay(most)
 }
 
-// Finished takes away the bytes of a message that is complete.
+// Finished subtracts the bytes of a complete message.
 func (h *Holder) Finished(bytes int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +122,7 @@ func (h *Holder) Finished(bytes int) {
 	h.count()
 }
 
-// Held returns how many bytes it holds.
+// Held returns its bytes.
 func (h *Holder) Held() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,8 +142,8 @@ func (h *Holder) End() {
 	h.meter.removeLocked(h)
 }
 
-// count tells the meter about a holder that holds much, or did, and returns which holder must
-// make way; nil if none must. The holder is locked.
+// count updates the meter for a holder that is or was large, and returns the holder to cut
+// off; nil for none. The caller has locked the holder.
 func (h *Holder) count() *Holder {
 	much := h.held
 	if much <= small || h.ended {
@@ -170,7 +171,7 @@ func (h *Holder) count() *Holder {
 	return m.mostLocked()
 }
 
-// mostLocked removes and returns the holder with the most bytes.
+// mostLocked removes and returns the largest holder.
 func (m *Meter) mostLocked() *Holder {
 	var most *Holder
 	for h := range m.much {
@@ -182,7 +183,7 @@ func (m *Meter) mostLocked() *Holder {
 	return most
 }
 
-// removeLocked forgets one, for good.
+// removeLocked removes a holder for good.
 func (m *Meter) removeLocked(h *Holder) {
 	m.bytes -= h.counted
 	h.counted, h.gone = 0, true
@@ -193,7 +194,7 @@ func (m *Meter) removeLocked(h *Holder) {
 	}
 }
 
-// makeWay cuts a holder; nil: none.
+// makeWay cuts off a holder; nil: none.
 func (m *Meter) makeWay(h *Holder) {
 	if h != nil {
 		m.cut.Add(1)

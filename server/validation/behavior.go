@@ -21,8 +21,8 @@ var (
 	policyTypes    = []string{"Percent", "Pods"}
 )
 
-// behavior checks the rules of both directions. The defaults of a direction or
-// a field that is absent are sound, so only what is there is looked at.
+// behavior checks the rules of both directions. Defaults are valid, so it checks only
+// what is set.
 func (c *checker) behavior(p *field.Path, behavior *setpointv1.HorizontalPodAutoscalerBehavior) {
 	c.scalingRules(p.Child("scaleUp"), behavior.GetScaleUp())
 	c.scalingRules(p.Child("scaleDown"), behavior.GetScaleDown())
@@ -36,7 +36,7 @@ func (c *checker) scalingRules(p *field.Path, rules *setpointv1.HPAScalingRules)
 	if rules.SelectPolicy != nil && !slices.Contains(selectPolicies, rules.GetSelectPolicy()) {
 		c.unsupported(p.Child("selectPolicy"), enum(rules.GetSelectPolicy()), selectPolicies)
 	}
-	// The message can't tell an empty list of policies, which the API server
+	// The message can't distinguish an empty list of policies, which the API server
 	// refuses, from an absent one.
 	for i, policy := range rules.GetPolicies() {
 		c.scalingPolicy(p.Child("policies").Index(i), policy)

@@ -2,15 +2,14 @@ package validation
 
 import "k8s.io/apimachinery/pkg/util/validation/field"
 
-// checker gathers the violations of a spec in the order in which its methods,
-// one a part of the spec, come upon them.
+// checker collects the violations of a spec in the order of its methods, one per part
+// of the spec.
 type checker struct {
 	errs field.ErrorList
 }
 
-// enum is a string that the Kubernetes API gives a type of its own. Error texts
-// show such a value as JSON, a plain string in Go's quotes; the two differ in
-// how they escape.
+// enum is a string that the Kubernetes API gives its own type. Error texts show such a
+// value as JSON, a plain string in Go's quotes; the two escape differently.
 type enum string
 
 func (c *checker) required(p *field.Path, detail string) {
@@ -25,12 +24,12 @@ func (c *checker) forbidden(p *field.Path, detail string) {
 	c.errs = append(c.errs, field.Forbidden(p, detail))
 }
 
-// unsupported reports a value that is not among the supported ones, which are sorted.
+// unsupported reports a value that is not one of the supported ones, which are sorted.
 func (c *checker) unsupported(p *field.Path, value enum, supported []string) {
 	c.errs = append(c.errs, field.NotSupported(p, value, supported))
 }
 
-// violations returns what was found; nil when there is nothing.
+// violations returns the violations; nil if there are none.
 func (c *checker) violations() []Violation {
 	if len(c.errs) == 0 {
 		return nil

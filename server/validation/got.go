@@ -10,11 +10,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// maxQuoted bounds what is quoted of a string, bytes.
+// maxQuoted limits what is quoted of a string, bytes.
 const maxQuoted = 64
 
-// got renders the value that broke a rule, briefly, to follow the rule's text:
-// ` (got "Runing")`. Empty where there is no value or it would not help.
+// got formats the value that broke a rule, briefly, to follow the rule's text: ` (got
+// "Runing")`. Empty if there is no value or it would not help.
 func got(value protoreflect.Value) string {
 	if text := brief(value); text != "" {
 		return " (got " + text + ")"
@@ -22,8 +22,8 @@ func got(value protoreflect.Value) string {
 	return ""
 }
 
-// brief renders a value in a few words: a list or a map by its length, a message
-// only if it is a duration.
+// brief formats a value in a few words: a list or a map by its length, a message only
+// if it is a duration.
 func brief(value protoreflect.Value) string {
 	switch v := value.Interface().(type) {
 	case string:

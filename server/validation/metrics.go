@@ -9,7 +9,7 @@ import (
 // metricTypes are the types of a metric, sorted.
 var metricTypes = []string{"ContainerResource", "External", "Object", "Pods", "Resource"}
 
-// source is a field of a metric that describes where its readings come from.
+// source is a field of a metric that describes the source of its readings.
 type source struct {
 	// metricType is the type that requires this source.
 	metricType string
@@ -21,8 +21,8 @@ type source struct {
 	check func(*checker, *field.Path, *setpointv1.MetricSpec)
 }
 
-// sources are in the order in which the API server looks at them; it checks the
-// first that is set, whatever the type says.
+// sources are in the order in which the API server checks them; it checks the first one
+// that is set, whatever the type.
 var sources = []source{
 	{
 		metricType: "Object", field: "object",
@@ -63,13 +63,13 @@ func sourceOf(metricType string) *source {
 	return nil
 }
 
-// metrics checks the metrics each, and that one of them can tell when a
-// workload without replicas is needed again.
+// metrics checks each metric, and that one of them can show when a workload without
+// replicas is needed again.
 func (c *checker) metrics(p *field.Path, metrics []*setpointv1.MetricSpec, minReplicas int32) {
 	wakes := false
 	for i, metric := range metrics {
 		c.metric(p.Index(i), metric)
-		// What counts is the type, even of a metric that is refused.
+		// The type counts, even for a refused metric.
 		wakes = wakes || metric.GetType() == "Object" || metric.GetType() == "External"
 	}
 	if minReplicas == 0 && !wakes {
@@ -88,7 +88,7 @@ func (c *checker) metric(p *field.Path, metric *setpointv1.MetricSpec) {
 	set := c.firstSource(p, metric)
 	switch {
 	case named == nil:
-		// The API server says it before and after the source.
+		// The API server reports it before and after the source.
 		c.unsupported(p.Child("type"), enum(metric.GetType()), metricTypes)
 	case !named.isSet(metric):
 		c.required(p.Child(named.field), "must populate information for the given metric source")
@@ -98,7 +98,7 @@ func (c *checker) metric(p *field.Path, metric *setpointv1.MetricSpec) {
 	}
 }
 
-// firstSource checks the first source that is set and returns how many are.
+// firstSource checks the first source that is set and returns how many are set.
 func (c *checker) firstSource(p *field.Path, metric *setpointv1.MetricSpec) int {
 	set := 0
 	for i := range sources {
@@ -113,7 +113,7 @@ func (c *checker) firstSource(p *field.Path, metric *setpointv1.MetricSpec) int 
 	return set
 }
 
-// otherSources reports each source that is set but is not the one named.
+// otherSources reports each source that is set except the named one.
 func (c *checker) otherSources(p *field.Path, metric *setpointv1.MetricSpec, named *source) {
 	for i := range sources {
 		if other := &sources[i]; other != named && other.isSet(metric) {

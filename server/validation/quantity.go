@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// quantity parses, or reports that it can't.
+// quantity parses a quantity, or reports that it can't.
 func (c *checker) quantity(p *field.Path, text string) (q resource.Quantity, ok bool) {
 	q, err := quantity.ParseLibrary(text)
 	switch {

@@ -11,8 +11,8 @@ import (
 // containerResources are the resources that any container can request.
 var containerResources = []string{"cpu", "memory", "ephemeral-storage"}
 
-// quotaResources are the further resources that Kubernetes knows by a name
-// without a domain; only quotas have them.
+// quotaResources are the further resources that Kubernetes names without a domain; only
+// quotas have them.
 var quotaResources = []string{
 	"requests.cpu", "requests.memory", "requests.ephemeral-storage",
 	"limits.cpu", "limits.memory", "limits.ephemeral-storage",
@@ -27,8 +27,8 @@ const (
 	nativeDomain    = "kubernetes.io/"
 )
 
-// containerResourceName checks the name of a resource of a container: a standard
-// one, or one with a domain that keeps to the rules of extended resources.
+// containerResourceName checks the name of a resource of a container: a standard one,
+// or one with a domain that follows the rules of extended resources.
 func (c *checker) containerResourceName(p *field.Path, name string) {
 	qualified := c.qualifiedName(p, name)
 	if strings.Contains(name, "/") {
@@ -64,8 +64,8 @@ func isStandardResource(name string) bool {
 		strings.HasPrefix(name, requestsPrefix+hugePagesPrefix)
 }
 
-// isExtendedResource reports whether a name with a domain that is not
-// Kubernetes' own stays a name when a quota puts "requests." in front of it.
+// isExtendedResource reports whether a name with a domain other than Kubernetes' own is
+// still a valid name with a quota's prefix "requests.".
 func isExtendedResource(name string) bool {
 	return !strings.HasPrefix(name, requestsPrefix) && len(content.IsLabelKey(requestsPrefix+name)) == 0
 }

@@ -26,14 +26,14 @@ func RulesOf(fd protoreflect.FieldDescriptor) *validate.FieldRules {
 	return rules
 }
 
-// messageRules are the rules of a message and of those in it.
+// messageRules are the rules of a message and of the messages in it.
 type messageRules struct{ fields []fieldRules }
 
-// fieldRules are the rules of a field that has some, or holds messages that have some.
+// fieldRules are the rules of a field, and of messages in it.
 type fieldRules struct {
 	field    protoreflect.FieldDescriptor
 	required bool
-	// mayBeAbsent reports whether nothing is to be looked at where the field is not set.
+	// mayBeAbsent reports whether an unset field needs no check.
 	mayBeAbsent bool
 	checks      []check
 	// inner are the rules of the messages in it, nil for none.
@@ -43,7 +43,7 @@ type fieldRules struct {
 // check returns what is wrong with a value, in the words of protovalidate; "" for nothing.
 type check func(protoreflect.Value) string
 
-// compiler makes rules of descriptors, once for each message.
+// compiler compiles rules from descriptors, once for each message.
 type compiler struct {
 	mu   sync.Mutex
 	done map[protoreflect.MessageDescriptor]*messageRules // guarded by mu
@@ -51,8 +51,8 @@ type compiler struct {
 
 var compiled = compiler{done: make(map[protoreflect.MessageDescriptor]*messageRules)}
 
-// of returns the rules of a message. It fails for a rule that this package does not know, and
-// where rules may be that it does not look at: what it can't evaluate must not pass.
+// of returns the rules of a message. It fails for an unknown rule, and for rules in places
+// that this package does not check: a rule that it can't evaluate must not pass.
 func (c *compiler) of(md protoreflect.MessageDescriptor) (*messageRules, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, er
 		return nil, err
 	}
 	rules := &messageRules{}
-	c.done[md] = nil // until its fields are known
+	c.done[md] = nil // until its fields are compiled
 	for i := range md.Fields().Len() {
 		f, err := c.field(md.Fields().Get(i))
 		if err != nil {
@@ -85,7 +85,7 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, er
 	return rules, nil
 }
 
-// ofFieldsOnly fails for a message that has rules beside those of its fields.
+// ofFieldsOnly fails for a message with rules other than those of its fields.
 func ofFieldsOnly(md protoreflect.MessageDescriptor) error {
 	if proto.HasExtension(md.Options(), validate.E_Message) {
 		return fmt.Errorf("%s: rules of a message are not known here", md.FullName())
@@ -131,8 +131,8 @@ func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
 	return f, nil
 }
 
-// evaluators are the rules that are known, in the order in which protovalidate evaluates
-// those of one field.
+// evaluators are the known rules, in the order in which protovalidate evaluates those of
+// one field.
 var evaluators = []struct {
 	rule string
 	make func(rule protoreflect.Value) (check, error)
@@ -149,7 +149,7 @@ var evaluators = []struct {
 	{"duration.gt", durationAbove},
 }
 
-// fits reports whether rules of that kind are about what the field holds.
+// fits reports whether rules of that kind apply to the field's type.
 func fits(kind protoreflect.Name, fd protoreflect.FieldDescriptor) bool {
 	switch {
 	case fd.IsMap():
@@ -233,7 +233,7 @@ func statedRules(field protoreflect.FieldDescriptor, rules *validate.FieldRules)
 	return stated, unknown
 }
 
-// matching are the only expressions that are known: that a text matches, and perhaps that
+// matching matches the only supported expressions: that a text matches, and perhaps that
 // it does not match something else.
 var matching = regexp.MustCompile(`^this\.matches\('([^'\\]*)'\)(?: && !this\.matches\('([^'\\]*)'\))?$`)
 
@@ -258,7 +258,7 @@ func expression(rule *validate.Rule) (check, error) {
 	}, nil
 }
 
-// unless returns the message for what is not sound.
+// unless returns the message for an invalid value.
 func unless(sound bool, message string) string {
 	if sound {
 		return ""
@@ -266,7 +266,7 @@ func unless(sound bool, message string) string {
 	return message
 }
 
-// order is a kind of values that have a least and a most.
+// order is a kind of values with a minimum and a maximum.
 type order struct {
 	kind  string
 	value func(protoreflect.Value) int64
@@ -281,12 +281,12 @@ var ordered = []order{
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
-// seconds writes nanoseconds as JSON has a duration.
+// seconds formats nanoseconds as a duration in JSON.
 func seconds(n int64) string {
 	return strconv.FormatFloat(time.Duration(n).Seconds(), 'f', -1, 64) + "s"
 }
 
-// between is the check of values of that kind, nil where there are no such rules.
+// between is the check of values of that kind, nil if there are no such rules.
 func (o order) between(stated map[string]protoreflect.Value) (check, error) {
 	gte, atLeast := stated[o.kind+".gte"]
 	lte, atMost := stated[o.kind+".lte"]
@@ -305,7 +305,7 @@ func (o order) between(stated map[string]protoreflect.Value) (check, error) {
 	switch {
 	case words == nil:
 		return nil, nil
-	case least > most: // protovalidate takes it for all but what lies between
+	case least > most: // protovalidate excludes only the range in between
 		return nil, fmt.Errorf("rule %s.gte above %s.lte is not known here", o.kind, o.kind)
 	}
 	message := "must be " + strings.Join(words, " and ")
@@ -337,7 +337,7 @@ func longest(rule protoreflect.Value) (check, error) {
 	message := fmt.Sprintf("must be at most %d characters", n)
 	return func(v protoreflect.Value) string {
 		s := v.String()
-		// Counting bytes is quicker, and there are at most as many characters.
+		// Counting bytes is faster, and there are at most as many characters.
 		return unless(uint64(len(s)) <= n || uint64(utf8.RuneCountInString(s)) <= n, message)
 	}, nil
 }

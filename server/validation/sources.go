@@ -41,7 +41,7 @@ func (c *checker) pods(p *field.Path, pods *setpointv1.PodsMetricSource) {
 }
 
 func (c *checker) resource(p *field.Path, resource *setpointv1.ResourceMetricSource) {
-	// Any name will do, unlike that of a container's resource.
+	// Any name is valid, unlike that of a container's resource.
 	if resource.GetName() == "" {
 		c.required(p.Child("name"), "must specify a resource name")
 	}
@@ -64,14 +64,14 @@ func (c *checker) containerName(p *field.Path, name string) {
 		return
 	}
 	for _, detail := range content.IsDNS1123Label(name) {
-		// The API server's own check of containers says so, but it needs a package that brings
-		// networks and logs with it, into the playground, too.
+		// The API server's own check of containers has these words, but its package would add
+		// networking and logging to the playground, too.
 		c.invalid(p, name, strings.Replace(detail, "63 bytes", "63 characters", 1))
 	}
 }
 
-// identifier checks a metric's name. Its selector is not checked: the API
-// server leaves it to the controller, which reports it in a condition.
+// identifier checks a metric's name. It does not check the selector: the API server
+// leaves it to the controller, which reports it in a condition.
 func (c *checker) identifier(p *field.Path, id *setpointv1.MetricIdentifier) {
 	c.pathSegment(p.Child("name"), id.GetName(), "must specify a metric name")
 }

@@ -10,26 +10,25 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// SpecOptions says which features the spec may use. The zero value is a cluster
-// with its default feature gates.
+// SpecOptions are the features that the spec may use. The zero value is a cluster with
+// default feature gates.
 type SpecOptions struct {
 	// ScaleToZero allows minReplicas 0, as the HPAScaleToZero feature does.
 	ScaleToZero bool
 }
 
-// Spec returns what the API server would refuse in a spec that is created, in
-// its order; nil for a spec that it would accept. Paths begin with "spec".
+// Spec returns what the API server would refuse in a spec that is created, in its
+// order; nil for a spec that it would accept. Paths begin with "spec".
 //
-// Absent fields count as their defaults. A nil spec has no violations: that
-// there must be one is a rule of Structure. What differs from the API server:
-//   - There is no stored object to compare with, so what an update may leave as
-//     it was (minReplicas 0, an apiVersion without a group) is refused.
-//   - A scaleTargetRef is checked only if it is there.
-//   - An empty list of policies passes, as the message has no place for one.
-//   - A quantity that does not parse is one violation of many; the API server
-//     stops at it. See quantity.ParseLibrary for what parses.
-//   - Where several sources of a metric are forbidden, the API server lists them
-//     in no certain order.
+// Absent fields count as their defaults. A nil spec has no violations: Structure
+// requires one. Differences from the API server:
+//   - There is no stored object to compare with, so values that an update may leave
+//     unchanged (minReplicas 0, an apiVersion without a group) are refused.
+//   - A scaleTargetRef is checked only if it is set.
+//   - An empty list of policies passes, because the message can't represent one.
+//   - A quantity that does not parse is one violation of many; the API server stops at
+//     it. quantity.ParseLibrary defines what parses.
+//   - The API server lists several forbidden sources of a metric in random order.
 func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, opts SpecOptions) []Violation {
 	if spec == nil {
 		return nil
@@ -75,8 +74,8 @@ func (c *checker) replicas(p *field.Path, lower, upper int32, opts SpecOptions) 
 	}
 }
 
-// reference checks the name of an object. coreGroup says whether its apiVersion
-// may do without a group.
+// reference checks the name of an object. coreGroup reports whether its apiVersion may
+// lack a group.
 func (c *checker) reference(p *field.Path, ref *setpointv1.CrossVersionObjectReference, coreGroup bool) {
 	c.pathSegment(p.Child("kind"), ref.GetKind(), "")
 	c.pathSegment(p.Child("name"), ref.GetName(), "")
@@ -89,8 +88,8 @@ func (c *checker) reference(p *field.Path, ref *setpointv1.CrossVersionObjectRef
 	}
 }
 
-// pathSegment checks a name that becomes a segment of a URL. missing is what to
-// say of an empty one.
+// pathSegment checks a name that becomes a segment of a URL. missing is the message for
+// an empty one.
 func (c *checker) pathSegment(p *field.Path, name, missing string) {
 	if name == "" {
 		c.required(p, missing)

@@ -12,7 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// requests returns the messages that the services' methods take.
+// requests returns the request messages of the services' methods.
 func requests() []protoreflect.MessageDescriptor {
 	var inputs []protoreflect.MessageDescriptor
 	for _, file := range []protoreflect.FileDescriptor{
@@ -31,8 +31,8 @@ func requests() []protoreflect.MessageDescriptor {
 	return inputs
 }
 
-// Warm compiles the rules that Structure evaluates, so that the first call need
-// not. It returns the error that keeps Structure from evaluating any.
+// Warm compiles the rules that Structure evaluates, so that the first call need not. It
+// returns the error that prevents Structure from evaluating any.
 func Warm() error {
 	for _, input := range requests() {
 		if _, err := compiled.of(input); err != nil {
@@ -42,11 +42,11 @@ func Warm() error {
 	return nil
 }
 
-// Structure returns what breaks the rules that the .proto files state beside the
-// fields of the message and of the messages in it, in the order of the fields;
-// nil for a message that breaks none. A message whose rules can't be evaluated
-// has a violation that says so. Of more than MostViolations it returns the first ones,
-// and More. Safe for concurrent use.
+// Structure returns the violations of the rules that the .proto files state beside the
+// fields of the message and of the messages in it, in the order of the fields; nil for
+// a valid message. A message whose rules can't be evaluated has a violation that says
+// so. Of more than MostViolations it returns the first ones, and More. Safe for
+// concurrent use.
 func Structure(msg proto.Message) []Violation {
 	if msg == nil {
 		return nil
@@ -60,21 +60,21 @@ func Structure(msg proto.Message) []Violation {
 	return found.violations
 }
 
-// step leads from a message to one in it.
+// step leads from a message to a message in it.
 type step struct {
 	field protoreflect.FieldDescriptor
 	index int // in a list
 }
 
-// collector gathers what is wrong with a message and those in it.
+// collector collects what is wrong with a message and the messages in it.
 type collector struct {
 	violations []Violation
-	// at leads to the message that is looked at. Most are sound, so that their paths are
+	// at leads to the current message. Most messages are valid, so that their paths are
 	// not needed.
 	at []step
 }
 
-// message looks at a message. False: there is enough.
+// message checks a message. False: enough violations were found.
 func (c *collector) message(rules *messageRules, m protoreflect.Message) bool {
 	for i := range rules.fields {
 		f := &rules.fields[i]
@@ -101,7 +101,7 @@ func (c *collector) message(rules *messageRules, m protoreflect.Message) bool {
 	return true
 }
 
-// inside looks at the messages that a field holds.
+// inside checks the messages in a field.
 func (c *collector) inside(f *fieldRules, value protoreflect.Value) bool {
 	depth := len(c.at)
 	c.at = append(c.at, step{field: f.field})
@@ -128,7 +128,8 @@ func (c *collector) add(field protoreflect.FieldDescriptor, text string) bool {
 	return true
 }
 
-// path renders where a field is with the fields' JSON names: pods[3].containers[0].name.
+// path formats the path of a field with the fields' JSON names:
+// pods[3].containers[0].name.
 func (c *collector) path(field protoreflect.FieldDescriptor) string {
 	var b strings.Builder
 	for _, s := range c.at {

@@ -6,8 +6,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// target checks the fields of a metric's target each. Which of them must be set
-// depends on the source; whether the type fits them is not looked at.
+// target checks each field of a metric's target. Which of them must be set depends on
+// the source; whether the type matches them is not checked.
 func (c *checker) target(p *field.Path, target *setpointv1.MetricTarget) {
 	c.targetType(p.Child("type"), target.GetType())
 	if hasValue(target) {

@@ -11,11 +11,11 @@ type Violation struct {
 	Description string
 }
 
-// MostViolations bounds what is gathered of one request. Nobody reads more, and a
+// MostViolations limits the violations of one request. People do not read more, and a
 // request may be wrong in every element.
 const MostViolations = 100
 
-// More stands after MostViolations violations for those that were left out.
+// More follows MostViolations violations in place of the omitted ones.
 var More = Violation{Description: "there is more that is wrong; only the first violations are listed"}
 
 // String returns field and description as one line.
@@ -26,9 +26,8 @@ func (v Violation) String() string {
 	return v.Field + ": " + v.Description
 }
 
-// Distinct returns the violations without repetitions, in their order, the
-// first of each kept. The API server reports some rules twice, and so does
-// Spec; a person needs to read them once.
+// Distinct returns the violations without repetitions, in their order. The API server
+// reports some rules twice, and so does Spec; people need to read them once.
 func Distinct(violations []Violation) []Violation {
 	seen := make(map[Violation]bool, len(violations))
 	var distinct []Violation

@@ -1,5 +1,5 @@
-// Package signintest has an OpenID Connect issuer for tests, which is as strict as one may be:
-// it takes nothing that the code flow with PKCE does not ask for, and each code once.
+// Package signintest has a strict OpenID Connect issuer for tests: it accepts nothing beyond
+// the code flow with PKCE, and each code once.
 package signintest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// The client that the issuer knows.
+// The client that the issuer accepts.
 const (
 	ClientID     = "setpoint-page"
 	ClientSecret = "the secret of the page's client / with = and +"
@@ -47,10 +47,10 @@ type Issuer struct {
 	down        bool
 }
 
-// grant is what a code stands for; it is taken once.
+// grant is the state behind a code, which is valid once.
 type grant struct{ challenge, nonce string }
 
-// Start starts an issuer that leads browsers back to redirectURL only. It ends with the test.
+// Start starts an issuer that redirects browsers to redirectURL only. It stops with the test.
 func Start(tb testing.TB) *Issuer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -69,27 +69,27 @@ func Start(tb testing.TB) *Issuer {
 	return i
 }
 
-// File is a file of issuers with this one.
+// File is a configuration file with this issuer.
 func (i *Issuer) File() string {
 	return fmt.Sprintf("issuers:\n  - issuer: %s\n    audiences: [%s, other]\n    prefix: 'corp:'\n    groupsClaim: groups\n    clockSkew: 1s\n", i.URL, ClientID)
 }
 
-// LeadsTo says where browsers are led back to.
+// LeadsTo sets where browsers are redirected to.
 func (i *Issuer) LeadsTo(redirectURL string) { i.set(func() { i.redirectURL = redirectURL }) }
 
 // Claims changes the claims of ID tokens before they are signed.
 func (i *Issuer) Claims(change func(map[string]any)) { i.set(func() { i.claims = change }) }
 
-// Answer changes the answer that browsers are led back with.
+// Answer changes the response that browsers are redirected with.
 func (i *Issuer) Answer(change func(url.Values)) { i.set(func() { i.answer = change }) }
 
-// Lifetime is how long ID tokens count.
+// Lifetime sets how long ID tokens are valid.
 func (i *Issuer) Lifetime(d time.Duration) { i.set(func() { i.lifetime = d }) }
 
-// Down has the endpoint for tokens answer with 503.
+// Down makes the token endpoint respond with 503.
 func (i *Issuer) Down(down bool) { i.set(func() { i.down = down }) }
 
-// Refusals returns why something was refused.
+// Refusals returns the reasons of refusals.
 func (i *Issuer) Refusals() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -113,7 +113,7 @@ func (i *Issuer) keys(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
 }
 
-// authorize leads the browser back with a code.
+// authorize redirects the browser with a code.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -135,7 +135,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, i.redirectURL+"?"+answer.Encode(), http.StatusFound)
 }
 
-// token gives an ID token for a code.
+// token exchanges a code for an ID token.
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -183,7 +183,7 @@ func (i *Issuer) sign(claims map[string]any) string {
 	return ""
 }
 
-// refuse notes and answers an error. mu is held.
+// refuse records and sends an error. The caller has locked mu.
 func (i *Issuer) refuse(w http.ResponseWriter, code, why string) {
 	i.refusals = append(i.refusals, why)
 	reply(w, http.StatusBadRequest, map[string]any{"error": code, "error_description": why})
