@@ -6,10 +6,10 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Cause is what decided a count: the metrics, or what held or limited them.
+// Cause is what determined a count: the metrics, or what held or limited them.
 type Cause string
 
-// The causes besides windows and policies, which are named with their numbers.
+// The causes other than windows and policies, whose names contain their numbers.
 const (
 	CauseMetrics       Cause = "metrics"
 	CauseMaximum       Cause = "maxReplicas"
@@ -19,7 +19,8 @@ const (
 	CauseOther         Cause = "other"
 )
 
-// causeOf is what decided last: a bound or a policy, else a window, else the metrics.
+// causeOf returns what determined the count last: a bound or a policy, else a window,
+// else the metrics.
 func causeOf(d *recommender.Decision) Cause {
 	switch d.Path {
 	case recommender.PathMetricsFailed:

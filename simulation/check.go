@@ -27,7 +27,7 @@ func (c *checker) refuse(bad bool, format string, args ...any) {
 	}
 }
 
-// duration refuses one out of bounds.
+// duration checks the bounds of a duration.
 func (c *checker) duration(what string, d, least, most time.Duration) {
 	c.refuse(d < least || d > most, "%s: is %s, must be between %s and %s", what, d, least, most)
 }

@@ -5,9 +5,9 @@
 //	result, err := simulation.Run(&scenario, &autoscaler, nil)
 //	fmt.Println(result.Figures.ShortTime, result.Figures.ReplicaHours)
 //
-// Nothing about scaling is modelled: each decision is package recommender's, through the
-// input that the service builds, with the history that it keeps from step to step. What is
-// modelled is the world around it, and each default is what a plain cluster does.
+// The decisions are not modelled: each is package recommender's, with the input that the
+// service builds and a history kept from step to step. Only the world around it is
+// modelled, with the behavior of a plain cluster as default.
 //
 // A run is a pure function of its arguments: no clock, no goroutine, no random source but
 // the seed. It gives the same bits on every processor. Go may fuse x*y+z into one rounding
@@ -15,6 +15,6 @@
 // rounded by itself (mul), and functions that package math implements in assembly are not
 // used (number.go).
 //
-// Load is a fluid: it has a volume and no requests. Between two instants at which anything
-// changes, the rate is a straight line and the capacity constant, so volumes are exact.
+// Load is a fluid: it has a volume and no requests. Between two changes the rate is linear
+// and the capacity constant, so volumes are exact.
 package simulation

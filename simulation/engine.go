@@ -12,13 +12,13 @@ type Engine interface {
 	Settle(id recommender.ID, outcome recommender.Outcome, message string) error
 }
 
-// production is the recommender with the history that it keeps of one target.
+// production is the recommender with the history of one target.
 type production struct {
 	history   recommender.History
 	namespace string
 }
 
-// NewEngine returns the production engine for a target that it has never seen.
+// NewEngine returns the production engine for a new target.
 func NewEngine(namespace string) Engine { return &production{namespace: namespace} }
 
 // Recommend implements Engine.

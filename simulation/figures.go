@@ -11,51 +11,53 @@ import (
 
 // Figures are a run in numbers.
 type Figures struct {
-	// Offered is the volume of the load; what came of it is Served, Lost (for good),
-	// Queued (still waiting) and Returning (lost, and about to come back). Late is the volume
-	// that had to wait, at any time.
+	// Offered is the volume of the load, divided into Served, Lost (for good), Queued (still
+	// waiting) and Returning (lost, and about to be retried). Late is the volume that had to
+	// wait at some time.
 	Offered, Served, Lost, Queued, Returning, Late float64
-	// ShortTime is how long the load was above what the ready pods could serve.
+	// ShortTime is how long the load exceeded what the ready pods could serve.
 	ShortTime time.Duration
 	// OverTarget is how long a metric was above its target by more than its tolerance, as
 	// the engine read it.
 	OverTarget time.Duration
-	// ReplicaHours is the integral of the count asked for, RunningHours that of the running
+	// ReplicaHours is the integral of the desired count, RunningHours that of the running
 	// pods, and Cost the latter times the price.
 	ReplicaHours, RunningHours, Cost float64
 	// Efficiency is the integral of the least count that keeps every metric at its target,
-	// over that of the count asked for. NaN: no metric has such a count.
+	// divided by that of the desired count. NaN: no metric has such a count.
 	Efficiency float64
-	// Ups and Downs are the changes written; Reversals those that go against the one before
-	// within ReversalTime; FailedWrites those that failed.
+	// Ups and Downs are the written changes; Reversals those against the direction of the
+	// previous one within ReversalTime; FailedWrites those that failed.
 	Ups, Downs, Reversals, FailedWrites int
-	// Most and Least are the counts asked for.
+	// Most and Least are the highest and lowest desired count.
 	Most, Least int32
-	// Causes is how long each cause decided the count, longest first.
+	// Causes is how long each cause determined the count, longest first.
 	Causes []CauseTime
-	// Rises are the times from the ready pods being too few for the metrics to stay within
-	// tolerance, to their being enough again.
+	// Rises are the times from too few ready pods for the metrics to stay within tolerance
+	// until there are enough.
 	Rises Reactions
 }
 
-// ReversalTime is within what time a change against the one before counts as a reversal.
+// ReversalTime is the time within which a change against the direction of the previous
+// one is a reversal.
 const ReversalTime = 10 * time.Minute
 
-// CauseTime is how long a cause decided.
+// CauseTime is how long a cause determined the count.
 type CauseTime struct {
 	Cause Cause
 	Time  time.Duration
 }
 
-// Reactions are times of reaction.
+// Reactions are reaction times.
 type Reactions struct {
 	Count              int
 	Median, P95, Worst time.Duration
-	// Unfinished reports whether the last one was not over at the end; it counts up to there.
+	// Unfinished reports whether the last one was not finished at the end; it counts up to
+	// there.
 	Unfinished bool
 }
 
-// figures gathers Figures.
+// figures computes Figures.
 type figures struct {
 	short                      time.Duration
 	replicaSeconds, runSeconds float64
@@ -73,7 +75,7 @@ type figures struct {
 	rises                      []time.Duration
 }
 
-// pass takes note of a stretch of time; the world is at its beginning.
+// pass adds a stretch of time; the world is at its beginning.
 func (f *figures) pass(w *world, from, to float64, length time.Duration) {
 	seconds := length.Seconds()
 	middle := half(from + to)
@@ -96,7 +98,7 @@ func (f *figures) pass(w *world, from, to float64, length time.Duration) {
 	}
 }
 
-// decided takes note of a decision, which stands for one period.
+// decided adds a decision, which counts for one period.
 func (f *figures) decided(w *world, d *recommender.Decision, cause Cause) {
 	length := min(w.syncPeriod, w.scenario.Duration-w.now)
 	i := slices.IndexFunc(f.causes, func(c CauseTime) bool { return c.Cause == cause })
@@ -117,7 +119,7 @@ func (f *figures) decided(w *world, d *recommender.Decision, cause Cause) {
 	}
 }
 
-// wrote takes note of a change of the count.
+// wrote adds a change of the count.
 func (f *figures) wrote(at time.Duration, from, to int32) {
 	if from == to {
 		return

@@ -6,18 +6,19 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// need is how many replicas one metric asks for at a load, if all were seen at once: usage
-// of idle + perLoad·load/n a pod is held to a target a pod, or a total to a target a replica.
+// need is the number of replicas that one metric requires at a load if it were observed at
+// once: the target is compared with a usage of idle + perLoad·load/n per pod, or with a total
+// per replica.
 type need struct {
 	idle, perLoad, target float64
-	// total reports whether idle is there once, not once a pod.
+	// total reports whether idle counts once, not once per pod.
 	total bool
-	// tolerance upwards.
+	// tolerance of scale-ups.
 	tolerance float64
 }
 
-// needsOf returns the needs of the metrics that one can be said of: those whose usage follows
-// the load and whose target is for a pod or a replica.
+// needsOf returns the needs of the metrics for which they are defined: those whose usage
+// follows the load and whose target is per pod or per replica.
 func needsOf(s *Scenario, a *Autoscaler) []need {
 	var needs []need
 	tolerance := a.Options.Tolerance
@@ -54,7 +55,7 @@ func needsOf(s *Scenario, a *Autoscaler) []need {
 				continue
 			}
 			if m.Type == recommender.ObjectMetric && m.Target.Type != recommender.AverageValueTarget {
-				continue // a total is the same whatever the count
+				continue // a total does not depend on the count
 			}
 		}
 		if m.Target.AverageValue != nil {
@@ -95,7 +96,7 @@ func needed(needs []need, spec *recommender.Spec, load float64, tolerated bool) 
 		default:
 			want = usage / (target - n.idle)
 		}
-		// What floating point adds to a whole number is no replica.
+		// A rounding error above a whole number is not another replica.
 		count = max(count, math.Ceil(want-1e-9))
 	}
 	return int32(min(count, float64(spec.MaxReplicas)))

@@ -2,8 +2,8 @@ package simulation
 
 import "math"
 
-// mul returns x·y, rounded by itself. Go may fuse x*y+z on some processors; an explicit
-// conversion forbids that. Every product of floats in this package goes through mul.
+// mul returns x·y, rounded separately. Go may fuse x*y+z on some processors; an
+// explicit conversion forbids that. Every product of floats in this package uses mul.
 func mul(x, y float64) float64 { return float64(x * y) }
 
 // half returns x/2, which compilers turn into a product.
@@ -43,7 +43,7 @@ func log(x float64) float64 {
 	return mul(2, sum) + mul(float64(exponent), math.Ln2)
 }
 
-// cosine returns the cosine of that many turns.
+// cosine returns the cosine of an angle in turns.
 func cosine(turns float64) float64 {
 	turns -= math.Floor(turns)
 	if turns > 0.5 {
@@ -82,7 +82,7 @@ func mix(x uint64) uint64 {
 }
 
 // draw returns random bits for the index'th draw of a purpose. They depend on nothing
-// else, so that two runs that differ in one thing draw the same for all others.
+// else, so that two runs that differ in one thing draw the same for everything else.
 func draw(seed uint64, s stream, index uint64) uint64 {
 	return mix(mix(mix(seed)^uint64(s)) ^ index)
 }
@@ -102,8 +102,8 @@ func normal(seed uint64, s stream, index uint64) float64 {
 	return sum
 }
 
-// milli returns milli-units as an API reports them: rounded to nano-units, which drops the
-// noise of floating point, then up to milli-units as upstream reads quantities.
+// milli returns milli-units as an API reports them: rounded to nano-units, which removes
+// the noise of floating point, then up to milli-units as upstream reads quantities.
 func milli(x float64) int64 {
 	const most = 1 << 53
 	rounded := math.Ceil(math.Round(mul(x, 1e6)) / 1e6)

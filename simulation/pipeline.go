@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// resource is a resource that pods have samples of.
+// resource is a resource with samples of pods.
 type resource struct {
 	name  string
 	usage Usage
@@ -17,22 +17,23 @@ type resource struct {
 	trouble *Event
 }
 
-// reading is one total at an instant, kept for metrics that are late.
+// reading is one total at an instant, kept for delayed metrics.
 type reading struct {
 	at    time.Duration
 	value int64
 }
 
-// metricState is what the pipeline keeps of one metric of the spec.
+// metricState is the pipeline's state of one metric of the spec.
 type metricState struct {
 	spec  *recommender.MetricSpec
 	usage Usage
 	// trouble is its current problem, nil: none.
 	trouble *Event
-	// past totals, and past values of pods with their instants; for lateness and freezing.
+	// past totals, and past values of pods with their instants; for delayed and frozen
+	// metrics.
 	past       []reading
 	pastValues []podReadings
-	// values is space for those of one instant.
+	// values is memory for the values of one instant.
 	values []recommender.Value
 }
 
@@ -41,7 +42,7 @@ type podReadings struct {
 	values []podValue
 }
 
-// podValue is a pod's value, and the pod's place in the order in which pods came.
+// podValue is a pod's value, and the pod's place in the order of creation.
 type podValue struct {
 	recommender.Value
 	serial uint64
@@ -53,7 +54,7 @@ type logEntry struct {
 	offered, served, queueArea, ageArea float64
 }
 
-// scrape measures what the running pods used since the scrape before.
+// scrape measures what the running pods used since the previous scrape.
 func (w *world) scrape() {
 	w.looked(1 + len(w.resources))
 	for _, p := range w.pods {
@@ -64,7 +65,7 @@ func (w *world) scrape() {
 			p.samples = append(p.samples, w.measure(p))
 			w.forget(p)
 		} else if p.created < 0 && p.running < 0 {
-			// Those at the start have been scraped before: they served what they serve now.
+			// Pods of the start have been scraped before: their usage was the same as now.
 			p.samples = append(p.samples, w.measureFirst(p))
 		}
 		p.scrapes++
@@ -82,12 +83,12 @@ func (w *world) scrapeBefore(at time.Duration) {
 	}
 }
 
-// rateBefore is what each pod served before the start: its part of the load of the start.
+// rateBefore is the rate each pod served before the start: its part of the initial load.
 func (w *world) rateBefore() float64 {
 	return min(w.scenario.Load.At(0)/float64(max(1, w.ready)), w.podCapacity)
 }
 
-// measureFirst is the sample of a pod that was there before the simulation, for one resolution.
+// measureFirst is the sample of a pod that existed before the simulation, for one resolution.
 func (w *world) measureFirst(p *pod) sample {
 	p.scrapedAt = w.now - w.resolution
 	p.scrapedServed = p.served - mul(w.rateBefore(), w.resolution.Seconds())
@@ -107,8 +108,8 @@ func (w *world) measure(p *pod) sample {
 	return s
 }
 
-// used is what a pod used between two instants in which it ran, without what load makes,
-// milli-units times seconds.
+// used is what a pod used between two instants while it ran, without the usage due to
+// load, milli-units times seconds.
 func (w *world) used(p *pod, u *Usage, from, to time.Duration) float64 {
 	area := mul(u.Idle, (to - from).Seconds())
 	if u.Warmup > 0 {
@@ -119,10 +120,10 @@ func (w *world) used(p *pod, u *Usage, from, to time.Duration) float64 {
 	return area
 }
 
-// forget drops samples that are no longer needed: all but the newest, and but those that late
+// forget drops samples that are no longer needed: all but the newest, and those that delayed
 // metrics need.
 func (w *world) forget(p *pod) {
-	if w.lateness == 0 && len(p.samples) == 2 { // as nearly always
+	if w.lateness == 0 && len(p.samples) == 2 { // the usual case
 		w.spareUsage = append(w.spareUsage, p.samples[0].usage)
 		p.samples[0] = p.samples[1]
 		p.samples = p.samples[:1]
@@ -166,14 +167,14 @@ func (w *world) cutLog(n int) {
 	}
 }
 
-// entryAt is the index of the log's entry for an instant at which one was made; the first
-// one for an instant before.
+// entryAt returns the index of the log's entry for an instant at which one was added; the
+// first one for an earlier instant.
 func (w *world) entryAt(at time.Duration) int {
 	i := sort.Search(len(w.log), func(i int) bool { return w.log[i].at >= at })
 	return min(i, len(w.log)-1)
 }
 
-// servedAt is what a pod had served at an entry of the log.
+// servedAt is the volume a pod had served at an entry of the log.
 func (w *world) servedAt(p *pod, entry int) float64 {
 	if i := entry + w.logFrom - p.logFrom; i >= 0 && i < len(p.log) {
 		return p.log[i]
@@ -181,7 +182,7 @@ func (w *world) servedAt(p *pod, entry int) float64 {
 	return 0
 }
 
-// window is the stretch that a metric is the mean of, when it is read now.
+// window is the interval over which a metric read now is averaged.
 func (w *world) window(u *Usage) (from, to time.Duration) {
 	to = max(0, w.now-u.Delay)
 	return max(0, to-u.window()), to
@@ -219,7 +220,8 @@ func (w *world) total(u *Usage) int64 {
 	return milli(u.Idle + mul(u.PerLoad, level/(to-from).Seconds()))
 }
 
-// podValues gives the values of a Pods metric, in the order in which pods came.
+// podValues returns the values of a Pods metric, in the order in which pods were
+// created.
 func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 	start, end := w.window(u)
 	a, b := w.entryAt(start), w.entryAt(end)
@@ -249,7 +251,8 @@ func (w *world) troublesChanged() {
 	}
 }
 
-// trouble is a metric's current problem, and since when; nil: none. The latest counts.
+// trouble returns a metric's current problem, and since when; nil: none. The latest one
+// counts.
 func (w *world) trouble(metric string) *Event {
 	w.work += int64(len(w.troubles))
 	for i := len(w.troubles) - 1; i >= 0; i-- {
@@ -260,11 +263,12 @@ func (w *world) trouble(metric string) *Event {
 	return nil
 }
 
-// metricGone is what a metrics API answers through the aggregation layer when it is away.
+// metricGone is the error of a metrics API that is unavailable, through the aggregation
+// layer.
 const metricGone = "the server is currently unable to handle the request"
 
 // observe fills in the input as the API would show the cluster at this instant. The input
-// is used again at the next one.
+// is reused at the next one.
 func (w *world) observe() *recommender.Input {
 	in := &w.input
 	in.Scale = recommender.Scale{SpecReplicas: w.replicas, StatusReplicas: w.activeCount()}
@@ -285,7 +289,7 @@ func (w *world) observe() *recommender.Input {
 	return in
 }
 
-// shown is a pod as the API shows it, whose instants are whole seconds.
+// shown returns a pod as the API shows it, in whole seconds.
 func (w *world) shown(p *pod) recommender.Pod {
 	out := recommender.Pod{
 		Name: p.name, Phase: recommender.PhasePending, Deleting: p.isDeleting(w.now),
@@ -307,8 +311,8 @@ func (w *world) instant(at time.Duration) time.Time {
 	return w.scenario.Start.Add(at).Truncate(time.Second)
 }
 
-// shownInstant is an instant as the API shows it, kept for as long as it stays the same: to
-// compute it for each pod at each evaluation was a fifth of a run.
+// shownInstant caches an instant as the API shows it: computing it for each pod at each
+// evaluation took a fifth of a run.
 type shownInstant struct {
 	at    time.Duration
 	shown time.Time // zero: none yet
@@ -374,7 +378,7 @@ func (w *world) observeResources(in *recommender.Input) {
 	}
 }
 
-// sampleOf is the newest sample of a pod that the trouble lets through, nil: none.
+// sampleOf returns the newest sample of a pod that the problem lets through, nil: none.
 func (w *world) sampleOf(p *pod, trouble *Event) *sample {
 	newest := w.now
 	if trouble != nil {
@@ -424,7 +428,7 @@ func (w *world) readTotal(m *metricState, trouble *Event) int64 {
 	return m.past[max(0, n-1)].value
 }
 
-// newest is the instant up to which the trouble lets readings through.
+// newest is the instant up to which the problem lets readings through.
 func (w *world) newest(trouble *Event) time.Duration {
 	switch {
 	case trouble == nil:
@@ -455,8 +459,8 @@ func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
 	}
 	at := w.newest(trouble)
 	n := sort.Search(len(m.pastValues), func(i int) bool { return m.pastValues[i].at > at })
-	// Of pods that are gone the API has nothing. Pods are in the order in which they came,
-	// then and now.
+	// The API has no values of pods that are gone. Pods are in the order of creation, then
+	// and now.
 	values, pods := m.values[:0], w.pods
 	for _, v := range m.pastValues[max(0, n-1)].values {
 		i := slices.IndexFunc(pods, func(p *pod) bool { return p.serial >= v.serial })

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// looked takes note of so many looks at each pod.
+// looked counts that many evaluations of each pod.
 func (w *world) looked(times int) { w.work += int64(times) * int64(len(w.pods)+1) }
 
-// What making a pod and comparing two cost, in looks at one.
+// The costs of creating a pod and of comparing two, in evaluations of one.
 const (
 	looksToMake    = 50
 	looksToCompare = 5
 )
 
-// sorted takes note of pods being sorted.
+// sorted counts the cost of sorting pods.
 func (w *world) sorted(pods []*pod) {
 	w.work += int64(looksToCompare * len(pods) * bits.Len(uint(len(pods))))
 }
 
-// tooMuch is an error once a run takes more time or memory than it may.
+// tooMuch returns an error when a run has exceeded its limits of time or memory.
 func (w *world) tooMuch() error {
 	if w.overdone() {
 		return fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
@@ -35,7 +35,7 @@ func (w *world) tooMuch() error {
 	return nil
 }
 
-// limit lowers what the run may take.
+// limit lowers the limits of the run.
 func (w *world) limit(l Limits) {
 	if l.Work > 0 {
 		w.mostWork = min(w.mostWork, l.Work)
@@ -45,11 +45,11 @@ func (w *world) limit(l Limits) {
 	}
 }
 
-// overdone reports whether there are too many pods or looks at them. What goes on at one
-// instant asks, too, and leaves off: the run ends with tooMuch.
+// overdone reports whether there are too many pods or evaluations. Loops within one
+// instant check it, too, and stop: the run ends with tooMuch.
 func (w *world) overdone() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
 
-// active are the pods that count as replicas: those that are not being deleted.
+// active returns the pods that count as replicas: those that are not being deleted.
 func (w *world) active() []*pod {
 	w.looked(1)
 	active := make([]*pod, 0, len(w.pods))
@@ -61,7 +61,7 @@ func (w *world) active() []*pod {
 	return active
 }
 
-// activeCount is how many they are.
+// activeCount is their number.
 func (w *world) activeCount() (n int32) {
 	w.looked(1)
 	for _, p := range w.pods {
@@ -72,8 +72,8 @@ func (w *world) activeCount() (n int32) {
 	return n
 }
 
-// reconcile makes and deletes pods until there are as many as asked for, as a Deployment
-// does: in the course of a rollout some more, and old ones make way for new ones.
+// reconcile creates and deletes pods until there are as many as desired, as a Deployment
+// does: during a rollout some more, while new pods replace old ones.
 func (w *world) reconcile() {
 	for !w.overdone() {
 		active := w.active()
@@ -92,7 +92,7 @@ func (w *world) reconcile() {
 	w.podsChanged()
 }
 
-// resize makes or deletes pods of the current template.
+// resize creates or deletes pods of the current template.
 func (w *world) resize(active []*pod, want int) {
 	for n := len(active); n < want; n++ {
 		w.pods = append(w.pods, w.newPod(false))
@@ -105,9 +105,9 @@ func (w *world) resize(active []*pod, want int) {
 	}
 }
 
-// rollOut takes a step of a rolling update and tells whether there was one to take: new pods
-// up to the surge, then old pods go as long as enough are available; old pods that are not
-// ready go first, whatever is available.
+// rollOut takes a step of a rolling update and reports whether there was one to take: new
+// pods up to the surge, then old pods are deleted as long as enough are available; old pods
+// that are not ready are deleted first, in any case.
 func (w *world) rollOut(active, outdated []*pod) (progress bool) {
 	replicas, surge, unavailable := int(w.replicas), int(w.surge), int(w.unavailable)
 	if surge == 0 && unavailable == 0 {
@@ -178,7 +178,7 @@ func (w *world) compareAge(a, b time.Duration) int {
 	return cmp.Compare(bits.Len64(uint64(max(0, w.now-a))), bits.Len64(uint64(max(0, w.now-b))))
 }
 
-// bury forgets pods that are gone.
+// bury removes pods that are gone.
 func (w *world) bury() {
 	w.pods = slices.DeleteFunc(w.pods, func(p *pod) bool {
 		if p.gone > w.now {
@@ -191,7 +191,7 @@ func (w *world) bury() {
 	})
 }
 
-// podsChanged takes note of pods that came, went or became ready.
+// podsChanged handles pods that were created, deleted or became ready.
 func (w *world) podsChanged() {
 	w.looked(1)
 	w.bury()
@@ -213,7 +213,7 @@ func (w *world) podsChanged() {
 	w.capacity = w.totalCapacity()
 }
 
-// updatePods does what is due for each pod.
+// updatePods performs the due changes of each pod.
 func (w *world) updatePods() {
 	w.looked(1)
 	changed := false

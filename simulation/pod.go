@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// pod is one pod. Instants are offsets from the start; never means that it is not known.
+// pod is one pod. Instants are offsets from the start; never means unknown.
 type pod struct {
 	name   string
 	serial uint64
 	uid    uint64
-	// generation is that of the template that it was made of: rollouts replace older ones.
+	// generation is that of its template: rollouts replace older ones.
 	generation int
 	// weight is its share of the load before saturation, 1 on average.
 	weight   float64
 	restarts int
-	// fate is where it comes among the victims of an event.
+	// fate is its rank among the victims of an event.
 	fate uint64
-	// onSlot reports whether it takes one of the slots.
+	// onSlot reports whether it occupies one of the slots.
 	onSlot bool
 
 	created, running, readyAt time.Duration
-	// crashedUntil is when it is ready again after a crash.
+	// crashedUntil is when it becomes ready again after a crash.
 	crashedUntil time.Duration
 	// deleted, drained and gone are instants of its end.
 	deleted, drained, gone time.Duration
@@ -33,10 +33,10 @@ type pod struct {
 	// shownStart and shownReady are what the API shows of running and readyChanged.
 	shownStart, shownReady shownInstant
 
-	// served is the volume that it has served.
+	// served is the volume served so far.
 	served float64
-	// scrapes is how often its usage was scraped; the last one was at scrapedAt and had
-	// served scrapedServed. samples are what came of that, newest last.
+	// scrapes is how often its usage was scraped; the last scrape was at scrapedAt,
+	// when it had served scrapedServed. samples are the results, newest last.
 	scrapes       int
 	scrapedAt     time.Duration
 	scrapedServed float64
@@ -46,7 +46,7 @@ type pod struct {
 	logFrom int
 }
 
-// sample is what one scrape made of a pod.
+// sample is the result of one scrape of a pod.
 type sample struct {
 	at     time.Duration
 	window time.Duration
@@ -57,10 +57,10 @@ type sample struct {
 func (p *pod) isRunning(now time.Duration) bool  { return p.running <= now }
 func (p *pod) isDeleting(now time.Duration) bool { return p.deleted <= now }
 
-// serves reports whether it takes load.
+// serves reports whether it receives load.
 func (p *pod) serves(now time.Duration) bool { return p.ready && now < p.drained }
 
-// next returns the next instant after now at which the pod changes by itself.
+// next returns the next instant after now at which the pod changes on its own.
 func (p *pod) next(now time.Duration) time.Duration {
 	next := never
 	for _, at := range [...]time.Duration{p.running, p.readyAt, p.crashedUntil, p.drained, p.gone} {
@@ -71,7 +71,7 @@ func (p *pod) next(now time.Duration) time.Duration {
 	return next
 }
 
-// update sets the Ready condition, and tells whether it changed.
+// update sets the Ready condition, and reports whether it changed.
 func (p *pod) update(now time.Duration) bool {
 	if p.running == now && p.readyChanged < p.running {
 		p.readyChanged = now
@@ -84,7 +84,7 @@ func (p *pod) update(now time.Duration) bool {
 	return true
 }
 
-// draw draws how long the pod takes from its start to its readiness.
+// draw draws the time from the pod's start to its readiness.
 func (s *Startup) draw(seed, serial uint64) time.Duration {
 	switch s.Kind {
 	case UniformStartup:
@@ -93,13 +93,14 @@ func (s *Startup) draw(seed, serial uint64) time.Duration {
 		// 1.6449 standard deviations above the median are 95 %.
 		sigma := log(float64(s.To)/float64(s.From)) / 1.6448536269514722
 		factor := exp(mul(sigma, normal(seed, startupStream, serial)))
-		// A median of nanoseconds and 95 % of hours have draws beyond any duration.
+		// A median of nanoseconds and 95 % of hours could draw values beyond any
+		// duration.
 		return time.Duration(min(mul(float64(s.From), factor), float64(MaxDuration))).Round(time.Millisecond)
 	}
 	return s.From
 }
 
-// newPod makes the next pod. One of those at the start has been ready for a day.
+// newPod creates the next pod. Pods of the start have been ready for a day.
 func (w *world) newPod(atStart bool) *pod {
 	serial := w.serial
 	w.serial++
@@ -136,12 +137,12 @@ func (w *world) newPod(atStart bool) *pod {
 	return p
 }
 
-// delete begins the end of a pod.
+// delete starts the deletion of a pod.
 func (w *world) delete(p *pod) {
 	p.deleted = w.now
 	p.drained = w.now + w.scenario.Workload.Drain
 	p.gone = max(p.drained, w.now+w.scenario.Workload.Grace)
 	if !p.isRunning(w.now) {
-		p.gone = w.now // nothing runs that would have to end
+		p.gone = w.now // nothing runs that would have to stop
 	}
 }

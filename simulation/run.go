@@ -17,14 +17,14 @@ type Step struct {
 	// Load is the rate now, units a second; Capacity what the ready pods can serve
 	// (+Inf: any load).
 	Load, Capacity float64
-	// Queued is the volume that waits; Served, Lost and Late are volumes since the start.
+	// Queued is the waiting volume; Served, Lost and Late are volumes since the start.
 	Queued, Served, Lost, Late float64
-	// Replicas is the count that was asked for before this step, Ready and Running the pods,
-	// Needed the least count that would keep every metric at its target.
+	// Replicas is the desired count before this step, Ready and Running are numbers of pods,
+	// Needed is the least count that would keep every metric at its target.
 	Replicas, Ready, Running, Needed int32
-	// Proposal is what the metrics ask for, before windows, policies and bounds; -1: nothing.
+	// Proposal is the metrics' proposal, before windows, policies and bounds; -1: none.
 	Proposal int32
-	// Cause is what decided the count.
+	// Cause is what determined the count.
 	Cause Cause
 	// Decision is the engine's, with its explanation. It is valid until the next step.
 	Decision *recommender.Decision
@@ -35,7 +35,7 @@ type Step struct {
 // Result is the result of a run.
 type Result struct {
 	Steps int
-	// Work is what the run took, in the unit of MaxWork.
+	// Work is the cost of the run, in the unit of MaxWork.
 	Work    int64
 	Figures Figures
 	Actions []Action
@@ -55,20 +55,21 @@ type Action struct {
 var ErrTooMuch = errors.New("the simulation is too large")
 
 // Run runs an autoscaler in a scenario. It calls observe, which may be nil, after each
-// evaluation; an error of it ends the run and is returned.
+// evaluation; an error of observe ends the run and is returned.
 func Run(s *Scenario, a *Autoscaler, observe func(*Step) error) (*Result, error) {
 	return RunWith(s, a, NewEngine(a.Namespace), observe)
 }
 
-// RunWith is Run with another engine in the production engine's place. The engine sees an
-// input that it must not keep.
+// RunWith is Run with another engine instead of the production engine. The engine must
+// not keep its input.
 func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) error) (*Result, error) {
 	return run(context.Background(), s, a, Limits{}, engine, observe)
 }
 
-// Limits bound what a run may take, where others wait for the same machine.
+// Limits limit a run on a shared machine.
 type Limits struct {
-	// Work is in the unit of MaxWork, and Kept in that of MaxKept. Zero, or more: those.
+	// Work is in the unit of MaxWork, and Kept in that of MaxKept. These are the
+	// defaults for zero, and the upper bounds.
 	Work, Kept int64
 }
 
@@ -77,7 +78,7 @@ func RunWithin(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, o
 	return run(ctx, s, a, limits, NewEngine(a.Namespace), observe)
 }
 
-// askedEvery is after how many instants a run asks whether it is still wanted.
+// askedEvery is the number of instants between checks of the context.
 const askedEvery = 256
 
 func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine Engine, observe func(*Step) error) (*Result, error) {

@@ -2,7 +2,7 @@ package simulation
 
 import "time"
 
-// classes of load: how often it has come back. Class 0 is fresh.
+// Classes of load by the number of retries. Class 0 is fresh.
 type classes [MaxRetries + 1]float64
 
 func (c *classes) sum() float64 {
@@ -13,33 +13,33 @@ func (c *classes) sum() float64 {
 	return sum
 }
 
-// parcel is load that arrived in one stretch and waits.
+// parcel is waiting load that arrived in one stretch.
 type parcel struct {
 	at     time.Duration
 	volume classes
 }
 
-// comeback is load that comes back within one second, if there is any.
+// comeback is load to be retried within one second, if there is any.
 type comeback struct {
 	volume classes
 	any    bool
 }
 
-// maxParcels bounds the parcels that wait.
+// maxParcels limits the waiting parcels.
 const maxParcels = 1 << 17
 
-// service is the load that waits, comes back, or was served or lost.
+// service is the load that waits, is retried, or was served or lost.
 type service struct {
 	queue Queue
 	retry Retries
-	// waiting, oldest first, from head on; queued is their volume.
+	// waiting parcels, oldest first, from head on; queued is their volume.
 	waiting []parcel
 	head    int
 	queued  float64
-	// grain is the stretch of time whose parcels are put together, 0: none.
+	// grain is the stretch of time whose parcels are merged, 0: none.
 	grain time.Duration
-	// returning has what comes back in each second, around the ring; inFlight is the volume
-	// of all of it, and comebacks the seconds in which anything does.
+	// returning has the retries of each second, in a ring; inFlight is their total volume,
+	// and comebacks the number of seconds with any.
 	returning []comeback
 	comebacks int
 	inFlight  float64
@@ -47,8 +47,8 @@ type service struct {
 	// offered, served and lost are volumes since the start: lost for good, and late for
 	// what had to wait.
 	offered, served, lost, late float64
-	// queueArea and ageArea are the integrals of the queue's volume and of the age of the
-	// oldest in it, by trapezoids of at most a second.
+	// queueArea and ageArea are the integrals of the queue's volume and of the age of its
+	// oldest load, by trapezoids of at most a second.
 	queueArea, ageArea float64
 }
 
@@ -64,7 +64,7 @@ func newService(w *Workload) service {
 // longest is the delay of the last retry.
 func (r *Retries) longest() time.Duration { return r.delay(max(0, r.Count-1)) }
 
-// delay before load comes back that has come back so many times.
+// delay before load is retried that was retried that many times.
 func (r *Retries) delay(times int) time.Duration {
 	delay := float64(r.Delay)
 	for range times {
@@ -73,11 +73,11 @@ func (r *Retries) delay(times int) time.Duration {
 	return time.Duration(min(delay, float64(2*MaxRetryDelay)))
 }
 
-// busy reports whether volumes depend on more than the rates of the moment: then stretches of
-// time are at most a second.
+// busy reports whether volumes depend on more than the current rates: then stretches of time
+// are at most a second.
 func (s *service) busy() bool { return s.queued > 0 || s.comebacks > 0 }
 
-// backRate is the rate at which load comes back in the second that an instant begins or is in.
+// backRate is the rate of retries in the second that contains or starts at an instant.
 func (s *service) backRate(at time.Duration) float64 {
 	if s.comebacks == 0 {
 		return 0
@@ -94,9 +94,9 @@ func (s *service) age(now time.Duration) float64 {
 	return (now - s.waiting[s.head].at).Seconds()
 }
 
-// advance lets load arrive, be served, wait and be lost from one instant to another, in
-// which the capacity is constant and not crossed by the rate. fresh is the volume of new
-// load, and room what can be served meanwhile. It returns what was.
+// advance lets load arrive, be served, wait and be lost from one instant to another,
+// while the capacity is constant and not crossed by the rate. fresh is the volume of new
+// load, and room what can be served meanwhile. It returns the served volume.
 func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 	s.offered += fresh
 	if s.queued == 0 && s.comebacks == 0 && fresh <= room {
@@ -129,7 +129,7 @@ func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 	return served
 }
 
-// arrive adds what comes back within a second, which the stretch must not leave.
+// arrive adds the retries within a second, which the stretch must not leave.
 func (s *service) arrive(arriving *classes, from, to time.Duration, seconds float64) {
 	back := &s.returning[int(from/time.Second)%len(s.returning)]
 	if !back.any {
@@ -137,7 +137,7 @@ func (s *service) arrive(arriving *classes, from, to time.Duration, seconds floa
 	}
 	slot := &back.volume
 	last := to%time.Second == 0
-	// What is left of the slot arrives evenly over what is left of its second.
+	// The rest of the slot arrives evenly over the rest of its second.
 	left := (time.Second - from%time.Second).Seconds()
 	for k := range slot {
 		part := slot[k]
@@ -153,11 +153,11 @@ func (s *service) arrive(arriving *classes, from, to time.Duration, seconds floa
 		s.comebacks--
 	}
 	if s.comebacks == 0 {
-		s.inFlight = 0 // what floating point leaves of it comes back never
+		s.inFlight = 0 // drop rounding errors
 	}
 }
 
-// serveWaiting serves the oldest first.
+// serveWaiting serves the oldest load first.
 func (s *service) serveWaiting(room float64) (served float64) {
 	for s.head < len(s.waiting) && served < room {
 		p := &s.waiting[s.head]
@@ -177,7 +177,7 @@ func (s *service) serveWaiting(room float64) (served float64) {
 	return served
 }
 
-// taken takes a volume off the queue's.
+// taken removes a volume from the queue's.
 func (s *service) taken(volume float64) {
 	s.queued = max(0, s.queued-volume)
 	if s.head == len(s.waiting) {
@@ -190,7 +190,7 @@ func (s *service) taken(volume float64) {
 	}
 }
 
-// wait queues what there is room for, and loses the rest.
+// wait queues as much as fits, and loses the rest.
 func (s *service) wait(arriving *classes, volume float64, from, to time.Duration) {
 	free := max(0, s.queue.Size-s.queued)
 	if volume > free {
@@ -210,7 +210,7 @@ func (s *service) wait(arriving *classes, volume float64, from, to time.Duration
 	}
 }
 
-// queueUp puts a parcel at the end of the queue.
+// queueUp appends a parcel to the queue.
 func (s *service) queueUp(p parcel) {
 	if last := len(s.waiting) - 1; s.grain > 0 && last >= s.head && s.grainOf(s.waiting[last].at) == s.grainOf(p.at) {
 		s.waiting[last].take(p)
@@ -222,8 +222,8 @@ func (s *service) queueUp(p parcel) {
 	}
 }
 
-// coarsen halves the parcels that wait, by putting together those of one grain of time. Their
-// age is then exact to a part in 65,000 of the time that the queue spans.
+// coarsen halves the number of waiting parcels by merging those of one grain of time. Their
+// age is then exact to a part in 65,000 of the queue's time span.
 func (s *service) coarsen() {
 	waiting := s.waiting[s.head:]
 	s.grain = max(2*s.grain, 2*(waiting[len(waiting)-1].at-waiting[0].at)/maxParcels, 1)
@@ -239,10 +239,10 @@ func (s *service) coarsen() {
 	s.waiting, s.head = s.waiting[:copy(s.waiting, waiting[:n])], 0
 }
 
-// grainOf is the grain that an instant ends or lies in.
+// grainOf is the grain that an instant ends or is in.
 func (s *service) grainOf(at time.Duration) time.Duration { return (at - 1) / s.grain }
 
-// take adds a later parcel's load, which arrived up to then.
+// take merges a later parcel, which arrived up to then.
 func (p *parcel) take(later parcel) {
 	p.at = later.at
 	for k, v := range later.volume {
@@ -250,7 +250,7 @@ func (p *parcel) take(later parcel) {
 	}
 }
 
-// expire loses what has waited too long.
+// expire loses load that has waited too long.
 func (s *service) expire(from, to time.Duration) {
 	if s.queue.Timeout == 0 {
 		return
@@ -263,8 +263,8 @@ func (s *service) expire(from, to time.Duration) {
 	}
 }
 
-// lose loses load in a stretch of at most a second, and has what may come back come back in
-// the second that the stretch's beginning and the delay lead to.
+// lose loses load in a stretch of at most a second, and schedules its retries in the second
+// given by the stretch's beginning and the delay.
 func (s *service) lose(volume *classes, from time.Duration) {
 	for k, v := range volume {
 		switch {
@@ -284,7 +284,7 @@ func (s *service) lose(volume *classes, from time.Duration) {
 	}
 }
 
-// totalCapacity is what the pods that serve can serve together, units a second.
+// totalCapacity is what the serving pods can serve together, units per second.
 func (w *world) totalCapacity() float64 {
 	if len(w.serving) == 0 {
 		return 0
@@ -292,8 +292,8 @@ func (w *world) totalCapacity() float64 {
 	return mul(float64(len(w.serving)), w.podCapacity)
 }
 
-// share gives the pods what each of them served of a volume: by their weights, and what a
-// pod has no room for to the others.
+// share distributes a served volume to the pods: by their weights, and the excess over a
+// pod's capacity to the others.
 func (w *world) share(volume, seconds float64) {
 	if len(w.serving) == 0 || volume == 0 {
 		return

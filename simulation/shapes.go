@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// never is an instant that does not come.
+// never is an instant that never comes.
 const never = time.Duration(1<<63 - 1)
 
-// Span is the time that a load is made for. Instants are real ones with a zone, so that a
-// day means what users mean by it, on days of 23 hours too.
+// Span is the time for which a load is generated. Instants are real ones with a zone, so
+// that a day is a calendar day, even one of 23 hours.
 type Span struct {
 	Start    time.Time
 	Duration time.Duration
 }
 
-// Constant is the same load all the time.
+// Constant is a constant load.
 func Constant(value float64) (*Trace, error) { return NewTrace([]Point{{0, value}}) }
 
-// Jump goes from one load to another at an instant.
+// Jump switches from one load to another at an instant.
 func Jump(from, to float64, at time.Duration) (*Trace, error) {
 	return NewTrace([]Point{{at, from}, {at, to}})
 }
 
-// Ramp goes from one load to another in a straight line of that length.
+// Ramp changes linearly from one load to another in that time.
 func Ramp(from, to float64, at, length time.Duration) (*Trace, error) {
 	return NewTrace([]Point{{at, from}, {at + length, to}})
 }
@@ -37,14 +37,13 @@ func Spike(height float64, at, length time.Duration) (*Trace, error) {
 	return NewTrace([]Point{{at, 0}, {at, height}, {at + length, height}, {at + length, 0}})
 }
 
-// FlashCrowd rises to a height in a straight line, and is halved again and again after that,
-// ten times, then gone.
+// FlashCrowd rises linearly to a height, then is halved ten times, and ends.
 func FlashCrowd(height float64, at, rise, halfLife time.Duration) (*Trace, error) {
 	if rise <= 0 || halfLife < 10*time.Second {
 		return nil, fmt.Errorf("a crowd that rises in %s and halves in %s: must rise in more than 0s and halve in at least 10s", rise, halfLife)
 	}
 	points := []Point{{at, 0}, {at + rise, height}}
-	const parts = 8 // a half-life
+	const parts = 8 // per half-life
 	for i := 1; i <= 10*parts; i++ {
 		part := exp(mul(-half(half(half(float64(i)))), math.Ln2))
 		points = append(points, Point{at + rise + time.Duration(i)*halfLife/parts, mul(height, part)})
@@ -60,7 +59,7 @@ func Sawtooth(low, high float64, period time.Duration, span Span) (*Trace, error
 	})
 }
 
-// OnOff is high for a while, then low for a while, and so on.
+// OnOff alternates between high and low.
 func OnOff(low, high float64, on, off time.Duration, span Span) (*Trace, error) {
 	if on <= 0 || off <= 0 {
 		return nil, fmt.Errorf("on for %s and off for %s: must be longer", on, off)
@@ -81,12 +80,12 @@ func periodic(period time.Duration, span Span, points func(at time.Duration) []P
 	return NewTrace(all)
 }
 
-// dailyGrid is how far the points of a daily load are apart.
+// dailyGrid is the distance of the points of a daily load.
 const dailyGrid = 5 * time.Minute
 
-// Daily is a cosine between low and high over the hours of the day in the start's zone, high
-// at the time of day given; on Saturdays and Sundays only as much of the rise as weekend
-// says, 0 to 1. Where a clock is set the load jumps with it.
+// Daily is a cosine between low and high over the hours of the day in the start's zone,
+// highest at the given time of day; weekend, 0 to 1, scales the rise on Saturdays and
+// Sundays. When clocks change the load jumps with them.
 func Daily(low, high float64, peak time.Duration, weekend float64, span Span) (*Trace, error) {
 	if span.Duration/dailyGrid > MaxPoints/2 {
 		return nil, fmt.Errorf("a daily load over %s has more than %d points", span.Duration, MaxPoints)

@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// MaxPoints bounds the points of a trace.
+// MaxPoints limits the points of a trace.
 const MaxPoints = 2_000_000
 
 // Point is the load at one instant.
 type Point struct {
 	// At is the time since the start.
 	At time.Duration
-	// Value is the load, in units a second, at least 0.
+	// Value is the load, in units per second, at least 0.
 	Value float64
 }
 
-// Trace is a load over time: straight lines between points, the first value before them and
-// the last one after them. Two points at one instant are a jump: from that instant on the
-// later one counts.
+// Trace is a load over time, linear between points, constant before the first and after the
+// last. Two points at one instant are a jump: from that instant on the later one counts.
 type Trace struct{ points []Point }
 
-// NewTrace returns the trace through the points, which it takes over. The offsets must not
-// fall, at most two may be the same, and values must be finite and at least 0.
+// NewTrace returns the trace through the points, which it takes over. Offsets must not
+// decrease, at most two may be equal, and values must be finite and at least 0.
 func NewTrace(points []Point) (*Trace, error) {
 	if len(points) == 0 {
 		return nil, errors.New("a load needs at least one point")
@@ -47,7 +46,7 @@ func NewTrace(points []Point) (*Trace, error) {
 	return &Trace{points}, nil
 }
 
-// MaxLoad bounds a load, so that volumes stay numbers.
+// MaxLoad limits a load, so that volumes stay finite.
 const MaxLoad = 1e12
 
 // Points returns the points, which are the trace's own.
@@ -154,7 +153,7 @@ func Sum(traces ...*Trace) (*Trace, error) {
 }
 
 // Noise returns the trace with its values multiplied by 1 + variation·z, at least 0, where z
-// is drawn anew after every interval (mean 0, variance 1) and goes in straight lines between.
+// is drawn again after every interval (mean 0, variance 1) and interpolated linearly.
 func (t *Trace) Noise(seed uint64, variation float64, every, duration time.Duration) (*Trace, error) {
 	if every < time.Second || duration/every > MaxPoints {
 		return nil, fmt.Errorf("noise every %s: must be at least 1s, and give at most %d points", every, MaxPoints)

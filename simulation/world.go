@@ -24,18 +24,18 @@ type world struct {
 	nextPod, nextProbe        time.Duration
 	nextEvent, nextTroubleEnd time.Duration
 	nextPoint                 time.Duration
-	events                    []Event // those that are still to come
+	events                    []Event // future events
 	troubles                  []*Event
 	writesFailUntil           time.Duration
-	// work is how often a pod was looked at; looksAtAStep is how often each is at an
-	// evaluation, and keptOfAPod the most numbers that are kept of each.
+	// work counts the evaluations of pods; looksAtAStep is how often each pod is
+	// evaluated per step, and keptOfAPod the most numbers stored for each.
 	work         int64
 	mostWork     int64
 	mostKept     int64
 	looksAtAStep int
 	keptOfAPod   int64
 
-	// replicas is the count that is asked for.
+	// replicas is the desired count.
 	replicas              int32
 	pods, serving, open   []*pod
 	serial                uint64
@@ -58,14 +58,14 @@ type world struct {
 	input                 recommender.Input
 	usages                []recommender.ResourceUsage
 	containerMetrics      []recommender.ContainerMetrics
-	stamp                 shownInstant // of the samples, which most pods share
+	stamp                 shownInstant // timestamp of the samples, the same for most pods
 	counter               uint64
 	pending               *write
 	pendingWrite          write
 	needs                 []need
 }
 
-// write is a count that is about to be written.
+// write is a pending write of the count.
 type write struct {
 	at       time.Duration
 	id       recommender.ID
@@ -141,7 +141,7 @@ func defaulted(d time.Duration) time.Duration {
 	return d
 }
 
-// replicas are those at the start.
+// replicas is the initial number.
 func (s *Scenario) replicas(a *Autoscaler) int32 {
 	if s.Workload.Replicas != nil {
 		return *s.Workload.Replicas
@@ -149,7 +149,7 @@ func (s *Scenario) replicas(a *Autoscaler) int32 {
 	return max(1, a.Spec.MinReplicas)
 }
 
-// capacity is what a pod serves, units a second.
+// capacity is what a pod serves, units per second.
 func (w *Workload) capacity() float64 {
 	if w.Capacity > 0 {
 		return w.Capacity
@@ -178,7 +178,7 @@ func (w *Workload) usageOf(metric string) *Usage {
 	return nil
 }
 
-// metricKey is the name by which a metric's usage is found.
+// metricKey is the name under which a metric's usage is found.
 func metricKey(m *recommender.MetricSpec) string {
 	switch m.Type {
 	case recommender.ResourceMetric, recommender.ContainerResourceMetric:
@@ -187,7 +187,7 @@ func metricKey(m *recommender.MetricSpec) string {
 	return m.Metric.Name
 }
 
-// prepareMetrics finds out what has to be measured, and when.
+// prepareMetrics determines what has to be measured, and when.
 func (w *world) prepareMetrics() {
 	longest := time.Duration(0)
 	for i := range w.autoscaler.Spec.Metrics {
@@ -216,8 +216,8 @@ func (w *world) prepareMetrics() {
 	}
 }
 
-// countCosts finds out what each pod costs: the looks at an evaluation, one for each metric
-// and container, and what is kept of it.
+// countCosts determines the cost of each pod: its evaluations per step, one for each metric
+// and container, and the numbers stored for it.
 func (w *world) countCosts() {
 	late := min(w.lateness, w.scenario.Duration)
 	w.looksAtAStep = 2 + len(w.resources) + len(w.containers)
@@ -241,8 +241,8 @@ func (w *world) countCosts() {
 	}
 }
 
-// probeAfter is the next instant after another at which metrics begin or end their means.
-// The start is one, for those whose window would begin before it.
+// probeAfter returns the next instant after another at which an averaging window of a
+// metric begins or ends. The start is one, for windows that would begin before it.
 func (w *world) probeAfter(at time.Duration) time.Duration {
 	if len(w.probes) == 0 {
 		return never
@@ -259,7 +259,7 @@ func (w *world) probeAfter(at time.Duration) time.Duration {
 	return period + w.syncPeriod + w.probes[0]
 }
 
-// next is the next instant at which something happens or changes its course.
+// next returns the next instant of an event or a change of rates.
 func (w *world) next() time.Duration {
 	at := min(w.scenario.Duration, w.nextSync, w.nextScrape, w.nextPod, w.nextProbe, w.nextEvent, w.nextTroubleEnd, w.nextPoint)
 	if w.pending != nil {
@@ -272,7 +272,7 @@ func (w *world) next() time.Duration {
 			at, to = second, w.scenario.Load.before(second)
 		}
 	}
-	// No stretch has the rate both above and below the capacity.
+	// No stretch has rates both above and below the capacity.
 	for _, level := range [...]float64{w.capacity, w.capacity - back} {
 		if crossing := w.crossing(from, to, level, at); crossing < at {
 			at, to = crossing, w.scenario.Load.before(crossing)
@@ -281,7 +281,8 @@ func (w *world) next() time.Duration {
 	return at
 }
 
-// crossing is when a line from the rate now to that at an instant crosses a level.
+// crossing is when the line from the current rate to that at an instant crosses a
+// level.
 func (w *world) crossing(from, to, level float64, at time.Duration) time.Duration {
 	if from == to || (from-level > 0) == (to-level > 0) || from == level || to == level || math.IsInf(level, 0) {
 		return at
@@ -294,7 +295,7 @@ func (w *world) crossing(from, to, level float64, at time.Duration) time.Duratio
 	return when
 }
 
-// advance lets time pass to an instant up to which nothing changes its course.
+// advance lets time pass until an instant before which no rate changes its slope.
 func (w *world) advance(to time.Duration) {
 	if to <= w.now {
 		return
@@ -308,7 +309,7 @@ func (w *world) advance(to time.Duration) {
 	w.now = to
 }
 
-// settle does all that is due at this instant but the evaluation.
+// settle does everything due at this instant except the evaluation.
 func (w *world) settle() error {
 	for len(w.events) > 0 && w.events[0].At <= w.now {
 		event := w.events[0]
@@ -347,7 +348,7 @@ func (w *world) settle() error {
 	return nil
 }
 
-// endTroubles ends those whose time is over.
+// endTroubles ends expired problems.
 func (w *world) endTroubles() {
 	w.nextTroubleEnd = never
 	w.troubles = slices.DeleteFunc(w.troubles, func(e *Event) bool {
@@ -360,7 +361,7 @@ func (w *world) endTroubles() {
 	w.troublesChanged()
 }
 
-// happen lets an event happen.
+// happen executes an event.
 func (w *world) happen(e *Event) {
 	switch e.Kind {
 	case KillPods:
@@ -393,7 +394,7 @@ func (w *world) happen(e *Event) {
 	}
 }
 
-// victims are the running pods in the order in which an event meets them, by the seed.
+// victims are the running pods in the order in which an event hits them, by the seed.
 func (w *world) victims(e *Event) []*pod {
 	pods := slices.DeleteFunc(w.active(), func(p *pod) bool { return !p.isRunning(w.now) })
 	w.sorted(pods)
@@ -404,10 +405,10 @@ func (w *world) victims(e *Event) []*pod {
 	return pods
 }
 
-// writeFailed is what the API server's answer says while writing the count fails.
+// writeFailed is the API server's error while writes of the count fail.
 const writeFailed = "the API server is unavailable"
 
-// write writes the count that is pending.
+// write performs the pending write.
 func (w *world) write() error {
 	p := w.pending
 	w.pending = nil
@@ -415,7 +416,7 @@ func (w *world) write() error {
 		w.figures.failedWrites++
 		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
 	}
-	if p.replicas > MaxPods { // before as many pods are made
+	if p.replicas > MaxPods { // before that many pods are created
 		return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, w.now, p.replicas, MaxPods)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
@@ -427,5 +428,5 @@ func (w *world) write() error {
 	return nil
 }
 
-// MetricName is the name that a workload's usage has for a metric of a spec.
+// MetricName is the name under which a workload's usage has a metric of a spec.
 func MetricName(m *recommender.MetricSpec) string { return metricKey(m) }

@@ -1,5 +1,5 @@
-// Package counterfactual runs a spec against a recording in a closed loop: what it decides
-// changes what it sees next.
+// Package counterfactual runs a spec against a recording in a closed loop: its decisions
+// change what it observes next.
 //
 //	var meter counterfactual.Meter // has been shown all steps
 //	loop := counterfactual.New(namespace, meter.Starts(), counterfactual.Options{})
@@ -7,15 +7,15 @@
 //		outcome, err := loop.Step(&steps[i])
 //	}
 //
-// The load is what was measured: the usage of all pods together, which does not depend on how
-// many there are. As long as the spec has the count that was recorded it sees what was
-// recorded, to the bit, so that a recording's own spec comes to what was recorded. From the
-// first other count on its pods are modelled: more of them start as the recorded ones did, and
-// all that are ready share the load. Every decision is package recommender's.
+// The load is the measured usage of all pods together, which does not depend on their number.
+// While the spec's count equals the recorded one, it observes exactly the recording, so that a
+// recording's own spec reproduces the recorded counts. From the first different count on, its
+// pods are modelled: additional ones start as the recorded ones did, and all ready pods share
+// the load. Every decision is package recommender's.
 //
-// What a recording can't tell stays unknown, and each step says so ([Outcome]): the load of
-// instants without samples, and what pods at their limit left undone. Object and External
-// metrics are taken as they were recorded, whatever the count.
+// Each step reports what a recording can't show ([Outcome]): the load at instants without
+// samples, and load that pods at their limit did not serve. Object and External metrics are
+// used as recorded, whatever the count.
 //
 // Everything here is a pure function of its arguments.
 package counterfactual

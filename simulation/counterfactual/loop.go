@@ -11,65 +11,66 @@ import (
 // Step is one evaluation of a recording.
 type Step struct {
 	Time time.Time
-	// Input is what was seen, with the readings of the spec that is tried. Nil: there was no
-	// autoscaler. It is only read.
+	// Input is the observed input, with the readings of the tried spec. Nil: there was no
+	// autoscaler. It is not changed.
 	Input *recommender.Input
-	// After is the count that the recorded spec left, and Failed reports whether a write at
-	// this step failed.
+	// After is the recorded spec's count after the step, and Failed reports whether a write
+	// at this step failed.
 	After  int32
 	Failed bool
 	// CPULimit is that of a pod, in milli-cores. 0: unknown.
 	CPULimit int64
 }
 
-// Options of a loop. The zero value takes pods to use nothing without load.
+// Options of a loop. With the zero value pods use nothing without load.
 type Options struct {
-	// Idle is what a pod uses without load, in milli-units; it does not go to other pods.
+	// Idle is what a pod uses without load, in milli-units; this usage does not move to
+	// other pods.
 	Idle []recommender.ResourceUsage
 }
 
-// Source is where what a step sees comes from.
+// Source is where a step's observations come from.
 type Source uint8
 
 const (
-	// None says that there is no autoscaler.
+	// None: there is no autoscaler.
 	None Source = iota
-	// Recorded says that the count is the recorded one, and all is as it was recorded.
+	// Recorded: the count is the recorded one, and so is everything else.
 	Recorded
-	// Modelled says that the count is another, and the recorded load is shared by its pods.
+	// Modelled: the count is another one, and its pods share the recorded load.
 	Modelled
-	// Unknown says that the count is another, and the load of the instant was not measured.
+	// Unknown: the count is another one, and the load of the instant was not measured.
 	Unknown
 )
 
-// Outcome is what came of a step.
+// Outcome is the result of a step.
 type Outcome struct {
 	// Decision is the engine's, with its explanation; zero for Source None.
 	Decision recommender.Decision
-	// Input is what the spec saw, valid until the next step; nil for Source None.
+	// Input is what the spec observed, valid until the next step; nil for Source None.
 	Input *recommender.Input
-	// Replicas is the count after the step, Ready the pods that are ready at it.
+	// Replicas is the count after the step, Ready the number of ready pods.
 	Replicas, Ready int32
 	Source          Source
-	// LowerBound reports whether recorded pods were at their limit, so that the load was
-	// this or more.
+	// LowerBound reports whether recorded pods were at their limit, so that the load may
+	// have been higher.
 	LowerBound bool
-	// Short reports whether the load is more than the ready pods can do, as far as it was
-	// measured. Never without a limit.
+	// Short reports whether the measured load exceeds what the ready pods can serve.
+	// Always false without a limit.
 	Short bool
 }
 
 // ErrTooMuch is wrapped in the error of a run that would take too long.
 var ErrTooMuch = simulation.ErrTooMuch
 
-// mostWork bounds the looks at a pod in a run: about a minute.
+// mostWork limits the evaluations of a pod in a run: about a minute.
 const mostWork = simulation.MaxWork / 10
 
-// settledAfter is how long both counts must be the same, beyond the time that pods take to start,
-// until all is as recorded again.
+// settledAfter is how long both counts must be equal, in addition to the start-up time of pods,
+// until the recording counts again.
 const settledAfter = time.Minute
 
-// Loop is one spec's loop. Not safe for concurrent use.
+// Loop is the closed loop of one spec. It is not safe for concurrent use.
 type Loop struct {
 	options  Options
 	starts   Starts
@@ -79,14 +80,14 @@ type Loop struct {
 	work     int64
 	begun    bool
 	replicas int32
-	// recorded is the count that the recorded spec left at the step before.
+	// recorded is the recorded spec's count after the previous step.
 	recorded int32
-	// shared is how many replicas both worlds have of the same pods, own are the others, oldest
-	// first. While both worlds are the same own is empty and apart false.
+	// shared is how many replicas are the same pods in both worlds, own are the others, oldest
+	// first. While both worlds are equal own is empty and apart false.
 	shared int
 	own    []replica
 	apart  bool
-	// sameSince is since when the counts are the same again.
+	// sameSince is since when the counts are equal again.
 	sameSince time.Time
 	serial    int
 	template  *recommender.Pod
@@ -99,18 +100,18 @@ type replica struct {
 	born time.Time
 }
 
-// New returns a loop at the beginning of a recording whose pods start as they were measured to.
+// New returns a loop at the beginning of a recording, whose pods start as measured.
 func New(namespace string, starts Starts, options Options) *Loop {
 	return &Loop{space: namespace, starts: starts, options: options}
 }
 
-// Begin gives the loop what the target had before the first step.
+// Begin sets the target's history before the first step.
 func (l *Loop) Begin(history recommender.History) { l.history = history }
 
-// Step takes the next step, in order of time.
+// Step processes the next step, in order of time.
 func (l *Loop) Step(s *Step) (Outcome, error) {
 	if s.Input == nil {
-		// Its history is forgotten; the replicas stay, until somebody says otherwise.
+		// The history is dropped; the replicas stay until another writer changes them.
 		*l = Loop{options: l.options, starts: l.starts, space: l.space, counter: l.counter, work: l.work, serial: l.serial, replicas: l.replicas}
 		return Outcome{}, nil
 	}
@@ -147,7 +148,7 @@ func (l *Loop) Step(s *Step) (Outcome, error) {
 	return out, nil
 }
 
-// follow takes over what others did to the count since the step before.
+// follow applies other writers' changes of the count since the previous step.
 func (l *Loop) follow(s *Step) error {
 	count := s.Input.Scale.SpecReplicas
 	switch {
@@ -156,7 +157,7 @@ func (l *Loop) follow(s *Step) error {
 	case !l.begun:
 		l.begun, l.replicas, l.recorded, l.shared = true, count, count, int(count)
 	case count != l.recorded && l.apart:
-		// Neither spec wrote it: somebody did, in both worlds.
+		// Neither spec wrote it: another writer did, in both worlds.
 		if err := fits(count, s.Time); err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (l *Loop) follow(s *Step) error {
 	return nil
 }
 
-// fits refuses a count of which so many pods can't be modelled, before they are made.
+// fits refuses a count with more pods than can be modelled, before they are created.
 func fits(count int32, at time.Time) error {
 	if count <= simulation.MaxPods {
 		return nil
@@ -221,10 +222,11 @@ func (l *Loop) write(s *Step, d *recommender.Decision) error {
 	return nil
 }
 
-// resize makes as many replicas as are wanted, of which at most recorded ones are shared.
+// resize creates as many replicas as wanted, of which at most recorded ones are shared.
 func (l *Loop) resize(want, recorded int, now time.Time) {
 	if lost := l.shared - recorded; lost > 0 {
-		// They are gone in the recording, and go on here: they have been ready for long.
+		// The recording removes them, and this world keeps them: they have been ready
+		// for long.
 		l.shared = recorded
 		old := make([]replica, max(0, min(lost, want-l.shared-len(l.own))), max(0, want-l.shared))
 		for i := range old {
@@ -236,7 +238,7 @@ func (l *Loop) resize(want, recorded int, now time.Time) {
 		l.own = append(l.own, l.newReplica(now))
 	}
 	if excess := l.shared + len(l.own) - want; excess > 0 {
-		// The youngest go first.
+		// The youngest are removed first.
 		drop := min(excess, len(l.own))
 		l.own = l.own[:len(l.own)-drop]
 		l.shared -= excess - drop

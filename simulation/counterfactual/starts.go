@@ -7,13 +7,13 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Starts is how long pods take, from the decision that made them.
+// Starts is how long pods take from the decision that created them.
 type Starts struct {
-	// Running, Ready and Sampled are until they start, are ready, and have a sample of resource
-	// metrics. Each is the median of Pods; without any, pods are ready at once and have a sample
-	// after 30 s, as of metrics-server.
+	// Running, Ready and Sampled are the times until they start, are ready, and have a sample of
+	// resource metrics. Each is the median of Pods; without any, pods are ready at once and have
+	// a sample after 30 s, as with metrics-server.
 	Running, Ready, Sampled time.Duration
-	// Pods is how many pods were seen to come and become ready.
+	// Pods is how many pods were observed to start and become ready.
 	Pods int
 }
 
@@ -27,14 +27,14 @@ type Meter struct {
 	running, ready, sampled []time.Duration
 }
 
-// coming is a pod that was seen.
+// coming is an observed pod.
 type coming struct {
 	made           time.Time
 	ready, sampled bool
 	seen           bool
 }
 
-// Add takes what was seen at the next step; nil: there was no autoscaler.
+// Add processes the input of the next step; nil: there was no autoscaler.
 func (m *Meter) Add(now time.Time, in *recommender.Input) {
 	first := m.pods == nil
 	if first || in == nil {
@@ -48,7 +48,7 @@ func (m *Meter) Add(now time.Time, in *recommender.Input) {
 		p := &in.Pods[i]
 		c := m.pods[p.Name]
 		if c == nil {
-			// Of pods that were there at the first step nobody knows when they were made.
+			// The creation time of pods that existed at the first step is unknown.
 			c = &coming{made: m.last, ready: first, sampled: first}
 			m.pods[p.Name] = c
 		}
@@ -74,7 +74,7 @@ func (m *Meter) Add(now time.Time, in *recommender.Input) {
 	m.last = now
 }
 
-// Starts is what was measured.
+// Starts returns the measured times.
 func (m *Meter) Starts() Starts {
 	out := Starts{Running: median(m.running), Ready: median(m.ready), Sampled: plainSampled, Pods: len(m.ready)}
 	if len(m.sampled) > 0 {

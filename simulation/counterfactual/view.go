@@ -12,10 +12,11 @@ import (
 // fullAt is the share of its limit above which a pod counts as full.
 const fullAt = 0.95
 
-// view is what one step was seen of, and what is made of it. Its slices are used again.
+// view is the observation of one step, and values derived from it. Its slices are
+// reused.
 type view struct {
-	// counted are the indices of the recorded pods that count as replicas, those that serve
-	// and the oldest first; samples has for each pod the index of its sample, -1: none.
+	// counted are the indices of the recorded pods that count as replicas, serving and
+	// oldest first; samples has for each pod the index of its sample, -1: none.
 	counted, samples []int
 	byName           map[string]int
 	// served is how much of the sample's window each pod was ready, 0 to 1.
@@ -32,12 +33,12 @@ type view struct {
 	readings   []recommender.Readings
 }
 
-// isReplica reports whether a recorded pod is one that the count is about.
+// isReplica reports whether a recorded pod counts as a replica.
 func isReplica(p *recommender.Pod) bool {
 	return !p.Deleting && (p.Phase == recommender.PhaseRunning || p.Phase == recommender.PhasePending)
 }
 
-// measure takes note of the recorded pods.
+// measure evaluates the recorded pods.
 func (v *view) measure(s *Step) {
 	in := s.Input
 	if v.byName == nil {
@@ -97,7 +98,8 @@ func milliOf(m *recommender.PodMetrics, resource string) float64 {
 	return sum
 }
 
-// part is how much of the window that ends at an instant something goes on that began then.
+// part returns the fraction of the window ending at an instant in which something runs that
+// began then.
 func part(end time.Time, window time.Duration, since time.Time) float64 {
 	d := end.Sub(since)
 	switch {
@@ -109,13 +111,13 @@ func part(end time.Time, window time.Duration, since time.Time) float64 {
 	return float64(d) / float64(window)
 }
 
-// short reports whether the load is more than the ready pods can do. Where recorded pods were
-// full nobody knows how much more there was: no more pods than those would have been full, too.
+// short reports whether the load exceeds what the ready pods can serve. If recorded pods were
+// full, the load may have been higher: so many pods or fewer would have been full, too.
 func (v *view) short(limit int64) bool {
 	return limit > 0 && (v.cpu > float64(v.ready)*float64(limit) || v.saturated && v.ready <= v.recordedReady)
 }
 
-// model makes the input that this world's pods give of the recorded one. It reports whether the
+// model builds the input of this world's pods from the recorded one. It reports whether the
 // load of the instant was measured.
 func (v *view) model(l *Loop, s *Step, in *recommender.Input) bool {
 	recorded := s.Input
@@ -149,7 +151,7 @@ func (v *view) model(l *Loop, s *Step, in *recommender.Input) bool {
 	return v.shareReadings(s, in, kept) && known
 }
 
-// rank sorts pods that serve before those that do not.
+// rank sorts serving pods first.
 func rank(p *recommender.Pod) int {
 	if p.Ready == recommender.ReadyTrue {
 		return 0
@@ -157,7 +159,7 @@ func rank(p *recommender.Pod) int {
 	return 1
 }
 
-// pod is a replica of this world as the API would show it.
+// pod returns a replica of this world as the API would show it.
 func (r *replica) pod(l *Loop, now time.Time) recommender.Pod {
 	p := *l.template
 	p.Name, p.Deleting, p.StartTime, p.ReadyTransition = r.name, false, time.Time{}, time.Time{}
@@ -171,11 +173,11 @@ func (r *replica) pod(l *Loop, now time.Time) recommender.Pod {
 	return p
 }
 
-// shareResources shares the usage that was recorded among this world's pods.
+// shareResources distributes the recorded usage among this world's pods.
 func (v *view) shareResources(l *Loop, s *Step, in *recommender.Input, kept []int) (known bool) {
 	recorded := s.Input
 	var like *recommender.PodMetrics
-	total, weight := 0.0, 0.0 // CPU only tells whether anything serves
+	total, weight := 0.0, 0.0 // CPU alone decides whether any pod serves
 	for i := range recorded.Pods {
 		if k := v.samples[i]; k >= 0 {
 			if total += v.served[i]; like == nil || recorded.PodMetrics[k].Timestamp.After(like.Timestamp) {
@@ -187,7 +189,7 @@ func (v *view) shareResources(l *Loop, s *Step, in *recommender.Input, kept []in
 	if like == nil {
 		return !readsResources(&in.Spec)
 	}
-	// What ready pods without a sample serve is not in the samples.
+	// The samples lack what ready pods without a sample serve.
 	all := total
 	for i := range recorded.Pods {
 		if v.samples[i] < 0 && isReplica(&recorded.Pods[i]) && recorded.Pods[i].Ready == recommender.ReadyTrue {
@@ -197,7 +199,7 @@ func (v *view) shareResources(l *Loop, s *Step, in *recommender.Input, kept []in
 	if total == 0 {
 		return false
 	}
-	// Parts of this world's pods, by how much of the window they serve.
+	// This world's pods, weighted by the part of the window in which they serve.
 	for _, i := range kept {
 		v.parts = append(v.parts, v.served[i])
 		weight += v.served[i]
@@ -240,7 +242,8 @@ func readsResources(spec *recommender.Spec) bool {
 	})
 }
 
-// containerLoad is what all pods use of the resources of one container, without what is idle.
+// containerLoad returns what all pods use of the resources of one container, without idle
+// usage.
 type containerLoad struct {
 	name      string
 	resources []resourceLoad
@@ -253,7 +256,7 @@ type resourceLoad struct {
 
 type load []containerLoad
 
-// loadOf adds up the recorded samples, and multiplies with what is not in them.
+// loadOf adds up the recorded samples, and scales the sum up by the missing ones.
 func (v *view) loadOf(in *recommender.Input, factor float64, idle []recommender.ResourceUsage) load {
 	var out load
 	for _, k := range v.samples {
@@ -286,7 +289,8 @@ func (v *view) loadOf(in *recommender.Input, factor float64, idle []recommender.
 	return out
 }
 
-// idleOf is what a pod's container uses without load: all of it is the first one's.
+// idleOf returns what a pod's container uses without load: all idle usage belongs to
+// the first one.
 func idleOf(idle []recommender.ResourceUsage, resource string, container int) float64 {
 	if container > 0 {
 		return 0
@@ -299,7 +303,7 @@ func idleOf(idle []recommender.ResourceUsage, resource string, container int) fl
 	return 0
 }
 
-// containers is one pod's share of the load, at most its limit of CPU.
+// containers returns one pod's share of the load, at most its limit of CPU.
 func (l load) containers(share float64, idle []recommender.ResourceUsage, limit int64) []recommender.ContainerMetrics {
 	out := make([]recommender.ContainerMetrics, len(l))
 	left := math.Inf(1)
@@ -320,13 +324,13 @@ func (l load) containers(share float64, idle []recommender.ResourceUsage, limit 
 	return out
 }
 
-// whole is a usage in whole milli-units, up, as upstream reads quantities.
+// whole rounds a usage up to whole milli-units, as upstream reads quantities.
 func whole(milli float64) int64 {
 	return int64(min(max(math.Ceil(milli-1e-6), 0), 1<<53))
 }
 
-// shareReadings shares the values of Pods metrics among this world's pods. Those of other types
-// stay as they were recorded.
+// shareReadings distributes the values of Pods metrics among this world's pods. Readings of
+// other types are used as recorded.
 func (v *view) shareReadings(s *Step, in *recommender.Input, kept []int) (known bool) {
 	recorded := s.Input
 	known = true

@@ -11,26 +11,27 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// StandsFor is how long a sample of a recorded load stands for at most: up to the next one, and
-// beyond it nothing was recorded.
+// StandsFor is the maximum time for which a sample of a recorded load counts: until the next
+// one, and beyond this time nothing was recorded.
 const StandsFor = 5 * time.Minute
 
-// Recorded is what a scenario's recorded load is good for.
+// Recorded describes the quality of a scenario's recorded load.
 type Recorded struct {
-	// Files of recorded load, as the scenario names them. Empty: none of it was recorded.
+	// Files of recorded load, as the scenario names them. Empty: no part was recorded.
 	Files []string
-	// NoNumbers is how many of their samples had no value: they are left out.
+	// NoNumbers is how many of their samples had no value and were ignored.
 	NoNumbers int
 	// Covered is the time of the scenario for which all files have samples.
 	Covered time.Duration
-	// Gaps are the stretches that are not covered, in order. The load is a straight line there.
+	// Gaps are the stretches that are not covered, in order. The load is interpolated linearly
+	// there.
 	Gaps []Gap
 }
 
 // Gap is a stretch of time, since the start.
 type Gap struct{ From, To time.Duration }
 
-// ReadRecorded is Read, and tells what is covered of the time if the load was recorded.
+// ReadRecorded is Read, and reports the coverage if the load was recorded.
 func ReadRecorded(ctx context.Context, name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, *Recorded, error) {
 	r := newReader(ctx, seed, open)
 	if err := r.read(name, data); err != nil {
@@ -39,7 +40,7 @@ func ReadRecorded(ctx context.Context, name string, data []byte, seed *uint64, o
 	return &r.scenario, r.covered(), nil
 }
 
-// covered finds the stretches for which a recorded part has no samples.
+// covered computes the stretches for which a recorded part has no samples.
 func (r *reader) covered() *Recorded {
 	whole := r.scenario.Duration
 	out := &Recorded{Covered: whole}
@@ -70,7 +71,7 @@ func (r *reader) covered() *Recorded {
 	return out
 }
 
-// gapsOf are the stretches of a scenario that samples do not stand for.
+// gapsOf returns the stretches of a scenario that the samples do not cover.
 func gapsOf(samples []time.Duration, shift, whole time.Duration) []Gap {
 	var out []Gap
 	add := func(from, to time.Duration) {
@@ -80,7 +81,7 @@ func gapsOf(samples []time.Duration, shift, whole time.Duration) []Gap {
 	}
 	add(0, samples[0]+shift)
 	for i, at := range samples {
-		next := samples[i] + shift // the last one stands for no time
+		next := samples[i] + shift // the last one covers no time
 		if i+1 < len(samples) {
 			next = samples[i+1] + shift
 		}
@@ -90,15 +91,15 @@ func gapsOf(samples []time.Duration, shift, whole time.Duration) []Gap {
 	return out
 }
 
-// Series is a number that was recorded over time, such as a count of replicas.
+// Series is a recorded time series, such as a count of replicas.
 type Series struct {
 	begin   time.Time
 	samples []time.Duration
 	trace   *simulation.Trace
 }
 
-// ReadSeries reads a series in the form of a recorded load, CSV or an answer of Prometheus, whose
-// times are instants. Those without a zone are in the zone given.
+// ReadSeries reads a series in the form of a recorded load, CSV or a response of Prometheus,
+// whose times are instants. Those without a zone are in the given zone.
 func ReadSeries(ctx context.Context, data []byte, zone *time.Location) (*Series, error) {
 	read := readCSV
 	if first := bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"); len(first) > 0 && first[0] == '{' {
@@ -114,7 +115,7 @@ func ReadSeries(ctx context.Context, data []byte, zone *time.Location) (*Series,
 	return &Series{got.begin, got.samples, got.trace}, nil
 }
 
-// At is the newest value at an instant. Not ok: there is none that stands for it.
+// At returns the newest value at an instant. ok is false if no sample covers it.
 func (s *Series) At(at time.Time) (value float64, ok bool) {
 	offset := at.Sub(s.begin)
 	i, found := slices.BinarySearch(s.samples, offset)

@@ -12,28 +12,28 @@ import (
 
 // Limits of files.
 const (
-	// MaxScenarioBytes bounds a scenario: as YAML it takes some fifty times as much memory.
+	// MaxScenarioBytes limits a scenario: as YAML it takes some fifty times as much memory.
 	MaxScenarioBytes = 1 << 20
-	// MaxLoadBytes bounds the files of recorded load, all together; one that several parts name
-	// counts for each, for it is read for each.
+	// MaxLoadBytes limits the files of recorded load, all together; a file that several parts
+	// name counts for each, because it is read for each.
 	MaxLoadBytes = 64 << 20
-	// MaxParts bounds the parts of a load, which are added point by point.
+	// MaxParts limits the parts of a load, which are added point by point.
 	MaxParts = 50
 )
 
 // Open returns the content of a file that a scenario names, at most MaxLoadBytes.
 type Open func(name string) ([]byte, error)
 
-// DefaultStart is when a simulation starts that says nothing else: a Monday.
+// DefaultStart is the default start of a simulation: a Monday.
 var DefaultStart = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
-// defaultDuration is how long a load without an end of its own is simulated.
+// defaultDuration is how long a load without an end is simulated.
 const defaultDuration = 24 * time.Hour
 
-// reader gathers what a file says.
+// reader collects the contents of a file.
 type reader struct {
 	ctx context.Context
-	// eventsAt is where the scenario's events stand.
+	// eventsAt are the places of the scenario's events.
 	eventsAt []document.Value
 	scenario simulation.Scenario
 	open     Open
@@ -41,7 +41,8 @@ type reader struct {
 	zone     *time.Location
 	started  bool
 	parts    []*part
-	// fileBytes is how many bytes of recorded load were read, filePoints what came of them.
+	// fileBytes is how many bytes of recorded load were read, filePoints how many points
+	// they had.
 	fileBytes, filePoints int
 	noise                 struct {
 		variation float64
@@ -51,8 +52,8 @@ type reader struct {
 }
 
 // Read reads a scenario in YAML. The seed, if it is not nil, replaces the scenario's. The error
-// tells of all problems, with their lines. Whether a scenario suits an autoscaler is
-// simulation.Check's to say. The context ends the reading of recorded load, and then is in the error.
+// lists all problems, with their lines. simulation.Check checks whether a scenario suits an
+// autoscaler. The end of the context ends the reading of recorded load, with the context's error.
 func Read(ctx context.Context, name string, data []byte, seed *uint64, open Open) (*simulation.Scenario, error) {
 	r := newReader(ctx, seed, open)
 	if err := r.read(name, data); err != nil {
@@ -114,7 +115,7 @@ func (r *reader) root(v document.Value) {
 	parts.List(r.part)
 	r.makeLoad(parts, at)
 	for i, e := range r.scenario.Events {
-		// One that never comes was meant otherwise.
+		// An event after the end must be a mistake.
 		if whole := r.scenario.Duration; whole > 0 && e.At >= whole {
 			r.eventsAt[i].Refuse("at %s: must be before the end, %s", e.At, whole)
 		}
@@ -233,7 +234,7 @@ func (r *reader) usage(_ int, v document.Value) {
 	r.scenario.Workload.Usage = append(r.scenario.Workload.Usage, u)
 }
 
-// startup makes a distribution of what was said of start-up times.
+// startup builds the distribution of start-up times.
 func (r *reader) startup(v document.Value, latest, p95 time.Duration) {
 	s := &r.scenario.Workload.Startup
 	switch {

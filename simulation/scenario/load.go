@@ -8,16 +8,16 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// part is one part of a load. It is made when it is known for what time.
+// part is one part of a load. It is built when its time span is known.
 type part struct {
 	at    document.Value
 	make  func(simulation.Span) (*simulation.Trace, error)
 	scale float64
-	// end of a part that has one, 0: it goes on.
+	// end of a part that has one, 0: unlimited.
 	end time.Duration
-	// begin is the instant that offsets of a recorded part count from, zero: the start.
+	// begin is the instant of the offset 0 of a recorded part, zero: the start.
 	begin time.Time
-	// file of a recorded part, the offsets of its samples, and how many were no numbers.
+	// file of a recorded part, the offsets of its samples, and how many had no value.
 	file      string
 	samples   []time.Duration
 	noNumbers int
@@ -189,10 +189,10 @@ func (r *reader) recorded(p *part, v document.Value, read func(context.Context, 
 	p.make = func(simulation.Span) (*simulation.Trace, error) { return got.trace, nil }
 }
 
-// makeLoad adds up the parts, once it is known when the simulation starts and how long it is.
+// makeLoad adds up the parts, once the start and the duration of the simulation are known.
 func (r *reader) makeLoad(parts, noise document.Value) {
 	s := &r.scenario
-	// Without a start the earliest recorded instant is it.
+	// By default, the simulation starts at the earliest recorded instant.
 	if !r.started {
 		earliest := time.Time{}
 		for _, p := range r.parts {
@@ -240,7 +240,8 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 			p.at.Refuse("%v", err)
 			continue
 		}
-		// All are in memory at once: fifty periodic ones of a line each would take gigabytes.
+		// All traces are in memory at once: fifty periodic ones of one line each would take
+		// gigabytes.
 		if points += len(trace.Points()); points > simulation.MaxPoints {
 			p.at.Refuse("the parts, up to this one, have more than %d points together", simulation.MaxPoints)
 			return
@@ -262,7 +263,7 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 	}
 }
 
-// shifted is a trace that begins later.
+// shifted is a trace that starts later.
 func shifted(t *simulation.Trace, by time.Duration) (*simulation.Trace, error) {
 	if by == 0 {
 		return t, nil

@@ -17,26 +17,27 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// recorded is a load that was measured.
+// recorded is a measured load.
 type recorded struct {
 	trace *simulation.Trace
 	// begin is the instant of the first point, zero: times are not instants.
 	begin time.Time
-	// samples are the offsets of all samples, in order; noNumbers is how many more were none.
+	// samples are the offsets of all samples, in order; noNumbers counts those without a
+	// value.
 	samples   []time.Duration
 	noNumbers int
 }
 
-// asked is after how many samples a reader asks whether it is still wanted.
+// asked is the number of samples between checks of the context.
 const asked = 1 << 12
 
-// maxSeries bounds the series of a Prometheus answer: they are added point by point.
+// maxSeries limits the series of a Prometheus response: they are added point by point.
 const maxSeries = 50
 
 // readCSV reads lines of time and value; the first one may be a heading. Columns are separated by
 // commas, semicolons or tabs. Times are RFC 3339, or a date and a time of day in the zone; or
 // seconds: since the Unix epoch if the first is beyond a year's, else since the start. A value
-// that is empty or NaN is none.
+// that is empty or NaN is missing.
 func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if first := bytes.TrimSpace(data[:min(len(data), 64)]); len(first) > 0 && first[0] == '{' {
@@ -83,18 +84,18 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 	return s.recorded()
 }
 
-// mostColumns bounds the separators of a record: for each byte of them the CSV reader keeps a
+// mostColumns limits the separators of a record: for each one the CSV reader allocates a
 // string and a number, before columns can be counted.
 const mostColumns = 100
 
 var errColumns = fmt.Errorf("has more than %d columns, must have two: time and value", mostColumns)
 
-// record is the source of a CSV reader, which gets a line at a time, and an error in place of a
-// record of too many columns, on however many lines.
+// record is the source of a CSV reader, which gets one line at a time, and an error instead of
+// a record with too many columns, on however many lines.
 type record struct {
 	rest      []byte
 	separator byte
-	columns   int // separators since the last record
+	columns   int // separators since the previous record
 }
 
 // Read implements io.Reader.
@@ -113,7 +114,7 @@ func (r *record) Read(p []byte) (int, error) {
 	return copy(p, part), nil
 }
 
-// separator is what separates the columns of the first line.
+// separator returns the column separator of the first line.
 func separator(data []byte) byte {
 	first, _, _ := bytes.Cut(data, []byte("\n"))
 	for _, c := range []byte{',', ';', '\t'} {
@@ -124,7 +125,7 @@ func separator(data []byte) byte {
 	return ','
 }
 
-// sampleOf reads a value; NaN for one that is none.
+// sampleOf parses a value; NaN for a missing one.
 func sampleOf(text string) (float64, error) {
 	if text == "" || strings.EqualFold(text, "null") {
 		return math.NaN(), nil
@@ -132,7 +133,7 @@ func sampleOf(text string) (float64, error) {
 	return float64Of(text)
 }
 
-// float64Of reads a number. The error quotes only the beginning of an invalid one.
+// float64Of parses a number. The error quotes only the beginning of an invalid one.
 func float64Of(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err == nil {
@@ -145,13 +146,14 @@ func float64Of(text string) (float64, error) {
 	return 0, fmt.Errorf("%q is not a number; write it with a decimal point and without a unit", text)
 }
 
-// dates are the forms of instants without a zone.
+// dates are the formats of instants without a zone.
 var dates = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04"}
 
-// milliseconds since the epoch are above this, which seconds are in the year 5138.
+// Times above this are milliseconds since the epoch; as seconds they would be after the
+// year 5138.
 const milliseconds = 1e11
 
-// instant reads a time in seconds, since the epoch if it is an instant.
+// instant parses a time in seconds, since the epoch if it is an instant.
 func instant(text string, zone *time.Location) (float64, error) {
 	text = strings.TrimSpace(text)
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
@@ -173,15 +175,16 @@ func instant(text string, zone *time.Location) (float64, error) {
 	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
 }
 
-// series is one series in the making: seconds and values.
+// series is one series under construction: seconds and values.
 type series struct {
 	points []simulation.Point
 	first  float64
-	// noNumbers is how many samples had no value.
+	// noNumbers counts the samples without a value.
 	noNumbers int
 }
 
-// epochal is above what seconds since a start are: those of a year.
+// epochal is the number of seconds of a year: larger times are not seconds since a
+// start.
 const epochal = 366 * 24 * 3600
 
 func (s *series) add(seconds, value float64) error {
@@ -221,7 +224,7 @@ func (s *series) recorded() (out recorded, err error) {
 	return out, err
 }
 
-// offsets are those of all samples.
+// offsets returns those of all samples.
 func (s *series) offsets() []time.Duration {
 	out := make([]time.Duration, 0, len(s.points))
 	for _, p := range s.points {
@@ -230,7 +233,7 @@ func (s *series) offsets() []time.Duration {
 	return out
 }
 
-// base is the time that offsets count from, by the first time: that one, or the start.
+// base is the time of offset 0: the first time, or the start.
 func base(first float64) float64 {
 	if first > epochal {
 		return first
@@ -246,7 +249,7 @@ func begin(first float64) time.Time {
 	return time.UnixMilli(int64(math.Round(first * 1000))).UTC()
 }
 
-// extent is the last time, in seconds as they were given, and the least time between two.
+// extent returns the last time, in seconds as given, and the least distance of two times.
 func (s *series) extent() (last float64, step time.Duration) {
 	step = never
 	for i := 1; i < len(s.points); i++ {
@@ -259,7 +262,7 @@ func (s *series) extent() (last float64, step time.Duration) {
 
 const never = time.Duration(math.MaxInt64)
 
-// shift makes offsets those since another time, which is no later than the first.
+// shift makes offsets relative to another time, which is not after the first.
 func (s *series) shift(to float64) {
 	by := time.Duration(math.Round((base(s.first)-base(to))*1000)) * time.Millisecond
 	for i := range s.points {
@@ -267,7 +270,7 @@ func (s *series) shift(to float64) {
 	}
 }
 
-// prometheusAnswer is what /api/v1/query_range answers.
+// prometheusAnswer is the response of /api/v1/query_range.
 type prometheusAnswer struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
@@ -277,23 +280,23 @@ type prometheusAnswer struct {
 	} `json:"data"`
 }
 
-// prometheusResult are the series of an answer, read sample by sample: as JSON's own values
-// they took forty times their bytes.
+// prometheusResult are the series of a response, parsed sample by sample: generic JSON
+// values would take forty times their bytes.
 type prometheusResult struct {
 	ctx context.Context
-	// count is how many series there are, all those with numbers.
+	// count is the number of series, all those with numbers.
 	count             int
 	all               []series
 	noNumbers, points int
 	err               error
 }
 
-// UnmarshalJSON reads the list of series, whose syntax is right. What else is wrong is err,
-// for the result's type is told before it.
+// UnmarshalJSON parses the list of series, whose syntax is valid. Other problems are stored
+// in err, because an error about the result's type takes precedence.
 func (r *prometheusResult) UnmarshalJSON(data []byte) error {
 	*r = prometheusResult{ctx: r.ctx}
 	if data[0] != '[' {
-		return nil // as many as null has
+		return nil // null has none
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	_, r.err = decoder.Token()
@@ -307,7 +310,7 @@ func (r *prometheusResult) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// series reads the next one.
+// series parses the next one.
 func (r *prometheusResult) series(decoder *json.Decoder) error {
 	result := struct {
 		Values prometheusValues `json:"values"`
@@ -339,7 +342,7 @@ type prometheusValues struct {
 	err  error
 }
 
-// UnmarshalJSON reads the list of samples, whose syntax is right.
+// UnmarshalJSON parses the list of samples, whose syntax is valid.
 func (v *prometheusValues) UnmarshalJSON(data []byte) error {
 	v.series, v.err = series{}, nil
 	if data[0] != '[' {
@@ -366,7 +369,8 @@ func (v *prometheusValues) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// sample reads [seconds, "value"] at the beginning of JSON, and returns that from its last bracket on.
+// sample parses [seconds, "value"] at the beginning of JSON, and returns the rest from its closing
+// bracket on.
 func sample(data []byte) (seconds, value float64, rest []byte, err error) {
 	end := bytes.IndexByte(data, ']')
 	at, text, pair := bytes.Cut(data[:max(end, 1)], []byte(","))
@@ -381,7 +385,7 @@ func sample(data []byte) (seconds, value float64, rest []byte, err error) {
 	return seconds, value, data[end:], err
 }
 
-// readPrometheus reads the answer to a range query. Several series are added up.
+// readPrometheus parses the response of a range query. Several series are added up.
 func readPrometheus(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
 	answer := prometheusAnswer{}
 	answer.Data.Result.ctx = ctx
@@ -409,8 +413,8 @@ func readPrometheus(ctx context.Context, data []byte, _ *time.Location) (recorde
 	}
 }
 
-// sumOfSeries adds up series, each of which counts from its first sample to a step after its
-// last one: pods come and go.
+// sumOfSeries adds up series, each of which counts from its first sample to one step after
+// its last one: pods come and go.
 func sumOfSeries(all []series) (recorded, error) {
 	first, last, step := math.Inf(1), math.Inf(-1), never
 	for i := range all {
@@ -421,7 +425,7 @@ func sumOfSeries(all []series) (recorded, error) {
 	if last-first > epochal {
 		return recorded{}, fmt.Errorf("the times span more than %s", simulation.MaxDuration)
 	}
-	if step == never { // one sample a series
+	if step == never { // one sample per series
 		step = simulation.DefaultPeriod
 	}
 	var traces []*simulation.Trace

@@ -27,7 +27,7 @@ func number(to *float64, most float64) func(document.Value) {
 	}
 }
 
-// load reads a load, in units a second.
+// load reads a load, in units per second.
 func load(to *float64) func(document.Value) { return number(to, simulation.MaxLoad) }
 
 // whole reads a whole number between 0 and most.
@@ -48,7 +48,7 @@ func duration(to *time.Duration, most time.Duration) func(document.Value) {
 	}
 }
 
-// word reads one of some words, and sets what it stands for.
+// word reads one of some words, and sets its value.
 func word[T any](to *T, words []string, values []T) func(document.Value) {
 	return func(v document.Value) {
 		text, ok := v.Text()
@@ -81,7 +81,7 @@ func amount(to *float64) func(document.Value) {
 	}
 }
 
-// resources are those that containers can request.
+// resources are the resources that containers can request.
 var resources = []string{"cpu", "memory"}
 
 // amounts reads quantities of resources.

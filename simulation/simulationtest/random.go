@@ -1,4 +1,5 @@
-// Package simulationtest makes random simulations for tests: the same seed makes the same one.
+// Package simulationtest generates random simulations for tests: the same seed gives the same
+// one.
 package simulationtest
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// Start is when all of them start.
+// Start is the start of all of them.
 var Start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
 // Random returns a scenario of that many evaluations and an autoscaler for it.

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// space is the search space: points of the unit cube, each of which is a spec.
+// space is the search space: each point of the unit cube is a spec.
 type space struct {
 	given *simulation.Autoscaler
 	least int32 // the least minimum
@@ -29,7 +29,7 @@ const (
 	dimensions
 )
 
-// Windows, tolerances and policies that are tried; those of a spec are tried besides.
+// Windows, tolerances and policies to try, besides those of the given spec.
 var (
 	upWindows   = []int32{0, 0, 30, 60, 120}
 	downWindows = []int32{0, 60, 120, 300, 600, 900, 1800}
@@ -63,7 +63,7 @@ func newSpace(a *simulation.Autoscaler, least int32) space {
 	return s
 }
 
-// point is the i'th one of the sequence that a seed shifts.
+// point returns the i'th point of the sequence shifted by a seed.
 func (s *space) point(seed uint64, i int) []float64 {
 	shift := rand.New(rand.NewPCG(seed, 1))
 	point := make([]float64, len(s.steps))
@@ -73,7 +73,8 @@ func (s *space) point(seed uint64, i int) []float64 {
 	return point
 }
 
-// near is a point beside another: most of its coordinates, and some a little off or drawn anew.
+// near returns a point near another: most of its coordinates, and some slightly changed or
+// drawn again.
 func (s *space) near(point []float64, r *rand.Rand) []float64 {
 	out := slices.Clone(point)
 	changed := false
@@ -95,12 +96,12 @@ func (s *space) near(point []float64, r *rand.Rand) []float64 {
 	return out
 }
 
-// pick is one of some values.
+// pick returns one of some values.
 func pick[T any](values []T, at float64) T {
 	return values[min(int(at*float64(len(values))), len(values)-1)]
 }
 
-// spec is the spec of a point.
+// spec returns the spec of a point.
 func (s *space) spec(point []float64) recommender.Spec {
 	spec := s.given.Spec
 	rules := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
@@ -123,14 +124,14 @@ func (s *space) spec(point []float64) recommender.Spec {
 	return spec
 }
 
-// minimum goes from the least one to the maximum, in equal ratios.
+// minimum ranges from the least one to the maximum, logarithmically.
 func (s *space) minimum(at float64) int32 {
 	least, most := float64(s.least), float64(s.given.Spec.MaxReplicas)
 	return min(max(int32(math.Round(least*math.Pow(most/least, at))), s.least), s.given.Spec.MaxReplicas)
 }
 
-// scaleTarget changes a target: a utilization to between four tenths of it and 95 %, others to
-// between a third and three times as much, in equal ratios.
+// scaleTarget changes a target logarithmically: a utilization between four tenths of it and 95
+// %, others between a third and three times of it.
 func scaleTarget(t *recommender.MetricTarget, at float64) {
 	if t.AverageUtilization != nil {
 		given := float64(*t.AverageUtilization)
@@ -147,8 +148,8 @@ func scaleTarget(t *recommender.MetricTarget, at float64) {
 	}
 }
 
-// propose makes the next candidates: the first half of all by the sequence, the others beside
-// the best so far, in turn those near the goal and those of the front.
+// propose creates the next candidates: the first half of all by the sequence, the others near
+// the best so far, alternating between those near the goal and those of the front.
 func (s *search) propose(all []Candidate, n int) []Candidate {
 	var parents []Candidate
 	for _, c := range all {

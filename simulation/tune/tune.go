@@ -3,9 +3,9 @@
 //
 //	result, err := tune.Run(ctx, &scenario, &autoscaler, tune.Goal{MaxShort: 0.005}, tune.Options{})
 //
-// The search is a pure function of its arguments, whatever the number of workers. The time of
-// the scenario is split: candidates are compared on the first part, and those that are told of
-// are run on the second one as well, so that a spec that fits only one part is seen.
+// The search is a pure function of its arguments, whatever the number of workers. The time of the
+// scenario is split: candidates are compared on the first part, and the reported ones are run on
+// the second one as well, which exposes a spec that fits only one part.
 package tune
 
 import (
@@ -23,32 +23,33 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// Goal is what a spec has to reach; among those that do the least cost counts.
+// Goal is what a spec must reach; the cheapest spec that does wins.
 type Goal struct {
-	// MaxShort is the most time short of capacity, as a share: 0.005 is 0.5 %.
+	// MaxShort is the maximum time short of capacity, as a fraction: 0.005 is 0.5 %.
 	MaxShort float64
-	// MaxLost is the most load that may be lost for good, as a share of all of it. Nil: any.
+	// MaxLost is the maximum load lost for good, as a fraction of all load. Nil: unlimited.
 	MaxLost *float64
-	// MaxReversals is the most reversals a day. Nil: any.
+	// MaxReversals is the maximum number of reversals per day. Nil: unlimited.
 	MaxReversals *float64
 }
 
-// Options of a search. The zero value takes the defaults.
+// Options of a search. Zero values are defaults.
 type Options struct {
 	// Candidates is how many specs are tried besides the given one (0: 500, at most
 	// MaxCandidates).
 	Candidates int
-	// LeastReplicas is the least minReplicas that is tried (0: the given spec's).
+	// LeastReplicas is the least minReplicas to try (0: the given spec's).
 	LeastReplicas int32
-	// Seed changes which ones.
+	// Seed selects the candidates.
 	Seed uint64
-	// Workers run at a time (0: one a processor). The result does not depend on it.
+	// Workers is the number of concurrent runs (0: one per processor). The result does
+	// not depend on it.
 	Workers int
-	// Progress is called after each run, by one goroutine at a time. May be nil.
+	// Progress is called after each run, one call at a time. May be nil.
 	Progress func(done int)
 }
 
-// DefaultCandidates and MaxCandidates are those of Options.
+// Default and maximum of Options.Candidates.
 const (
 	DefaultCandidates = 500
 	MaxCandidates     = 20_000
@@ -56,52 +57,54 @@ const (
 
 // Score is the result of a candidate in one part of the time.
 type Score struct {
-	// Short and Lost are shares of the time and of the load, Reversals so many a day.
+	// Short and Lost are fractions of the time and of the load, Reversals is per day.
 	Short, Lost, Reversals float64
-	// Cost is the running pods' average, which all costs are proportional to.
+	// Cost is the running pods' average, to which all costs are proportional.
 	Cost float64
 }
 
 // Candidate is a spec and its results.
 type Candidate struct {
 	Spec recommender.Spec
-	// Searched is its score in the part that was searched, Confirmed in the other one.
+	// Searched is its score in the searched part, Confirmed in the other one.
 	Searched, Confirmed Score
-	// Reached reports whether the first part reaches the goal, Holds whether the second does.
+	// Reached reports whether it reaches the goal in the first part, Holds whether in the
+	// second.
 	Reached, Holds bool
 
 	point []float64
 	order int
-	last  int32 // the count at the end of the part that was searched
+	last  int32 // the count at the end of the searched part
 }
 
-// Result is what a search has found.
+// Result is the result of a search.
 type Result struct {
-	// Given is the spec that was given.
+	// Given is the given spec.
 	Given Candidate
 	// Best is the cheapest one that reaches the goal in both parts, else the cheapest in the
-	// part that was searched; nil: none reaches it.
+	// searched part; nil: none reaches it.
 	Best *Candidate
-	// Front are the candidates that no other beats in cost and shortage at once, cheapest
-	// first, at most MaxFront of them.
+	// Front are the candidates that no other one beats in both cost and shortage,
+	// cheapest first, at most MaxFront.
 	Front []Candidate
-	// Tried candidates, and those of them that were too large to run.
+	// Tried counts the candidates, TooLarge those that were too large to run.
 	Tried, TooLarge int
-	// Split is the offset at which the parts meet.
+	// Split is the offset between the parts.
 	Split time.Duration
 }
 
-// MaxFront bounds Result.Front, and maxConfirmed the candidates that are tried for Best in the
+// MaxFront limits Result.Front, and maxConfirmed the candidates for Best that are run in the
 // second part.
 const (
 	MaxFront     = 12
 	maxConfirmed = 24
 )
 
-// batch is how many candidates are made at a time: later ones know what came of earlier ones.
+// batch is how many candidates are created at a time: later ones use the results of earlier
+// ones.
 const batch = 32
 
-// search is a search under way.
+// search is a search in progress.
 type search struct {
 	first, second *simulation.Scenario
 	given         *simulation.Autoscaler
@@ -192,7 +195,7 @@ func (s *search) best(ctx context.Context, all []Candidate) (*Candidate, error) 
 	return &reach[0], nil
 }
 
-// byCost sorts the cheapest first, of equal ones that with less shortage, then the earlier.
+// byCost sorts by cost, then shortage, then order.
 func byCost(a, b Candidate) int {
 	return cmp.Or(cmp.Compare(a.Searched.Cost, b.Searched.Cost), cmp.Compare(a.Searched.Short, b.Searched.Short), cmp.Compare(a.order, b.order))
 }
@@ -219,7 +222,7 @@ func front(all []Candidate) []Candidate {
 	return thin
 }
 
-// part of the time that a score is of.
+// part of the time of a score.
 type part bool
 
 const (
@@ -254,8 +257,8 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 	a := *s.given
 	a.Spec = c.Spec
 	if of == confirmed {
-		// It goes on with the count that it ended the first part with: within a wide tolerance
-		// another spec's may stay.
+		// It continues with the count at the end of the first part: within a wide tolerance
+		// another spec's count may stay.
 		goesOn, last := *scenario, c.last
 		goesOn.Workload.Replicas = &last
 		scenario = &goesOn
@@ -308,7 +311,7 @@ func (g *Goal) miss(s Score) float64 {
 	return miss
 }
 
-// split makes two scenarios of one: at the half, of several days at a whole one.
+// split splits a scenario in two: in the middle, at midnight if it has several days.
 func split(s *simulation.Scenario, a *simulation.Autoscaler) (first, second *simulation.Scenario, err error) {
 	at := s.Duration / 2
 	if at >= 24*time.Hour {
@@ -320,7 +323,7 @@ func split(s *simulation.Scenario, a *simulation.Autoscaler) (first, second *sim
 	one, two := *s, *s
 	one.Duration, two.Duration = at, s.Duration-at
 	two.Start = s.Start.Add(at)
-	if s.Workload.Replicas == nil { // all candidates begin with the same count
+	if s.Workload.Replicas == nil { // all candidates start with the same count
 		replicas := max(1, a.Spec.MinReplicas)
 		one.Workload.Replicas = &replicas
 	}
