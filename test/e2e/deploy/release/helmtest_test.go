@@ -34,6 +34,8 @@ func TestHelmTestTellsABrokenRelease(t *testing.T) {
 		"setpoint":       {"/setpoint", "health"},
 		"setpoint ":      {"/setpoint", "serve", "--check"},
 		"setpoint-agent": {"/setpoint", "agent", "kubernetes", "--check"},
+		// By the variables of the agent: its address, CA and token.
+		"setpoint-agent ": {"/setpoint", "targets", "list"},
 	} {
 		answers := node.Run(t.Context(), map[string]string{"app.kubernetes.io/name": strings.TrimSpace(component)}, command...)
 		if len(answers) != 1 || strings.Contains(answers[0], "exit status") {
