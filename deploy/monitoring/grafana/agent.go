@@ -11,7 +11,8 @@ func agent() dashboard {
 			stat("Service", unitNone, "Whether the service answers every agent. Without it nothing is scaled.", "min(setpoint_agent_recommender_up"+all+")").below(1).named("away", "up"),
 			stat("Objects", unitNone, "Objects that the agents scale or watch.", "sum(setpoint_agent_objects"+all+")"),
 			stat("Scaled in an hour", unitNone, "Counts written in the last hour.", "sum(increase(setpoint_agent_scales_applied_total"+all+"[1h]))"),
-			stat("Failed writes", unitNone, "Counts of the last hour that could not be written.", `sum(increase(setpoint_agent_reconciles_total`+chosen(`outcome="scale_failed"`)+`[1h]))`).red(1),
+			stat("Failing evaluations", unitShare, "Share of the evaluations of the last 15 minutes that held the count because an object could not be read, asked about or written. By outcome: below.",
+				`sum(increase(setpoint_agent_reconciles_total`+chosen(`outcome=~"recommender_unavailable|recommendation_refused|answer_refused|read_failed|scale_failed"`)+`[15m])) / (sum(increase(setpoint_agent_reconciles_total`+all+`[15m])) > 0) or vector(0)`).red(0.05),
 			stat("Refused answers", unitNone, "Answers of the last hour that the agent did not follow because they can't be right.", "sum(increase(setpoint_agent_answers_refused_total"+all+"[1h]))").red(1),
 			stat("Late by, p99", unitSeconds, "How late evaluations begin. More than a period: the agent or what it reads is too slow.", quantiles("setpoint_agent_schedule_lag_seconds")[2].expr).red(15),
 

@@ -6,6 +6,9 @@ func newest(metric, matchers string) string {
 	return metric + matchers + " and on (instance, cluster, namespace, target) topk by (cluster, namespace, target) (1, setpoint_target_last_decision_timestamp_seconds" + matchers + ")"
 }
 
+// targetMetrics is what panels of single targets need.
+const targetMetrics = "needs --target-metrics"
+
 // fleet is about all targets together.
 func fleet() dashboard {
 	all := chosen()
@@ -15,12 +18,12 @@ func fleet() dashboard {
 		variables: instances("setpoint_decisions_total"),
 		panels: []panel{
 			stat("Targets", unitNone, "Targets with a decision in the last hour (--target-metrics).",
-				"count(count by (cluster, namespace, target) (setpoint_target_desired_replicas"+all+"))"),
-			stat("Replicas", unitNone, "Desired replicas of all targets (--target-metrics).", "sum("+newest("setpoint_target_desired_replicas", all)+")"),
+				"count(count by (cluster, namespace, target) (setpoint_target_desired_replicas"+all+"))").without(targetMetrics),
+			stat("Replicas", unitNone, "Desired replicas of all targets (--target-metrics).", "sum("+newest("setpoint_target_desired_replicas", all)+")").without(targetMetrics),
 			stat("Decisions a second", unitRate, "Recorded decisions of all instances.", "sum(rate(setpoint_decisions_total"+all+"[$__rate_interval]))"),
 			stat("Changes an hour", unitNone, "Decisions of the last hour that changed a count.", `sum(increase(setpoint_decisions_total`+chosen(`action!="NONE"`)+`[1h]))`),
-			stat("Failing metrics", unitShare, "Share of decisions that held the count because metrics could not be computed.",
-				`sum(rate(setpoint_decision_paths_total`+chosen(`path="MetricsFailed"`)+`[$__rate_interval])) / (sum(rate(setpoint_decision_paths_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.01),
+			stat("Failing metrics", unitShare, "Share of decisions that held the count because metrics could not be computed. Red where SetpointMetricsFail fires.",
+				`sum(rate(setpoint_decision_paths_total`+chosen(`path="MetricsFailed"`)+`[$__rate_interval])) / (sum(rate(setpoint_decision_paths_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.1),
 			stat("Failed recommendations", unitShare, "Share of recommendations that failed.",
 				`sum(rate(setpoint_recommendations_total`+chosen(`outcome="failed"`)+`[$__rate_interval])) / (sum(rate(setpoint_recommendations_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.01),
 
@@ -62,8 +65,9 @@ func target() dashboard {
 		panels: []panel{
 			stat("Current", unitNone, "Replicas at the last decision.", "max("+newest("setpoint_target_current_replicas", one)+")"),
 			stat("Desired", unitNone, "Desired replicas of the last decision.", "max("+newest("setpoint_target_desired_replicas", one)+")"),
-			stat("Since the last decision", unitSeconds, "Callers ask each 15 s by default.", "time() - max(setpoint_target_last_decision_timestamp_seconds"+one+")").red(120),
-			stat("Changes in a day", unitNone, "How often the desired count changed. Many changes: see whether they reverse each other.", "sum(changes(setpoint_target_desired_replicas"+one+"[1d]))"),
+			stat("Since the last decision", unitSeconds, "Callers ask each 15 s by default. Red where SetpointTargetNotDecided is about to fire.", "time() - max(setpoint_target_last_decision_timestamp_seconds"+one+")").red(600),
+			stat("Changes in a day", unitNone, "How often the desired count of the newest decision changed. Many changes: see whether they reverse each other.",
+				"changes(max("+newest("setpoint_target_desired_replicas", one)+")[1d:30s])"),
 			graph("Replicas", unitNone, "Current and desired replicas of the newest decision.",
 				query{"max(" + newest("setpoint_target_desired_replicas", one) + ")", "desired"},
 				query{"max(" + newest("setpoint_target_current_replicas", one) + ")", "current"}).as(whole),

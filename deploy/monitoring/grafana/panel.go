@@ -14,6 +14,7 @@ const (
 // Widths of panels in Grafana's grid of 24 columns.
 const (
 	gridWidth   = 24
+	quarter     = 6
 	third       = 8
 	half        = 12
 	whole       = 24
@@ -46,6 +47,8 @@ type panel struct {
 	redBelow float64
 	// Of a stat: words instead of values.
 	words map[string]string
+	// What a stat shows without data; empty: Grafana's own words.
+	noData string
 }
 
 // graph returns a plot over time, half a row wide.
@@ -93,6 +96,12 @@ func (p panel) below(value float64) panel {
 	return p
 }
 
+// without returns a copy of the panel that says why where it has no data.
+func (p panel) without(why string) panel {
+	p.noData = why
+	return p
+}
+
 // named returns a copy of a stat that shows words for 0 and 1.
 func (p panel) named(zero, one string) panel {
 	p.words = map[string]string{"0": zero, "1": one}
@@ -129,7 +138,7 @@ func (p panel) json(id, x, y int) object {
 	case "stat":
 		out["options"] = object{
 			"reduceOptions": object{"calcs": []string{"lastNotNull"}, "fields": "", "values": false},
-			"colorMode":     "value", "graphMode": "area", "textMode": "auto",
+			"colorMode":     "value", "graphMode": "none", "textMode": "auto",
 		}
 	case "table":
 		out["options"] = object{"showHeader": true}
@@ -138,7 +147,8 @@ func (p panel) json(id, x, y int) object {
 	return out
 }
 
-// targets returns the queries. Those of tables are asked for their present values.
+// targets returns the queries. Those of tables and stats are asked for their present values: the
+// last one of a range would be that of a program that is gone.
 func (p panel) targets() []object {
 	targets := make([]object, len(p.queries))
 	for i, q := range p.queries {
@@ -146,6 +156,8 @@ func (p panel) targets() []object {
 		switch p.kind {
 		case "table":
 			targets[i]["format"] = "table"
+			targets[i]["instant"] = true
+		case "stat":
 			targets[i]["instant"] = true
 		default:
 			targets[i]["range"] = true
@@ -172,6 +184,9 @@ func (p panel) defaults() object {
 	defaults := object{"unit": p.unit, "color": object{"mode": "palette-classic"}}
 	if p.unit == unitShare {
 		defaults["min"] = 0
+	}
+	if p.noData != "" {
+		defaults["noValue"] = p.noData
 	}
 	switch p.kind {
 	case "timeseries":

@@ -75,9 +75,10 @@ func instances(metric string) []variable {
 func process() []panel {
 	return []panel{
 		row("Process"),
-		graph("Processor time", unitCores, "Cores in use by each instance.", query{"rate(process_cpu_seconds_total" + chosen() + "[$__rate_interval])", "{{instance}}"}).as(third),
-		graph("Memory", unitBytes, "Resident memory of each instance. It stays below the container's limit, which GOMEMLIMIT follows.", gauge("process_resident_memory_bytes")).as(third),
-		graph("Goroutines", unitNone, "Goroutines of each instance. A steady rise is a leak.", gauge("go_goroutines")).as(third),
+		graph("Versions", unitNone, "Instances by version. More than one: an upgrade is under way, or got stuck.", query{"count by (version) (setpoint_build_info" + chosen() + ")", "{{version}}"}).as(quarter),
+		graph("Processor time", unitCores, "Cores in use by each instance.", query{"rate(process_cpu_seconds_total" + chosen() + "[$__rate_interval])", "{{instance}}"}).as(quarter),
+		graph("Memory", unitBytes, "Resident memory of each instance. It stays below the container's limit, which GOMEMLIMIT follows.", gauge("process_resident_memory_bytes")).as(quarter),
+		graph("Goroutines", unitNone, "Goroutines of each instance. A steady rise is a leak.", gauge("go_goroutines")).as(quarter),
 	}
 }
 

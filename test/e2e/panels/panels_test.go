@@ -3,10 +3,13 @@
 package panels_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,6 +73,56 @@ func TestEachAlertHasAPageAndTests(t *testing.T) {
 		quiet := regexp.MustCompile(`\{alertname: ` + name + `, eval_time: \w+\}`)
 		if !fires.MatchString(tests) || !quiet.MatchString(tests) {
 			t.Errorf("alerts_test.yaml lacks a test of when %s fires, or of when it does not", name)
+		}
+	}
+}
+
+// A number turns red on a dashboard where the alert about it fires.
+func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
+	rules := read(t, "alerts.yaml")
+	for _, of := range []struct{ file, panel, alert string }{
+		{"service", "Store", "SetpointStoreUnreachable"},
+		{"service", "Failed calls", "SetpointErrors"},
+		{"service", "p99", "SetpointSlow"},
+		{"fleet", "Failing metrics", "SetpointMetricsFail"},
+		{"target", "Since the last decision", "SetpointTargetNotDecided"},
+		{"agent", "Service", "SetpointAgentCannotReachService"},
+		{"agent", "Failing evaluations", "SetpointAgentRefused"},
+		{"agent", "Failing evaluations", "SetpointAgentCannotScale"},
+		{"agent", "Late by, p99", "SetpointAgentLate"},
+	} {
+		var d struct {
+			Panels []struct {
+				Type, Title string
+				FieldConfig struct {
+					Defaults struct {
+						Thresholds struct{ Steps []struct{ Value *float64 } }
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(read(t, "dashboards/setpoint-"+of.file+".json")), &d); err != nil {
+			t.Fatal(err)
+		}
+		_, rule, _ := strings.Cut(rules, "- alert: "+of.alert+"\n")
+		rule, _, _ = strings.Cut(rule, "for: ")
+		limit := regexp.MustCompile(`(?:> ([\d.]+)|== 0)\s*$`).FindStringSubmatch(strings.TrimSpace(rule))
+		if limit == nil {
+			t.Fatalf("%s has no limit: %s", of.alert, rule)
+		}
+		want := cmp.Or(limit[1], "1") // a gauge of 0 and 1
+		found := false
+		for _, p := range d.Panels {
+			if p.Type != "stat" || p.Title != of.panel {
+				continue
+			}
+			found = true
+			if steps := p.FieldConfig.Defaults.Thresholds.Steps; len(steps) != 2 || strconv.FormatFloat(*steps[1].Value, 'g', -1, 64) != want {
+				t.Errorf("%s: %s has thresholds %+v, and %s fires at %s", of.file, of.panel, steps, of.alert, want)
+			}
+		}
+		if !found {
+			t.Errorf("%s has no %s", of.file, of.panel)
 		}
 	}
 }
