@@ -8,12 +8,12 @@ import (
 
 // RecommendAll runs many jobs with few round trips: for each decidedAtOnce targets one load of
 // those that are not cached, then one swap per attempt. Jobs of one target are decided in their
-// order, each on the result of the one before it.
+// order, each on the result of the previous one.
 func (t *Targets) RecommendAll(ctx context.Context, jobs []Job) {
 	queues := t.withoutOutage(ctx, t.queueByTarget(jobs))
 	r := rounds{Targets: t}
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
-	for ; parts > 0; parts-- { // of about the same size, for each takes round trips
+	for ; parts > 0; parts-- { // parts of similar size, because each costs round trips
 		n := (len(queues) + parts - 1) / parts
 		t.recallAll(queues[:n])
 		r.run(ctx, queues[:n])
@@ -21,12 +21,13 @@ func (t *Targets) RecommendAll(ctx context.Context, jobs []Job) {
 	}
 }
 
-// decidedAtOnce is how many targets of a batch are decided at once: each has its record in
-// memory meanwhile, as stored, decoded and as it is to be stored, and records may be some
-// hundred times as large as usual ones.
+// decidedAtOnce is how many targets of a batch are decided at once. Each has its record in
+// memory meanwhile, stored, decoded and newly encoded, and records may be some hundred
+// times larger than usual.
 const decidedAtOnce = 250
 
-// queueByTarget sorts the jobs that are not done, targets in order of appearance.
+// queueByTarget groups the jobs that are not done by target, in order of first
+// appearance.
 func (t *Targets) queueByTarget(jobs []Job) []*queue {
 	byKey := make(map[store.Key]*queue, len(jobs))
 	slab := make([]queue, 0, len(jobs))
@@ -56,8 +57,8 @@ func (t *Targets) queueByTarget(jobs []Job) []*queue {
 	return queues
 }
 
-// withoutOutage runs the jobs of targets whose history is not in the store, one by
-// one, and returns the other queues.
+// withoutOutage runs the jobs of targets whose history is not in the store, one by one,
+// and returns the other queues.
 func (t *Targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 	if t.outage.pending() == 0 {
 		return queues
@@ -75,8 +76,8 @@ func (t *Targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 	return rest
 }
 
-// recallAll gives the queues what is remembered of their targets, unless their first job is
-// one that asks the store.
+// recallAll gives the queues the cached records of their targets, unless their first job
+// must read the store.
 func (t *Targets) recallAll(queues []*queue) {
 	var to recalled
 	if t.cache.entries != nil {
@@ -96,7 +97,7 @@ func (t *Targets) recallAll(queues []*queue) {
 	t.Metrics.cacheHits.Add(float64(hits))
 }
 
-// About what a record and its version take, in bytes.
+// Approximate sizes of a record and its version, in bytes.
 const (
 	usualRecord  = 384
 	usualVersion = 12

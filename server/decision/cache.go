@@ -9,21 +9,20 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// maxCachedBytes is what the cache takes of one record at most.
+// maxCachedBytes is the largest record that the cache keeps.
 const maxCachedBytes = 60 << 10
 
-// cache holds records as this instance last saw or wrote them, so that a decision need not load a
-// version that the swap compares anyway. It may be out of date, as another instance may have
-// written since: a cached record counts only once a swap from its version has succeeded.
+// cache keeps records as this instance last read or wrote them, so that a decision need not load
+// a version that the swap compares anyway. A cached record may be stale, because another instance
+// may have written since: it counts only once a swap from its version has succeeded.
 type cache struct {
-	entries *fastcache.Cache // nil: nothing is remembered
+	entries *fastcache.Cache // nil: the cache is off
 	// forgets counts calls of forget.
 	forgets atomic.Uint64
 }
 
-// newCache returns a cache of about that many bytes, for 0 one that is always
-// empty. Its memory is not the garbage collector's; it takes 32 MiB at least once
-// it is full.
+// newCache returns a cache of about that many bytes, for 0 one that is always empty.
+// Its memory is not garbage-collected; it takes at least 32 MiB when full.
 func newCache(bytes int) *cache {
 	if bytes <= 0 {
 		return &cache{}
@@ -38,19 +37,19 @@ func cacheKey(key store.Key) []byte {
 	return append(b, key.Target...)
 }
 
-// get returns a record that existed.
+// get returns a cached record.
 func (c *cache) get(key store.Key) (store.Record, bool) {
 	var to recalled
 	return c.recall(&to, key)
 }
 
-// recalled is where records lie that were asked for together.
+// recalled is a buffer for several cached records.
 type recalled struct {
 	values   []byte
 	versions strings.Builder
 }
 
-// recall is get with the record added to others.
+// recall is get with the record appended to others.
 func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
 	if c.entries == nil {
 		return store.Record{}, false
@@ -67,27 +66,27 @@ func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
 	return store.Record{Version: store.Version(to.versions.String()[from:]), Value: found[end:]}, true
 }
 
-// since is an instant for putSince.
+// since returns a marker for putSince.
 func (c *cache) since() uint64 { return c.forgets.Load() }
 
-// putSince is put for a record that was seen at some time since that instant. If a target
-// was forgotten after it, nothing is remembered: it may have been this one.
+// putSince is put for a record that was read after that call of since. It caches nothing
+// if any target was forgotten in between: it may have been this one.
 func (c *cache) putSince(since uint64, key store.Key, r store.Record) {
 	if c.forgets.Load() == since {
 		c.put(key, r)
 	}
-	if c.forgets.Load() != since { // even if forget came meanwhile
+	if c.forgets.Load() != since { // even if forget was called meanwhile
 		c.put(key, store.Record{})
 	}
 }
 
-// forget forgets a target that was deleted, and what is on its way to the cache.
+// forget removes a deleted target, and discards puts in progress.
 func (c *cache) forget(key store.Key) {
 	c.forgets.Add(1)
 	c.put(key, store.Record{})
 }
 
-// put remembers a record, or forgets the key if there is none.
+// put caches a record, or removes the key if there is none.
 func (c *cache) put(key store.Key, r store.Record) {
 	if c.entries == nil {
 		return
@@ -102,7 +101,7 @@ func (c *cache) put(key store.Key, r store.Record) {
 	c.entries.Set(cacheKey(key), append(append(b, r.Version...), r.Value...))
 }
 
-// close gives the memory back.
+// close frees the memory.
 func (c *cache) close() {
 	if c.entries != nil {
 		c.entries.Reset()

@@ -15,24 +15,26 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// clockTimeout bounds a question for the store's time that an answer waits for.
+// clockTimeout limits a read of the store's time while a response waits.
 const clockTimeout = time.Second
 
-// clock tells the time, compares it with that of the store that instances share, and
-// says whether it is right: a decision of a wrong instant would hold others for as long.
+// clock tells the time, compares it with the time of the store that instances share, and
+// checks that the difference is small: a decision at a wrong instant would hold later
+// ones for as long.
 type clock struct {
-	// wall is this machine's clock; anchored says that between two comparisons time goes
-	// on as it passes, so that one that is set counts only once it was compared.
+	// wall is this machine's clock; anchored makes the time between two comparisons
+	// monotonic, so that a change of the machine's clock counts only after the next
+	// comparison.
 	wall     func() time.Time
 	anchored bool
 	anchor   atomic.Pointer[time.Time]
-	// store is whose clock is the measure, nil: there is no other one.
+	// store has the reference clock, nil: there is none.
 	store store.Clock
-	// bound is how far apart they may be; 0: any.
+	// bound is the maximum difference; 0: unlimited.
 	bound time.Duration
-	// wrong means that they are further apart.
+	// wrong reports that the difference exceeds it.
 	wrong  atomic.Bool
-	offset atomic.Int64 // nanoseconds that the wall's is ahead
+	offset atomic.Int64 // wall's lead in nanoseconds
 
 	skew   prometheus.Gauge
 	future prometheus.Counter
@@ -56,7 +58,7 @@ func newClock(engine store.Store, o *Options) *clock {
 	return c
 }
 
-// now is the instant to decide for.
+// now returns the instant for decisions.
 func (c *clock) now() time.Time {
 	if a := c.anchor.Load(); a != nil {
 		return a.Add(time.Since(*a))
@@ -64,11 +66,11 @@ func (c *clock) now() time.Time {
 	return c.wall()
 }
 
-// lead is how far a record may lie in the future: two instances may be as far apart as
-// this. 0: any.
+// lead is how far in the future a record may be: two instances may differ by that much.
+// 0: unlimited.
 func (c *clock) lead() time.Duration { return 2 * c.bound }
 
-// measure compares the clocks. Where the store does not tell its time nothing changes.
+// measure compares the clocks. If the store does not return its time, nothing changes.
 func (c *clock) measure(ctx context.Context) {
 	if c.store == nil {
 		return
@@ -96,7 +98,8 @@ func (c *clock) measure(ctx context.Context) {
 	}
 }
 
-// problem is what to answer instead of deciding; nil while the clock is right.
+// problem returns the error to return instead of deciding; nil while the clock is
+// right.
 func (c *clock) problem() error {
 	if !c.wrong.Load() {
 		return nil
@@ -114,8 +117,8 @@ func aheadOrBehind(d time.Duration) string {
 	return "ahead of"
 }
 
-// judges says whether the store confirms that now is now, before records of the future
-// are corrected: a clock that is behind must not take all others for wrong.
+// judges reports whether the store confirms the current time, before records of the
+// future are corrected: a clock that is behind must not regard all others as wrong.
 func (c *clock) judges(ctx context.Context, now time.Time) error {
 	if c.store == nil {
 		return nil // there is no other clock, so this one was set back

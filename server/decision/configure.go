@@ -8,7 +8,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// configure applies the policy's options for a request: it may change the request, and returns the
+// configure applies the policy's options to a request: it may change the request, and returns the
 // options to read it with, and sentences about its changes.
 func (j *Job) configure(req *setpointv1.RecommendRequest, options *Options) (*Options, []string) {
 	key := ParseTarget(req.GetTarget())

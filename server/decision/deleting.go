@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// History loads a target's history; NOT_FOUND: there is none.
+// History loads a target's history; NOT_FOUND if there is none.
 func (t *Targets) History(ctx context.Context, target string) (*recommender.History, error) {
 	record, err := t.store.Load(ctx, ParseTarget(target))
 	switch {
@@ -27,9 +27,9 @@ func (t *Targets) History(ctx context.Context, target string) (*recommender.Hist
 	return &history, nil
 }
 
-// mayDelete is NOT_FOUND where what is known of a target is another incarnation's, and
-// OTHER_CLUSTER where it is another cluster's. Between this and what is done then another
-// one may come; it has no history yet that is worth a lock. An unreadable history
+// mayDelete returns NOT_FOUND if the target's history is another incarnation's, and
+// OTHER_CLUSTER if it is another cluster's. A new incarnation may appear between this
+// check and the deletion; its history is not yet worth a lock. An unreadable history
 // belongs to no cluster.
 func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
 	incarnation, cluster := recommender.Incarnation(req.GetTargetUid()), recommender.Cluster(req.GetClusterUid())
@@ -54,17 +54,17 @@ func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetReq
 	return nil
 }
 
-// forget drops what this instance remembers of a target that is not in the store any more:
-// else its history would come back with the next outage. What was decided without the
-// store during the delete goes as well.
+// forget drops what this instance keeps of a deleted target: otherwise the next outage
+// would restore its history. It also drops decisions made without the store during the
+// deletion.
 func (t *Targets) forget(key store.Key) {
 	t.outage.drop(key)
 	t.cache.forget(key)
 }
 
-// Delete deletes a target's records; NOT_FOUND: there are none.
+// Delete deletes a target's records; NOT_FOUND if there are none.
 func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
-	// Decisions that wait to be written would come back after the delete.
+	// Otherwise queued decisions would be written after the deletion.
 	if err := t.Decisions.Flush(ctx); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}

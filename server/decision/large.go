@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// mostSmall is the size of the largest request that is small, in bytes, unless it is to be
-	// explained.
+	// mostSmall is the size of the largest small request, in bytes, unless it requests an
+	// explanation.
 	mostSmall = 16 << 10
-	// Requests that are worked on may take roomPerProcessor each, but no more than a twelfth of
-	// the memory limit that the collector keeps to and no less than leastRoom, in bytes.
+	// Requests in progress may take roomPerProcessor each, but at most a twelfth of the
+	// collector's memory limit and at least leastRoom, in bytes.
 	roomPerProcessor, leastRoom = 32 << 20, 16 << 20
 	partOfMemory                = 12
-	// mostWaiting bounds the large requests that wait for room. Each keeps its place among the
-	// calls in flight, and most of these places must be left to others.
+	// mostWaiting limits the large requests that wait for memory. Each keeps its place among
+	// the calls in flight, and most of these places must be left to others.
 	mostWaiting = 512
-	// explainedPod is what a pod that an explanation lists takes beside what the budget has for
-	// it: its part of the message that the answer is made of, and of the answer, in bytes.
+	// explainedPod is the memory of a pod in an explanation beyond its budget: its part of the
+	// response as a message and encoded, in bytes.
 	explainedPod = 400
 )
 
-// newGate returns the gate that all recommendations pass.
+// newGate returns the gate of all recommendations.
 func newGate() *gate.Gate {
 	processors := runtime.GOMAXPROCS(0)
 	room := int64(roomPerProcessor) * int64(processors)
@@ -41,10 +41,10 @@ func newGate() *gate.Gate {
 	return gate.New(gate.Options{Bytes: room, Readers: processors, Waiting: mostWaiting})
 }
 
-// IsLarge reports whether an encoded request waits for room with the large ones.
+// IsLarge reports whether an encoded request waits for memory with the large ones.
 func IsLarge(data []byte) bool { return len(data) > mostSmall || wire.Explains(data) }
 
-// IsLargeJSON is the same of JSON, before it is read: a little more is large.
+// IsLargeJSON is IsLarge for JSON, before it is parsed: the limit is slightly higher.
 func IsLargeJSON(body []byte) bool {
 	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`"explain"`))
 }
@@ -66,7 +66,7 @@ func (t *Targets) Enter(ctx context.Context, ticket *limit.Ticket, caller string
 	return nil
 }
 
-// Refuse refuses a message because others take the memory.
+// Refuse refuses a message because others use the memory.
 func (t *Targets) Refuse(reason limit.Reason) error {
 	if t.Limiter == nil {
 		return limit.Refusal{Reason: reason, RetryAfter: time.Second}.Err()
@@ -74,8 +74,8 @@ func (t *Targets) Refuse(reason limit.Reason) error {
 	return t.Limiter.Refuse(reason).Err()
 }
 
-// made is about what was made of a request that was read and will be of its answer, beside
-// what its budget counts, in bytes.
+// made is the approximate memory of a request that was read, and of its response, beyond
+// its budget, in bytes.
 func (j *Job) made() int {
 	bytes := 0
 	if j.encoded != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// ListedAtOnce is how many records are loaded at once for a list, and listsAtOnce, for each
-// processor, how often that is done at a time: records may be a thousand times as large as
-// what a list says of them.
+// ListedAtOnce is how many records are loaded at once for a list, and listsAtOnce, per
+// processor, how many such loads run at a time: records may be a thousand times as large as
+// their entries in a list.
 const ListedAtOnce, listsAtOnce = 50, 2
 
 // EnterList waits until records may be loaded for a list: only a few lists load at a time.
@@ -28,7 +28,7 @@ func (t *Targets) EnterList(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// AppendTargets adds those that exist to a list of a parent's.
+// AppendTargets adds the existing targets to a list.
 func (t *Targets) AppendTargets(ctx context.Context, response *setpointv1.ListTargetsResponse, parent string, keys []store.Key) error {
 	leave, err := t.EnterList(ctx)
 	if err != nil {
@@ -41,13 +41,13 @@ func (t *Targets) AppendTargets(ctx context.Context, response *setpointv1.ListTa
 		target := &setpointv1.Target{Name: key.String()}
 		switch {
 		case errs != nil && errors.Is(errs[i], store.ErrUnreadable):
-			// It is listed by its name, so that it can be deleted.
+			// An unreadable target is listed by name, so that it can be deleted.
 			response.Targets = append(response.Targets, target)
 			continue
 		case errs != nil && errs[i] != nil:
 			return apierror.OfStore(ctx, parent, errs[i])
 		case !records[i].Exists():
-			continue // forgotten since it was listed
+			continue // deleted since it was listed
 		}
 		if history, err := encoding.DecodeHistory(records[i].Value); err == nil {
 			target = conversion.Target(target.GetName(), &history, false)
@@ -58,10 +58,10 @@ func (t *Targets) AppendTargets(ctx context.Context, response *setpointv1.ListTa
 }
 
 const (
-	// maxListSteps bounds how often the store is asked for one page. Each step but the
-	// first passes over what the caller may not read, a namespace at least.
+	// maxListSteps limits the reads of the store for one page. Each step but the first
+	// skips targets that the caller may not read, at least a namespace.
 	maxListSteps = 32
-	// probe is how many keys are asked for after one that the caller may not read.
+	// probe is how many keys are requested after one that the caller may not read.
 	probe = 16
 )
 

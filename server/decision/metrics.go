@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// metrics are what the server counts. All series exist from the start, but for those
-// of single targets.
+// metrics are the server's metrics. All series exist from the start, except those of
+// single targets.
 type metrics struct {
 	Calls     *telemetry.Calls
 	Decisions *telemetry.Decisions
@@ -26,7 +26,7 @@ type metrics struct {
 	load, loadBatch, swap, swapBatch, delete, list operation
 }
 
-// operation is what is counted of one kind of operation on the store.
+// operation has the metrics of one kind of operation on the store.
 type operation struct {
 	name    string
 	span    string
@@ -34,12 +34,12 @@ type operation struct {
 	errors  prometheus.Counter
 }
 
-// slowPaths count recommendations that did not go the short way, by why.
+// slowPaths count recommendations that did not take the fast path, by reason.
 type slowPaths struct {
-	// Of encoded requests: the policy has settings for the caller, a request names an instant
-	// that is not taken as it is, or the decoder does not take it.
+	// Of encoded requests: the policy has settings for the caller, the request sets an
+	// instant that may not be allowed, or the decoder does not support the request.
 	policy, evaluationTime, unusual prometheus.Counter
-	// Of JSON bodies: the translation does not take the request.
+	// Of JSON bodies: the transcoder does not support the request.
 	RestUnusual prometheus.Counter
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// ParseTarget reads a target's resource name, which validation has found to be one.
+// ParseTarget parses a valid resource name of a target.
 func ParseTarget(name string) store.Key {
 	parsed, _ := target.Parse(name)
 	return store.Key(parsed)

@@ -14,20 +14,20 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// observedStore is the store as the server uses it: each operation is timed, and one
-// that fails is counted, logged (the driver's text goes nowhere else) and reported.
+// observedStore wraps the store: it times each operation, and counts, logs and reports
+// failed ones. The driver's text is only logged.
 type observedStore struct {
 	store.Store
 	metrics *metrics
 	log     *zap.Logger
 	// tracing makes spans of operations; nil disables it.
 	tracing *tracing.Tracing
-	// failed is called after the store could not be reached.
+	// failed is called after the store was unreachable.
 	failed func()
 }
 
-// Of lines that say the same, so many a second are logged at once, and then one of
-// so many: an outage has as many as there are calls.
+// Of equal log lines, so many per second are logged, and then one in so many: an outage
+// causes as many as there are calls.
 const (
 	sameLines      = 10
 	sameLinesAfter = 1000
@@ -39,7 +39,7 @@ func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
 	}))}
 }
 
-// done notes the outcome of an operation, on the key if it is on one.
+// done records the outcome of an operation, with its key if it has one.
 func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, span trace.Span, err error) {
 	tracing.Finish(span, err)
 	op.seconds.Observe(time.Since(start).Seconds())

@@ -13,52 +13,52 @@ import (
 
 // Options are the settings of decisions and their storage. Start from DefaultOptions.
 type Options struct {
-	// Recommend are the options of decisions that requests don't set.
+	// Recommend are the defaults of the options of requests.
 	Recommend recommender.Options
-	// AllowEvaluationTime lets requests choose the instant of the decision. Only for replays
+	// AllowEvaluationTime lets requests set the instant of the decision. Only for replays
 	// and tests: a caller could write history ahead of time.
 	AllowEvaluationTime bool
-	// MaxPods bounds the pods of one request.
+	// MaxPods limits the pods of one request.
 	MaxPods int
-	// MaxMetrics bounds the metrics of one spec, because each value is compared with each metric.
+	// MaxMetrics limits the metrics of one spec, because each value is compared with each metric.
 	MaxMetrics int
-	// MaxBatch bounds the requests of one batch.
+	// MaxBatch limits the requests of one batch.
 	MaxBatch int
-	// MaxAttempts bounds the attempts of one decision while other callers change the target.
+	// MaxAttempts limits the attempts of one decision while other callers change the target.
 	MaxAttempts int
-	// AnswerRetention is how long answers are remembered by request id, AnswerLimit how many
-	// per target, AnswerBytes their total size; the newest is always remembered.
+	// AnswerRetention is how long answers are kept by request id, AnswerLimit how many per
+	// target, AnswerBytes their total size; the newest is always kept.
 	AnswerRetention time.Duration
 	AnswerLimit     int
 	AnswerBytes     int
 	// ClusterTargets is how many targets a cluster may have, and ClusterBytes the estimated size
 	// of their histories, above which new targets are refused; existing ones continue, each up
-	// to 512 KiB. Targets that instances add within a few seconds come on top. The policy may
-	// set other limits for a caller. 0: no limit.
+	// to 512 KiB. Targets that instances add within a few seconds may exceed it. The policy may
+	// set other limits for a caller. 0: unlimited.
 	ClusterTargets int
 	ClusterBytes   int
-	// MaxClockSkew is how far the clock may be from that of the store that instances
-	// share. Beyond it an instance is not ready and decides nothing, and records that lie
-	// twice as far in the future are corrected. 0: any. Where requests choose their
-	// instants, records may lie anywhere.
+	// MaxClockSkew is the maximum difference from the clock of the store that instances
+	// share. Beyond it an instance is not ready and decides nothing, and records twice as
+	// far in the future are corrected. 0: unlimited. If requests may set their instants,
+	// records may have any.
 	MaxClockSkew time.Duration
-	// RequestTimeout bounds calls that come without a deadline.
+	// RequestTimeout limits calls without a deadline.
 	RequestTimeout time.Duration
-	// HoldDown answers while the store is away, from the last history that this instance saw:
-	// the count may rise, but not fall. Otherwise such calls are UNAVAILABLE.
+	// HoldDown serves calls while the store is unreachable, from the last history that this
+	// instance knows: the count may rise, but not fall. Otherwise such calls are UNAVAILABLE.
 	HoldDown bool
-	// CacheBytes bounds the cache of records, some 450 bytes per target, which saves loads. 0:
+	// CacheBytes limits the cache of records, some 450 bytes per target, which saves loads. 0:
 	// no cache, which suits a store in this process.
 	CacheBytes int
 	// Sources fetch metrics that stored specs name. Nil: none are fetched.
 	Sources stored.Sources
-	// TargetMetrics is how many targets have metrics of their own. 0: none.
+	// TargetMetrics is how many targets get their own metrics. 0: none.
 	TargetMetrics int
 	// Tracing sends traces of calls; nil: none. Its owner closes it.
 	Tracing *tracing.Tracing
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
-	// Log takes the server's lines; nil drops them.
+	// Log gets the server's log lines; nil drops them.
 	Log *zap.Logger
 }
 
@@ -84,7 +84,7 @@ func (o *Options) answers() recommender.AnswerLimits {
 	return recommender.AnswerLimits{Retention: o.AnswerRetention, Count: o.AnswerLimit, Bytes: o.AnswerBytes}
 }
 
-// CostLimits are the settings that bound lists.
+// CostLimits are the settings that limit lists.
 func (o *Options) CostLimits() cost.Limits {
 	return cost.Limits{Pods: o.MaxPods, Metrics: o.MaxMetrics, Batch: o.MaxBatch}
 }

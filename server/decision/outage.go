@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// maxUnwrittenBytes bounds the histories that wait for the store to come back.
-	// Beyond it calls are refused as if nothing were known of their targets.
+	// maxUnwrittenBytes limits the histories that wait until the store is back. Beyond
+	// it calls are refused as if their targets had no history here.
 	maxUnwrittenBytes = 256 << 20
 	// unwrittenOverhead is about what a history takes besides its bytes.
 	unwrittenOverhead = 256
 	// writeBackBatch is how many of them are written at a time.
 	writeBackBatch = 500
-	// maxWriteBacks bounds the attempts for one batch, each lost to other callers.
+	// maxWriteBacks limits the attempts for one batch, each lost to other callers.
 	maxWriteBacks = 16
 )
 
-// outage keeps the histories of decisions that were made while the store was away
-// (Options.HoldDown), and writes them once the store is back.
+// outage keeps the histories of decisions that were made while the store was
+// unreachable (Options.HoldDown), and writes them when the store is back.
 type outage struct {
 	targets *Targets
 
-	// mu is not held while a decision is made, which may ask the store: one is kept only
-	// if it builds on the last.
+	// mu is not locked while a decision is made, which may call the store: a history is
+	// kept only if it builds on the last one.
 	mu        sync.Mutex
 	unwritten map[store.Key]*unwritten // guarded by mu
-	bytes     int                      // of unwritten, guarded by mu
-	// deleting counts the deletes of a target that are on their way, guarded by mu: until they
-	// end nothing of it is written, for it would come back.
+	bytes     int                      // size of unwritten, guarded by mu
+	// deleting counts the deletions of a target in progress, guarded by mu: until they end
+	// none of its histories is written, which would restore it.
 	deleting map[store.Key]int
 }
 
 // unwritten is a history that is not in the store.
 type unwritten struct {
-	// record has the history, and the version in the store that it continues.
+	// record has the history, and the version in the store from which it continues.
 	record store.Record
 }
 
@@ -65,8 +65,8 @@ func (o *outage) has(key store.Key) bool {
 	return len(o.unwritten) > 0 && o.unwritten[key] != nil
 }
 
-// lastKnown returns the last record of the key that this instance saw, and the unwritten history
-// that it comes from, if any. mu is held.
+// lastKnown returns the last record of the key that this instance knows, and its unwritten
+// history, if any. The caller has locked mu.
 func (o *outage) lastKnown(key store.Key) (store.Record, *unwritten, bool) {
 	if u := o.unwritten[key]; u != nil {
 		return u.record, u, true
@@ -75,8 +75,8 @@ func (o *outage) lastKnown(key store.Key) (store.Record, *unwritten, bool) {
 	return record, nil, ok
 }
 
-// keepAfter is keep for a history that was made of u, nil: of what the cache had. It reports
-// whether u is still the last one; else nothing is kept.
+// keepAfter is keep for a history that was made from u, nil: from the cached record. It
+// reports whether u is still the last one; otherwise it keeps nothing.
 func (o *outage) keepAfter(u *unwritten, key store.Key, continues store.Record, value []byte) (last, room bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,8 +86,8 @@ func (o *outage) keepAfter(u *unwritten, key store.Key, continues store.Record, 
 	return true, o.keep(key, continues, value)
 }
 
-// keep takes a history that continues the record. It reports whether there is room.
-// mu is held.
+// keep keeps a history that continues the record. It reports whether there is enough
+// memory. The caller has locked mu.
 func (o *outage) keep(key store.Key, continues store.Record, value []byte) bool {
 	change := len(value) + unwrittenOverhead
 	if u := o.unwritten[key]; u != nil {
@@ -111,7 +111,7 @@ func (o *outage) forget(key store.Key, u *unwritten) {
 	}
 }
 
-// drop drops the key's history, whichever it is by now, and returns it; nil: there was none.
+// drop drops the key's current history, and returns it; nil: there was none.
 func (o *outage) drop(key store.Key) *unwritten {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -123,8 +123,8 @@ func (o *outage) drop(key store.Key) *unwritten {
 	return u
 }
 
-// beginDelete keeps the key's history from being written until the function is called that it
-// returns.
+// beginDelete prevents the key's history from being written until the returned function is
+// called.
 func (o *outage) beginDelete(key store.Key) (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (o *outage) beginDelete(key store.Key) (end func()) {
 	}
 }
 
-// valueOf returns the key's history that is not in the store, nil if there is none.
+// valueOf returns the key's unwritten history, nil if there is none.
 func (o *outage) valueOf(key store.Key) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +148,7 @@ func (o *outage) valueOf(key store.Key) []byte {
 	return nil
 }
 
-// restore undoes drop, unless there is another history by now.
+// restore undoes drop, unless there is a newer history.
 func (o *outage) restore(key store.Key, u *unwritten) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,14 +158,14 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 	}
 }
 
-// decide decides without the store, on the last history that this instance saw, and withholds
-// scale-downs. It reports whether it could.
+// decide decides without the store, on the last history that this instance knows, and
+// withholds scale-downs. It reports whether it could.
 func (o *outage) decide(j *Job) bool {
 	now := j.now
-	// What was decided without the store has no version of its own to be known by.
+	// A history decided without the store has no version.
 	j.history = nil
 	if j.input.HoldDown = true; j.doubtful {
-		// One that was recorded is to be the same one, at no other instant.
+		// A decision that may be recorded is repeated for the same instant.
 		j.now, j.input.Again = j.decision.At, true
 	}
 	defer func() { j.input.HoldDown, j.input.Again, j.now = false, false, now }()
@@ -181,7 +181,7 @@ func (o *outage) decide(j *Job) bool {
 			return true
 		}
 		switch last, room := o.keepAfter(u, j.key, known, value); {
-		case !last: // another decision came before: this one is made again on it
+		case !last: // another decision came first: decide again on its history
 		case !room:
 			return false
 		default:
@@ -212,8 +212,8 @@ func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Ou
 	return before, after, s, !s.Changed || o.keep(key, known, encoding.AppendHistory(nil, &after))
 }
 
-// writeBack writes all histories that are not in the store, or those of the keys
-// given. It stops at the first error.
+// writeBack writes all unwritten histories, or those of the given keys. It stops at the
+// first error.
 func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
 	if len(keys) == 0 {
 		o.mu.Lock()
@@ -232,8 +232,8 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
 	return nil
 }
 
-// writeBackBatch writes the keys' histories, merged with what others wrote meanwhile. It
-// returns the first error.
+// writeBackBatch writes the keys' histories, merged with what other instances wrote
+// meanwhile. It returns the first error.
 func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 	writes := make([]writeBack, len(keys))
 	queues := make([]*queue, len(keys))
@@ -252,8 +252,8 @@ func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 	return nil
 }
 
-// askDeletions finds out when the targets were deleted, where the store knows. It is asked
-// after their records were loaded: a delete that comes later makes the swap fail.
+// askDeletions reads when the targets were deleted, if the store keeps that. It must run
+// after their records were loaded: a later deletion makes the swap fail.
 func (o *outage) askDeletions(ctx context.Context, queues []*queue) error {
 	if o.targets.deletions == nil {
 		return nil
@@ -272,11 +272,11 @@ func (o *outage) askDeletions(ctx context.Context, queues []*queue) error {
 	return nil
 }
 
-// writeBack is a change: a history that is not in the store gets there.
+// writeBack is the change that writes an unwritten history.
 type writeBack struct {
 	*outage
 	key store.Key
-	// deleted is when the target was deleted last, zero: never.
+	// deleted is when the target was last deleted, zero: never.
 	deleted  time.Time
 	attempts int
 	// written is the history that is being written.
@@ -285,15 +285,15 @@ type writeBack struct {
 	err     error
 }
 
-// next implements change. What is merged is what is known now that the store answers: a
-// decision that was made again meanwhile has taken back what was decided since.
+// next implements change. It merges the current history: a decision repeated meanwhile
+// may have taken back later ones.
 func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
 	w.attempts++
 	w.mu.Lock()
 	w.written = w.unwritten[w.key]
 	deleting := w.deleting[w.key] > 0
 	w.mu.Unlock()
-	if w.written == nil || deleting { // it was written by now, or the target is, or was, deleted
+	if w.written == nil || deleting { // it was already written, or the target is, or was, deleted
 		w.done = true
 		return nil
 	}
@@ -312,7 +312,7 @@ func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
 	return value
 }
 
-// end forgets the history, which is written or of no more use.
+// end drops the history, which is written or obsolete.
 func (w *writeBack) end() {
 	w.forget(w.key, w.written)
 	w.done = true
@@ -321,7 +321,7 @@ func (w *writeBack) end() {
 // ended implements change.
 func (w *writeBack) ended() bool { return w.done || w.err != nil }
 
-// doubt implements change: it is on what is stored.
+// doubt implements change: it is based on the stored record.
 func (w *writeBack) doubt() bool { return false }
 
 // swapped implements change.
@@ -335,7 +335,7 @@ func (w *writeBack) swapped(result store.SwapResult, _ []byte) {
 	}
 }
 
-// fail implements change. A record that can't be read stays, and the history is dropped.
+// fail implements change. An unreadable record stays, and the history is dropped.
 func (w *writeBack) fail(_ context.Context, err error, _ bool) {
 	if !errors.Is(err, store.ErrUnreadable) {
 		w.err = err
@@ -347,7 +347,7 @@ func (w *writeBack) fail(_ context.Context, err error, _ bool) {
 }
 
 // wasDeleted reports whether the history is that of a target that was deleted since: it
-// must not come back, whether or not there is a new one of that name.
+// must not be restored, whether or not there is a new target of that name.
 func wasDeleted(local store.Record, deleted time.Time) bool {
 	if deleted.IsZero() {
 		return false
@@ -356,8 +356,7 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	return err == nil && h.Since <= deleted.UnixNano()
 }
 
-// mergeHistories merges two records of a history: local was continued while stored could not be
-// reached.
+// mergeHistories merges two records of a history: local continued while stored was unreachable.
 func mergeHistories(stored, local store.Record) ([]byte, error) {
 	if !stored.Exists() || stored.Version == local.Version {
 		return local.Value, nil
@@ -375,13 +374,13 @@ func mergeHistories(stored, local store.Record) ([]byte, error) {
 }
 
 const (
-	// finishTime bounds how long a stop tries to write the unwritten histories.
+	// finishTime limits how long a stop tries to write the unwritten histories.
 	finishTime = 3 * time.Second
-	// finishPause is the time between two tries.
+	// finishPause is the pause between two attempts.
 	finishPause = 100 * time.Millisecond
 )
 
-// finish retries writing before a stop, as a store that has just come back may not answer at once.
+// finish retries writing before a stop, because a store that is just back may not respond at once.
 func (o *outage) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
 	defer cancel()

@@ -24,11 +24,11 @@ type report struct {
 	outcome  recommender.Outcome
 	request  *setpointv1.ReportScaleRequest
 	attempts int
-	// settlement is what the report came to, and settled is its entry in the log, with the
-	// status as it is then.
+	// settlement is the result of the report, and settled its log entry, with the status
+	// at that time.
 	settlement recommender.Settlement
 	settled    decisionlog.Entry
-	// done reports whether the settlement is the answer.
+	// done reports whether the settlement is the response.
 	done bool
 	err  error
 }
@@ -88,7 +88,7 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 // ended implements change.
 func (r *report) ended() bool { return r.done || r.err != nil }
 
-// doubt implements change: a report is of what is stored.
+// doubt implements change: a report is based on the stored record.
 func (r *report) doubt() bool { return false }
 
 // swapped implements change.
@@ -104,8 +104,8 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 	}
 }
 
-// fail implements change: it settles what the store could not be told of, where that is
-// wanted and possible.
+// fail implements change: it settles without the store, if that is enabled and
+// possible.
 func (r *report) fail(ctx context.Context, err error, _ bool) {
 	if r.Options.HoldDown && errors.Is(err, store.ErrUnavailable) && apierror.CallerGone(ctx) == nil {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())

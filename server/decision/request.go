@@ -15,14 +15,14 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// Evaluation times that fit the history's nanoseconds, with room for windows.
+// Evaluation times that fit the history's nanoseconds, with a margin for windows.
 var (
 	earliestEvaluation = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// readRequest turns a request into the recommender's input, or returns INVALID_ARGUMENT with all
-// violations.
+// readRequest converts a request to the recommender's input, or returns INVALID_ARGUMENT with
+// all violations.
 func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, options *Options, budget *cost.Budget) (*recommender.Input, error) {
 	violations := validation.Structure(req)
 	if err := apierror.OfContext(ctx); err != nil {
@@ -63,8 +63,8 @@ func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []valida
 	return []validation.Violation{{Field: "evaluationTime", Description: problem}}
 }
 
-// fits reports whether an evaluation time is one that a history can hold.
+// fits reports whether a history can store that evaluation time.
 func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
 
-// CheckStructure validates a message for its structure only.
+// CheckStructure validates only a message's structure.
 func CheckStructure(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// recountAfter is how old a count may be; of a cluster that is full, recountFull, so
-	// that what is deleted or expires makes room soon.
+	// recountAfter is how old a count may be; for a cluster at its limit, recountFull,
+	// so that deletions and expiries take effect soon.
 	recountAfter = 5 * time.Second
 	recountFull  = time.Second
-	// countTimeout bounds one count.
+	// countTimeout limits one count.
 	countTimeout = time.Second
-	// countedClusters bounds the clusters whose counts are remembered.
+	// countedClusters limits the clusters whose counts are cached.
 	countedClusters = 4096
 )
 
-// shares bound each cluster's part of the store. They ask the store now and then, when a new target
-// comes, and in between count this instance's own additions.
+// shares limit each cluster's part of the store. They count in the store now and then, when a new
+// target arrives, and in between add this instance's own additions.
 type shares struct {
-	engine  store.Usages // nil: nothing is bounded
+	engine  store.Usages // nil: there are no limits
 	options *Options
 	// refused counts refusals.
 	refused func(limit.Reason)
@@ -45,13 +45,13 @@ type shares struct {
 	clusters *bounded.Map[string, *share] // guarded by mu
 }
 
-// share is what a cluster takes.
+// share is the usage of a cluster.
 type share struct {
 	mu   sync.Mutex
 	used store.Usage // guarded by mu
-	// under is what of it is on its way to the store, which may not count it yet.
-	under store.Usage // guarded by mu
-	at    time.Time   // of the count, guarded by mu; zero: there was none
+	// under is the part of it that is being stored, which the store may not count yet.
+	under store.Usage // the part of it that is being stored, which the store may not count yet; guarded by mu
+	at    time.Time   // time of the count, guarded by mu; zero: not counted yet
 }
 
 func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shares {
@@ -60,10 +60,10 @@ func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shar
 	return s
 }
 
-// bounds are what a cluster may take, 0: anything.
+// bounds are the limits of a cluster, 0: unlimited.
 type bounds struct{ keys, bytes int64 }
 
-// boundsFor returns the bounds for a caller's additions.
+// boundsFor returns the limits for a caller's additions.
 func (s *shares) boundsFor(c *access.Caller) bounds {
 	var own policy.Limits
 	if c != nil {
@@ -81,7 +81,7 @@ func (s *shares) boundsFor(c *access.Caller) bounds {
 	return bounds{pick(own.ClusterTargets, s.options.ClusterTargets), pick(own.ClusterBytes, s.options.ClusterBytes)}
 }
 
-// exceeds returns the bound that one more target would exceed; 0: none.
+// exceeds returns the limit that one more target would exceed; 0: none.
 func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
 	switch {
 	case b.keys > 0 && used.Keys >= b.keys:
@@ -92,8 +92,8 @@ func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
 	return 0
 }
 
-// place takes room for one more target of a cluster, whose history takes so many bytes,
-// or refuses it. It may ask the store, in one exchange or two.
+// place reserves space for one more target of a cluster, with that many bytes of
+// history, or refuses it. It may call the store, once or twice.
 func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access.Caller) error {
 	b := s.boundsFor(c)
 	if s.engine == nil || b == (bounds{}) {
@@ -113,19 +113,19 @@ func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access
 	return crowded(reason, cluster, b)
 }
 
-// settle ends what place began: the target's first history is in the store, or is not.
+// settle ends place: the target's first history was stored, or was not.
 func (s *shares) settle(cluster string, bytes int, stored bool) {
 	s.all.end(bytes, stored)
 	s.of(cluster, false).end(bytes, stored)
 }
 
-// leave notes that a target of the cluster was deleted.
+// leave records the deletion of a target of the cluster.
 func (s *shares) leave(cluster string) {
 	s.all.leave()
 	s.of(cluster, false).leave()
 }
 
-// of returns what is known of a cluster; nil if nothing is and nothing is to be created.
+// of returns the share of a cluster; nil if it is unknown and must not be created.
 func (s *shares) of(cluster string, create bool) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (h *share) begin(bytes int) {
 	h.place(bytes)
 }
 
-// place counts a target that is on its way. h.mu is held.
+// place counts a target that is being stored. The caller has locked h.mu.
 func (h *share) place(bytes int) {
 	h.used = plus(h.used, 1, bytes)
 	h.under = plus(h.under, 1, bytes)
@@ -174,8 +174,8 @@ func plus(u store.Usage, keys, bytes int) store.Usage {
 	return store.Usage{Keys: max(0, u.Keys+int64(keys)), Bytes: max(0, u.Bytes+int64(bytes))}
 }
 
-// take takes room of the share, or says which bound forbids it. Whoever else adds to the
-// cluster waits meanwhile, so that together they do not go beyond.
+// take reserves space in the share, or returns the limit that forbids it. Other
+// additions to the cluster wait meanwhile, so that together they do not exceed it.
 func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, b bounds) limit.Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,8 +192,8 @@ func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, 
 	return reason
 }
 
-// count asks the store. Where it does not answer what was known counts on: no target is
-// refused because their number is unknown. h.mu is held.
+// count counts in the store. If the store does not respond, the last count remains: no
+// target is refused because the number is unknown. The caller has locked h.mu.
 func (s *shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -206,7 +206,7 @@ func (s *shares) count(ctx context.Context, h *share, cluster string, now time.T
 	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
 }
 
-// crowded returns the error for a new target without room.
+// crowded returns the error for a new target beyond a limit.
 func crowded(reason limit.Reason, cluster string, b bounds) error {
 	value, kept := b.keys, fmt.Sprintf("%d targets are kept of the cluster %s", b.keys, cluster)
 	if reason == limit.ClusterBytes {

@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Stored returns the specs and observations in the engine, nil if it keeps none.
-// recommend decides on what is stored, and room waits until so many bytes may be worked on.
-// What clusters may take of specs and of observations is bounded apart.
+// Stored returns the specs and observations in the engine, nil if it does not support them.
+// recommend decides on them, and room waits until that many bytes may be processed. The
+// limits of clusters apply to specs and observations separately.
 func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error),
 	room func(context.Context, int) (func(), error)) (*stored.Targets, error) {
 	parts, ok := engine.(store.Parts)

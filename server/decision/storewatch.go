@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// storeCheckPeriod is how often the store is asked whether it can answer.
+	// storeCheckPeriod is the interval of pinging the store.
 	storeCheckPeriod = time.Second
-	// storeCheckTimeout bounds one such question, the one before serving begins too: a
-	// store that stalls for less is not away, and one that hangs holds up the start no
-	// longer than this.
+	// storeCheckTimeout limits one ping, including the one before serving begins: a
+	// store that stalls for less counts as reachable, and one that hangs delays the
+	// start no longer than this.
 	storeCheckTimeout = 2 * time.Second
 )
 
@@ -34,9 +34,9 @@ type storeWatch struct {
 	targets *Targets
 	health  *health.Server
 	Away    atomic.Bool
-	// told reports whether the log tells whether the store is away.
+	// told reports whether the log says that the store is unreachable.
 	told bool
-	// nudge asks for a check now.
+	// nudge requests an immediate check.
 	nudge chan struct{}
 }
 
@@ -46,7 +46,7 @@ func newStoreWatch(t *Targets, h *health.Server) *storeWatch {
 	return w
 }
 
-// failed notes that an operation failed: the next check is now.
+// failed records a failed operation, which causes an immediate check.
 func (w *storeWatch) failed() {
 	select {
 	case w.nudge <- struct{}{}:
@@ -54,7 +54,7 @@ func (w *storeWatch) failed() {
 	}
 }
 
-// Check asks once.
+// Check pings once.
 func (w *storeWatch) Check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
 	defer cancel()
@@ -82,7 +82,7 @@ func (w *storeWatch) Check(ctx context.Context) {
 	}
 }
 
-// set notes whether the store is away, and returns whether that is news.
+// set records whether the store is unreachable, and reports whether that changed.
 func (w *storeWatch) set(away bool) bool {
 	state := healthv1.HealthCheckResponse_SERVING
 	if away || w.targets.clock.wrong.Load() {

@@ -11,8 +11,8 @@ import (
 )
 
 // AppendResponse appends the encoding of conversion.Response(d). ok is false for a
-// decision that the long way is to encode, or to find unfit to be encoded; b is then
-// returned as it was.
+// decision that the slow path must encode, or find impossible to encode; b is then
+// returned unchanged.
 func AppendResponse(b []byte, d *recommender.Decision) (out []byte, ok bool) {
 	w := writer{b: b}
 	w.response(d)
@@ -42,7 +42,7 @@ func (w *writer) response(d *recommender.Decision) {
 	w.string(11, d.RequestID)
 }
 
-// explanation encodes the trace the long way. It is large and seldom asked for.
+// explanation encodes the trace on the slow path. It is large and rare.
 func (w *writer) explanation(field int, d *recommender.Decision) {
 	if d.Explanation == nil {
 		return
@@ -55,14 +55,14 @@ func (w *writer) explanation(field int, d *recommender.Decision) {
 	w.b = appendField(w.b, field, e)
 }
 
-// writer appends fields, which have numbers below 16.
+// writer appends fields with numbers below 16.
 type writer struct {
 	b []byte
-	// unfit reports whether the long way is needed.
+	// unfit reports whether the slow path is needed.
 	unfit bool
 }
 
-// end returns what was written, or what was there before.
+// end returns the written bytes, or the original ones.
 func (w *writer) end(before []byte) ([]byte, bool) {
 	if w.unfit {
 		return before, false
@@ -70,14 +70,14 @@ func (w *writer) end(before []byte) ([]byte, bool) {
 	return w.b, true
 }
 
-// open begins a message and returns where its length belongs.
+// open begins a message and returns the position of its length.
 func (w *writer) open(field int) int {
 	w.b = append(w.b, byte(field<<3|isBytes), 0)
 	return len(w.b) - 1
 }
 
-// close ends a message. One byte was left for its length; a longer one makes what
-// follows it move.
+// close ends a message. One byte was reserved for its length; a longer length moves the
+// message.
 func (w *writer) close(at int) {
 	n := len(w.b) - at - 1
 	if n < 0x80 {
@@ -86,7 +86,7 @@ func (w *writer) close(at int) {
 	}
 	var length [10]byte
 	size := len(appendNumber(length[:0], uint64(n)))
-	w.b = append(w.b, length[:size-1]...) // any bytes: room
+	w.b = append(w.b, length[:size-1]...) // reserves the bytes
 	copy(w.b[at+size:], w.b[at+1:])
 	copy(w.b[at:], length[:size])
 }
@@ -97,7 +97,7 @@ func (w *writer) string(field int, s string) {
 	}
 }
 
-// text appends a string field, also an empty one.
+// text appends a string field, even an empty one.
 func (w *writer) text(field int, s string) {
 	if !utf8.ValidString(s) {
 		w.unfit = true
@@ -114,7 +114,7 @@ func (w *writer) int32(field int, n int32) {
 	}
 }
 
-// number appends a field with a number, also 0.
+// number appends a field with a number, even 0.
 func (w *writer) number(field int, n int64) {
 	w.b = append(w.b, byte(field<<3|isVarint))
 	w.b = appendNumber(w.b, uint64(n))
@@ -128,7 +128,7 @@ func (w *writer) id(field int, id recommender.ID) {
 	w.b = hex.AppendEncode(w.b, id[:])
 }
 
-// time appends an instant, also the zero time.
+// time appends an instant, even the zero time.
 func (w *writer) time(field int, t time.Time) {
 	at := w.open(field)
 	if seconds := t.Unix(); seconds != 0 {
@@ -138,7 +138,7 @@ func (w *writer) time(field int, t time.Time) {
 	w.close(at)
 }
 
-// timeUnlessZero appends an instant, but not the zero time.
+// timeUnlessZero appends an instant unless it is the zero time.
 func (w *writer) timeUnlessZero(field int, t time.Time) {
 	if !t.IsZero() {
 		w.time(field, t)

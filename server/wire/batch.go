@@ -6,16 +6,16 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Tags of the messages that requests come in.
+// Tags of the messages around requests.
 const (
 	batchRequests = 1<<3 | isBytes
 	streamID      = 1<<3 | isBytes
 	streamRequest = 2<<3 | isBytes
 )
 
-// BatchRequests returns the encoded requests of an encoded BatchRecommendRequest, as parts of
-// it. If there are more than most it returns one more and leaves the rest unread. ok is
-// false for a batch that is to be read the long way.
+// BatchRequests returns the encoded requests of an encoded BatchRecommendRequest, as slices
+// of it. If there are more than most, it returns one more and leaves the rest unread. ok is
+// false for a batch that needs the slow path.
 func BatchRequests(data []byte, most int) (requests [][]byte, ok bool) {
 	for i := 0; i < len(data) && len(requests) <= most; {
 		tag, from, to := next(data, i, len(data))
@@ -28,12 +28,12 @@ func BatchRequests(data []byte, most int) (requests [][]byte, ok bool) {
 	return requests, true
 }
 
-// maxStreamID bounds the ids of a stream's requests, characters.
+// maxStreamID limits the ids of a stream's requests, in characters.
 const maxStreamID = 128
 
-// StreamRequest finds the encoded request in an encoded StreamRecommendRequest, of
-// which it is a part, and its id. ok is false for a message that is to be read the
-// long way, as is one whose request turns out to be no message at all.
+// StreamRequest returns the encoded request in an encoded StreamRecommendRequest, as a
+// slice of it, and its id. ok is false for a message that needs the slow path, for
+// example because its request is not a message.
 func StreamRequest(data []byte) (id string, request []byte, ok bool) {
 	var seen fields
 	for i := 0; i < len(data); {
@@ -64,9 +64,9 @@ const (
 	streamError    = 3
 )
 
-// AppendBatchDecision appends a result of a BatchRecommendResponse, the answer of a
-// decision, as AppendResponse does. An encoded BatchRecommendResponse is its results
-// one after the other.
+// AppendBatchDecision appends a result of a BatchRecommendResponse with a decision, as
+// AppendResponse does. An encoded BatchRecommendResponse is the concatenation of its
+// results.
 func AppendBatchDecision(b []byte, d *recommender.Decision) (out []byte, ok bool) {
 	w := writer{b: b}
 	result := w.open(1)
@@ -77,20 +77,20 @@ func AppendBatchDecision(b []byte, d *recommender.Decision) (out []byte, ok bool
 	return w.end(b)
 }
 
-// AppendBatchResponse appends a result with a RecommendResponse that is encoded.
+// AppendBatchResponse appends a result with an encoded RecommendResponse.
 func AppendBatchResponse(b, response []byte) []byte {
 	b = appendHead(b, 1, headSize(len(response))+len(response))
 	return appendField(b, batchResponse, response)
 }
 
-// AppendBatchError appends a result with a google.rpc.Status that is encoded.
+// AppendBatchError appends a result with an encoded google.rpc.Status.
 func AppendBatchError(b, status []byte) []byte {
 	b = appendHead(b, 1, headSize(len(status))+len(status))
 	return appendField(b, batchError, status)
 }
 
-// AppendStreamDecision appends the fields of a StreamRecommendResponse, the answer
-// of a decision, as AppendResponse does.
+// AppendStreamDecision appends the fields of a StreamRecommendResponse with a decision,
+// as AppendResponse does.
 func AppendStreamDecision(b []byte, id string, d *recommender.Decision) (out []byte, ok bool) {
 	w := writer{b: b}
 	w.string(1, id)
@@ -100,14 +100,14 @@ func AppendStreamDecision(b []byte, id string, d *recommender.Decision) (out []b
 	return w.end(b)
 }
 
-// AppendStreamResponse appends the fields of a StreamRecommendResponse with a
-// RecommendResponse that is encoded.
+// AppendStreamResponse appends the fields of a StreamRecommendResponse with an encoded
+// RecommendResponse.
 func AppendStreamResponse(b []byte, id string, response []byte) []byte {
 	return appendField(appendID(b, id), streamResponse, response)
 }
 
-// AppendStreamError appends the fields of a StreamRecommendResponse with a
-// google.rpc.Status that is encoded.
+// AppendStreamError appends the fields of a StreamRecommendResponse with an encoded
+// google.rpc.Status.
 func AppendStreamError(b []byte, id string, status []byte) []byte {
 	return appendField(appendID(b, id), streamError, status)
 }

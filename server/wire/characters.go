@@ -1,6 +1,6 @@
 package wire
 
-// characters makes a set of them.
+// characters returns the set of the text's characters.
 func characters(s string) (set [256]bool) {
 	for i := range len(s) {
 		set[s[i]] = true

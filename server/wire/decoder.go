@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
-// Weights up to which plans and matches are remembered, one generation of each;
-// there are two. See memo.
+// Sizes of the caches of plans and matches, one generation each; there are two. See
+// memo.
 const (
 	planMemory  = 32 << 20
 	matchMemory = 16 << 20
@@ -16,18 +16,18 @@ const (
 
 // Decoder reads requests. Safe for concurrent use.
 type Decoder struct {
-	// options hold where a request sets none.
+	// options are the defaults of requests.
 	options recommender.Options
 	pools   pools
-	// plans by what a request asks for, matches by what a reading is of.
+	// plans are keyed by the repeating part of a request, matches by the identity of a
+	// reading.
 	plans   memo[plan]
 	matches memo[match]
-	// lastPlan is the id of the plan last made.
+	// lastPlan is the id of the newest plan.
 	lastPlan atomic.Uint64
 }
 
-// NewDecoder returns a decoder. The options are those that hold where a request
-// sets none.
+// NewDecoder returns a decoder. The options are the defaults of requests.
 func NewDecoder(options recommender.Options) *Decoder {
 	return &Decoder{
 		options: options,
@@ -36,20 +36,18 @@ func NewDecoder(options recommender.Options) *Decoder {
 	}
 }
 
-// Decode reads an encoded setpoint.v1.RecommendRequest. ok is false for one that is
-// to be read the long way, be it refused there or not. Of one that is taken it is
-// left to the caller to check whether an evaluation time is allowed and lies where
-// it may, and how many pods are too many.
+// Decode reads an encoded setpoint.v1.RecommendRequest. ok is false for a request that
+// needs the slow path, whether that refuses it or not. The caller must still check
+// whether an evaluation time is allowed and in range, and the number of pods.
 //
-// What the request takes comes out of the budget, nil: it may take anything. ok is false
-// also where that is not enough, for as long as the long way finds it to be so, too.
+// The cost of the request is charged to the budget; nil: unlimited. ok is also false if
+// the budget is too small, but only while the slow path would find the same.
 //
-// The data may be used again after the call. Release the request once the decision
-// is made.
+// The data may be reused after the call. Release the request once the decision is made.
 func (d *Decoder) Decode(data []byte, budget *cost.Budget) (request *Request, ok bool) {
 	r := d.pools.get(len(data))
 	r.decoder, r.size, r.budget = d, len(data), budget
-	// About the part of a message that names take.
+	// Names take about this part of a message.
 	r.b, r.texts.size = data, len(data)/6
 	ok = r.scan() && r.namesAreUnique() && r.identify() && r.follow() && r.join() && r.finish()
 	r.b = nil

@@ -1,12 +1,12 @@
-// Package wire is the short way between encoded messages and the recommender:
-// RecommendRequests become recommender.Inputs, and decisions become
-// RecommendResponses, without protobuf messages in between.
+// Package wire is the fast path between encoded messages and the recommender:
+// RecommendRequests become recommender.Inputs, and decisions become RecommendResponses,
+// without protobuf messages in between.
 //
-// The long way (proto.Unmarshal, package validation, package conversion) is the
-// one definition of what a request means and which requests are refused. What
-// this package takes yields the Input that the long way yields, which would not refuse it;
-// whatever is out of the ordinary it does not take, and says so by a false ok, so
-// that the long way reads it or words the refusal. It never refuses by itself.
+// The slow path (proto.Unmarshal, package validation, package conversion) defines what a
+// request means and which requests are refused. For usual requests this package returns
+// the same Input as the slow path, which would not refuse them; for anything unusual it
+// returns a false ok, and the slow path reads the request or words the refusal. It never
+// refuses by itself.
 //
 //	decoder := wire.NewDecoder(options)
 //	...
@@ -22,10 +22,10 @@
 //	answer, ok := wire.AppendResponse(nil, &decision)
 //	request.Release()
 //
-// What is of every pod and every reading is read by code of this package. All
-// else of a request, above all its spec, is much the same in each request of a
-// workload: the long way reads it once, and what came of it is kept.
+// This package reads pods and readings itself. The rest of a request, above all its spec,
+// is nearly the same in each request of a workload: the slow path reads it once, and the
+// result is cached.
 //
-// The field numbers here are those of proto/setpoint/v1; a test holds this
-// package's rules against those of the .proto files.
+// The field numbers here are those of proto/setpoint/v1; a test compares this package's
+// rules with those of the .proto files.
 package wire

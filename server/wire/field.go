@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// Wire types of protobuf, the lower bits of a tag; the other ones appear in no
-// field that is read here.
+// Wire types of protobuf, the lower bits of a tag; the other types do not occur in the
+// fields that are read here.
 const (
 	isVarint  = 0
 	isFixed64 = 1
-	isBytes   = 2 // texts, messages, entries of maps: whatever has a length
+	isBytes   = 2 // texts, messages, map entries: everything with a length
 )
 
-// next reads the field that begins at i, in a message that ends at end: its tag,
-// and where its value begins and ends, without tag and length. to is 0 if there is
-// no such field: the message is cut off or broken, or the field's number is above
-// 15 or its type none of those above.
+// next reads the field that begins at i, in a message that ends at end: its tag, and
+// where its value begins and ends, without tag and length. to is 0 if there is no such
+// field: the message is truncated or invalid, or the field's number is above 15 or its
+// type none of those above.
 func next(b []byte, i, end int) (tag byte, from, to int) {
 	if end-i < 2 {
 		return 0, 0, 0
@@ -43,8 +43,8 @@ func next(b []byte, i, end int) (tag byte, from, to int) {
 	return tag, from, to
 }
 
-// span reads a length at i and returns where what it counts begins and ends; to is
-// 0 if that does not end by end.
+// span reads a length at i and returns where the bytes that it counts begin and end; to
+// is 0 if they do not end by end.
 func span(b []byte, i, end int) (from, to int) {
 	if i >= end {
 		return 0, 0
@@ -52,7 +52,7 @@ func span(b []byte, i, end int) (from, to int) {
 	n := int(b[i])
 	i++
 	if n >= 0x80 {
-		// Up to four bytes: more than any message that is received.
+		// Up to four bytes: enough for any message that is received.
 		n &= 0x7f
 		for shift := 7; ; shift += 7 {
 			if i >= end || shift > 21 {
@@ -91,7 +91,7 @@ func endOfNumber(b []byte, i, end int) int {
 	return 0
 }
 
-// number returns the varint that next found.
+// number returns the varint that next has found.
 func number(b []byte, from, to int) uint64 {
 	n := uint64(b[from])
 	if n < 0x80 {
@@ -108,11 +108,11 @@ func number(b []byte, from, to int) uint64 {
 	}
 }
 
-// isText reports whether the bytes may be in a string field.
+// isText reports whether the bytes are valid in a string field.
 func isText(b []byte) bool { return utf8.Valid(b) }
 
-// entry reads an entry of a map of texts as encoders write it: key, then value,
-// both short, and nothing else. The value begins at value and ends with the entry.
+// entry reads an entry of a map of texts as encoders write it: key, then value, both
+// short, and nothing else. The value begins at value and ends with the entry.
 func entry(b []byte, from, to int) (keyFrom, keyTo, value int, ok bool) {
 	if to-from < 4 || b[from] != 1<<3|isBytes || b[from+1] >= 0x80 {
 		return 0, 0, 0, false
@@ -126,7 +126,7 @@ func entry(b []byte, from, to int) (keyFrom, keyTo, value int, ok bool) {
 	return keyFrom, keyTo, value, true
 }
 
-// appendField appends a field that has a length.
+// appendField appends a length-delimited field.
 func appendField(b []byte, field int, value []byte) []byte {
 	b = appendHead(b, field, len(value))
 	return append(b, value...)

@@ -2,27 +2,27 @@ package wire
 
 import "sync"
 
-// Weights of what is remembered, bytes, roughly: what the long way makes of a
-// message takes several times its size.
+// Approximate sizes of cached values, bytes: decoding a message on the slow path takes
+// several times its size.
 const (
 	memoEntry = 1 << 10
 	memoByte  = 12
 )
 
-// memo remembers what the long way made of bytes. It is bounded, and forgets what
-// was not asked for in a long time. Safe for concurrent use.
+// memo caches results of the slow path by the encoded bytes. It is limited in size, and
+// drops entries that were not used for long. Safe for concurrent use.
 type memo[T any] struct {
-	// limit is the weight of one generation.
+	// limit is the size of one generation.
 	limit int
 
 	mu sync.RWMutex
-	// What is full becomes older, and what was older is forgotten. What is asked
-	// for comes back from there.
+	// A full generation becomes the older one, and the previous older one is dropped.
+	// Used entries move back to the recent one.
 	recent, older map[string]*T // guarded by mu
-	weight        int           // of recent, guarded by mu
+	weight        int           // size of recent, guarded by mu
 }
 
-// get returns what is remembered of the key; nil: nothing.
+// get returns the cached value of the key; nil: there is none.
 func (m *memo[T]) get(key []byte) *T {
 	m.mu.RLock()
 	value, isRecent := m.recent[string(key)]

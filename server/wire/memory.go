@@ -10,8 +10,8 @@ import (
 // explainField is RecommendRequest.explain.
 const explainField protowire.Number = 15
 
-// Explains reports whether an encoded setpoint.v1.RecommendRequest asks for an explanation.
-// What is no message does not, as far as it can be read.
+// Explains reports whether an encoded setpoint.v1.RecommendRequest requests an explanation.
+// For an invalid message it reports false, as far as it can be read.
 func Explains(data []byte) bool {
 	tag := byte(protowire.EncodeTag(explainField, protowire.VarintType))
 	if bytes.IndexByte(data, tag) < 0 {
@@ -36,8 +36,8 @@ func Explains(data []byte) bool {
 	return false
 }
 
-// Memory returns what the parts of the request lie in, in bytes, what is kept for the next
-// one included.
+// Memory returns the memory of the request's parts, in bytes, including what is kept for
+// the next one.
 func (r *Request) Memory() int {
 	return size(r.pods) + size(r.containers) + size(r.inits) + size(r.requests) + size(r.overheads) +
 		size(r.podMetrics) + size(r.samples) + size(r.usages)

@@ -4,8 +4,8 @@ import "hash/maphash"
 
 var nameSeed = maphash.MakeSeed()
 
-// namesAreUnique reports whether no two pods have the same name. The lists of
-// Kubernetes come sorted, which tells without looking any further.
+// namesAreUnique reports whether no two pods have the same name. Lists of Kubernetes
+// are sorted, which makes the check trivial.
 func (r *reader) namesAreUnique() bool {
 	if !r.unsorted {
 		return true
@@ -17,8 +17,8 @@ func (r *reader) namesAreUnique() bool {
 	if cap(r.names) < size {
 		r.names = make([]uint64, size)
 	}
-	// A slot holds a pod's index plus 1 in its lower half, and the upper half of
-	// its name's hash, by which most other names are told from it.
+	// A slot has a pod's index plus 1 in its lower half, and the upper half of its
+	// name's hash, which excludes most other names.
 	const lower = 1<<32 - 1
 	slots := r.names[:size]
 	clear(slots)

@@ -9,37 +9,37 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
-// maxRemembered bounds what is read the long way once and remembered, bytes. It
-// also keeps messages from being nested as deeply as the long way would refuse.
+// maxRemembered limits the encoded parts that are cached, in bytes. It also keeps the
+// nesting of messages below the slow path's limit.
 const maxRemembered = 8 << 10
 
-// plan is what the long way made of the part of a request that repeats: the spec,
-// the options, and what keeps the scale, the pods or metrics from being known. It
-// is shared: nothing writes to it.
+// plan is the slow path's result for the repeating part of a request: the spec, the
+// options, and the errors of scale, pods or metrics. It is shared and must not be
+// changed.
 type plan struct {
 	id uint64
-	// data is that part, an encoded request, without a target mostly.
+	// data is that part, an encoded request, usually without a target.
 	data []byte
-	// refused reports whether the long way found something wrong.
+	// refused reports whether the slow path found an error.
 	refused bool
-	// input has all notes that an explanation would get.
+	// input has all notes of an explanation.
 	input recommender.Input
-	// matcher says which metrics readings belong to; nil where there are none.
+	// matcher assigns readings to metrics; nil if there are none.
 	matcher *conversion.Matcher
-	// weight is about what decoding and reading it takes, bytes.
+	// weight is the approximate memory for decoding and reading it, bytes.
 	weight int
 	// hasPodObject reports whether the spec has an Object metric that describes a pod.
 	hasPodObject bool
 }
 
-// Names that stand for those of a target, where they decide nothing.
+// Placeholders for a target's names, where these do not matter.
 const (
 	anyCluster   = "c"
 	anyNamespace = "n"
 	anyTarget    = "t"
 )
 
-// follow finds the plan of the request and takes over what is in it.
+// follow finds the plan of the request and copies its input.
 func (r *Request) follow() bool {
 	p := r.decoder.planOf(r.planKey())
 	if p == nil || p.refused || !r.budget.Memory(p.weight) {
@@ -61,18 +61,18 @@ func (r *Request) follow() bool {
 	return true
 }
 
-// planKey returns what the plan is remembered by: an encoded request.
+// planKey returns the key of the plan: an encoded request.
 func (r *Request) planKey() []byte {
 	f := &r.found
 	key := r.scratch.key[:0]
 	if f.hasMetricErrors {
-		// An error may be of the namespace's own object.
+		// An error may concern the namespace's own object.
 		key = appendTarget(key, r.Name.Namespace)
 	}
 	key = append(key, r.scratch.rare...)
 	switch {
 	case f.seen.has(3) && f.seen.has(5):
-		// What is wrong with a selector may quote it.
+		// An error of a selector may quote it.
 		key = appendScale(key, r.b[f.selector.from:f.selector.to])
 	case f.seen.has(3):
 		key = appendScale(key, nil)
@@ -82,8 +82,7 @@ func (r *Request) planKey() []byte {
 	return key
 }
 
-// selectorProblem returns what is wrong with the selector of the scale; nil for
-// nothing.
+// selectorProblem returns the error of the scale's selector; nil for none.
 func (r *Request) selectorProblem() (*recommender.SelectorProblem, bool) {
 	selector := r.found.selector
 	if isPlainSelector(r.b[selector.from:selector.to]) {
@@ -122,7 +121,7 @@ func (d *Decoder) planOf(key []byte) *plan {
 	return p
 }
 
-// long reads an encoded request the long way, with any target if it has none, and
+// long reads an encoded request on the slow path, with some target if it has none, and
 // with all notes. It returns nil if it is refused.
 func (d *Decoder) long(data []byte) *recommender.Input {
 	whole := make([]byte, 0, len(data)+64)
@@ -141,7 +140,7 @@ func (d *Decoder) long(data []byte) *recommender.Input {
 	return in
 }
 
-// appendTarget appends the field of a target of that namespace.
+// appendTarget appends the field of a target in that namespace.
 func appendTarget(b []byte, namespace string) []byte {
 	return appendField(b, 1, []byte("clusters/"+anyCluster+"/namespaces/"+namespace+"/targets/"+anyTarget))
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Limits that the .proto files set. Those of texts count characters there, and
-// bytes here, which are never fewer.
+// Limits of the .proto files. Those of texts count characters there, and bytes here,
+// which are never fewer.
 const (
 	maxName       = 253
 	maxContainers = 1000
 )
 
-// maxResources bounds the resources of one container that are read here: each is
-// compared with those before it.
+// maxResources limits the resources of one container on the fast path: each is compared
+// with all previous ones.
 const maxResources = 32
 
 // Tags of Pod.
@@ -108,7 +108,7 @@ func (r *reader) pod(begin, from, to int) bool {
 	return seen.has(1) && ok && initsOK
 }
 
-// phase reads a phase. Those that the recommender does not tell apart are all
+// phase reads a phase. Those that the recommender does not distinguish are all
 // PhaseOther.
 func phase(b []byte) (recommender.PodPhase, bool) {
 	switch string(b) {
@@ -205,8 +205,8 @@ func (r *reader) container(from, to int) bool {
 	return true
 }
 
-// variant is a container that was read before. A template has several: encoders
-// write the resources in any order. One that was not read is an empty one.
+// variant is a container that was read before. One template has several variants,
+// because encoders write the resources in any order. The zero value is empty.
 type variant struct {
 	place
 	container recommender.Container
@@ -244,7 +244,7 @@ func (r *reader) initContainer(from, to int) bool {
 	return true
 }
 
-// request reads an entry of a map of quantities into the slab. Those of the same
+// request reads an entry of a map of quantities into the slab. The entries of the same
 // map begin at first.
 func (r *reader) request(slab *[]recommender.ResourceRequest, first, from, to int) bool {
 	keyFrom, keyTo, value, ok := entry(r.b, from, to)
@@ -266,43 +266,43 @@ func (r *reader) request(slab *[]recommender.ResourceRequest, first, from, to in
 	return ok && !r.spent
 }
 
-// list is a list of a pod that is being read: its parts lie in a slab, one after
-// the other.
+// list is a list of the current pod: its parts are adjacent in a slab.
 type list[T any] struct {
 	tag  byte
 	slab *[]T
 	same *run[T]
-	// first is where the list's parts begin in the slab, from and to where their
-	// fields lie in the message. scattered says that there are others between them.
+	// first is the index of the list's first part in the slab, from and to the
+	// positions of its fields in the message. scattered reports that there are other
+	// fields between them.
 	first, from, to int
 	scattered       bool
-	// repeated are the parts of the pod before, where these are the same.
+	// repeated are the previous pod's parts, if these are the same.
 	repeated []T
 }
 
-// run is a list that was read before, and where its fields lie. The pods of a
-// workload are made from one template, so that mostly all have the same
-// containers, byte by byte. They then share them, which nothing writes to.
+// run is a list that was read before, with the position of its fields. The pods of a
+// workload come from one template, so that usually all have the same containers, byte
+// for byte. They then share them, and must not change them.
 type run[T any] struct {
 	from, to int
 	parts    []T
 }
 
-// repeats returns the length of the list that begins at i, if it is the one that
-// was last read; 0 if it is not.
+// repeats returns the length of the list that begins at i, if it equals the last one
+// read; 0 otherwise.
 func (l *list[T]) repeats(b []byte, i, end int) int {
 	n := l.same.to - l.same.from
 	if n == 0 || l.to != 0 || l.repeated != nil || end-i < n || !bytes.Equal(b[i:i+n], b[l.same.from:l.same.to]) {
 		return 0
 	}
 	if i+n < end && b[i+n] == l.tag {
-		return 0 // this one is longer
+		return 0 // this list is longer
 	}
 	l.repeated = l.same.parts
 	return n
 }
 
-// add notes that a part was read, from the field that lies there.
+// add adds a part that was read from the given field.
 func (l *list[T]) add(from, to int) {
 	switch {
 	case l.to == 0:
@@ -313,8 +313,8 @@ func (l *list[T]) add(from, to int) {
 	l.to = to
 }
 
-// parts returns the list. It is not ok if it has too many parts, or some before it
-// were taken for all.
+// parts returns the list. It is not ok if it has too many parts, or if some previous
+// ones were taken for the whole list.
 func (l *list[T]) parts() ([]T, bool) {
 	if l.to == 0 {
 		return l.repeated, true

@@ -7,14 +7,14 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// pools hold requests whose memory is used again, by the size of the message that they
-// were read from: so those of a few pods never hold the memory of one with thousands,
-// however many calls there are, and those of thousands find enough.
+// pools pool requests by the size of the message that they were read from: so requests
+// with few pods never keep the memory of one with thousands, and requests with
+// thousands find enough.
 type pools [len(poolLimits)]sync.Pool
 
-// poolLimits are up to which size messages share a pool, bytes. What is larger, some
-// 25,000 pods, is left to the garbage collector. The parts of a message may take
-// poolFactor times its size: usually they take twice.
+// poolLimits are the largest message sizes of the pools, bytes. Larger messages, with
+// more than some 25,000 pods, are left to the garbage collector. The parts of a message
+// may take poolFactor times its size: usually they take twice.
 var poolLimits = [...]int{16 << 10, 256 << 10, 4 << 20}
 
 const poolFactor = 8
@@ -32,8 +32,8 @@ func (p *pools) get(size int) *Request {
 	return new(Request)
 }
 
-// put takes a request that was read from a message of that size, unless it holds much
-// more than such messages do.
+// put pools a request that was read from a message of that size, unless it has much
+// more memory than such messages need.
 func (p *pools) put(r *Request, size int) {
 	for i, limit := range poolLimits {
 		if size <= limit {
@@ -45,7 +45,7 @@ func (p *pools) put(r *Request, size int) {
 	}
 }
 
-// held is about how much memory is used again, bytes.
+// held is the approximate memory that is reused, bytes.
 func (r *Request) held() int {
 	held := room(r.pods) + room(r.containers) + room(r.inits) + room(r.requests) + room(r.overheads) +
 		room(r.podMetrics) + room(r.samples) + room(r.usages) + room(r.names) + room(r.found.custom) + room(r.found.external)

@@ -15,37 +15,37 @@ import (
 
 // reader reads the parts of one request.
 type reader struct {
-	// b is the message, texts the copies of what is kept of it.
+	// b is the message, texts the copies of its texts.
 	b     []byte
 	texts texts
-	// budget is what may be made of the message; spent says that it was not enough.
+	// budget limits the cost of the message; spent reports that it was too small.
 	budget *cost.Budget
 	spent  bool
 	slabs
 	sameContainers run[recommender.Container]
 	sameInits      run[recommender.InitContainer]
-	// variants are the containers last read, in a ring.
+	// variants are the last containers read, in a ring.
 	variants [6]variant
 	oldest   int
-	// noted reports whether an explanation would tell of something here.
+	// noted reports whether an explanation would have a note here.
 	noted bool
-	// unsorted reports whether the pods do not come in the order of their names.
+	// unsorted reports whether the pods are not in the order of their names.
 	unsorted bool
-	// names finds names that are there twice.
+	// names is the table for finding duplicate names.
 	names []uint64
-	// sampled and valued are how many of the pods were met again in samples and in
-	// custom metrics, one after the other.
+	// sampled and valued are how many of the pods were found in samples and in custom
+	// metrics so far, in order.
 	sampled, valued int
-	// lastSamples are those of the pod before.
+	// lastSamples are those of the previous pod.
 	lastSamples []recommender.ContainerMetrics
 	section     section
 }
 
-// texts is where texts are copied to: many into one piece, which is never written
-// to again where it has been.
+// texts collects copies of texts: many in one allocation, whose bytes are never
+// overwritten.
 type texts struct {
 	piece strings.Builder
-	// size is that of the next piece.
+	// size is the size of the next allocation.
 	size int
 }
 
@@ -60,9 +60,9 @@ func (t *texts) keep(b []byte) string {
 	return t.piece.String()[from:]
 }
 
-// slabs are what a request's parts lie in, used again for the next one. What lies
-// beyond their lengths is zero. One that grows moves; what points to where it was
-// is complete and stays.
+// slabs are the memory of a request's parts, reused for the next request. Elements
+// beyond their lengths are zero. A slab that grows moves; pointers to its old place
+// stay valid and complete.
 type slabs struct {
 	pods       []recommender.Pod
 	containers []recommender.Container
@@ -74,7 +74,7 @@ type slabs struct {
 	usages     []recommender.ResourceUsage
 }
 
-// grow lengthens a slab by one.
+// grow extends a slab by one.
 func grow[T any](slab *[]T) *T {
 	n := len(*slab)
 	if n < cap(*slab) {
@@ -86,8 +86,8 @@ func grow[T any](slab *[]T) *T {
 	return &(*slab)[n]
 }
 
-// growPart is grow for parts of the fields of a section. Once the budget is spent it makes
-// parts that belong to no section.
+// growPart is grow for parts of the fields of a section. Once the budget is spent, it
+// returns parts outside of any section.
 func growPart[T any](r *reader, slab *[]T, at int) *T {
 	if n := len(*slab); n == cap(*slab) && n >= fewParts && !reserve(r, slab, r.section.parts(r.b, n, at)) {
 		return new(T)
@@ -108,8 +108,8 @@ func growField[T any](r *reader, slab *[]T, tag byte, at int) *T {
 	return grow(slab)
 }
 
-// reserve makes room for so many in all, but for no fewer than twice as many as there
-// are, so that it is seldom needed. False: there may not be so many.
+// reserve reserves capacity for so many elements in total, but at least twice as many
+// as there are, so that it is seldom needed. False: the budget is too small.
 func reserve[T any](r *reader, slab *[]T, all int) bool {
 	all = max(all, 2*len(*slab))
 	var zero T
@@ -122,11 +122,11 @@ func reserve[T any](r *reader, slab *[]T, all int) bool {
 	return true
 }
 
-// part returns what lies in a slab from first on. It can't grow into what comes
-// after it.
+// part returns a slab's elements from first on, with a capacity that cannot grow into
+// what follows.
 func part[T any](slab []T, first int) []T { return slab[first:len(slab):len(slab)] }
 
-// drop empties a slab, so that it holds on to nothing.
+// drop empties a slab, so that it keeps no references.
 func drop[T any](slab *[]T) {
 	clear(*slab)
 	*slab = (*slab)[:0]
@@ -143,11 +143,11 @@ func (s *slabs) drop() {
 	drop(&s.usages)
 }
 
-// fields are the fields of a message that were read. A second one would replace
-// the first, or be merged with it, which the long way may do.
+// fields are the fields of a message that were read. A second occurrence would replace
+// the first, or be merged with it, which is left to the slow path.
 type fields uint32
 
-// first notes a field and reports whether it was not there before.
+// first records a field and reports whether it is the first one.
 func (f *fields) first(field int) bool {
 	before := *f
 	*f |= 1 << field
@@ -164,8 +164,8 @@ func (r *reader) string(from, to, longest int) (string, bool) {
 	return r.texts.keep(r.b[from:to]), true
 }
 
-// again reads a text that is likely to be the one given. Then it is the very same
-// string, which is quickly compared, and takes no memory.
+// again reads a text that is likely to equal the given one. Then it returns the same
+// string, which is fast to compare and needs no memory.
 func (r *reader) again(likely string, from, to, longest int) (string, bool) {
 	if string(r.b[from:to]) == likely {
 		return likely, true
@@ -187,7 +187,7 @@ func (r *reader) containerName(from, to int) (string, bool) {
 }
 
 // resource reads the name of a resource. The usual ones are always the same two
-// strings, which are quickly compared.
+// strings, which are fast to compare.
 func (r *reader) resource(from, to int) (string, bool) {
 	switch string(r.b[from:to]) {
 	case "cpu":
@@ -218,7 +218,7 @@ func (r *reader) milli(from, to int) (int64, bool) {
 	return milli, err == nil
 }
 
-// isASCII is isText for what is short and of few characters.
+// isASCII is isText for short texts of a few characters.
 func isASCII(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x80 {
@@ -228,7 +228,7 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// Tags of Timestamp, and the instants that it may hold.
+// Tags of Timestamp, and the range of its instants.
 const (
 	instantSeconds = 1<<3 | isVarint
 	instantNanos   = 2<<3 | isVarint
@@ -266,7 +266,8 @@ func (r *reader) instant(from, to int) (time.Time, bool) {
 	return time.Unix(seconds, int64(nanos)).UTC(), true
 }
 
-// wholeSeconds reads what most timestamps are: seconds alone, in five bytes.
+// wholeSeconds reads the most frequent form of a timestamp: only seconds, in five
+// bytes.
 func wholeSeconds(b []byte) (int64, bool) {
 	if len(b) != 6 || b[0] != instantSeconds || b[1]&b[2]&b[3]&b[4] < 0x80 || b[5] >= 0x80 {
 		return 0, false
@@ -277,7 +278,7 @@ func wholeSeconds(b []byte) (int64, bool) {
 // window reads a number of seconds.
 func (r *reader) window(from int) (time.Duration, bool) {
 	seconds := math.Float64frombits(binary.LittleEndian.Uint64(r.b[from:]))
-	if !(math.Abs(seconds) <= math.MaxFloat64) { // nor is NaN
+	if !(math.Abs(seconds) <= math.MaxFloat64) { // excludes NaN, too
 		return 0, false
 	}
 	return conversion.Window(seconds), true

@@ -15,20 +15,19 @@ import (
 // readings are the values of a request's metrics.
 type readings struct {
 	plan *plan
-	// byMetric are the readings of each metric, their values in slices that are used
-	// again.
+	// byMetric are the readings of each metric, with values in reused slices.
 	byMetric []recommender.Readings
-	// metric and version are those of the custom metric before, if that is a pod's;
-	// last is where it belongs.
+	// metric and version are those of the previous custom metric, if that was a pod's;
+	// last is its match.
 	metric, version place
 	last            *match
-	// matched is how many matches were made.
+	// matched is how many matches were used.
 	matched int
 }
 
-// match says to which of the spec's metrics a reading belongs.
+// match lists the spec's metrics that a reading belongs to.
 type match struct {
-	// refused reports whether the long way found something wrong with it.
+	// refused reports whether the slow path found an error in it.
 	refused bool
 	metrics []int
 }
@@ -41,7 +40,7 @@ func (v *readings) drop() {
 	*v = readings{byMetric: v.byMetric[:0]}
 }
 
-// join reads what was found of readings and joins it to the metrics of the spec.
+// join reads the readings and assigns them to the metrics of the spec.
 func (r *Request) join() bool {
 	known := r.readings.plan.input.Readings
 	for i := range known {
@@ -116,8 +115,8 @@ func (r *Request) customMetric(from, to int) bool {
 	return ok && r.put(r.customMatch(metric, kind, name, version), taken, recommender.Value{Pod: pod, Milli: milli})
 }
 
-// customMatch returns where a custom metric belongs. For a pod's it does not depend
-// on which pod that is, unless there are objects that are pods.
+// customMatch returns the match of a custom metric. A pod's does not depend on which
+// pod it is, unless there are Object metrics of pods.
 func (r *Request) customMatch(metric, kind, name, version place) *match {
 	v := &r.readings
 	ofPod := string(r.b[kind.from:kind.to]) == "Pod" && !v.plan.hasPodObject
@@ -145,7 +144,7 @@ func (r *Request) customMatch(metric, kind, name, version place) *match {
 	return m
 }
 
-// anyValue stands for the value of a metric.
+// anyValue is a placeholder for the value of a metric.
 var anyValue = []byte("1")
 
 func (r *Request) same(a, b place) bool {
@@ -189,7 +188,7 @@ func (r *Request) externalMetric(from, to int) bool {
 	return seen.has(1) && seen.has(4) && r.put(r.matchOf(9, b, false), taken, recommender.Value{Milli: milli})
 }
 
-// put adds a value, and when it was taken, to the metrics that it belongs to.
+// put adds a value with its timestamp to the metrics that it belongs to.
 func (r *Request) put(m *match, taken time.Time, value recommender.Value) bool {
 	if m == nil || m.refused {
 		return false
@@ -204,9 +203,9 @@ func (r *Request) put(m *match, taken time.Time, value recommender.Value) bool {
 	return true
 }
 
-// matchOf returns where a reading belongs. It is one field of a request, which
-// holds nothing but what decides that. For a namespace's metric it depends on the
-// target's own.
+// matchOf returns the match of a reading, which is encoded as a field of a request with
+// only what determines the match. For a namespace's metric it depends on the target's
+// own namespace.
 func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
 	p := r.readings.plan
 	key := appendNumber(r.scratch.key[:0], p.id)
@@ -221,22 +220,23 @@ func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
 		return m
 	}
 	m := r.newMatch(key[at:], ofNamespace)
-	// One request with very many that differ must not make others forget theirs.
+	// One request with very many different readings must not displace the matches of
+	// others.
 	if r.readings.matched++; m != nil && r.readings.matched <= maxMatched {
 		d.matches.put(key, m)
 	}
 	return m
 }
 
-// maxMatched is how many matches of one request are remembered. simpleSeries is how long
-// a series is, bytes, that has too few of anything to break a rule, if it has no selector.
+// maxMatched is how many matches of one request are cached. simpleSeries is the length, in
+// bytes, up to which a series without a selector cannot break a rule.
 const (
 	maxMatched   = 1000
 	simpleSeries = 1 << 10
 )
 
-// newMatch finds out where a reading belongs the long way, nil if that is too much for
-// the budget. The reading is a field of a request.
+// newMatch determines a match on the slow path, nil if that exceeds the budget. The
+// reading is a field of a request.
 func (r *Request) newMatch(field []byte, ofNamespace bool) *match {
 	request := &setpointv1.RecommendRequest{}
 	if err := proto.Unmarshal(field, request); err != nil {

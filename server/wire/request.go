@@ -7,23 +7,23 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Request is what a RecommendRequest asks for.
+// Request is a decoded RecommendRequest.
 type Request struct {
 	// Target is the target's name, and Name its parts.
 	Target string
 	Name   target.Name
-	// RequestID is empty where the request has none.
+	// RequestID is empty if the request has none.
 	RequestID string
 	DryRun    bool
-	// EvaluationTime is the instant to decide for, where HasEvaluationTime.
+	// EvaluationTime is the instant of the decision, if HasEvaluationTime.
 	EvaluationTime    time.Time
 	HasEvaluationTime bool
-	// Input is all that the recommender needs but the ID, and but the previous status
+	// Input is the recommender's input, without the ID, and without the previous status
 	// until Seed is called.
 	Input recommender.Input
 
 	decoder *Decoder
-	// size is that of the message.
+	// size of the message.
 	size int
 	reader
 	found    found
@@ -31,10 +31,10 @@ type Request struct {
 	readings readings
 }
 
-// place is where a value lies in the message; to is 0 for none.
+// place is the position of a value in the message; to is 0 for none.
 type place struct{ from, to int }
 
-// found is what a request's own fields hold, before anything is made of it.
+// found has the positions of a request's fields, before they are read.
 type found struct {
 	seen                                        fields
 	target, requestID, selector, previousStatus place
@@ -46,23 +46,23 @@ type found struct {
 	generation                                  int64
 }
 
-// scratch is space that is used again.
+// scratch is reused memory.
 type scratch struct {
-	// rare are the fields that are mostly the same, or not there, as they came.
+	// rare are the encoded fields that are usually the same, or absent.
 	rare []byte
-	// body is the spec as it is looked up, key what a plan or a match is looked up by.
+	// body is the spec as used in a key, key the key of a plan or a match.
 	body, key []byte
 	head      []byte
-	// seed is the previous status as it came.
+	// seed is the encoded previous status.
 	seed []byte
 }
 
-// Release gives the request's memory back. After it neither the request nor any
-// slice of its Input may be used. What Recommend returned may: decisions and
-// histories keep texts of the input, parts of its spec and of its previous status,
-// none of which are used again, and nothing else of it. The names of pods and
-// containers share a few pieces of memory; keeping one of them keeps its
-// piece. Target with its parts and RequestID lie by themselves.
+// Release frees the request's memory for reuse. Afterwards neither the request nor any
+// slice of its Input may be used. The results of Recommend remain valid: decisions and
+// histories keep texts of the input, and parts of its spec and previous status, none of
+// which are reused, and nothing else. The names of pods and containers share a few
+// allocations; keeping one of them keeps its allocation. Target with its parts and
+// RequestID have their own.
 func (r *Request) Release() {
 	d, size := r.decoder, r.size
 	r.drop()
@@ -99,10 +99,10 @@ const (
 	requestClusterUID      = 19<<3 | isBytes
 )
 
-// maxReadings bounds the custom and the external metrics of a request, each.
+// maxReadings limits the custom and the external metrics of a request, each.
 const maxReadings = 200_000
 
-// scan reads the pods and their samples, and finds all else.
+// scan reads the pods and their samples, and records the positions of all other fields.
 func (r *Request) scan() bool {
 	b, to := r.b, len(r.b)
 	f := &r.found
@@ -163,7 +163,7 @@ func (r *Request) scan() bool {
 	return true
 }
 
-// rare keeps a field for the long way.
+// rare keeps a field for the slow path.
 func (r *Request) rare(from, to int) bool {
 	if len(r.scratch.rare)+to-from > maxRemembered {
 		return false
@@ -172,10 +172,10 @@ func (r *Request) rare(from, to int) bool {
 	return true
 }
 
-// wide reads a field whose tag takes two bytes and returns where it ends, 0 if none of
-// them is what begins at i.
+// wide reads a field with a tag of two bytes and returns where it ends, 0 if none
+// begins at i.
 func (r *Request) wide(i int) int {
-	const upper = requestPreviousStatus >> 7 // of all
+	const upper = requestPreviousStatus >> 7 // the same for all
 	if len(r.b)-i < 3 || r.b[i+1] != upper {
 		return 0
 	}
@@ -251,15 +251,15 @@ func (r *Request) scale(from, to int) bool {
 	return true
 }
 
-// Bounds of ids, bytes.
+// Limits of ids, bytes.
 const (
 	maxRequestID  = 128
 	maxTargetUID  = 128
 	maxClusterUID = 64
 )
 
-// identify reads the names that outlive the request. They are copied, so as not to
-// hold on to the message.
+// identify reads the names that outlive the request. It copies them, so that they do
+// not keep the message.
 func (r *Request) identify() bool {
 	name, id, ref := r.found.target, r.found.requestID, r.found.spec.refName
 	if !r.found.seen.has(2) || name.to-name.from > target.MaxLength || id.to-id.from > maxRequestID || !isText(r.b[id.from:id.to]) {
@@ -293,6 +293,6 @@ func (r *Request) finish() bool {
 		in.Notes = nil
 		return true
 	}
-	// An explanation has notes on a previous status that is not used, too.
+	// An explanation has notes even on a previous status that is not used.
 	return !r.noted && r.seed()
 }

@@ -47,8 +47,7 @@ func (r *reader) podMetric(begin, from, to int) bool {
 	return len(m.Containers) <= maxContainers
 }
 
-// podAgain reads the name of a pod. Mostly it is the one that comes next in the
-// list of pods.
+// podAgain reads the name of a pod, usually the next one in the list of pods.
 func (r *reader) podAgain(walked *int, from, to, longest int) (string, bool) {
 	if len(r.pods) == 0 {
 		return r.string(from, to, longest)
@@ -64,8 +63,8 @@ func (r *reader) podAgain(walked *int, from, to, longest int) (string, bool) {
 	return likely, true
 }
 
-// sample reads the usage of a pod's container of that index. Mostly its name is
-// that of the pod before.
+// sample reads the usage of a pod's container with that index. Usually its name is that
+// of the previous pod's.
 func (r *reader) sample(index, from, to int) bool {
 	likely := ""
 	if index < len(r.lastSamples) {

@@ -1,12 +1,12 @@
 package wire
 
-// fewParts is up to how many parts room is made for without asking how many there will
-// be: that takes a look at all of the message.
+// fewParts is the number of parts up to which memory is reserved without counting the
+// rest, which takes a pass over the message.
 const fewParts = 64
 
 // section is a run of fields of one kind in a request: its pods, or their samples. It
-// tells how much room they will take, so that a large request is not moved about as it
-// grows.
+// predicts how much memory they take, so that the slabs of a large request do not grow
+// step by step.
 type section struct {
 	tag byte
 	// from is where it begins, and to where it ends; 0: unknown yet.
@@ -17,7 +17,7 @@ type section struct {
 	again bool
 }
 
-// enter notes that a field of that kind begins there, before which so many were read.
+// enter records that a field of that kind begins there, after that many others.
 func (s *section) enter(tag byte, at, before int) {
 	if s.tag != tag {
 		*s = section{tag: tag, from: at, again: before > 0}
@@ -40,14 +40,14 @@ func (s *section) look(b []byte) {
 	}
 }
 
-// parts is how many parts the section's fields will have in all, about, if the rest of
-// it is like what was read up to there, with n parts; 0: that is not known. It is no
-// more than there is room for in the message.
+// parts predicts how many parts the section's fields have in total, if the rest of it
+// is like what was read so far, with n parts; 0: unknown. It does not exceed what fits
+// into the message.
 func (s *section) parts(b []byte, n, at int) int {
 	if s.again {
 		return 0
 	}
 	s.look(b)
 	all := int64(n) * int64(s.to-s.from) / int64(at-s.from)
-	return int(all + all/64) // fields are not all of the same length
+	return int(all + all/64) // the fields have different lengths
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// Bounds of a previous status that is kept for Seed: its bytes, and the messages in it.
+// Limits of a previous status that is kept for Seed: its bytes, and the messages in it.
 // A usual one has some 800 bytes and ten messages.
 const (
 	maxSeed         = 32 << 10
 	maxSeedMessages = 1024
-	// seedMessage is about what a message of a status takes when it is read, bytes.
+	// seedMessage is the approximate memory of a decoded message of a status, bytes.
 	seedMessage = 128
 )
 
 // keepSeed keeps an encoded previous status for Seed. Only a target without history
-// needs it, and whether this one has a history is not known yet, so it is not read now.
-// It is only checked that the long way could read it: of a previous status it refuses
-// what is no encoding of one, and nothing else.
+// needs it, which is not known yet, so it is not decoded now. keepSeed only checks that
+// the slow path could decode it, which is the only reason for which that refuses a
+// previous status.
 func (r *Request) keepSeed(from, to int) bool {
 	messages := 0
 	if to-from > maxSeed || !seedShape.matches(r.b, from, to, &messages) || messages > maxSeedMessages ||
@@ -32,9 +32,9 @@ func (r *Request) keepSeed(from, to int) bool {
 	return true
 }
 
-// Seed reads the previous status of the request, if it has one, into the Input. A decision
-// for a target without history needs it; any other ignores it (see
-// recommender.Input.PreviousStatus). The first call reads it, further ones do nothing.
+// Seed decodes the previous status of the request, if it has one, into the Input. A
+// decision for a target without history needs it; any other ignores it (see
+// recommender.Input.PreviousStatus). It is idempotent.
 func (r *Request) Seed() { r.seed() }
 
 // seed is Seed. It returns false if an explanation would have a note on the status.
@@ -44,7 +44,7 @@ func (r *Request) seed() bool {
 	}
 	status := &setpointv1.HorizontalPodAutoscalerStatus{}
 	if proto.Unmarshal(r.scratch.seed, status) != nil {
-		return false // seedShape matches nothing like that
+		return false // keepSeed admits no such status
 	}
 	seed, noted := conversion.PreviousStatus(status)
 	r.Input.PreviousStatus = seed
@@ -53,7 +53,7 @@ func (r *Request) seed() bool {
 
 // shape is the set of a message's fields and their types.
 type shape struct {
-	// fields are by number. Those of higher numbers are not usual.
+	// fields by number. Higher numbers are unusual.
 	fields [16]struct {
 		// tag is the field's, noTag: there is no such field.
 		tag byte
@@ -68,7 +68,7 @@ const noTag = 0xff
 // seedShape is that of a previous status.
 var seedShape = shapeOf((&setpointv1.HorizontalPodAutoscalerStatus{}).ProtoReflect().Descriptor(), map[protoreflect.FullName]*shape{})
 
-// shapeOf returns the shape of a message; those that were made already are in known.
+// shapeOf returns the shape of a message; known are the shapes already computed.
 func shapeOf(md protoreflect.MessageDescriptor, known map[protoreflect.FullName]*shape) *shape {
 	if s := known[md.FullName()]; s != nil {
 		return s
@@ -94,15 +94,15 @@ func shapeOf(md protoreflect.MessageDescriptor, known map[protoreflect.FullName]
 			continue
 		}
 		if wire == isVarint && fd.IsList() {
-			continue // it may come in one piece
+			continue // it may be packed
 		}
 		f.tag = byte(i<<3) | wire
 	}
 	return s
 }
 
-// matches reports whether proto.Unmarshal would take the bytes as such a message, and
-// counts the messages in it. It is false also for what is valid and unusual: unknown
+// matches reports whether proto.Unmarshal would accept the bytes as such a message, and
+// counts the messages in it. It is also false for valid but unusual bytes: unknown
 // fields and other types.
 func (s *shape) matches(b []byte, from, to int, messages *int) bool {
 	for i := from; i < to; {

@@ -2,11 +2,11 @@ package wire
 
 import "bytes"
 
-// maxSelector bounds the selectors that are read here.
+// maxSelector limits the selectors on the fast path.
 const maxSelector = 4096
 
-// isPlainSelector reports whether a selector is one that parses, of the usual
-// form: key=value,key=value. There are others that parse.
+// isPlainSelector reports whether a selector is valid and of the usual form:
+// key=value,key=value. Other forms are valid, too.
 func isPlainSelector(s []byte) bool {
 	if len(s) == 0 {
 		return true
@@ -22,7 +22,7 @@ func isPlainSelector(s []byte) bool {
 	return true
 }
 
-// isLabelKey reports whether s is a label's key, without or with a domain.
+// isLabelKey reports whether s is a label's key, with or without a domain.
 func isLabelKey(s []byte) bool {
 	if domain, name, ok := bytes.Cut(s, []byte("/")); ok {
 		return isDomain(domain) && isLabelName(name)
@@ -43,8 +43,7 @@ var (
 	domainStart = characters("abcdefghijklmnopqrstuvwxyz0123456789")
 )
 
-// isLabelName reports whether s is the name of a label, or a value of one that is
-// not empty.
+// isLabelName reports whether s is the name of a label, or a non-empty value.
 func isLabelName(s []byte) bool { return len(s) <= maxLabel && isWord(s, &inLabel, &labelEnd) }
 
 // isDomain reports whether s is a DNS subdomain.
@@ -62,7 +61,7 @@ func isDomain(s []byte) bool {
 	return true
 }
 
-// isWord reports whether s is not empty, of these characters, and begins and ends
+// isWord reports whether s is not empty, has only these characters, and begins and ends
 // with one of those.
 func isWord(s []byte, in, ends *[256]bool) bool {
 	if len(s) == 0 || !ends[s[0]] || !ends[s[len(s)-1]] {

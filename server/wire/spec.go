@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// spec is what of a spec differs from one workload to the next; the rest is in
+// spec is the part of a spec that differs between workloads; the rest is in
 // scratch.body.
 type spec struct {
 	hasRef   bool
@@ -26,9 +26,8 @@ const (
 	referenceVersion   = 3<<3 | isBytes
 )
 
-// spec reads the workload's name and the bounds, and keeps the rest for the long
-// way, with anybody's name and bounds in their place. So the workloads of a fleet
-// have few specs among them.
+// spec reads the workload's name and the bounds, and keeps the rest for the slow path,
+// with placeholders for name and bounds. So the workloads of a fleet share a few specs.
 func (r *Request) spec(from, to int) bool {
 	s := &r.found.spec
 	s.min = 1
@@ -69,7 +68,7 @@ func (r *Request) spec(from, to int) bool {
 	}
 	switch {
 	case s.min < 1:
-		// Whether there may be so few depends on the metrics and options.
+		// Whether the minimum may be so low depends on the metrics and options.
 		for _, p := range bounds {
 			body = append(body, r.b[p.from:p.to]...)
 		}
@@ -82,14 +81,14 @@ func (r *Request) spec(from, to int) bool {
 	return true
 }
 
-// anyName stands for the name of a workload, anyBounds for bounds that every spec
-// may have.
+// anyName is a placeholder for the name of a workload, anyBounds for bounds that every
+// spec may have.
 var (
 	anyName   = []byte("x")
 	anyBounds = appendNumber([]byte{specMaxReplicas}, math.MaxInt32)
 )
 
-// reference finds the parts of a CrossVersionObjectReference.
+// reference reads the parts of a CrossVersionObjectReference.
 func reference(b []byte, from, to int) (kind, name, version place, ok bool) {
 	var seen fields
 	for i := from; i < to; {
@@ -121,7 +120,7 @@ func appendReference(b []byte, field int, kind, name, version []byte) []byte {
 	return appendField(b, 3, version)
 }
 
-// isPathSegment reports whether a workload may have that name.
+// isPathSegment reports whether the name is valid for a workload.
 func isPathSegment(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/%")
 }

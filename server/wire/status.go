@@ -38,7 +38,7 @@ func (w *writer) metrics(field int, metrics []recommender.MetricStatus) {
 	}
 }
 
-// metric appends a reading in the source that its type names.
+// metric appends a reading to the source of its type.
 func (w *writer) metric(m *recommender.MetricStatus) {
 	w.string(1, string(m.Type))
 	switch m.Type {
@@ -72,7 +72,7 @@ func (w *writer) metric(m *recommender.MetricStatus) {
 	}
 }
 
-// current appends the value that was read, which is the same field everywhere.
+// current appends the value of a reading, which is the same field in every source.
 func (w *writer) current(v *recommender.MetricValue) {
 	at := w.open(2)
 	if v.HasValue {
@@ -109,7 +109,7 @@ func (w *writer) selector(s *recommender.LabelSelector) {
 	for i := range s.MatchLabels {
 		l := &s.MatchLabels[i]
 		if i > 0 && l.Key <= s.MatchLabels[i-1].Key {
-			w.unfit = true // a map would have them otherwise
+			w.unfit = true // a map would order them differently
 		}
 		at := w.open(1)
 		w.text(1, l.Key)
@@ -128,8 +128,8 @@ func (w *writer) selector(s *recommender.LabelSelector) {
 	}
 }
 
-// unnamedKind is what conversion calls the kind of a workload without a name. It is
-// shown nowhere.
+// unnamedKind is conversion's placeholder for the kind of a workload without a name. It
+// is shown nowhere.
 const unnamedKind = "Target"
 
 func (w *writer) reference(field int, o *recommender.ObjectReference) {
