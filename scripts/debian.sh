@@ -5,12 +5,15 @@
 # debian FOLDER [PACKAGES] : unpacks one there, with /proc; minimal, with certificates, and the
 # packages, named with commas between.
 debian() {
-  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/setpoint/debian suite mirror kept
+  local cache=${XDG_CACHE_HOME:-$HOME/.cache}/setpoint/debian suite mirror kept lock
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
   mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -nE 's/^(deb (\[[^]]*\] )?|URIs: )(https?:[^ ]+).*/\3/p' | head -n 1)
   kept=$cache/$suite${2:+-${2//,/-}}.tar
+  mkdir -p "$cache"
+  # Two scripts at once would make it in one folder, and each remove what the other mounted.
+  exec {lock}>"$cache/.lock"
+  flock "$lock" || return 1
   if [ ! -s "$kept" ]; then
-    mkdir -p "$cache"
     # One that was interrupted may have left its mounts.
     debian_gone "$cache/new" || return 1
     debootstrap --variant=minbase --include="ca-certificates${2:+,$2}" "$suite" "$cache/new" "${mirror:-http://deb.debian.org/debian}" >"$cache/debootstrap.log" 2>&1 ||
@@ -20,6 +23,7 @@ debian() {
     mv "$kept.new" "$kept"
     debian_gone "$cache/new" || return 1
   fi
+  exec {lock}>&- # others need not wait for what is unpacked
   mkdir -p "$1"
   tar -C "$1" -xf "$kept"
   mount -t proc proc "$1/proc"
