@@ -13,6 +13,7 @@ GOLANGCI_LINT := $(call tool,golangci-lint)
 BIN := bin/setpoint
 GENERATED := api proto docs deploy clients/kubernetes/autoscaling THIRD_PARTY.md web/dist
 FUZZTIME ?= 30s
+FUZZWORKERS ?=
 MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
@@ -146,7 +147,12 @@ attack: ## Throw attacks at the service and hold what they cost it to bounds; AT
 e2e-kubernetes: ## Run the agent beside a real API server and controller manager, which it builds, and measure it
 	@scripts/control-plane.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose './kubernetes/... ./chart/...' -count=1 -timeout=60m -p=1
+	cd test/e2e && ../../scripts/gotest.sh e2e-kubernetes standard-verbose ./kubernetes/... -count=1 -timeout=60m -p=1
+
+.PHONY: e2e-chart
+e2e-chart: ## Render the Helm chart, and install, upgrade, roll back and remove it on a real API server
+	@scripts/control-plane.sh
+	cd test/e2e && ../../scripts/gotest.sh e2e-chart standard-verbose ./chart/... -count=1 -timeout=30m
 
 .PHONY: e2e-pace
 e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
@@ -237,8 +243,8 @@ cover: ## Print test coverage by package
 	go tool cover -func=bin/cover.out | grep -v '/api/' | tail -n 1
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (30s)
-	@scripts/fuzz.sh $(FUZZTIME)
+fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor)
+	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: mutation
 mutation: ## Change recommender, store/redis and the server's decision path an operator at a time, for MUTATIONTIME (2h) each, and see whether tests notice
@@ -317,6 +323,7 @@ check-generated: generate web ## Fail if what is generated differs from what is 
 lint: ## Check formatting, vet, linters, the contract and the direction of imports
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt'; exit 1; }
 	go vet ./...
+	go vet -C test/e2e ./...
 	$(GOLANGCI_LINT) run ./...
 	$(BUF) lint
 	scripts/contract.sh

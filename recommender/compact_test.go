@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // needed is how many recommendations of the longest window can decide anything:
@@ -42,6 +44,7 @@ func recent(events []ScaleEvent, now int64) (n int) {
 // or lower than all since, and the events of the longest period. Beyond that it
 // still keeps the newest.
 func TestPropertyCompactionChangesNoAnswer(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(8)
 	compared, compacted := 0, 0
 	for range 250 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // slots is upstream's algorithm of §8 with its slot lists, as it is written there, for a
@@ -117,6 +119,7 @@ func TestTheOldestRecommendationOfALongWindowDecides(t *testing.T) {
 // A target that is evaluated once a second for hours, whose windows and policies change
 // now and then, and which someone else scales at times, is decided as upstream decides.
 func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for seed := range uint64(3) {
 		random := newRandom(100 + seed)
@@ -192,6 +195,7 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 // also when windows grow after they shrank. Where it does not go as far, the decision
 // says that the limit may be why.
 func TestPropertyBeyondTheLimitTheCountIsOnlyHeldLonger(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	random := newRandom(31)
 	held, compared := 0, 0

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // wants is an input of that many replicas whose metric asks for so many, without
@@ -191,6 +193,7 @@ func TestWithholdingBesideOtherConditions(t *testing.T) {
 // would not make it shrink is the same to the last bit, and one that would differs
 // in what withholding is.
 func TestPropertyHoldDownOnlyWithholds(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random, withheld, others := newRandom(20), 0, 0
 	for range 500 {
 		random.trace(12, func(in *Input, history *History, d Decision, next *History) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // merge merges, and checks what holds for any two histories: nothing given is
@@ -377,6 +379,7 @@ func TestMergingBoundsAnswers(t *testing.T) {
 
 // Histories that no trace leaves behind, and that have nothing in common.
 func TestPropertyAnyHistoriesMerge(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(22)
 	for range 1500 {
 		a, b := random.history(), random.history()
@@ -476,6 +479,7 @@ func fresh(events []ScaleEvent) []ScaleEvent {
 // Histories as they come about: the encoding, the inputs and merging again, also
 // once the merged history has gone on; and nothing that either side counts is lost.
 func TestPropertyMergingLosesNothing(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(23)
 	differing, pendings := 0, 0
 	for range 400 {

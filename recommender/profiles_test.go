@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // controllers are the profiles that stand for a version of the controller.
@@ -1499,6 +1501,7 @@ func (s *switching) input() *Input {
 // nothing that is given changes, no count out of the bounds, and a history that its
 // encoding keeps.
 func TestPropertyAnyProfileAtAnyTime(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(31)
 	ups, downs := map[string]int{}, map[string]int{}
 	for range 1500 {
@@ -1597,6 +1600,7 @@ func (s *switching) settle(t *testing.T, in *Input, d Decision) {
 
 // Beside a metric that fails v1.19 alone scales down.
 func TestPropertyAFailedMetricScalesDownInOneVersionOnly(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(32)
 	downs := map[string]int{}
 	for range 2500 {

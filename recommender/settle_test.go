@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // scalingUp is a target of 5 replicas for which 8 have been recommended at t0.
@@ -236,6 +238,7 @@ func TestTimeDoesNotRunBackwards(t *testing.T) {
 // Nothing that is passed in changes, nor what was handed out before; and the same
 // again gives the same.
 func TestInputsAndHistoriesAreNeverWritten(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := newRandom(1)
 	for range 300 {
 		var history History

@@ -1,31 +1,43 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after the other: fuzz.sh DURATION.
+# Runs every fuzz target of the module, one after the other: fuzz.sh DURATION. FUZZWORKERS is how
+# many processes try inputs of a target at a time; without it, one for each processor. A
+# package's targets share one build: with coverage's counters, all that it imports is
+# compiled for it.
 # Inputs that are merely interesting are hardly minimized: with large seeds that
 # would take up all the time.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 duration=${1:?usage: fuzz.sh DURATION}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+log=$folder/log found=$(go env GOCACHE)/fuzz # where go test -fuzz keeps what it found interesting
+module=$(go list -m)
 
-# fuzz PACKAGE TARGET. When the time is up while an input is tried, go test may end with
+# fuzz PACKAGE TARGET. When the time is up while an input is tried, testing may end with
 # "context deadline exceeded" and nothing else, which is no finding (golang/go#75804, until Go
 # 1.27): then it is run again.
 fuzz() {
   local try
   for try in 1 2 3 4; do
-    if go test -run='^$' -fuzz="^$2\$" -fuzztime="$duration" -fuzzminimizetime=5x "$1" 2>&1 | tee "$log"; then return 0; fi
+    if (cd "$1" && "$folder/fuzz.test" -test.run='^$' -test.fuzz="^$2\$" -test.fuzztime="$duration" -test.fuzzminimizetime=5x \
+      -test.fuzzcachedir="$found/$module/$1" ${FUZZWORKERS:+-test.parallel="$FUZZWORKERS"}) 2>&1 | tee "$log"; then return 0; fi
     if grep -q 'Failing input' "$log" || ! grep -qxE ' +context deadline exceeded' "$log" || [ "$try" = 4 ]; then return 1; fi
     echo "the time was up while an input was tried, nothing was found: once more"
   done
 }
 
-targets=0
+targets=0 built=
 while read -r file target; do
-  package=./$(dirname "$file")
-  echo "== $package $target"
+  package=$(dirname "$file")
+  if [ "$package" != "$built" ]; then
+    # make lint vets.
+    go test -c -vet=off -fuzz=. -o "$folder/fuzz.test" "./$package"
+    built=$package
+  fi
+  echo "== ./$package $target"
   fuzz "$package" "$target"
   targets=$((targets + 1))
 done < <(git ls-files -co --exclude-standard '*_test.go' | sort | xargs grep -oE '^func Fuzz[A-Za-z0-9_]+' | sed 's/:func / /')
 test "$targets" -gt 0 || { echo 'no fuzz targets found'; exit 1; }
-echo "$targets fuzz targets, $duration each"
+echo "$targets fuzz targets, $duration each, by ${FUZZWORKERS:-$(getconf _NPROCESSORS_ONLN)} processes at a time"

@@ -15,6 +15,8 @@ rm -f "$report" "$events"
 # The tool is built as all tools are; only the tests may have the race detector, and with it cgo.
 tool=$(go tool -modfile="$root/tools/gotestsum/go.mod" -n gotestsum)
 case " $* " in *' -race '*) export CGO_ENABLED=1 ;; esac
+# What is tested is vetted once, by make lint, not once for each way to compile it.
+set -- -vet=off "$@"
 run=("$tool" --format="$format" --packages="$packages")
 if test -n "${RERUN:-}"; then
   mkdir -p "$into"
@@ -23,6 +25,9 @@ if test -n "${RERUN:-}"; then
 fi
 "${run[@]}" -- "$@"
 test -n "${RERUN:-}" || exit 0
+# Tests that pass say nothing here, but for those that were shorter than with FULL=1; of those
+# that were skipped gotestsum tells.
+sed -nE '/: proves no more with the race detector: /d; s/.*"Package":"([^"]*)","Test":"([^"]*)","Output":" *(.*FULL=1[^"]*)\\n".*/SHORTER: \1 \2: \3/p' "$events" >&2
 
 # What gotestsum takes for a success and isn't. A process of tests that was killed, or
 # left by os.Exit, didn't reach its other tests, and one that failed after its tests (for

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 into=bin/nightly
 mkdir -p "$into"
 export RERUN= # no second tries here: what fails is told
+export FULL=1 # nor shorter tests
 export FUZZTIME=${FUZZTIME:-10m} MUTATIONTIME=${MUTATIONTIME:-2h} CONFORMANCESTEPS=${CONFORMANCESTEPS:-100000}
 report=$into/REPORT.md
 failed=0
@@ -56,6 +57,7 @@ step e2e-ui 30m make e2e-ui
 step e2e-deploy 1h "${root[@]}" make e2e-deploy
 step e2e-swarm 1h "${root[@]}" make e2e-swarm
 step e2e-kubernetes 1h make e2e-kubernetes
+step e2e-chart 30m make e2e-chart
 step e2e-pace 30m make e2e-pace
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
 step release 2h make release-snapshot

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // podsMetrics adds metrics of custom.metrics.k8s.io with a value of each pod.
@@ -68,7 +69,7 @@ func unusual(data []byte) []byte {
 // What honest callers ask for is served, however much it is: by every way, read the short
 // way and the long one, with the same answer.
 func TestHonestRequestsAreServed(t *testing.T) {
-	if raceDetected {
+	if testlength.RaceDetector {
 		t.Skip("too large for the race detector; smaller requests go the same ways in other tests")
 	}
 	s := start(t)

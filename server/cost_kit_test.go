@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // What a message may cost: the property that the service promises.
@@ -81,7 +82,7 @@ const slowdown = 4
 // skipUnderRace skips what measures: the race detector makes everything much longer.
 func skipUnderRace(tb testing.TB) {
 	tb.Helper()
-	if raceDetected {
+	if testlength.RaceDetector {
 		tb.Skip("costs are measured without the race detector, by make guard")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -49,6 +50,7 @@ func many(kinds ...Event) []Event {
 // Whatever happens at one instant, and whatever lingers, ends with ErrTooMuch long before it
 // takes minutes or gigabytes.
 func TestWhatHappensAtOnceIsCounted(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		events []Event

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -86,6 +87,7 @@ func TestPodsServeWhatIsServed(t *testing.T) {
 // With the same count, more capacity, a larger queue or a longer patience lose no more, and
 // more load is served no less.
 func TestMoreOfAGoodThingLosesNoMore(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for seed := range uint64(simulations) {
 		base := func() (*simulation.Scenario, *simulation.Autoscaler) {

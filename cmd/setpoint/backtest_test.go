@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 func TestBacktestTellsWhatAnotherSpecDecides(t *testing.T) {
@@ -37,6 +38,7 @@ func TestBacktestTellsWhatAnotherSpecDecides(t *testing.T) {
 
 // The first line says how much the back-test covers, the figures follow, and what nobody can know.
 func TestBacktestInAClosedLoop(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const flight = "../../examples/simulation/flight.jsonl.gz"
 	got := run(t, "", "backtest", "--spec", careful, flight)

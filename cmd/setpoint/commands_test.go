@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 const (
@@ -149,6 +150,7 @@ func TestExplainTellsOfADump(t *testing.T) {
 }
 
 func TestReplayEndsWithASummary(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for name, extra := range map[string][]string{"here": nil, "on a server": {"--server", clitest.StartServer(t)}} {
 		got := run(t, "", append([]string{"replay", "-o", "json", recordings}, extra...)...)

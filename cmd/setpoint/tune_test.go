@@ -8,10 +8,12 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // The tuned spec is a manifest that simulate takes, and it is cheaper there, too.
 func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	got := run(t, "", "tune", "-f", simulated, simulatedBy, "--candidates=60", "-o", "yaml")
 	if got.Code != 0 || got.Stderr != "" {
@@ -67,6 +69,7 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 
 // The page shows what the example prints.
 func TestThePageShowsWhatTunePrints(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Chdir("../..")
 	page, err := os.ReadFile("docs/guides/simulation.md")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
@@ -27,11 +28,12 @@ const unloadedP99 = 1800 * time.Microsecond
 func TestShedding(t *testing.T) {
 	overload := phase{what: "five times what can be done", calls: 5 * capacity, d: time.Minute,
 		refused: .81, answered: .98 * capacity, p99: 3 * unloadedP99, shedding: true}
-	for _, test := range []struct {
+	type trace struct {
 		name        string
 		exponential bool // service times; else even
 		trace       []phase
-	}{
+	}
+	for _, test := range testlength.FirstUnderRace(t, 5, []trace{
 		{"nothing is refused below what can be done", false, []phase{
 			{what: "little", calls: 100, d: 10 * time.Second, p99: unloadedP99},
 			{what: "80 %", calls: 1600, d: 2 * time.Minute, answered: 1590},
@@ -84,7 +86,7 @@ func TestShedding(t *testing.T) {
 			{what: "80 %: recovering", calls: 1600, d: 2 * time.Second, refused: .05, answered: 1500},
 			{what: "80 %", calls: 1600, d: time.Minute, answered: 1580},
 		}},
-	} {
+	}) {
 		t.Run(test.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				s := newSimulated(t, nil)
@@ -148,6 +150,7 @@ func TestStoreGetsSlowInOverload(t *testing.T) {
 // If others take the processors away now and then, calls wait though few run. Refusing
 // them does not help.
 func TestOthersOnTheMachineAreNoOverload(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)
 		s.run(t, phase{what: "80 %", calls: 1600, d: 10 * time.Second})

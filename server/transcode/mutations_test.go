@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // Whatever a byte of a text is replaced by, left out or preceded by: what is taken
 // means what the long way says.
 func TestMutatedTexts(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	requests := subjectOf(&setpointv1.RecommendRequest{})
 	text := write(t, metricsRequest())
@@ -38,6 +40,7 @@ func TestMutatedTexts(t *testing.T) {
 // Parts of texts are moved to where others are: members are there twice, values of
 // one kind where another belongs.
 func TestSplicedTexts(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	requests := subjectOf(&setpointv1.RecommendRequest{})
 	text := write(t, metricsRequest())
@@ -73,6 +76,7 @@ func TestSplicedTexts(t *testing.T) {
 
 // The same of encoded messages.
 func TestMutatedMessages(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	responses, requests := subjectOf(&setpointv1.RecommendResponse{}), subjectOf(&setpointv1.RecommendRequest{})
 	explained := podsRequest(2)

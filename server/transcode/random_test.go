@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -153,6 +154,7 @@ func spellings(t *testing.T, m proto.Message, text []byte) [][]byte {
 // refuses what it wrote. It is encoded to the same bytes as elsewhere, by which
 // others may know it again.
 func TestRandomMessages(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for _, s := range everyMessage {
 		t.Run(string(s.kind.Descriptor().Name()), func(t *testing.T) {
@@ -188,6 +190,7 @@ func TestRandomMessages(t *testing.T) {
 
 // Messages with what JSON can't say are not taken.
 func TestRandomMessagesThatAreBroken(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for _, s := range everyMessage {
 		r := newRandom(2)

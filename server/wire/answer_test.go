@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -88,6 +89,7 @@ func TestAnswersAreThoseOfTheLongWay(t *testing.T) {
 }
 
 func TestAnswersToRecordedRequests(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const name = "../../clients/kubernetes/recording/testdata/curated.jsonl.gz"
 	file, err := os.Open(name)

@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
@@ -52,6 +53,7 @@ func TestUsualRequestsAreTaken(t *testing.T) {
 
 // What an adapter for Kubernetes sends is taken.
 func TestRecordedRequestsAreTaken(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for _, name := range []string{"curated", "fuzz", "v1.28", "v1.15"} {
 		file, err := os.Open("../../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz")
@@ -154,6 +156,7 @@ func oddValue(r *rand.Rand, fd protoreflect.FieldDescriptor) protoreflect.Value 
 // Of requests with one or two fields that are not as usual, no more are taken than
 // the API takes, and they are read as it reads them.
 func TestOddRequestsAreNotTakenForOthers(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	decoder := wire.NewDecoder(defaults)
 	r := maker{newRandom(2)}
@@ -279,6 +282,7 @@ func mangle(r *rand.Rand, data []byte, md protoreflect.MessageDescriptor) []byte
 
 // However a request is encoded, it is read as the long way reads it, or left.
 func TestUnusualEncodings(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	decoder := wire.NewDecoder(defaults)
 	r := maker{newRandom(3)}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
@@ -250,6 +251,7 @@ func TestSelectors(t *testing.T) {
 
 // Statuses are read with all that is in them.
 func TestPreviousStatuses(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	decoder := wire.NewDecoder(defaults)
 	r := maker{newRandom(53)}

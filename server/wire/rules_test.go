@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
@@ -334,6 +335,7 @@ var elsewhere = map[protoreflect.FullName]bool{
 // Every rule of the .proto files holds for what the short way takes, and it takes
 // what is just inside of it.
 func TestRulesOfTheContractHold(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	decoder := wire.NewDecoder(recommender.DefaultOptions())
 	type place struct {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
@@ -50,6 +51,7 @@ func search(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, goal
 // A constant load of 100 needs 10 pods that serve 10 each: no spec is cheaper, and a target of
 // 20 % takes 50.
 func TestTheOptimumOfAConstantLoad(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
 	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
@@ -84,6 +86,7 @@ func TestTheSecondPartGoesOn(t *testing.T) {
 // A load that jumps to 100 for ten minutes of each hour, faster than pods start: without any
 // shortage the least is a minimum of 10 pods.
 func TestTheOptimumOfJumps(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	var points []simulation.Point
 	for h := range 8 {

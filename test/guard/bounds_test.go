@@ -1,6 +1,10 @@
 package guard_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testlength"
+)
 
 // cost is what one operation costs.
 type cost struct {
@@ -77,7 +81,7 @@ func check(t *testing.T, name string, got cost) {
 // counted skips a test where allocations are not those of the program alone.
 func counted(t *testing.T) {
 	t.Helper()
-	if underRace {
+	if testlength.RaceDetector {
 		t.Skip("the race detector allocates, too: make guard counts without it")
 	}
 }

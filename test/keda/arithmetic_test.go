@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -55,8 +56,12 @@ func TestAllCountsLandExactly(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	steps := 0
-	for wanted := 1; wanted <= most; wanted++ {
+	steps, every := 0, 1
+	if !testlength.Full() {
+		every = 7
+		t.Logf("one of %d counts is asked for, from each other: FULL=1 asks for all", every)
+	}
+	for wanted := 1; wanted <= most; wanted += every {
 		a := &answers[wanted]
 		scenario := scenarioOf(a, most)
 		outcomes := ask(scenario)

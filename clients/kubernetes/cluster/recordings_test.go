@@ -21,6 +21,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -28,11 +29,12 @@ import (
 // An API server serves every step of the recordings over HTTP; reading it must yield the same
 // input of the recommender as the recording itself.
 func TestRecordingsReadFromAnAPIServer(t *testing.T) {
-	for _, test := range []struct {
+	type part struct {
 		file string
 		// of plays one of so many scenarios, because they are random.
 		of int
-	}{{"curated.jsonl.gz", 1}, {"fuzz.jsonl.gz", 8}} {
+	}
+	for _, test := range testlength.FirstUnderRace(t, 1, []part{{"fuzz.jsonl.gz", 8}, {"curated.jsonl.gz", 1}}) {
 		t.Run(test.file, func(t *testing.T) {
 			t.Parallel()
 			recorded, err := os.Open(filepath.Join("..", "recording", "testdata", test.file))

@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // meets returns an outcome that satisfies an expectation.
@@ -41,6 +42,7 @@ func meets(e *recording.Expect) recording.Outcome {
 }
 
 func TestEveryExpectedOutcomeMeetsItself(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	for _, file := range []string{"curated.jsonl.gz", "fuzz.jsonl.gz"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

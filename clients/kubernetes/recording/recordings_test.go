@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // files are the recordings of testdata, each read at its first use.
@@ -45,6 +46,7 @@ func readRecordings(t testing.TB, file string) []*recording.Scenario {
 }
 
 func TestEveryRecordingBecomesRequests(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	for _, test := range []struct {
 		file             string
 		scenarios, steps int

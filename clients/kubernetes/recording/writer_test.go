@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 func TestWhatIsWrittenReadsTheSame(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	same := equality.Semantic.Copy()
 	if err := same.AddFunc(time.Time.Equal); err != nil {
 		t.Fatal(err)

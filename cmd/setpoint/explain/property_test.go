@@ -8,12 +8,13 @@ import (
 	"unicode/utf8"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // TestEveryStepRenders explains all steps of all recordings.
 func TestEveryStepRenders(t *testing.T) {
-	for _, file := range []string{"curated", "fuzz"} {
+	for _, file := range testlength.FirstUnderRace(t, 1, []string{"curated", "fuzz"}) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			steps := 0

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // A back-test with the recording's own spec reproduces it exactly, step by step, in all
 // recordings of the real controllers.
 func TestABacktestWithItsOwnSpecReproducesTheRecording(t *testing.T) {
 	t.Parallel()
-	for _, file := range backtested {
+	for _, file := range testlength.FirstUnderRace(t, 1, recorded) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			steps, changing := 0, 0
@@ -55,6 +56,7 @@ func changesItsSpec(s *recording.Scenario) bool {
 // Another spec comes to other counts where its bounds say so, and figures are those of the
 // time that was recorded.
 func TestABacktestWithOtherBounds(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	scaled, different := 0, 0
 	for scenario, err := range scenarios(t, "fuzz") {

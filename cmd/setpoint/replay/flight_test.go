@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -264,6 +265,7 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 
 // Each step of a closed loop is one of the four sources, and time is counted once.
 func TestTimeOfAClosedLoopAddsUp(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for scenario, err := range scenarios(t, "fuzz") {
 		if err != nil {

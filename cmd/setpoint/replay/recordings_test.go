@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -46,7 +47,7 @@ var refused = []string{
 
 func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	t.Parallel()
-	for _, file := range recorded {
+	for _, file := range testlength.FirstUnderRace(t, 1, recorded) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			scenarioCount, steps, compared := 0, 0, 0
@@ -75,7 +76,7 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	t.Parallel()
 	backend := NewServer(startServer(t))
-	for _, file := range recorded {
+	for _, file := range testlength.FirstUnderRace(t, 1, recorded) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			var refusedHere []string
@@ -131,6 +132,7 @@ func reportDifferences(t *testing.T, s *Step) (compared int) {
 // Where upstream leaves a conversion to the platform, numbers out of range
 // saturate: those of a status that divides by zero replicas are the largest, or 0.
 func TestReadingsOutOfRangeSaturate(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const leastOnAMD64, largest = "-9223372036854775808m", "9223372036854775807m"
 	checked := 0

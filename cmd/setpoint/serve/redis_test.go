@@ -17,6 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -199,6 +200,7 @@ func TestSteadyStateIsOneRoundTrip(t *testing.T) {
 // asked for every 15 s until its history is as long as it gets. The decision log, which
 // is for people and has a length of its own, is told apart.
 func TestMemoryOfATarget(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const targets = 100
 	for _, tc := range []struct {

@@ -1,6 +1,0 @@
-//go:build !race
-
-package explain
-
-// fuzzScenarios is how many fuzzed scenarios are read: all.
-const fuzzScenarios = 1 << 30

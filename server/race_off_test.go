@@ -1,6 +1,0 @@
-//go:build !race
-
-package server_test
-
-// raceDetected says whether races are looked for.
-const raceDetected = false
