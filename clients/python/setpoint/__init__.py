@@ -38,6 +38,14 @@ from setpoint.v1.recommendation_service_pb2 import (
     ReportScaleRequest,
     ReportScaleResponse,
 )
+from setpoint.v1.simulation_service_pb2 import (
+    LoadPoint,
+    ScenarioFile,
+    SimulatedSpec,
+    SimulatedWorkload,
+    SimulateRequest,
+    SimulateResponse,
+)
 from setpoint.v1.target_service_pb2 import Decision, Target, TargetSpec, WatchDecisionsRequest, WatchDecisionsResponse
 
 __all__ = [
@@ -51,6 +59,7 @@ __all__ = [
     "ExternalMetric",
     "HorizontalPodAutoscalerSpec",
     "HorizontalPodAutoscalerStatus",
+    "LoadPoint",
     "MetricError",
     "MetricSpec",
     "Pod",
@@ -66,6 +75,11 @@ __all__ = [
     "Result",
     "Retry",
     "Scale",
+    "ScenarioFile",
+    "SimulateRequest",
+    "SimulateResponse",
+    "SimulatedSpec",
+    "SimulatedWorkload",
     "TLS",
     "Target",
     "TargetSpec",

@@ -19,10 +19,12 @@ from setpoint._token import TokenSource
 from setpoint._transport import TLS, Transport
 from setpoint._watch import Watch
 from setpoint.v1 import recommendation_service_pb2 as recommendations
+from setpoint.v1 import simulation_service_pb2 as simulations
 from setpoint.v1 import target_service_pb2 as targets
 
 _RECOMMENDATIONS = "/setpoint.v1.RecommendationService/"
 _TARGETS = "/setpoint.v1.TargetService/"
+_SIMULATIONS = "/setpoint.v1.SimulationService/"
 # Of a request in a batch, with its length.
 _TAG = 6
 
@@ -178,6 +180,45 @@ class Client:
         if not isinstance(request, targets.WatchDecisionsRequest):
             request = json_format.ParseDict(dict(request), targets.WatchDecisionsRequest())
         return Watch(self._transport, self._retrier, self._pick, self._closed, request, interrupted).run()
+
+    def simulate(
+        self, request: Union[simulations.SimulateRequest, Mapping[str, Any]], *, timeout: Optional[float] = None
+    ) -> Iterator[simulations.SimulateResponse]:
+        """Runs a spec, or several, against a load, and returns each evaluation as it is made, and the
+        figures of each spec after its last one. It ends when the caller leaves the loop.
+
+        A simulation may take a minute: timeout bounds all of it, in seconds, and the client's own does
+        not. Until the first response it is tried again as other calls are. A stream that breaks later
+        is an Error: what came would come again."""
+        if not isinstance(request, simulations.SimulateRequest):
+            request = json_format.ParseDict(dict(request), simulations.SimulateRequest())
+        return self._simulated(request, Deadline(timeout or 0.0))
+
+    def _simulated(self, request: simulations.SimulateRequest, deadline: Deadline) -> Iterator[simulations.SimulateResponse]:
+        used: set[int] = set()
+        self._retrier.deposit()
+        for attempt in itertools.count(1):
+            left = deadline.left()
+            if left <= 0:
+                raise Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
+            call, began = None, False
+            try:
+                call = self._transport.stream(
+                    _SIMULATIONS + "Simulate", request, simulations.SimulateResponse, self._pick(used), left if left < 1e9 else None
+                )
+                for response in self._transport.received(call):
+                    began = True
+                    yield response
+                return
+            except Error as error:
+                if self._closed.is_set():
+                    raise Error(grpc.StatusCode.CANCELLED, "the client is closed") from None
+                least = None if began else self._retrier.may_repeat(attempt, error)
+                if least is None or not self._retrier.wait(attempt, least, deadline, self._closed):
+                    raise
+            finally:
+                if call is not None:
+                    call.cancel()
 
     def delete_target(self, name: str, *, target_uid: str = "", cluster_uid: str = "", timeout: Optional[float] = None) -> None:
         """Forgets a target, or only the incarnation that the uids name. NOT_FOUND says that there

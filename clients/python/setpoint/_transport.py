@@ -103,14 +103,14 @@ class Transport:
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
 
-    def stream(self, path: str, request: Any, answer: Any, address: int) -> Any:
-        """Begins a call with many answers, which received reads."""
+    def stream(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float] = None) -> Any:
+        """Begins a call with many answers, which received reads. None: it may take any time."""
         metadata = self._metadata()
         call = self._channel(address).unary_stream(
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
         try:
-            return call(request, metadata=metadata)
+            return call(request, metadata=metadata, timeout=timeout)
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
 

@@ -7,6 +7,8 @@ import {
 import type {
   BatchRecommendResult, Recommendation, RecommendRequest, RecommendResponse, ReportObservationResponse, ReportScaleResponse,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
+import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simulation_service_pb.js";
+import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
 import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { Deadline, defaultRetry, Retrier } from "./retry.js";
@@ -14,6 +16,9 @@ import type { Retry } from "./retry.js";
 import type { Transport } from "./transport.js";
 import { Watch } from "./watch.js";
 import type { WatchOptions } from "./watch.js";
+
+/** Timers of more fire at once. */
+const longestTimerMs = 2 ** 31 - 1;
 
 /** Settings of every client. */
 export interface ClientOptions {
@@ -165,6 +170,55 @@ export class Client {
    */
   watchDecisions(request: MessageInitShape<typeof WatchDecisionsRequestSchema>, options: WatchOptions = {}): AsyncGenerator<WatchDecisionsResponse> {
     return new Watch(this.transport, this.retrier, (used) => this.pick(used), create(WatchDecisionsRequestSchema, request), options).run();
+  }
+
+  /**
+   * Runs a spec, or several, against a load, and returns each evaluation as it is made, and the
+   * figures of each spec after its last one. It ends when the caller leaves the loop.
+   *
+   * A simulation may take a minute: timeoutMs bounds all of it, and the client's own does not.
+   * Until the first response it is tried again as other calls are. A stream that breaks later is
+   * an error: what came would come again.
+   */
+  simulate(request: MessageInitShape<typeof SimulateRequestSchema>, options: CallOptions = {}): AsyncGenerator<SimulateResponse> {
+    return this.simulated(create(SimulateRequestSchema, request), new Deadline(options.timeoutMs ?? 0, options.signal));
+  }
+
+  private async *simulated(request: SimulateRequest, deadline: Deadline): AsyncGenerator<SimulateResponse> {
+    const used = new Set<number>();
+    this.retrier.deposit();
+    for (let attempt = 1; ; attempt++) {
+      const over = deadline.ended();
+      if (over) {
+        throw over;
+      }
+      let began = false;
+      const ending = new AbortController();
+      const end = () => ending.abort();
+      deadline.signal?.addEventListener("abort", end, { once: true });
+      const timer = deadline.leftMs() < longestTimerMs ? setTimeout(end, deadline.leftMs()) : undefined;
+      try {
+        for await (const response of this.transport.stream(SimulationService.method.simulate, request, { address: this.pick(used), signal: ending.signal })) {
+          began = true;
+          yield response;
+        }
+        return;
+      } catch (problem) {
+        const ended = deadline.ended();
+        if (ended) {
+          throw ended;
+        }
+        const error = problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
+        const least = began ? undefined : this.retrier.mayRepeat(attempt, error);
+        if (least === undefined || !await this.retrier.wait(attempt, least, deadline)) {
+          throw error;
+        }
+      } finally {
+        clearTimeout(timer);
+        deadline.signal?.removeEventListener("abort", end);
+        end();
+      }
+    }
   }
 
   /**

@@ -146,6 +146,12 @@ func (s *script) seen() []*setpointv1.WatchDecisionsRequest {
 // serve starts it for clients of a language, and returns where it is.
 func (s *script) serve(t *testing.T, l language) string {
 	t.Helper()
+	return serve(t, l, func(server *grpc.Server) { setpointv1.RegisterTargetServiceServer(server, s) }, setpointv1.RegisterTargetServiceHandler)
+}
+
+// serve starts a service for clients of a language, and returns where it is.
+func serve(t *testing.T, l language, register func(*grpc.Server), handle func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error) string {
+	t.Helper()
 	listen := func() net.Listener {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -155,7 +161,7 @@ func (s *script) serve(t *testing.T, l language) string {
 	}
 	listener := listen()
 	server := grpc.NewServer()
-	setpointv1.RegisterTargetServiceServer(server, s)
+	register(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	if !l.rest {
@@ -167,7 +173,7 @@ func (s *script) serve(t *testing.T, l language) string {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	mux := runtime.NewServeMux()
-	if err := setpointv1.RegisterTargetServiceHandler(t.Context(), mux, conn); err != nil {
+	if err := handle(t.Context(), mux, conn); err != nil {
 		t.Fatal(err)
 	}
 	front, web := listen(), &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}

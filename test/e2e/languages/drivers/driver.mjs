@@ -100,6 +100,14 @@ async function act(command) {
       await watch.return();
       watch = undefined;
       return {};
+    case "simulate": {
+      const results = [];
+      for await (const step of client.simulate(read(setpoint.SimulateRequestSchema, command.request), { timeoutMs: ms(command.timeout) })) {
+        results.push({ answer: write(setpoint.SimulateResponseSchema, step) });
+        if (results.length === command.count) break;
+      }
+      return { results };
+    }
     case "delete":
       await client.deleteTarget(command.name);
       return {};

@@ -95,6 +95,14 @@ def do(command):
         watch.close()
         watch = None
         return {}
+    if op == "simulate":
+        steps = client.simulate(read(command["request"], setpoint.SimulateRequest()), timeout=command.get("timeout"))
+        results = []
+        for step in steps:
+            results.append({"answer": json_format.MessageToDict(step)})
+            if len(results) == command.get("count"):
+                steps.close()
+        return {"results": results}
     if op == "delete":
         client.delete_target(command["name"])
         return {}

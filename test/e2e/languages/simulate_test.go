@@ -1,0 +1,99 @@
+//go:build linux
+
+package languages
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// simulating are the libraries with a method for simulations.
+func simulating() []language {
+	return slices.DeleteFunc(languages(), func(l language) bool { return l.name == "go" })
+}
+
+// simulate runs a simulation; of a count only so many responses are read.
+func simulate(t *testing.T, c client, request *setpointv1.SimulateRequest, count int) (all []*setpointv1.SimulateResponse, failed *failure) {
+	t.Helper()
+	result := c.do(t, map[string]any{"op": "simulate", "request": object(t, request), "count": count, "timeout": patience.Seconds()})
+	for _, one := range result.Results {
+		all = append(all, into(t, one, &setpointv1.SimulateResponse{}))
+	}
+	return all, result.Error
+}
+
+// A service's simulation comes step by step, and its figures last; who leaves the loop ends it.
+func TestSimulations(t *testing.T) {
+	instance := service.Start(t)
+	eachOf(t, simulating(), func(t *testing.T, l language) {
+		c := open(t, l, config{Target: at(l, instance), Insecure: true, Timeout: 1, Retry: fast})
+		request := &setpointv1.SimulateRequest{
+			Scenario: "duration: 10m\nload: [{step: {from: 10, to: 40, at: 5m}}]\nworkload: {usage: [{metric: queue-depth, perLoad: \"1\", follows: offered}]}\n",
+			Spec:     queue(target(t, "web"), 1, 1).GetSpec(),
+		}
+		steps, failed := simulate(t, c, request, 0)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		last := len(steps) - 1
+		if last != 40 || steps[last].GetFigures() == nil || steps[last-1].GetDesiredReplicas() != 4 || steps[0].GetLoad() != 10 {
+			t.Errorf("%d responses, the last ones %v", len(steps), steps[max(0, last-1):])
+		}
+		// A stream that nobody reads any more takes no place of those that run.
+		for range 3 {
+			if first, failed := simulate(t, c, request, 1); failed != nil || len(first) != 1 {
+				t.Errorf("%d responses, %v", len(first), failed)
+			}
+		}
+		request.Scenario = "duration: ten minutes"
+		if _, failed := simulate(t, c, request, 0); failed == nil || failed.Code != "INVALID_ARGUMENT" || !slices.Contains(failed.Violations, "scenario") {
+			t.Errorf("a wrong scenario: %v", failed)
+		}
+	})
+}
+
+// breaking is a service whose streams break: the first ones before any response, the next one after
+// the second.
+type breaking struct {
+	setpointv1.UnimplementedSimulationServiceServer
+
+	before int64
+	asked  atomic.Int64
+}
+
+func (b *breaking) Simulate(_ *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
+	if b.asked.Add(1) > b.before {
+		for i := range int32(2) {
+			if err := stream.Send(&setpointv1.SimulateResponse{DesiredReplicas: 1 + i}); err != nil {
+				return err
+			}
+		}
+	}
+	return problem(codes.Unavailable)
+}
+
+// What came once does not come again: only a stream that has brought nothing is followed by another.
+func TestSimulationsThatBreak(t *testing.T) {
+	eachOf(t, simulating(), func(t *testing.T, l language) {
+		b := &breaking{before: 2}
+		address := serve(t, l, func(server *grpc.Server) { setpointv1.RegisterSimulationServiceServer(server, b) }, setpointv1.RegisterSimulationServiceHandler)
+		c := open(t, l, config{Target: address, Insecure: true, Retry: fast})
+		_, failed := simulate(t, c, &setpointv1.SimulateRequest{}, 0)
+		if failed == nil || failed.Code != "UNAVAILABLE" || !strings.Contains(failed.Message, "as the test wants it") || b.asked.Load() != 3 {
+			t.Errorf("after %d streams: %v, want the third one's error", b.asked.Load(), failed)
+		}
+		b.before, failed = 100, nil
+		b.asked.Store(0)
+		if _, failed = simulate(t, c, &setpointv1.SimulateRequest{}, 0); failed == nil || b.asked.Load() != 4 {
+			t.Errorf("after %d streams without a response: %v, want 4", b.asked.Load(), failed)
+		}
+	})
+}
