@@ -115,9 +115,16 @@ export class Lines {
   }
 }
 
+/** How long messages of a stream are read in one go, ms: half a frame. */
+const atOnce = 8;
+
+/** Lets the browser draw, and answer whoever clicks. */
+const breathe = () => new Promise<void>((resolve) => setTimeout(resolve));
+
 /**
  * Reads a stream of newline-delimited JSON, {"result": …} or {"error": …} a line. The callback
- * gets what one read brought, so that many small messages cost one update.
+ * gets what one read brought, so that many small messages cost one update; of very many it gets
+ * a part at a time, and the browser draws in between.
  */
 export async function stream<T>(method: string, path: string, body: unknown, signal: AbortSignal, each: (batch: T[]) => void): Promise<void> {
   const response = await request(method, path, body, signal);
@@ -128,7 +135,8 @@ export async function stream<T>(method: string, path: string, body: unknown, sig
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      const batch: T[] = [];
+      let batch: T[] = [];
+      let began = performance.now();
       for (const line of lines.push(decoder.decode(value, { stream: true }))) {
         const message = JSON.parse(line) as { result?: T; error?: unknown };
         if (message.error) {
@@ -136,6 +144,13 @@ export async function stream<T>(method: string, path: string, body: unknown, sig
           throw errorOf(200, line);
         }
         if (message.result) batch.push(message.result);
+        if (batch.length % 16 === 15 && performance.now() - began > atOnce) {
+          each(batch);
+          batch = [];
+          await breathe();
+          if (signal.aborted) return;
+          began = performance.now();
+        }
       }
       if (batch.length) each(batch);
     }
