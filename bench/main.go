@@ -1,16 +1,15 @@
-// Command bench measures the service as its callers meet it: the real program with the
-// flags that a user gets, in a process of its own, with a real Redis on the same machine,
-// beside bare handlers that are measured in turns with it.
+// Command bench measures the service as its callers see it: the real program with its default
+// flags, in its own process, with a real Redis on the same machine. It measures bare handlers in
+// turns with it.
 //
 //	make bench                                   # all, into docs/operate/performance.md
 //	cd bench && go run . -scenario unary         # some, as Markdown on standard output
 //	go run . -scenario 'batch' -profiles /tmp/p  # with profiles of the service
 //	go run . beside OLD.json -- NEW.json         # two reports, as scripts/bench-beside.sh has them
 //
-// It is a module of its own because of what it takes besides the service's modules:
-// HdrHistogram, for latencies that neither lie nor fill memory, and what else a tool may
-// want that no user of the service should have to download. That is why it runs from
-// this folder, and why `make bench` is the command.
+// It is a separate module because of its dependencies, such as HdrHistogram for exact latencies in
+// little memory, which users of the service need not download. So it runs from this folder; `make
+// bench` does that.
 package main
 
 import (
@@ -34,7 +33,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// Arguments that have this program do what packages bare and still do.
+// Arguments that run packages bare and still.
 const bareCommand, stillCommand = "bare", "still"
 
 func main() {
@@ -47,8 +46,9 @@ func main() {
 	}
 }
 
-// collectorPercent keeps the generator's own garbage out of what is measured: by default
-// it would be collected several times a second, on the processors that the service needs.
+// collectorPercent keeps the generator's own garbage collection out of the measurement:
+// by default it would run several times per second, on the processors that the service
+// needs.
 const collectorPercent = 1000
 
 func run(ctx context.Context, args []string) error {
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	r, err := o.measure(ctx)
 	if err != nil {
-		o.update = "" // but what could be measured is of use
+		o.update = "" // but the successful measurements are still useful
 	}
 	return errors.Join(err, o.write(r))
 }
@@ -129,7 +129,7 @@ func parse(args []string) (*options, error) {
 	return o, o.validate(flags.Args(), *pattern != "")
 }
 
-// leastStored is how many stored targets tell anything.
+// leastStored is the minimum of a meaningful number of stored targets.
 const leastStored = 100
 
 func (o *options) validate(rest []string, some bool) error {
@@ -146,7 +146,7 @@ func (o *options) validate(rest []string, some bool) error {
 	return nil
 }
 
-// prepare finds out what Settings need to know.
+// prepare completes Settings.
 func (o *options) prepare(folder string) (err error) {
 	o.Folder = folder
 	o.Log = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
@@ -169,7 +169,7 @@ func (o *options) prepare(folder string) (err error) {
 	return nil
 }
 
-// measure plays the scenarios. One that fails is left out, and its error returned.
+// measure runs the scenarios. A failed one is left out, and its error returned.
 func (o *options) measure(ctx context.Context) (*report.Report, error) {
 	var failed error
 	r := &report.Report{Machine: report.ThisMachine(o.Root), Settings: report.Settings{

@@ -1,10 +1,10 @@
-// Package web has the page that the service serves at /ui/, ready to be sent: no file of it is
-// made when the service is built or runs.
+// Package web has the files of the page that the service serves at /ui/, ready to be sent: no file
+// is created when the service is built or runs.
 //
-// The sources are in src, the page in dist; «make web» makes one of the other, and «make engine» the
-// playground's engine, in engine. Names in
-// dist/assets have a hash of their content, so they may be cached for ever; index.html is the
-// answer to every path below /ui/ that names no file, for the page routes by itself.
+// The sources are in src, the page in dist; `make web` builds it, and `make engine` builds the
+// playground's engine, in engine. Names in dist/assets have a hash of their content, so they may be
+// cached for ever; every path below /ui/ that names no file gets index.html, because the page has
+// its own routes.
 package web
 
 import (
@@ -18,7 +18,7 @@ import (
 var embedded embed.FS
 
 // Files are the page's files: index.html, favicon.svg, LICENSES.txt, assets/, and engine/, the
-// playground's engine where the program was built with it («make engine»), compressed only.
+// playground's engine if the program was built with it (`make engine`), compressed only.
 func Files() fs.FS {
 	dist, err := fs.Sub(embedded, "dist")
 	if err != nil {
@@ -27,10 +27,10 @@ func Files() fs.FS {
 	return files{dist}
 }
 
-// engine is the folder that is not made with the rest of the page.
+// engine is the folder that is built separately.
 const engine = "engine"
 
-// files are those of dist, and engine beside them.
+// files are those of dist, and engine.
 type files struct{ dist fs.FS }
 
 // Open implements fs.FS.

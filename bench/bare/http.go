@@ -9,7 +9,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// ServeHTTP answers REST calls: generated code decodes and encodes JSON.
+// ServeHTTP serves REST calls: generated code decodes and encodes the JSON.
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

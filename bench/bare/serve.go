@@ -16,20 +16,20 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Config says what to serve.
+// Config is what to serve.
 type Config struct {
 	// Answer is an encoded RecommendResponse.
 	Answer []byte
-	// Redis is the address of the server to write to; empty: none is.
+	// Redis is the address of the server to write to; empty: none.
 	Redis string
-	// ValueBytes is how much is written for each request.
+	// ValueBytes is how many bytes are written for each request.
 	ValueBytes int
 }
 
-// Addresses are where it is served.
+// Addresses are the addresses of the servers.
 type Addresses struct{ GRPC, REST string }
 
-// collectorPercent is the service's, while little lives.
+// collectorPercent is the service's setting for a small heap.
 const collectorPercent = 1000
 
 // Serve reads a Config from in, writes Addresses to out, both as JSON, and serves until

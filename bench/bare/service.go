@@ -1,8 +1,8 @@
-// Package bare is what the service is compared with: handlers that do the least. They
-// decode the same requests by the generated code, have the same number of bytes written
-// to Redis by a script that does what the service's does, and answer with an answer that
-// the service gave. They run in a process of their own, with the same garbage collector's
-// setting, on plain servers without interceptors.
+// Package bare is the baseline of the service: handlers that do the minimum. They decode
+// the same requests with the generated code, write the same number of bytes to Redis by a
+// script like the service's, and send a response that the service produced. They run in
+// their own process, with the same garbage collector settings, on plain servers without
+// interceptors.
 package bare
 
 import (
@@ -17,18 +17,19 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Script does to Redis what the service's swap does.
+// Script does the same work in Redis as the service's swap.
 const Script = `redis.call('GETRANGE', KEYS[1], 0, 8)
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`
 
-// Arguments of Script besides the value: a version and a time to live, as the service's.
+// Arguments of Script besides the value: a version and a time to live, like the
+// service's.
 const (
 	Version  = "123456789"
 	Lifetime = "86400000"
 )
 
-// service answers each request with the same answer.
+// service sends the same response to each request.
 type service struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	answer *setpointv1.RecommendResponse
@@ -85,7 +86,7 @@ func (s *service) StreamRecommend(stream grpc.BidiStreamingServer[setpointv1.Str
 		running.Go(func() {
 			answer, err := s.Recommend(stream.Context(), req.GetRequest())
 			if err != nil {
-				return // the stream lacks an answer, which its caller finds
+				return // the stream then lacks a response, which its caller notices
 			}
 			sending.Lock()
 			defer sending.Unlock()

@@ -1,6 +1,6 @@
-// Package client calls services with requests that are encoded already and looks at
-// answers no further than it takes to see that they are none of failure, so that callers
-// take little of the processors that they share with what is measured.
+// Package client calls services with pre-encoded requests and inspects responses only as
+// far as needed to detect failures, so that callers use little of the processors that
+// they share with the measured program.
 package client
 
 import (
@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// encoded is a codec that leaves messages as they are. It reads into a *[]byte whose
-// memory it uses again, or just measures into an *int.
+// encoded is a codec that leaves messages encoded. It reads into a *[]byte, reusing its
+// memory, or only measures into an *int.
 type encoded struct{}
 
 var _ encoding.CodecV2 = encoded{}

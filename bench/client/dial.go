@@ -14,10 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/request"
 )
 
-// largestAnswer is that of a large batch, in bytes.
+// largestAnswer is the size of the response to a large batch, in bytes.
 const largestAnswer = 64 << 20
 
-// Client has connections to a service of gRPC.
+// Client has gRPC connections to a service.
 type Client struct{ conns []*grpc.ClientConn }
 
 // Dial opens that many connections.
@@ -44,7 +44,7 @@ func (c *Client) Close() {
 
 func (c *Client) conn(caller int) *grpc.ClientConn { return c.conns[caller%len(c.conns)] }
 
-// Ask makes one call in full, with messages that are encoded and decoded.
+// Ask makes one call with encoding and decoding.
 func (c *Client) Ask(ctx context.Context, method string, req, resp proto.Message) error {
 	data, err := proto.Marshal(req)
 	if err != nil {
@@ -66,11 +66,11 @@ func split(set *request.Set, callers int) []*request.Part {
 	return parts
 }
 
-// Unary returns a load of recommendations one by one.
+// Unary returns a load of single recommendations.
 func (c *Client) Unary(set *request.Set, callers int) load.Call {
 	buffers, parts := make([][]byte, callers), split(set, callers)
 	return func(ctx context.Context, caller int) error {
-		// A call that is answered has been sent, so that its memory can be used again.
+		// A call with a response has been sent, so its memory can be reused.
 		buffers[caller] = parts[caller].Append(buffers[caller][:0])
 		var size int
 		err := c.conn(caller).Invoke(ctx, setpointv1.RecommendationService_Recommend_FullMethodName, &buffers[caller], &size)
@@ -112,5 +112,5 @@ func checkBatch(answer []byte, requests int) error {
 	return fmt.Errorf("%d results for %d requests", results, requests)
 }
 
-// errRefused is a stream's answer that is none.
+// errRefused means that a response of a stream was an error.
 var errRefused = errors.New("a request of a stream was answered with an error")

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/request"
 )
 
-// Pipeline returns a load of pipelines straight to Redis, each of that many scripts of
-// package bare that write a value of that size.
+// Pipeline returns a load of pipelines directly to Redis, each with that many scripts
+// of package bare that write a value of that size.
 func Pipeline(c *redis.Client, targets, scripts, valueBytes int) load.Call {
 	script, value := redis.NewScript(bare.Script), make([]byte, valueBytes)
 	keys := make([]string, targets)

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/request"
 )
 
-// REST has connections of HTTP/1.1, one a caller.
+// REST has HTTP/1.1 connections, one per caller.
 type REST struct {
 	address string
 	conns   []net.Conn
@@ -20,7 +20,7 @@ type REST struct {
 	buffers [][]byte
 }
 
-// NewREST returns connections for that many callers, which are opened when needed.
+// NewREST returns connections for that many callers, opened on demand.
 func NewREST(address string, callers int) *REST {
 	return &REST{address, make([]net.Conn, callers), make([]*bufio.Reader, callers), make([][]byte, callers)}
 }
@@ -34,8 +34,8 @@ func (c *REST) Close() {
 	}
 }
 
-// Call returns a load of recommendations. It writes what was encoded, and reads headers
-// by the standard library.
+// Call returns a load of recommendations. It writes pre-encoded requests, and parses
+// headers with the standard library.
 func (c *REST) Call(set *request.Set) load.Call {
 	parts := split(set, len(c.conns))
 	return func(ctx context.Context, caller int) error {

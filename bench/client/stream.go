@@ -21,8 +21,8 @@ type conversation struct {
 	answer []byte
 }
 
-// Converse returns how to open one of so many streams of recommendations, for so many
-// requests in flight on each.
+// Converse returns a function that opens one of several streams of recommendations,
+// with that many requests in flight on each.
 func (c *Client) Converse(set *request.Set, streams, inFlight int) func(context.Context, int) (load.Conversation, error) {
 	desc := &setpointv1.RecommendationService_ServiceDesc.Streams[0]
 	parts := split(set, streams*inFlight)
@@ -35,7 +35,7 @@ func (c *Client) Converse(set *request.Set, streams, inFlight int) func(context.
 	}
 }
 
-// Send implements load.Conversation. What is sent is kept by the stream for a while.
+// Send implements load.Conversation. The stream keeps a sent message for a while.
 func (c *conversation) Send(slot int) error {
 	data := c.parts[slot].AppendStreamed(make([]byte, 0, 2<<10), strconv.Itoa(slot))
 	return c.stream.SendMsg(&data)

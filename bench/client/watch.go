@@ -10,8 +10,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Watch opens a watch of decisions for each parent, and waits until all are open. What comes is
-// counted and not decoded. The streams end with the context.
+// Watch opens a watch of decisions for each parent, and waits until all are open. It counts
+// responses without decoding them. The streams end with the context.
 func (c *Client) Watch(ctx context.Context, parents []string) (received *atomic.Int64, err error) {
 	received = new(atomic.Int64)
 	desc := &setpointv1.TargetService_ServiceDesc.Streams[0]

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/client"
 )
 
-// relay passes bytes between callers and a service on, and counts them.
+// relay forwards bytes between callers and a service, and counts them.
 type relay struct {
 	listener  net.Listener
 	to        string
@@ -63,7 +63,7 @@ func (c counting) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// bytes counts what goes over the wire for a recommendation.
+// bytes counts the bytes on the wire per recommendation.
 func (b *bench) bytes(ctx context.Context, d time.Duration) (all []Bytes, err error) {
 	r, err := startRelay(b.services[true].GRPC)
 	if err != nil {
@@ -94,7 +94,7 @@ func (b *bench) bytes(ctx context.Context, d time.Duration) (all []Bytes, err er
 	return all, nil
 }
 
-// redisBytes returns what Redis has read and written so far.
+// redisBytes returns the total that Redis has read and written.
 func (b *bench) redisBytes(ctx context.Context) (in, out float64, err error) {
 	info, err := b.redis.Client.InfoMap(ctx, "stats").Result()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package cost measures what a recommendation costs on each process: processor time of
-// callers, service and Redis, and bytes between them, under closed loops of several sizes.
-// Sizes follow from that by plain formulas, in docs/operate/scaling.md.
+// Package cost measures the cost of a recommendation in each process: processor time of callers,
+// service and Redis, and bytes between them, under closed loops of several sizes.
+// docs/operate/scaling.md has plain formulas that derive sizes from it.
 //
 //	cd bench && go run . cost                              # the tables, from committed points
 //	go run . cost -measure cost/testdata/points.json       # measure again; some minutes
@@ -21,10 +21,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// Command is the argument of the tool that has it run this package's Run.
+// Command is the argument of the tool that runs this package's Run.
 const Command = "cost"
 
-// Run writes the tables, of points that it measures or of the committed ones.
+// Run writes the tables, from points that it measures or from the committed ones.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
 	measure := flags.String("measure", "", "measure, and write the points into this file; empty: the committed points are used")

@@ -14,31 +14,31 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/request"
 )
 
-// Targets that are asked for in turn, pods of each, and how often each is asked for
-// before anything is measured: then histories are as long as they get.
+// Targets that are called in turn, pods of each, and how often each is called before
+// the measurement: then histories have their full length.
 const (
 	measuredTargets = 10_000
 	measuredPods    = 10
 	fillRounds      = 21
-	// usualBatch is how many requests a batch has where nothing else is said.
+	// usualBatch is the default number of requests in a batch.
 	usualBatch = 500
-	// ofAStream is how many requests are in flight on a stream at most.
+	// ofAStream is the maximum number of requests in flight on a stream.
 	ofAStream = 16
-	// batchConnections are those that batches are spread over: the service refuses more
-	// while many answers on the same connection are unread.
+	// batchConnections is the number of connections for batches: the service refuses
+	// more while many responses on the same connection are unread.
 	batchConnections = 4
 )
 
-// A service sheds load while the machine is busy with other things: a run in which it
-// refuses more than this share of calls does not count, and is made again after the
-// service has had time to recover, so many times.
+// The service sheds load while the machine is busy with other work: a run in which it
+// refuses more than this share of calls does not count, and is repeated after a pause
+// for the service to recover, at most this often.
 const (
 	allowedFailures = .01
 	recovery        = time.Second
 	maxAttempts     = 10
 )
 
-// loads are those that are measured.
+// loads are the measured loads.
 func loads() (all []Load) {
 	callers := []int{1, 2, 4, 8, 16, 64}
 	for _, kind := range []Kind{UnaryMemory, UnaryRedis, StreamRedis} {
@@ -55,13 +55,13 @@ func loads() (all []Load) {
 	return all
 }
 
-// bench is the programs that are measured.
+// bench has the measured programs.
 type bench struct {
 	redis           *process.Redis
 	services        map[bool]*process.Service // by whether histories are in Redis
 	clients         map[bool]*client.Client
 	sets            map[bool]*request.Set
-	wide            *client.Client // to the service on Redis, of batchConnections
+	wide            *client.Client // to the service with Redis, on batchConnections
 	program, folder string
 	ending          []func()
 }
@@ -86,7 +86,7 @@ func startBench(ctx context.Context, program, folder string) (b *bench, err erro
 	return b, nil
 }
 
-// serve starts a service and asks it for all targets until their histories are full.
+// serve starts a service and calls it for all targets until their histories are full.
 func (b *bench) serve(ctx context.Context, onRedis bool) error {
 	flags := []string{"--allow-evaluation-time"}
 	if onRedis {
@@ -137,7 +137,7 @@ func drive(ctx context.Context, c *client.Client, set *request.Set, l Load, d ti
 	}
 }
 
-// sample is what all runs of a load took together.
+// sample has the totals of all runs of a load.
 type sample struct {
 	Load
 	result                     *load.Result
@@ -149,7 +149,7 @@ type sample struct {
 
 var errRefused = errors.New("the service refused calls")
 
-// insist adds a run that counts.
+// insist adds a run, and repeats it until it counts.
 func (s *sample) insist(ctx context.Context, b *bench, d time.Duration) error {
 	for attempt := 1; ; attempt++ {
 		err := s.run(ctx, b, d)
@@ -223,7 +223,8 @@ func (s *sample) point(cores int) Point {
 	return p
 }
 
-// points measures all loads in turns, so that what else the machine does harms all.
+// points measures all loads in turns, so that other work on the machine affects all of
+// them.
 func (b *bench) points(ctx context.Context, runs int, d time.Duration, cores int) ([]Point, error) {
 	var samples []*sample
 	for _, l := range loads() {

@@ -9,10 +9,10 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/report"
 )
 
-// Kind is how recommendations are asked for, and where histories are.
+// Kind is the kind of calls, and the place of the histories.
 type Kind string
 
-// Kinds that are measured.
+// The measured kinds.
 const (
 	UnaryMemory Kind = "unary, memory"
 	UnaryRedis  Kind = "unary, Redis"
@@ -20,16 +20,16 @@ const (
 	BatchRedis  Kind = "batch, Redis"
 )
 
-// Load is a closed loop: so many calls are on their way at any time.
+// Load is a closed loop with that many calls in flight.
 type Load struct {
 	Kind Kind `json:"kind"`
-	// InFlight are callers, requests in flight on all streams together, or batches.
+	// InFlight counts callers, requests in flight on all streams together, or batches.
 	InFlight int `json:"inFlight"`
-	// Requests are those of one call: 1, or those of a batch.
+	// Requests per call: 1, or the size of a batch.
 	Requests int `json:"requests"`
 }
 
-// String names the load as tables do.
+// String names the load as the tables do.
 func (l Load) String() string {
 	if l.Kind == BatchRedis {
 		return fmt.Sprintf("%s, %d × %d", l.Kind, l.InFlight, l.Requests)
@@ -37,28 +37,28 @@ func (l Load) String() string {
 	return fmt.Sprintf("%s, %d", l.Kind, l.InFlight)
 }
 
-// Point is a load and what came of it.
+// Point is a load with its measurements.
 type Point struct {
 	Load
-	// Rate is that of recommendations a second.
+	// Rate is recommendations per second.
 	Rate float64 `json:"rate"`
-	// Client, Service and Redis are the processes' times on a processor a
+	// Client, Service and Redis are the processor times of the processes per
 	// recommendation, in microseconds.
 	Client  float64 `json:"clientMicros"`
 	Service float64 `json:"serviceMicros"`
 	Redis   float64 `json:"redisMicros,omitempty"`
-	// SwapsATrip is how many commands a round trip to Redis carried; 0: there are none.
+	// SwapsATrip is how many commands a round trip to Redis carried; 0: none.
 	SwapsATrip float64 `json:"swapsATrip,omitempty"`
 	// P50 is the median time of a call, in milliseconds.
 	P50 float64 `json:"p50Millis"`
-	// OthersPercent is the share of the machine's processor time that others had, those
-	// of the hypervisor included.
+	// OthersPercent is the share of the machine's processor time that other programs
+	// used, including the hypervisor.
 	OthersPercent float64 `json:"othersPercent"`
-	// Discarded are runs that did not count, for the service refused calls.
+	// Discarded counts runs that did not count because the service refused calls.
 	Discarded int `json:"discarded,omitempty"`
 }
 
-// Bytes are those of a recommendation on the wire, without what TCP and IP add.
+// Bytes are the bytes on the wire per recommendation, without TCP and IP.
 type Bytes struct {
 	Kind        Kind    `json:"kind"`
 	ToService   float64 `json:"toService"`
@@ -67,7 +67,7 @@ type Bytes struct {
 	FromRedis   float64 `json:"fromRedis"`
 }
 
-// Measured is what was measured on a machine at a time.
+// Measured is a set of measurements of one machine.
 type Measured struct {
 	Machine report.Machine `json:"machine"`
 	Command string         `json:"command"`
@@ -78,7 +78,7 @@ type Measured struct {
 //go:embed testdata/points.json
 var committed []byte
 
-// Committed returns the points that the tables in docs/operate/scaling.md are made of.
+// Committed returns the points behind the tables in docs/operate/scaling.md.
 func Committed() (*Measured, error) { return read(committed) }
 
 func read(data []byte) (*Measured, error) {

@@ -6,24 +6,25 @@ import (
 	"math"
 )
 
-// usualInFlight is how many of the usual batches are on their way in the row that sizes
-// are computed from.
+// usualInFlight is how many usual batches are in flight in the row that sizes are
+// computed from.
 const usualInFlight = 4
 
-// What sizes are computed for: busyShare of a processor leaves room for what fails or
-// restarts, and for peaks.
+// Parameters of the sizes: busyShare of a processor leaves capacity for failures,
+// restarts and peaks.
 const (
 	busyShare    = .6
 	coresEach    = 4
 	periodOfEach = 15 // seconds
 )
 
-// storedBytes are what a target's record and index entry take in Redis, and cachedBytes
-// what an instance takes that caches it: docs/operate/redis.md (default behavior) and
-// docs/reference/configuration.md (--history-cache-bytes). The decision log comes on top.
+// storedBytes is what a target's record and index entry take in Redis, and cachedBytes
+// what they take in an instance's cache: docs/operate/redis.md (default behavior) and
+// docs/reference/configuration.md (--history-cache-bytes). The decision log is not
+// included.
 const storedBytes, cachedBytes = 533, 450
 
-// buckets are those of store/redis' index.
+// buckets is the number of buckets of store/redis' index.
 const buckets = 256
 
 func (m *Measured) writePoints(w io.Writer) {
@@ -47,12 +48,12 @@ func (m *Measured) writeBytes(w io.Writer) {
 	}
 }
 
-// size is what some number of targets needs.
+// size is the requirements of some number of targets.
 type size struct {
 	targets, rate           float64 // rate: recommendations a second
-	cores, threads          float64 // busy ones of the service, and of Redis
+	cores, threads          float64 // busy processors of the service, and of Redis
 	instances, shards       float64
-	callersBits, redisBits  float64 // a second, both directions
+	callersBits, redisBits  float64 // per second, both directions
 	storedGiB, cachedEachGB float64
 }
 

@@ -1,5 +1,5 @@
 // Package limiters compares server/limit with the load shedders of libraries, in a simulated
-// server. Its tests are all that it has:
+// server. It has only tests:
 //
 //	go test -v ./limiters
 package limiters

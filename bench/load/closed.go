@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Call makes one call, for the caller of that number, from 0. It must be safe for
+// Call makes one call, for the caller with that number, from 0. It must be safe for
 // concurrent use by different callers.
 type Call func(ctx context.Context, caller int) error
 
-// Closed has that many callers call, each one call after the other, for the duration.
-// Calls that have begun by then are waited for and count.
+// Closed lets that many callers call, each one call after the other, for the duration.
+// Calls in flight at the end are finished and count.
 func Closed(ctx context.Context, callers int, duration time.Duration, call Call) *Result {
 	began := time.Now()
 	return Callers(callers, func(caller int, r *Result) {
@@ -26,7 +26,7 @@ func Closed(ctx context.Context, callers int, duration time.Duration, call Call)
 	})
 }
 
-// Callers runs so many loops and returns what they did together.
+// Callers runs that many loops and returns their combined result.
 func Callers(callers int, loop func(caller int, r *Result)) *Result {
 	results := make([]*Result, callers)
 	began := time.Now()

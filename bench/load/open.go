@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Plan is an open loop's.
+// Plan is the plan of an open loop.
 type Plan struct {
-	// Rate is how many calls are due a second, at even distances.
+	// Rate is how many calls are due per second, at equal distances.
 	Rate float64
-	// Duration is the time in which they are.
+	// Duration is how long calls become due.
 	Duration time.Duration
-	// InFlight is the most unanswered calls. Those that are due beyond are sent late,
-	// and timed from when they were due.
+	// InFlight limits the unanswered calls. Calls due beyond it are sent late, and
+	// timed from when they were due.
 	InFlight int
 }
 
@@ -59,12 +59,12 @@ func Open(ctx context.Context, plan Plan, call Call) *Result {
 
 func (p *Plan) calls() int { return int(p.Rate * p.Duration.Seconds()) }
 
-// due is when the n-th call is, from 0.
+// due is when the n-th call is due, from 0.
 func (p *Plan) due(n int) time.Duration {
 	return time.Duration(float64(n) / p.Rate * float64(time.Second))
 }
 
-// shortestInterval keeps the ticker from taking the processor that the service needs.
+// shortestInterval keeps the ticker from using the processor that the service needs.
 const shortestInterval = 50 * time.Microsecond
 
 func (p *Plan) interval() time.Duration {

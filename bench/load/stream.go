@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Conversation is an open stream on which requests are answered in any order.
+// Conversation is an open stream of requests, with responses in any order.
 type Conversation interface {
-	// Send sends a request that is known by its slot, from 0.
+	// Send sends a request identified by its slot, from 0.
 	Send(slot int) error
-	// Receive returns the slot of the request that was answered; err is the answer's if
-	// answered, else the stream's.
+	// Receive returns the slot of a response; err is the response's if answered, else
+	// the stream's.
 	Receive() (slot int, answered bool, err error)
-	// End tells the service that nothing more comes, and waits for its end.
+	// End ends the requests, and waits for the end of the stream.
 	End() error
 }
 
-// Streams keeps so many requests in flight on each conversation for the duration. Those
-// that are unanswered by then are waited for and count.
+// Streams keeps that many requests in flight on each conversation for the duration.
+// Those in flight at the end are finished and count.
 func Streams(ctx context.Context, streams, inFlight int, duration time.Duration, open func(ctx context.Context, stream int) (Conversation, error)) *Result {
 	began := time.Now()
 	return Callers(streams, func(n int, r *Result) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ticker ticks at the precision of the kernel's timers. Those of Go are up to a
-// millisecond late in a process that does nothing else: epoll waits for whole ones.
+// ticker ticks with the precision of the kernel's timers. Go's timers are up to a
+// millisecond late in an otherwise idle process: epoll waits for whole milliseconds.
 type ticker struct {
 	file   *os.File
 	buffer [8]byte
@@ -28,7 +28,7 @@ func newTicker(interval time.Duration) (*ticker, error) {
 	return &ticker{file: os.NewFile(uintptr(fd), "timer")}, nil
 }
 
-// wait waits for the next tick; ticks that nobody waited for are one.
+// wait waits for the next tick; missed ticks count as one.
 func (t *ticker) wait() error {
 	_, err := t.file.Read(t.buffer[:])
 	return err

@@ -20,7 +20,7 @@ type Bare struct {
 	bare.Addresses
 }
 
-// StartBare starts it by that command, which has to call bare.Serve.
+// StartBare starts it by that command, which must call bare.Serve.
 func StartBare(command []string, folder string, config bare.Config) (*Bare, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -55,7 +55,7 @@ func StartBare(command []string, folder string, config bare.Config) (*Bare, erro
 	return b, nil
 }
 
-// Stop ends them: they have nothing to finish.
+// Stop stops them: they have nothing to finish.
 func (b *Bare) Stop() error {
 	b.Kill()
 	return nil

@@ -12,8 +12,8 @@ import (
 // stop-the-world + assists/dedicated and fractional workers/idle workers + stop-the-world.
 var collection = regexp.MustCompile(`^gc \d+ @[\d.]+s .* ([\d.]+)\+([\d.]+)/([\d.]+)/([\d.]+)\+([\d.]+) ms cpu, `)
 
-// Collecting returns the processor time that the service has spent on collecting garbage
-// so far, without what it took of processors that nobody wanted, and how often it has.
+// Collecting returns the processor time that the service has spent on garbage collection
+// so far, without idle processors, and the number of collections.
 func (s *Service) Collecting() (took time.Duration, times int) {
 	text, err := os.ReadFile(s.log)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// Redis is a server that keeps nothing on disk.
+// Redis is a server without persistence.
 type Redis struct {
 	*process.Process
 	Address string
@@ -19,7 +19,7 @@ type Redis struct {
 	ports   *process.Ports
 }
 
-// StartRedis starts one and waits until it answers.
+// StartRedis starts one and waits until it responds.
 func StartRedis(ctx context.Context, folder string) (*Redis, error) {
 	ports, err := process.Reserve(1)
 	if err != nil {
@@ -59,10 +59,10 @@ func (r *Redis) UsedMemory(ctx context.Context) (float64, error) {
 	return strconv.ParseFloat(info["Memory"]["used_memory"], 64)
 }
 
-// sampled is how many keys are looked at.
+// sampled is how many keys are sampled.
 const sampled = 20_000
 
-// MemoryOf returns about what all keys of a type take, in bytes, from a sample of keys.
+// MemoryOf estimates what all keys of a type take, in bytes, from a sample of keys.
 func (r *Redis) MemoryOf(ctx context.Context, kind string) (float64, error) {
 	total, err := r.Client.DBSize(ctx).Result()
 	if err != nil || total == 0 {

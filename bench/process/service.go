@@ -17,20 +17,20 @@ import (
 type Service struct {
 	*process.Process
 	GRPC, REST, Admin string // addresses
-	// Started is how long it took from the process' start to being ready.
+	// Started is the time from the start of the process until it was ready.
 	Started time.Duration
 	log     string // the file's name
 	ports   *process.Ports
 }
 
-// StartService starts the program with these flags besides those of addresses, and waits
-// until it is ready. The runtime writes a line for each garbage collection to its output.
+// StartService starts the program with these flags and free addresses, and waits until it
+// is ready. The runtime writes a line per garbage collection to its output.
 func StartService(program, folder string, flags ...string) (*Service, error) {
 	ports, err := process.Reserve(3)
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.CreateTemp(folder, "setpoint-*.log") // of this run alone: collections are counted in it
+	log, err := os.CreateTemp(folder, "setpoint-*.log") // of this run alone, because collections are counted in it
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) Stop() error {
 	return s.Process.Stop()
 }
 
-// Metric returns one of /metrics, which must have no labels.
+// Metric returns the value of a metric without labels of /metrics.
 func (s *Service) Metric(name string) (float64, error) {
 	response, err := http.Get("http://" + s.Admin + "/metrics")
 	if err != nil {

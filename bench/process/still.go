@@ -19,7 +19,7 @@ type Still struct {
 	stood atomic.Int64
 }
 
-// StartStill starts it by that command, which has to call still.Serve, and returns when
+// StartStill starts it by that command, which must call still.Serve, and returns when
 // it watches.
 func StartStill(command []string, folder string) (*Still, error) {
 	said, out := io.Pipe()
@@ -42,7 +42,7 @@ func StartStill(command []string, folder string) (*Still, error) {
 	}
 }
 
-// Stop ends it: it has nothing to finish.
+// Stop stops it: it has nothing to finish.
 func (s *Still) Stop() error {
 	s.Kill()
 	return nil
@@ -59,8 +59,8 @@ func (s *Still) read(said io.Reader, watches chan<- struct{}) {
 	}
 }
 
-// Stood is for how long processors have stood still so far, the sum of all.
+// Stood is how long processors have stood still so far, in total.
 func (s *Still) Stood() time.Duration {
-	time.Sleep(5 * time.Millisecond) // what just happened is on its way
+	time.Sleep(5 * time.Millisecond) // for reports in transit
 	return time.Duration(s.stood.Load())
 }

@@ -14,14 +14,15 @@ import (
 // tick is the unit of /proc's processor times (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// CPU returns the processor time that a process has had so far, by user and system; 0 if
-// there is none of that id.
+// CPU returns the processor time that a process has used so far, user and system; 0 if
+// there is no such process.
 func CPU(pid int) time.Duration {
 	took, _ := process.Processor(pid)
 	return took
 }
 
-// Resident returns the memory that a process has, in bytes; 0 if there is none of that id.
+// Resident returns the resident memory of a process, in bytes; 0 if there is no such
+// process.
 func Resident(pid int) float64 {
 	bytes, _ := process.Resident(pid)
 	return float64(bytes)
@@ -32,8 +33,8 @@ func ticks(field string) time.Duration {
 	return time.Duration(n) * tick
 }
 
-// Busy returns the processor time that the whole machine has spent on anything so far,
-// and what the hypervisor has given to others meanwhile.
+// Busy returns the processor time that the whole machine has used so far, and how much
+// the hypervisor gave to others meanwhile.
 func Busy() (busy, stolen time.Duration) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -53,8 +54,7 @@ func Busy() (busy, stolen time.Duration) {
 	return busy, stolen
 }
 
-// CPUOfChildren returns the processor time that processes had which this one has started
-// and which have ended.
+// CPUOfChildren returns the processor time of finished child processes.
 func CPUOfChildren() time.Duration {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_CHILDREN, &used) != nil {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// BesideCommand is the argument of the tool that has it run [RunBeside].
+// BesideCommand is the argument of the tool that runs [RunBeside].
 const BesideCommand = "beside"
 
-// RunBeside reads reports of two builds and writes their table: the arguments are the files of
-// the one, --, and those of the other.
+// RunBeside reads reports of two builds and writes a table that compares them: the arguments
+// are the files of the old one, --, and those of the new one.
 func RunBeside(args []string, out io.Writer) error {
 	at := slices.Index(args, "--")
 	if at < 1 || at == len(args)-1 {
@@ -46,9 +46,8 @@ func read(files []string) ([]*Report, error) {
 	return reports, nil
 }
 
-// Beside returns a table of the figures that have a goal: what an old build came to and what a
-// new one, medians of all reports' runs, and the new one's share of the old one's. A figure that
-// only one of them has is shown without a share.
+// Beside returns a table of the figures with a goal: the medians of all runs of an old and a new
+// build, and their ratio. A figure that only one of them has is shown without a ratio.
 func Beside(older, newer []*Report) string {
 	before, titles := joined(older)
 	after, later := joined(newer)
@@ -73,7 +72,7 @@ func Beside(older, newer []*Report) string {
 	return b.String()
 }
 
-// joined are the figures with a goal, with the runs of all reports, by their titles.
+// joined are the figures with a goal, with the runs of all reports, by title.
 func joined(reports []*Report) (figures map[string]*Figure, titles []string) {
 	figures = map[string]*Figure{}
 	for _, r := range reports {

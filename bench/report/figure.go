@@ -1,4 +1,4 @@
-// Package report holds what was measured and writes it down, as JSON for programs and as
+// Package report stores measurements and writes them, as JSON for programs and as
 // Markdown for people.
 package report
 
@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Report is what one run of the tool found.
+// Report is the result of one run of the tool.
 type Report struct {
 	Machine   Machine    `json:"machine"`
 	Settings  Settings   `json:"settings"`
 	Scenarios []Scenario `json:"scenarios"`
 }
 
-// Settings are those that figures depend on.
+// Settings are the settings that affect figures.
 type Settings struct {
 	Runs            int     `json:"runs"`
 	DurationSeconds float64 `json:"durationSeconds"`
@@ -26,46 +26,46 @@ type Settings struct {
 	Command         string  `json:"command"`
 }
 
-// Scenario is one thing that was measured.
+// Scenario is one measured scenario.
 type Scenario struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
-	// Note says how, in a sentence or two.
+	// Note says how it was measured, in a sentence or two.
 	Note    string   `json:"note"`
 	Figures []Figure `json:"figures"`
-	// OthersPercent is how much of the machine's processor time was taken by what is no
-	// part of the measurement meanwhile, and StolenPercent what the hypervisor took.
+	// OthersPercent is how much of the machine's processor time other programs used
+	// meanwhile, and StolenPercent how much the hypervisor took.
 	OthersPercent float64 `json:"othersPercent"`
 	StolenPercent float64 `json:"stolenPercent"`
-	// StoodSeconds is for how long processors stood still meanwhile, as package still
-	// finds out, nil where nothing told. Again is how many slices were measured again for that.
+	// StoodSeconds is how long processors stood still meanwhile, as package still measures, nil
+	// if unknown. Again is how many slices were repeated for that reason.
 	StoodSeconds *float64 `json:"stoodSeconds,omitempty"`
 	Again        int      `json:"again,omitempty"`
 	Seconds      float64  `json:"seconds"`
 }
 
-// Figure is one number, of each run.
+// Figure is one number, for each run.
 type Figure struct {
 	Name string `json:"name"`
-	// Unit is how it is written: "/s", "%", "×", "µs", "ms", "MiB", "" for plain numbers.
+	// Unit is its unit: "/s", "%", "×", "µs", "ms", "MiB", "" for plain numbers.
 	Unit string    `json:"unit"`
 	Runs []float64 `json:"runs"`
 	Goal *Goal     `json:"goal,omitempty"`
 }
 
-// Goal is what a figure should be. Exactly one bound is set.
+// Goal is the goal of a figure. Exactly one bound is set.
 type Goal struct {
 	AtLeast *float64 `json:"atLeast,omitempty"`
 	AtMost  *float64 `json:"atMost,omitempty"`
 }
 
-// AtLeast returns a goal.
+// AtLeast returns a lower bound as goal.
 func AtLeast(x float64) *Goal { return &Goal{AtLeast: &x} }
 
-// AtMost returns a goal.
+// AtMost returns an upper bound as goal.
 func AtMost(x float64) *Goal { return &Goal{AtMost: &x} }
 
-// Reached reports whether a median is as it should be.
+// Reached reports whether a median reaches the goal.
 func (g *Goal) Reached(median float64) bool {
 	if g.AtLeast != nil {
 		return median >= *g.AtLeast
@@ -73,7 +73,7 @@ func (g *Goal) Reached(median float64) bool {
 	return g.AtMost == nil || median <= *g.AtMost
 }
 
-// Median returns the median of the runs; of an even number the lower of the two in the
+// Median returns the median of the runs; for an even number the lower of the two in the
 // middle, which was measured. 0 for none.
 func (f *Figure) Median() float64 {
 	if len(f.Runs) == 0 {
@@ -90,7 +90,7 @@ func (f *Figure) Spread() (least, most float64) {
 	return slices.Min(f.Runs), slices.Max(f.Runs)
 }
 
-// MarshalJSON writes the median besides what was measured.
+// MarshalJSON adds the median to the measurements.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	type plain Figure
 	return json.Marshal(struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Machine is what the figures were measured on.
+// Machine describes the machine of the measurements.
 type Machine struct {
 	CPU       string `json:"cpu"`
 	Cores     int    `json:"cores"`
@@ -18,13 +18,13 @@ type Machine struct {
 	Kernel    string `json:"kernel"`
 	Go        string `json:"go"`
 	Redis     string `json:"redis"`
-	// Commit is the service's, with "+" behind it if the work tree differs from it.
+	// Commit is the service's, followed by "+" if the work tree differs from it.
 	Commit string    `json:"commit"`
 	At     time.Time `json:"at"`
 }
 
-// ThisMachine looks at the machine; what can't be found out is left empty. The service
-// is that of the work tree.
+// ThisMachine describes this machine; what can't be determined is empty. The service is
+// that of the work tree.
 func ThisMachine(tree string) Machine {
 	m := Machine{Cores: runtime.NumCPU(), Go: runtime.Version(), At: time.Now().UTC().Truncate(time.Second)}
 	m.CPU = valueIn("/proc/cpuinfo", "model name")

@@ -66,13 +66,13 @@ func (s *Scenario) standstills() string {
 	return text
 }
 
-// measured is the median with the spread.
+// measured formats the median with the spread.
 func (f *Figure) measured() string {
 	least, most := f.Spread()
 	return fmt.Sprintf("%s (%s … %s)", f.written(f.Median()), f.written(least), f.written(most))
 }
 
-// written is a value of the figure with its unit.
+// written formats a value with the figure's unit.
 func (f *Figure) written(x float64) string {
 	switch f.Unit {
 	case "":

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// target returns the target of an encoded request, which comes first.
+// target returns the target of an encoded request, its first field.
 func target(request []byte) []byte {
 	_, _, tag := protowire.ConsumeTag(request)
 	name, _ := protowire.ConsumeBytes(request[tag:])
@@ -15,12 +15,12 @@ func target(request []byte) []byte {
 
 func appendInt(to []byte, n int) []byte { return strconv.AppendInt(to, int64(n), 10) }
 
-// errorField is BatchRecommendResult.error. A stream's answer has it one further, for
-// there the id comes first.
+// errorField is BatchRecommendResult.error. In a stream's response the number is one
+// higher, because the id comes first.
 const errorField = 2
 
 // Refused returns how many results of an encoded BatchRecommendResponse are errors, and
-// how many there are.
+// their total number.
 func Refused(answer []byte) (refused, results int) {
 	for len(answer) > 0 {
 		_, _, tag := protowire.ConsumeTag(answer)
@@ -40,8 +40,8 @@ func Refused(answer []byte) (refused, results int) {
 	return refused, results
 }
 
-// Answered returns the id in an encoded StreamRecommendResponse, and whether what was
-// answered is an error.
+// Answered returns the id in an encoded StreamRecommendResponse, and whether the result
+// is an error.
 func Answered(answer []byte) (id []byte, refused bool) {
 	_, _, tag := protowire.ConsumeTag(answer)
 	if tag < 0 {

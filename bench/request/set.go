@@ -19,34 +19,34 @@ const (
 	secondsField        = 1  // Timestamp.seconds
 )
 
-// Set is a set of targets. Each is asked for a period after it was before, by the
-// evaluation time of its requests: however fast that is, its history is that of a target
-// that is asked for every 15 s. Create it by NewSet.
+// Set is a set of targets. Each is called one period after its previous call, by the
+// evaluation time of its requests: however fast calls are, its history is that of a
+// target with a call every 15 s. Create it by NewSet.
 type Set struct {
-	// encoded are the requests without evaluation time, and bodies those of REST without
-	// their opening brace.
+	// encoded are the requests without evaluation time, and bodies the REST bodies
+	// without their opening brace.
 	encoded [][]byte
 	bodies  [][]byte
 	began   int64
 	asked   []int32 // times, by target
 }
 
-// Part is a share of a set's targets, which are asked for in turn. Only one caller may
-// use it, so that no two requests for a target are on their way in the wrong order.
+// Part is a part of a set's targets, which are called in turn. Only one caller may use
+// it, so that the requests of a target stay in order.
 type Part struct {
 	*Set
 	next, step int
 }
 
-// Part returns the i-th of so many equal parts, from 0. Those of a later division go on
-// where the earlier ones were, which must not be used any more.
+// Part returns the i-th of that many equal parts, from 0. Parts of a later division
+// continue where earlier ones stopped, which must not be used any more.
 func (s *Set) Part(i, of int) *Part { return &Part{s, i % len(s.encoded), of} }
 
 // NewSet encodes the requests of that many targets, from the first, with that many pods;
-// with bodies if it is for REST, too.
+// with bodies for REST if bodies is set.
 func NewSet(first, targets, pods int, bodies bool) (*Set, error) {
 	now := time.Now()
-	// A day ago: their instants are not to come, however many there will be.
+	// A day ago, so that no instant is in the future, however many calls there are.
 	s := &Set{began: now.Add(-24 * time.Hour).Unix()}
 	for i := range targets {
 		req := For(first+i, pods, now.Add(-25*time.Hour))
@@ -73,14 +73,14 @@ func NewSet(first, targets, pods int, bodies bool) (*Set, error) {
 	return s, nil
 }
 
-// Change has every n-th target ask for more replicas, each time anew, for its caller does not
-// apply them.
+// Change makes every n-th target request more replicas, every time, because its caller does
+// not apply them.
 func (s *Set) Change(n, pods int) error {
 	now := time.Now()
 	for i := 0; i < len(s.encoded); i += n {
 		req := For(i, pods, now.Add(-25*time.Hour))
 		for _, m := range req.PodMetrics {
-			m.Containers[0].Usage["cpu"] = "450m" // of 500m, where 60 % are wanted
+			m.Containers[0].Usage["cpu"] = "450m" // of 500m, with a target of 60 %
 		}
 		data, err := proto.Marshal(req)
 		if err != nil {
@@ -91,15 +91,15 @@ func (s *Set) Change(n, pods int) error {
 	return nil
 }
 
-// Anew returns the same set for another service: none of its targets has been asked for.
+// Anew returns the same set for another service: no target has been called.
 func (s *Set) Anew() *Set {
 	return &Set{encoded: s.encoded, bodies: s.bodies, began: s.began, asked: make([]int32, len(s.encoded))}
 }
 
-// Targets returns how many there are.
+// Targets returns the number of targets.
 func (s *Set) Targets() int { return len(s.encoded) }
 
-// turn returns the next target's number and the instant it is asked for.
+// turn returns the next target's number and its evaluation time.
 func (p *Part) turn() (target int, seconds int64) {
 	target = p.next
 	if p.next += p.step; p.next >= len(p.encoded) {
@@ -143,7 +143,7 @@ func (p *Part) AppendBatch(to []byte, requests int) []byte {
 	return to
 }
 
-// AppendStreamed appends the next request as a stream's, known by the id.
+// AppendStreamed appends the next request as a message of a stream with that id.
 func (p *Part) AppendStreamed(to []byte, id string) []byte {
 	i, at := p.turn()
 	to = protowire.AppendTag(to, streamIDField, protowire.BytesType)
@@ -153,7 +153,7 @@ func (p *Part) AppendStreamed(to []byte, id string) []byte {
 	return appendTimed(to, p.encoded[i], at)
 }
 
-// AppendHTTP appends the next request as one of HTTP/1.1, with its body.
+// AppendHTTP appends the next request as an HTTP/1.1 request with its body.
 func (p *Part) AppendHTTP(to []byte) []byte {
 	i, at := p.turn()
 	to = append(to, "POST /v1/"...)

@@ -1,9 +1,9 @@
-// Package request makes the requests that the service is measured with, encoded
-// beforehand so that their callers cost little.
+// Package request creates the requests of the measurements, encoded in advance so that
+// callers cost little.
 //
-// They are the usual ones: a cpu utilization target of 60 %, pods of one container that
-// are ready, samples of each, near the target so that nothing changes. Every target has
-// a spec, pods and samples of its own; no two requests are alike.
+// They are usual ones: a cpu utilization target of 60 %, ready pods with one container,
+// and a sample for each, near the target so that nothing changes. Every target has its
+// own spec, pods and samples; no two requests are equal.
 package request
 
 import (
@@ -19,13 +19,13 @@ import (
 // period is how often Kubernetes' controller evaluates.
 const period = 15 * time.Second
 
-// Name returns the name of the i-th target, of a hundred in a namespace.
+// Name returns the name of the i-th target; a namespace has a hundred.
 func Name(i int) string {
 	return fmt.Sprintf("clusters/prod/namespaces/shop-%05d/targets/web-%02d", i/100, i%100)
 }
 
-// For returns the request of the i-th target with that many pods, for the clock of the
-// service, as of now.
+// For returns the request of the i-th target with that many pods, at the current time
+// of the service's clock.
 func For(i, pods int, now time.Time) *setpointv1.RecommendRequest {
 	random := rand.New(rand.NewPCG(uint64(i), uint64(pods)))
 	req := &setpointv1.RecommendRequest{

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/report"
 )
 
-// Requests in a batch, and batches on their way: one is read while another is decided on
-// and a third is answered.
+// Requests per batch, and batches in flight: the service reads one while it decides
+// another and responds to a third.
 const batchRequests, batchCallers = 500, 3
 
 var batchRedis = Scenario{
@@ -19,8 +19,8 @@ var batchRedis = Scenario{
 	play: (*stage).batches,
 }
 
-// longSlice is for what takes a while: what is on its way at the end of a slice does not
-// fill the processors.
+// longSlice is for long calls: the calls in flight at the end of a slice do not fill the
+// processors.
 func (s *stage) longSlice() time.Duration { return min(s.Duration, 2*s.Slice) }
 
 func (s *stage) batches() ([]report.Figure, error) {
@@ -52,7 +52,7 @@ func (s *stage) batches() ([]report.Figure, error) {
 	return figures, s.profile(service)
 }
 
-// pipelines are written straight to Redis.
+// pipelines are written directly to Redis.
 func (s *stage) pipelines(p *pair, requests int) side {
 	c := redis.NewClient(&redis.Options{Addr: p.redis.Address})
 	s.onEnd(func() { _ = c.Close() })

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/report"
 )
 
-// figure makes one of what each run says.
+// figure creates a figure from each run.
 func figure(name, unit string, runs []run, goal *report.Goal, value func(*run) float64) report.Figure {
 	f := report.Figure{Name: name, Unit: unit, Goal: goal}
 	for i := range runs {
@@ -21,7 +21,7 @@ func rates(name string, runs []run, goal *report.Goal) report.Figure {
 	return figure(name, "/s", runs, goal, func(r *run) float64 { return r.rate })
 }
 
-// ratio is that of rates which were measured in turns, in percent.
+// ratio is the ratio of rates measured in turns, in percent.
 func ratio(name string, runs, of []run, goal *report.Goal) report.Figure {
 	f := report.Figure{Name: name, Unit: "%", Goal: goal}
 	for i := range runs {
@@ -30,7 +30,7 @@ func ratio(name string, runs, of []run, goal *report.Goal) report.Figure {
 	return f
 }
 
-// costs are the processor time of a recommendation by part, and calls that were refused.
+// costs are the processor times of a recommendation by part, and refused calls.
 func costs(name string, runs []run) (all []report.Figure) {
 	for _, part := range slices.Sorted(maps.Keys(runs[0].micros)) {
 		all = append(all, figure(name+", processor time a recommendation: "+part, "µs", runs, nil, func(r *run) float64 { return r.micros[part] }))

@@ -33,7 +33,7 @@ func (s *stage) garbage() ([]report.Figure, error) {
 		kind    string
 		onRedis bool
 		pods    int
-		// batch is how many requests a call has; 0: one, in a unary one.
+		// batch is how many requests a call has; 0: one, in a unary call.
 		batch      int
 		allocation *report.Goal
 	}{
@@ -50,7 +50,7 @@ func (s *stage) garbage() ([]report.Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Other targets than those before, whose instants have passed.
+		// Other targets than before, whose instants have passed.
 		set, err := request.NewSet((len(figures)+1)*s.Targets, s.Targets*usualPods/of.pods, of.pods, false)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ var latency = Scenario{
 	play: (*stage).latency,
 }
 
-// openInFlight bounds an open loop's unanswered calls.
+// openInFlight limits the unanswered calls of an open loop.
 const openInFlight = 1024
 
 func (s *stage) latency() (figures []report.Figure, err error) {
@@ -45,8 +45,8 @@ func (s *stage) latency() (figures []report.Figure, err error) {
 		plain := side{name: "bare handler", recommendations: 1, parts: p.parts("handler", p.bare.Process)}
 		service.drive = due(rate, p.client.Unary(p.set, openInFlight))
 		plain.drive = due(rate, p.plain.Unary(p.set.Anew(), openInFlight))
-		// A slice begins with what was idle in the other side's, which in short ones would
-		// be what the largest times tell of.
+		// A slice starts with the part that was idle during the other side's, which would
+		// dominate the largest times of short slices.
 		runs, err := s.compare([]side{service, plain}, s.Duration/2)
 		if err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func (s *stage) latency() (figures []report.Figure, err error) {
 	return figures, nil
 }
 
-// due has the call made in an open loop.
+// due makes the call in an open loop.
 func due(rate float64, call load.Call) func(context.Context, time.Duration) *load.Result {
 	return func(ctx context.Context, d time.Duration) *load.Result {
 		return load.Open(ctx, load.Plan{Rate: rate, Duration: d, InFlight: openInFlight}, call)

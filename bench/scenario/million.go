@@ -19,7 +19,7 @@ var million = Scenario{
 	play: (*stage).million,
 }
 
-// storedPods is how many pods the stored targets have: histories don't depend on it.
+// storedPods is how many pods the stored targets have: histories do not depend on it.
 // storedSet is how many targets are encoded at once.
 const storedPods, storedSet = 2, 50_000
 
@@ -88,7 +88,7 @@ func (s *stage) million() ([]report.Figure, error) {
 	return append(figures, pages...), nil
 }
 
-// pages lists targets, from the first and from all over.
+// pages lists targets, from the first one and from random positions.
 func (s *stage) pages(c *client.Client) ([]report.Figure, error) {
 	var figures []report.Figure
 	for _, of := range []struct {
@@ -105,7 +105,7 @@ func (s *stage) pages(c *client.Client) ([]report.Figure, error) {
 				if err := c.Ask(ctx, setpointv1.TargetService_ListTargets_FullMethodName, req, page); err != nil {
 					return err
 				}
-				if len(page.GetTargets()) == 0 && req.GetPageToken() == "" { // the last may be empty
+				if len(page.GetTargets()) == 0 && req.GetPageToken() == "" { // the last page may be empty
 					return fmt.Errorf("a page of %s is empty", of.parent)
 				}
 				req.PageToken = page.GetNextPageToken()

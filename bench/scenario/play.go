@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/report"
 )
 
-// Scenario is something to measure.
+// Scenario is a measurement.
 type Scenario struct {
 	Name, Title, Note string
 	play              func(*stage) ([]report.Figure, error)
@@ -19,7 +19,7 @@ type Scenario struct {
 // All are the scenarios, in the order of the report.
 var All = []Scenario{engine, unaryMemory, unaryRedis, rest, streamRedis, batchRedis, latency, million, pods, start, garbageScenario, watchers}
 
-// Play measures a scenario.
+// Play runs a scenario.
 func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario, error) {
 	played := report.Scenario{Name: s.Name, Title: s.Title, Note: s.Note}
 	st := &stage{Settings: settings, ctx: ctx, name: s.Name}
@@ -45,8 +45,8 @@ func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario
 	return played, nil
 }
 
-// cpu returns the processor time that the measurement has had so far: of this process,
-// of those that it waited for, and of those that it has started.
+// cpu returns the processor time of the measurement so far: of this process, of
+// children it waited for, and of those that it has started.
 func (s *stage) cpu() time.Duration {
 	own := process.CPU(os.Getpid()) + process.CPUOfChildren()
 	for _, pid := range s.pids {

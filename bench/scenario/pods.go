@@ -14,7 +14,7 @@ var pods = Scenario{
 	play: (*stage).pods,
 }
 
-// podCounts are the sizes of requests, and manyPods the one with a goal.
+// podCounts are the sizes of requests, and manyPods the size with a goal.
 var podCounts = []int{10, 30, 100, 300, 1000, 3000, manyPods}
 
 const manyPods = 10_000
@@ -37,7 +37,7 @@ func (s *stage) pods() ([]report.Figure, error) {
 			return nil, err
 		}
 		sides[i] = side{name: podsName(n), recommendations: 1, service: service, drive: closed(1, c.Unary(set, 1))}
-		load.Closed(s.ctx, 1, s.Slice, c.Unary(set, 1)) // connections are open, memory is there
+		load.Closed(s.ctx, 1, s.Slice, c.Unary(set, 1)) // opens connections and allocates memory
 	}
 	runs, err := s.compare(sides, s.Slice)
 	if err != nil {

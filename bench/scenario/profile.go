@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// profiled is how long the processor's profile is taken; whole seconds. Tests shorten it.
+// profiled is the duration of the processor profile, in whole seconds. Tests shorten it.
 var profiled = 5 * time.Second
 
-// profile takes profiles of the service under the side's load, which is put on it once
-// more for that, if they are wanted.
+// profile takes profiles of the service, if wanted, under the side's load, which it
+// repeats for that.
 func (s *stage) profile(load side) error {
 	if s.Profiles == "" || load.service == nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/process"
 )
 
-// lookedAt is how many records are looked at to know how large they are.
+// lookedAt is how many records are sampled for their size.
 const lookedAt = 200
 
 // recordBytes returns the mean size of the histories in Redis, in bytes. They are the
-// strings that are neither a bare handler's nor the service's own sign of life.
+// strings that are neither a bare handler's nor written by the service's health check.
 func recordBytes(ctx context.Context, r *process.Redis) (int, error) {
 	sum, n := int64(0), int64(0)
 	keys := r.Client.ScanType(ctx, 0, "*", 1000, "string").Iterator()

@@ -10,35 +10,35 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/process"
 )
 
-// side is one of those that are compared.
+// side is one of the compared programs.
 type side struct {
 	name string
-	// recommendations are those of one call.
+	// recommendations per call.
 	recommendations int
 	drive           func(ctx context.Context, duration time.Duration) *load.Result
-	// parts are processes by name, whose processor time is of interest besides that of
-	// the client, which is this one.
+	// parts are processes by name, whose processor time is reported besides the
+	// client's, which is this process.
 	parts map[string]int
-	// service is nil for what is none.
+	// service is nil for other programs.
 	service *process.Service
 }
 
 const clientPart = "client"
 
-// run is what a side did in one run.
+// run is the result of one run of a side.
 type run struct {
 	*load.Result
-	// rate is that of recommendations a second.
+	// rate is recommendations per second.
 	rate float64
-	// micros is the processor time of a recommendation by part, in microseconds.
+	// micros is the processor time per recommendation by part, in microseconds.
 	micros map[string]float64
-	// Of the service: allocations of a recommendation, and the share of its processor
-	// time, from 0 to 1, that garbage collection took.
+	// Of the service: allocations per recommendation, and the share of its processor
+	// time, from 0 to 1, used by garbage collection.
 	mallocs, collecting float64
 }
 
-// compare measures the sides in turns, so that what else the machine does harms all of
-// them, and in an order that changes. It returns the runs by side.
+// compare measures the sides in turns, so that other work on the machine affects all of
+// them, and in changing order. It returns the runs by side.
 func (s *stage) compare(sides []side, slice time.Duration) ([][]run, error) {
 	all := make([][]run, len(sides))
 	for n := range s.Runs {
@@ -80,7 +80,7 @@ func (s *stage) compareOnce(n int, sides []side, slice time.Duration) ([]run, er
 	return runs, s.ctx.Err()
 }
 
-// measuring is a run of a side that is not over yet.
+// measuring is a run in progress.
 type measuring struct {
 	side   *side
 	total  *load.Result
@@ -88,7 +88,7 @@ type measuring struct {
 	before garbage
 }
 
-// garbage is what the service has made and collected so far.
+// garbage is what the service has allocated and collected so far.
 type garbage struct {
 	mallocs         float64
 	collecting, cpu time.Duration
@@ -117,11 +117,11 @@ func (m *measuring) used() map[string]time.Duration {
 	return used
 }
 
-// mostAgain is how many times a slice is measured again at most.
+// mostAgain limits how often a slice is repeated.
 const mostAgain = 10
 
-// take measures a slice. In scenarios that are undisturbed one in which the machine stood
-// still is measured again: a standstill would be all that the largest times tell of.
+// take measures a slice. In undisturbed scenarios it repeats a slice in which the machine
+// stood still: the standstill would dominate the largest times.
 func (s *stage) take(m *measuring, slice time.Duration) {
 	for again := 0; ; again++ {
 		before, stood := m.used(), s.stood()
@@ -138,8 +138,8 @@ func (s *stage) take(m *measuring, slice time.Duration) {
 	}
 }
 
-// Calls that may fail before nothing is measured: some, for a machine that is busy with
-// other things makes the service refuse calls, and a share.
+// Calls that may fail without invalidating the measurement: a number, because a busy
+// machine makes the service refuse calls, and a share.
 const someFailures, allowedFailures = 5, .01
 
 func (m *measuring) end() (run, error) {

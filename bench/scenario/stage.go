@@ -1,10 +1,9 @@
-// Package scenario holds what is measured: each scenario starts the programs that it
+// Package scenario has the measurements: each scenario starts the programs that it
 // needs, puts load on them, and returns figures.
 //
-// The service is the real program with the flags that a user gets, and two more: the
-// addresses, and leave for callers to choose the evaluation time. By that a target is
-// asked for every 15 s of its own time, however fast calls come, so that its history is
-// as long as it is in production.
+// The service is the real program with default flags and two more: its addresses, and
+// permission for callers to set the evaluation time. So a target is called every 15 s
+// of its own time, however fast calls are, and its history is as long as in production.
 package scenario
 
 import (
@@ -27,37 +26,39 @@ import (
 // Settings say how to measure.
 type Settings struct {
 	// Runs is how often each figure is measured, and Duration how long each side of a
-	// comparison takes in one of them, in turns of Slice.
+	// comparison runs each time, in turns of Slice.
 	Runs            int
 	Duration, Slice time.Duration
-	// Callers call one after the other each, over so many Connections.
+	// Callers is the number of callers, each with one call at a time, on that many
+	// Connections.
 	Callers, Connections int
-	// Targets are asked for in turn, LeastTargets or more. Stored is how many there are where that matters, and
-	// Rounds how often each is asked for before anything is measured.
+	// Targets are called in turn, at least LeastTargets. Stored is the number of stored targets
+	// where that matters, and Rounds how often each is called before the measurement.
 	Targets, Stored, Rounds int
-	// Profiles is a folder for profiles of the service; empty: none are taken.
+	// Profiles is a folder for profiles of the service; empty: none.
 	Profiles string
-	// Root is the service's module, Program the service's, Bare and Still the commands of
-	// those packages. Folder is for what need not be kept.
+	// Root is the service's module, Program the service's program, Bare and Still the
+	// commands of those packages. Folder is for temporary files.
 	Root, Program, Folder string
 	Bare, Still           []string
-	// Log is told what is being done.
+	// Log logs the progress.
 	Log func(format string, args ...any)
 }
 
-// LeastTargets is how many calls are in flight at most: none of them is for another's target.
+// LeastTargets is the maximum number of calls in flight: no two of them concern the same
+// target.
 const LeastTargets = max(openInFlight, streams*streamInFlight)
 
-// stage is where a scenario is played: all that it has started ends with it.
+// stage is the environment of a scenario: everything it has started ends with it.
 type stage struct {
 	Settings
 	ctx    context.Context
 	name   string
 	pids   []int
 	ending []func()
-	still  *process.Still // nil: nothing tells
-	// undisturbed is whether slices in which the machine stood still are measured again,
-	// and again how many were.
+	still  *process.Still // nil: unknown
+	// undisturbed reports whether slices in which the machine stood still are repeated,
+	// and again counts the repetitions.
 	undisturbed bool
 	again       int
 }
@@ -70,7 +71,7 @@ func (s *stage) end() {
 	}
 }
 
-// stopping has a process stopped with the stage.
+// stopping stops a process with the stage.
 func (s *stage) stopping(p *kit.Process, stop func() error) {
 	s.pids = append(s.pids, p.PID())
 	s.onEnd(func() {
@@ -80,7 +81,7 @@ func (s *stage) stopping(p *kit.Process, stop func() error) {
 	})
 }
 
-// watch has it told when the machine stands still, where that can be.
+// watch starts detecting standstills of the machine, where possible.
 func (s *stage) watch() {
 	still, err := process.StartStill(s.Still, s.Folder)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *stage) watch() {
 	s.stopping(still.Process, still.Stop)
 }
 
-// stood is for how long processors have stood still so far.
+// stood is how long processors have stood still so far.
 func (s *stage) stood() time.Duration {
 	if s.still == nil {
 		return 0
@@ -108,7 +109,7 @@ func (s *stage) redis() (*process.Redis, error) {
 	return r, nil
 }
 
-// service starts the service; redis may be nil, for histories in its memory.
+// service starts the service; redis may be nil, for histories in memory.
 func (s *stage) service(redis *process.Redis) (*process.Service, error) {
 	flags := []string{"--allow-evaluation-time"}
 	if redis != nil {
@@ -140,14 +141,14 @@ func (s *stage) dial(address string) (*client.Client, error) {
 	return c, nil
 }
 
-// warmBatch is how many requests a batch has that fills histories.
+// warmBatch is the batch size for filling histories.
 const warmBatch, warmCallers = 500, 3
 
-// usualPods is how many pods a target has where nothing else is said.
+// usualPods is the default number of pods of a target.
 const usualPods = 10
 
-// warm asks for each target of the set so often that histories are as long as they get,
-// and returns an answer, encoded.
+// warm calls for each target of the set until histories have their full length, and
+// returns an encoded response.
 func (s *stage) warm(c *client.Client, set *request.Set) ([]byte, error) {
 	if err := s.fill(c, set, s.Rounds); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (s *stage) warm(c *client.Client, set *request.Set) ([]byte, error) {
 	return proto.Marshal(answer)
 }
 
-// fill asks for all targets of the set about that often.
+// fill calls for all targets of the set, about that often.
 func (s *stage) fill(c *client.Client, set *request.Set, rounds int) error {
 	batch := max(1, min(warmBatch, set.Targets()/warmCallers))
 	call := c.Batch(set, warmCallers, batch)

@@ -13,7 +13,7 @@ var start = Scenario{
 	play: (*stage).start,
 }
 
-// startsPerRun are starts of each kind, of which the median is taken.
+// startsPerRun is the number of starts of each kind, of which the median counts.
 const startsPerRun = 4
 
 func (s *stage) start() ([]report.Figure, error) {

@@ -25,19 +25,19 @@ var unaryRedis = Scenario{
 	play: func(s *stage) ([]report.Figure, error) { return s.unary(true, 85) },
 }
 
-// pair is a service with histories and the bare handlers that it is compared with.
+// pair is a service with histories and the bare handlers as its baseline.
 type pair struct {
 	set     *request.Set
-	redis   *process.Redis // nil: histories are in memory
+	redis   *process.Redis // nil: histories in memory
 	service *process.Service
 	client  *client.Client
 	bare    *process.Bare
 	plain   *client.Client // of bare
-	// valueBytes is how large a record in Redis is.
+	// valueBytes is the size of a record in Redis.
 	valueBytes int
 }
 
-// newPair starts them, with histories as they are in production.
+// newPair starts them, with histories as long as in production.
 func (s *stage) newPair(onRedis, bodies bool) (*pair, error) {
 	p := &pair{}
 	var err error
@@ -73,7 +73,7 @@ func (s *stage) newPair(onRedis, bodies bool) (*pair, error) {
 	return p, err
 }
 
-// parts are those of the side that the process serves.
+// parts are the parts of the side served by the process.
 func (p *pair) parts(name string, served *kit.Process) map[string]int {
 	parts := map[string]int{name: served.PID()}
 	if p.redis != nil {
@@ -82,7 +82,7 @@ func (p *pair) parts(name string, served *kit.Process) map[string]int {
 	return parts
 }
 
-// closed has the call made in a closed loop.
+// closed makes the call in a closed loop.
 func closed(callers int, call load.Call) func(context.Context, time.Duration) *load.Result {
 	return func(ctx context.Context, d time.Duration) *load.Result { return load.Closed(ctx, callers, d, call) }
 }

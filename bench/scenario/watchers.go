@@ -20,15 +20,15 @@ var watchers = Scenario{
 }
 
 const (
-	// changeEvery is of how many targets one changes.
+	// changeEvery is the number of targets of which one changes.
 	changeEvery = 100
-	// watchersAConnection is how many streams share one.
+	// watchersAConnection is how many streams share a connection.
 	watchersAConnection = 100
-	// watchPause is for the decisions of a slice that still wait for watchers when it ends.
+	// watchPause is for decisions of a slice that still wait for watchers when it ends.
 	watchPause = 500 * time.Millisecond
-	// watchedRounds is how often each target is asked for before that.
+	// watchedRounds is how often each target is called before that.
 	watchedRounds = 3
-	// mostWatchers is how many there may be, of one caller and of all.
+	// mostWatchers limits the watchers, of one caller and in total.
 	mostWatchers = 1000
 )
 
@@ -78,7 +78,8 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 	return figures, nil
 }
 
-// micros is how much more of the service's processor time a call takes than one of the others.
+// micros is the additional processor time of the service for a call of one compared with the
+// others.
 func micros(name string, runs, others []run) report.Figure {
 	f := report.Figure{Name: name, Unit: "µs"}
 	for i := range runs {
@@ -87,8 +88,8 @@ func micros(name string, runs, others []run) report.Figure {
 	return f
 }
 
-// microsSent is the service's processor time of a decision that is sent to a watcher, in the
-// mean of all runs: what calls take beyond those of the others.
+// microsSent is the service's processor time for sending a decision to a watcher, averaged
+// over all runs: the additional time of calls.
 func microsSent(name string, runs, others []run, sent int64) report.Figure {
 	f := report.Figure{Name: name, Unit: "µs"}
 	if sent == 0 {
@@ -157,8 +158,9 @@ func (s *stage) watchedServices(onRedis bool) ([]*watched, error) {
 	return all, nil
 }
 
-// compareWatched measures the services in turns: at a rate, or 0: with all callers busy. It
-// returns the runs by service, and how many decisions were sent by each that has watchers.
+// compareWatched measures the services in turns: at a rate, or, for 0, with all callers
+// busy. It returns the runs by service, and how many decisions each service with watchers
+// sent.
 func (s *stage) compareWatched(all []*watched, rate float64) (runs [][]run, sent []int64, err error) {
 	var sides []side
 	for _, w := range all {

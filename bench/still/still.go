@@ -1,10 +1,10 @@
-// Package still finds out when the machine stands still: when a virtual machine's
-// processors are taken from it as a whole, as hosts do that give it less than two whole
-// ones. Nothing that is measured within can tell that from its own slowness, and the
-// kernel's count of stolen time need not show it.
+// Package still detects standstills of the machine: a host may take all processors from
+// a virtual machine that it gives less than two whole ones. A measured program can't
+// distinguish that from its own slowness, and the kernel's stolen time need not show it.
 //
-// A thread for each processor, in a process of its own and before all others, sleeps for
-// a millisecond over and over. Where it wakes late, no other has run there either.
+// One thread per processor, in a separate process with a higher priority than all
+// others, repeatedly sleeps for a millisecond. When it wakes late, no other thread has
+// run there either.
 package still
 
 import (
@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	// nap is how long a thread sleeps, and late how much longer is a standstill. What
-	// the kernel itself does keeps threads waiting for a millisecond at times.
+	// nap is how long a thread sleeps, and late how much longer counts as a standstill.
+	// The kernel itself may delay threads by a millisecond.
 	nap  = time.Millisecond
 	late = 5 * time.Millisecond
-	// priority is the least of those that go before all usual threads.
+	// priority is the lowest above all normal threads.
 	priority = 1
 )
 
-// Serve watches until the context ends. It writes a line with 0 as soon as it does, and
-// then one for each standstill, in nanoseconds. It fails where it may not go before other
-// threads.
+// Serve watches until the context ends. It writes a line with 0 when it starts, and then
+// one for each standstill, in nanoseconds. It fails without permission for the priority.
 func Serve(ctx context.Context, out io.Writer) error {
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		return fmt.Errorf("find the processors: %w", err)
 	}
 	cpus := allowed.Count()
-	runtime.GOMAXPROCS(cpus + 1) // for no thread to wait for another's place
+	runtime.GOMAXPROCS(cpus + 1) // so that no thread waits for another one's turn
 	var writing sync.Mutex
 	write := func(stood time.Duration) error {
 		writing.Lock()

@@ -12,11 +12,13 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// policy is what the page alone may do, as a tag: a file server sends no header of ours. A worker
-// has a policy of its own, none here, so that it may run WebAssembly.
+// policy is the content security policy of the standalone page, as a tag, because a file server
+// sends no header of ours. A worker has its own policy, none here, so that it may run
+// WebAssembly.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 
-// alone makes the playground as a page of files that name each other by relative paths.
+// alone builds the playground as a page whose files refer to each other by relative
+// paths.
 func alone(folder string) error {
 	root, err := filepath.Abs(web)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command esbuild bundles the page's sources in web/src into web/dist, which is committed and
-// embedded: whoever builds Setpoint needs no Node.js. It runs in its own folder, and wants
-// web/node_modules as «npm ci» makes them.
+// embedded, so that building Setpoint does not require Node.js. It runs in its own folder,
+// and needs web/node_modules from `npm ci`.
 package main
 
 import (
@@ -44,7 +44,7 @@ func run() error {
 	}
 	options := bundle(root)
 	options.EntryPoints = []string{"src/main.tsx"}
-	early := options // a plain script, which blocks the first paint and imports nothing
+	early := options // a plain script, which delays the first paint and imports nothing
 	early.EntryPoints, early.Splitting, early.Format = []string{"src/early.ts"}, false, api.FormatIIFE
 	var meta metafile
 	var made []api.OutputFile
@@ -90,7 +90,7 @@ func run() error {
 	return nil
 }
 
-// bundle is how the page's sources are bundled.
+// bundle is the configuration for the page's sources.
 func bundle(root string) api.BuildOptions {
 	return api.BuildOptions{
 		AbsWorkingDir:     root,
@@ -116,15 +116,15 @@ func bundle(root string) api.BuildOptions {
 	}
 }
 
-// worker is how the script is bundled in which the playground's engine runs. Its name has no hash:
-// the page finds it beside its own scripts.
+// worker is the configuration for the script that runs the playground's engine. Its name has no
+// hash: the page finds it beside its own scripts.
 func worker(root string) api.BuildOptions {
 	o := bundle(root)
 	o.EntryPoints, o.EntryNames, o.Splitting, o.Format = []string{"src/playground/playground-worker.ts"}, "[name]", false, api.FormatIIFE
 	return o
 }
 
-// metafile is what esbuild says of what it made.
+// metafile is esbuild's description of its output.
 type metafile struct {
 	Inputs  map[string]json.RawMessage `json:"inputs"`
 	Outputs map[string]struct {
@@ -137,7 +137,7 @@ type metafile struct {
 	} `json:"outputs"`
 }
 
-// page is index.html with the names of what was made: the page's script, what it always
+// page is index.html with the names of the output: the page's script, its static
 // imports, its style, and the script that runs before anything is shown.
 func (m metafile) page(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "src/index.html"))
@@ -178,7 +178,7 @@ func (m metafile) page(root string) (string, error) {
 	return strings.Replace(string(text), mark, head.String(), 1), nil
 }
 
-// licenses are those of all packages that are bundled, by name.
+// licenses are those of all bundled packages, by name.
 func (m metafile) licenses(root string) (string, error) {
 	packages := map[string]bool{}
 	for input := range m.Inputs {

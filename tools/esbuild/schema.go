@@ -11,21 +11,21 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 )
 
-// description is the API's, which is made from the .proto files.
+// description is the API's, which is generated from the .proto files.
 const description = "../api/openapi/setpoint.swagger.json"
 
-// schemaField is what the playground's editor knows of a field.
+// schemaField describes a field to the playground's editor.
 type schemaField struct {
-	// Text is its description, Of the message it holds, Values the words that the description
-	// quotes: what may stand there.
+	// Text is its description, Of the message it contains, Values the words that the
+	// description quotes: its valid values.
 	Text   string   `json:"text,omitempty"`
 	Of     string   `json:"of,omitempty"`
 	List   bool     `json:"list,omitempty"`
 	Values []string `json:"values,omitempty"`
 }
 
-// schema makes the module "schema:autoscaling": the messages of a spec, by name, with their
-// fields, so that the editor completes what the API has.
+// schema generates the module "schema:autoscaling": the messages of a spec, by name, with
+// their fields, for the editor's completion.
 func schema(root string) api.Plugin {
 	return api.Plugin{Name: "schema", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `^schema:autoscaling$`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {

@@ -1,12 +1,12 @@
-// Command image puts an image together for an architecture that need not be this machine's:
-// builders run the steps of a Dockerfile for another one in an emulator, or not at all, and our
-// Dockerfiles have no step to run. It prints an archive, of the form that docker load reads:
+// Command image builds an image for any architecture: builders run the steps of a Dockerfile for
+// another architecture in an emulator, or not at all, but our Dockerfiles have no step to run. It
+// prints an archive for docker load:
 //
 //	image -dockerfile deploy/Dockerfile -context bin/image -architecture arm64 -name setpoint:dev \
 //	  -created 2026-01-02T03:04:05Z VERSION=v1.2.3 REVISION=… | docker load
 //
-// It knows what our Dockerfiles have, and refuses any other instruction. The same files make the
-// same bytes.
+// It supports only the instructions of our Dockerfiles, and refuses any other. The same files
+// produce the same bytes.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// image is what a Dockerfile says, in the form of the image specification.
+// image is the content of a Dockerfile, in the form of the image specification.
 type image struct {
 	Created      string  `json:"created"`
 	Architecture string  `json:"architecture"`
@@ -90,7 +90,7 @@ func main() {
 	}
 }
 
-// write writes the archive. arguments are those of ARG, CREATED among them.
+// write writes the archive. arguments are the values of ARG, including CREATED.
 func write(to io.Writer, dockerfile, context, architecture, name string, arguments map[string]string) error {
 	created, err := time.Parse(time.RFC3339, arguments["CREATED"])
 	if err != nil {
@@ -115,7 +115,7 @@ func write(to io.Writer, dockerfile, context, architecture, name string, argumen
 		}
 	}
 	for name := range arguments {
-		if _, known := declared[name]; !known && name != "CREATED" { // which has a flag of its own
+		if _, known := declared[name]; !known && name != "CREATED" { // it has its own flag
 			return fmt.Errorf("no ARG of the Dockerfile is called %q: it has %q", name, slices.Sorted(maps.Keys(declared)))
 		}
 	}
@@ -145,7 +145,7 @@ func write(to io.Writer, dockerfile, context, architecture, name string, argumen
 	return archive.Close()
 }
 
-// declare does what «ARG NAME» or «ARG NAME=default» says.
+// declare handles «ARG NAME» and «ARG NAME=default».
 func declare(rest string, arguments, declared map[string]string) error {
 	name, value, hasDefault := strings.Cut(rest, "=")
 	if given, ok := arguments[name]; ok {
@@ -157,8 +157,8 @@ func declare(rest string, arguments, declared map[string]string) error {
 	return nil
 }
 
-// expand fills in arguments. One that no ARG above declares is refused, where builders would take
-// it for empty: an image without its version looks like any other.
+// expand fills in arguments. It refuses undeclared ones, which builders would treat as empty: an
+// image without its version looks like any other.
 func expand(text string, declared map[string]string) (string, error) {
 	var unknown []string
 	text = os.Expand(text, func(name string) string {
@@ -174,7 +174,8 @@ func expand(text string, declared map[string]string) (string, error) {
 	return text, nil
 }
 
-// lines are a Dockerfile's instructions, without comments and joined where one goes on.
+// lines returns a Dockerfile's instructions, without comments and with continuation
+// lines joined.
 func lines(dockerfile string) []string {
 	var all []string
 	whole := ""
@@ -192,7 +193,7 @@ func lines(dockerfile string) []string {
 	return all
 }
 
-// apply does what an instruction says.
+// apply executes an instruction.
 func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Time, context, instruction, rest string) error {
 	switch instruction {
 	case "FROM":
@@ -241,7 +242,7 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 	return nil
 }
 
-// check reads «--interval=10s --timeout=3s CMD ["/program"]».
+// check parses «--interval=10s --timeout=3s CMD ["/program"]».
 func (is *image) check(rest string) error {
 	is.Config.Healthcheck = &healthcheck{}
 	for {
@@ -267,7 +268,8 @@ func (is *image) check(rest string) error {
 	}
 }
 
-// add copies the files of a pattern to a path, or into it if it ends with a slash.
+// add copies the files that match a pattern to a path, or into it if it ends with a
+// slash.
 func add(files *tar.Writer, made map[string]bool, created time.Time, pattern, to string) error {
 	matches, err := filepath.Glob(pattern) // in order
 	if err != nil || len(matches) == 0 {
@@ -301,7 +303,7 @@ func add(files *tar.Writer, made map[string]bool, created time.Time, pattern, to
 	return nil
 }
 
-// folders adds a folder and those above it, once.
+// folders adds a folder and its parents, once.
 func folders(files *tar.Writer, made map[string]bool, created time.Time, name string) error {
 	if name == "." || made[name] {
 		return nil

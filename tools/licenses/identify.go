@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// wording tells a licence by phrases that all must be in its text, and some that must not.
+// wording identifies a licence by phrases that must all be in its text, and some that must
+// not.
 type wording struct {
 	id      string
 	has     []string
 	without []string
 }
 
-// wordings are the licences that may be linked: permissive ones, and MPL-2.0, which asks for the
-// source of its own files only, unchanged here and public. Phrases are as normalize leaves them.
+// wordings are the allowed licences: permissive ones, and MPL-2.0, which requires publication of
+// its own files only, unchanged here and public. Phrases are in the form of normalize.
 var wordings = []wording{
 	{id: "Apache-2.0", has: []string{"apache license version 2.0", "terms and conditions for use, reproduction, and distribution"}},
 	{id: "Apache-2.0", has: []string{"licensed under the apache license, version 2.0"}},
@@ -31,7 +32,7 @@ var wordings = []wording{
 	{id: "0BSD", has: []string{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted."}, without: []string{"provided that the above copyright notice"}},
 }
 
-// refused are words of licences that must not be linked, wherever they stand in a text.
+// refused are words of forbidden licences, anywhere in a text.
 var refused = []string{
 	"gnu general public license", "gnu lesser general public license", "gnu affero general public license",
 	"server side public license", "business source license", "commons clause", "elastic license",
@@ -41,7 +42,7 @@ var (
 	spaces = regexp.MustCompile(`[\s*#>/-]+`)
 )
 
-// normalize makes texts comparable that differ in line breaks, marks of comments and quotes.
+// normalize removes differences of line breaks, comment marks and quotes.
 func normalize(text string) string {
 	text = strings.NewReplacer("“", "'", "”", "'", "\"", "'", "`", "'", "and/or", "and or").Replace(strings.ToLower(text))
 	return spaces.ReplaceAllString(text, " ")

@@ -1,10 +1,10 @@
-// Command licenses tells what the programs are linked with, and under which licences: as the
-// table of THIRD_PARTY.md, as the texts that archives and packages carry, and as the bill of
-// materials of a built program.
+// Command licenses lists what the programs are linked with, and the licences: as the table of
+// THIRD_PARTY.md, as the texts in archives and packages, and as the bill of materials of a built
+// program.
 //
-// It is our own, for what is needed of it is little and strict: licences are told by their
-// wording, and one that is unknown or not on the list ends with an error, so that nobody links
-// what the project can't pass on.
+// It is our own tool because the need is small and strict: it identifies licences by their wording,
+// and fails on an unknown or forbidden one, so that nothing is linked that the project can't
+// redistribute.
 //
 //	go run . table               # Markdown
 //	go run . texts               # all texts, each with the modules that it is of
@@ -34,7 +34,7 @@ const (
 	tags       = "grpcnotrace" // of scripts/mode.sh: no other build is released
 )
 
-// programs are the folders of what is released, by the folder of their module.
+// programs are the folders of the released programs, by the folder of their module.
 var programs = map[string][]string{
 	".": {
 		"./cmd/setpoint", "./cmd/setpoint-kubernetes", "./cmd/setpoint-nomad", "./cmd/setpoint-swarm", "./cmd/setpoint-webhook",
@@ -42,7 +42,7 @@ var programs = map[string][]string{
 	"cmd/setpoint-external-metrics": {"."},
 }
 
-// systems are those that programs are released for: each may link other modules.
+// systems are those of releases: each may link other modules.
 var systems = []string{"linux", "darwin", "windows"}
 
 // component is a module, or a package of npm, that programs are linked with.
@@ -101,7 +101,8 @@ func run(args []string, out io.Writer) error {
 	return errors.New("usage: licenses table | texts | json | sbom BINARY FILE VERSION COMMIT")
 }
 
-// linked returns all that any program is linked with on any system, by path and version.
+// linked returns everything that any program is linked with on any system, by path and
+// version.
 func linked() ([]component, error) {
 	type place struct{ path, version, root string }
 	folders := map[place]map[string]bool{}
@@ -158,7 +159,7 @@ func linked() ([]component, error) {
 	return all, nil
 }
 
-// goPackage is what `go list` says of a package.
+// goPackage is a package in the output of `go list`.
 type goPackage struct {
 	Dir, Root string
 	Standard  bool
@@ -196,12 +197,12 @@ func list(folder, system string, programs []string) ([]goPackage, error) {
 var (
 	licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.-].*)?$`)
 	noticeFile  = regexp.MustCompile(`(?i)^(notice|copyright|patents)([.-].*)?$`)
-	// apart are files of licences of what is not code.
+	// apart matches licences of other things than code.
 	apart = regexp.MustCompile(`(?i)^license[.-](docs|logo|documentation)$`)
 )
 
-// read finds licences and notices in the folders and in those above them, up to the root: a
-// module may hold code of others, with a licence of its own beside it.
+// read finds licences and notices in the folders and in their parents, up to the root: a
+// module may contain third-party code, with its licence beside it.
 func (c *component) read(root string, folders []string) error {
 	seen, licenses, texts := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, folder := range folders {
@@ -250,9 +251,9 @@ func (c *component) read(root string, folders []string) error {
 	return nil
 }
 
-// ofPage returns the packages of npm that are bundled into the web page: those of the lock that
-// are not for its development. Their licences are told by the lock; the texts, which their authors
-// ask for, are in the folder npm beside this file, for nothing here runs npm.
+// ofPage returns the npm packages that are bundled into the web page: those of the lock file that
+// are not for development only. The lock file names their licences; the texts, which their authors
+// require, are in the folder npm beside this file, because nothing here runs npm.
 func ofPage() ([]component, error) {
 	raw, err := os.ReadFile(filepath.Join(repository, "web/package-lock.json"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeTable writes what is linked, for people. It tells no version: those are in go.mod, go.sum
-// and the bill of materials of a release.
+// writeTable writes the table for people. It has no versions: those are in go.mod, go.sum and
+// the bill of materials of a release.
 func writeTable(out io.Writer, components []component) error {
 	var b strings.Builder
 	b.WriteString("# What the programs are linked with\n\n" +
@@ -30,7 +30,7 @@ func writeTable(out io.Writer, components []component) error {
 	return err
 }
 
-// writeTexts writes every text once, with all that it is of.
+// writeTexts writes every text once, with everything it applies to.
 func writeTexts(out io.Writer, components []component) error {
 	of := map[string][]string{}
 	var order []string
@@ -54,11 +54,11 @@ func writeTexts(out io.Writer, components []component) error {
 	return nil
 }
 
-// program is what a bill is of; Go notes neither version nor commit where it can't ask git.
+// program is the subject of a bill; Go records neither version nor commit without git.
 type program struct{ name, version, commit string }
 
-// writeBill writes the bill of materials of a program, from what Go noted in it. It has no serial
-// number and no time of its own, so that who builds the program again gets the same bytes.
+// writeBill writes the bill of materials of a program, from its Go build information. It has no
+// serial number and no time, so that a rebuild gives the same bytes.
 func writeBill(out io.Writer, of program, info *debug.BuildInfo, known []component) error {
 	licenses := map[string][]string{}
 	for _, c := range known {
@@ -78,7 +78,7 @@ func writeBill(out io.Writer, of program, info *debug.BuildInfo, known []compone
 	}
 	bill := cdx.NewBOM()
 	bill.Metadata = &cdx.Metadata{Component: &itself}
-	// The standard library is of the compiler.
+	// The standard library has the compiler's version.
 	components := []cdx.Component{{
 		BOMRef: "std", Type: cdx.ComponentTypeLibrary, Name: "std", Version: info.GoVersion,
 		PackageURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), Licenses: licensesOf(licenses["std"]),

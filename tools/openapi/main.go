@@ -1,4 +1,4 @@
-// The program openapi makes what is derived from the Swagger 2.0 document of the REST API:
+// The program openapi generates files from the Swagger 2.0 document of the REST API:
 //
 //	openapi document SWAGGER >OPENAPI           the same as OpenAPI 3.1, JSON
 //	openapi pages SWAGGER PROTO EXAMPLES FOLDER  docs/reference/api, a page for each method
@@ -49,8 +49,8 @@ func run(args []string) error {
 	return errors.New("usage: openapi document SWAGGER | openapi pages SWAGGER PROTO EXAMPLES FOLDER")
 }
 
-// convert reads the Swagger 2.0 document as OpenAPI 3.1. What Swagger can't say is added: how
-// callers tell who they are, and that a status has a code of its own for every error.
+// convert converts the Swagger 2.0 document to OpenAPI 3.1. It adds what Swagger can't
+// express: how callers authenticate, and that every error has its own status code.
 func convert(name string) (*openapi3.T, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func convert(name string) (*openapi3.T, error) {
 	if err := json.NewEncoder(&encoded).Encode(document); err != nil {
 		return nil, err
 	}
-	// Read as a stranger would, which resolves every reference.
+	// Parse it as a user would, which resolves every reference.
 	read, err := openapi3.NewLoader().LoadFromData(encoded.Bytes())
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ type method struct {
 
 func (m method) file() string { return m.service + "." + m.name + ".md" }
 
-// pages writes a page for each method with its example, one of the messages, and their map.
+// pages writes a page for each method with its example, one for the messages, and an index.
 // Every method has an example: a file EXAMPLES/Service.Method.md, which the documentation's test
 // runs as a part of the page.
 func pages(document *openapi3.T, proto, examples, folder string) error {
@@ -135,7 +135,7 @@ func messages(document *openapi3.T) string {
 	names := slices.SortedFunc(maps.Keys(document.Components.Schemas), func(a, b string) int { return strings.Compare(short(a), short(b)) })
 	for _, name := range names {
 		schema := document.Components.Schemas[name].Value
-		if strings.HasSuffix(name, "Body") { // a request without its path; the method has it
+		if strings.HasSuffix(name, "Body") { // a request without the fields in its path, which the method has
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n", short(name))
@@ -165,7 +165,7 @@ func fields(schema *openapi3.Schema, each func(name, kind, description string)) 
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		property := schema.Properties[name]
 		description := property.Value.Description
-		if property.Ref != "" { // what the message says of itself
+		if property.Ref != "" { // the message's own comment
 			description = firstSentence(description)
 		}
 		if description == "" {
@@ -215,7 +215,8 @@ func firstSentence(words string) string {
 	return words
 }
 
-// text is a comment of the contract as Markdown: it is plain, with paragraphs and numbered lists.
+// text converts a comment of the contract to Markdown: it is plain, with paragraphs and numbered
+// lists.
 func text(words string) string {
 	return escape(strings.TrimSpace(words))
 }
@@ -229,7 +230,7 @@ func cell(words string) string {
 	return strings.ReplaceAll(escape(strings.Join(strings.Fields(words), " ")), "|", `\|`)
 }
 
-// errorReasons is a table of those of the contract.
+// errorReasons is a table of the contract's error reasons.
 func errorReasons(proto string) (string, error) {
 	source, err := os.ReadFile(proto)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command pack compresses files for those who send them: NAME.gz and NAME.br beside NAME. With
-// -best it goes as far as brotli can, which takes it some ten times as long.
+// Command pack compresses files for servers: NAME.gz and NAME.br beside NAME. With -best it
+// uses brotli's highest level, which takes some ten times as long.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command protodeps writes the .proto files that Setpoint's contract imports
-// (google/api, buf/validate) below a directory, printed from the descriptors
-// that the pinned Go modules carry. The Buf Schema Registry is thereby not
-// needed to lint, generate or consume the contract.
+// (google/api, buf/validate) below a directory, printed from the descriptors that the
+// pinned Go modules carry. So the contract can be linted, generated and used without
+// the Buf Schema Registry.
 //
 // Usage: protodeps DIRECTORY
 package main

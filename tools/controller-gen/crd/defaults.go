@@ -2,8 +2,8 @@ package main
 
 import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-// The defaults of autoscaling/v2. Two things a schema can't say: an empty list of
-// metrics means the default too, and is left to the agent; and scaleDown has no default
+// The defaults of autoscaling/v2. A schema can't express two things: an empty list of
+// metrics means the default, too, which the agent handles; and scaleDown has no default
 // window, which is a setting of the service.
 const (
 	defaultMetrics = `[{"type":"Resource","resource":{"name":"cpu",` +
@@ -13,8 +13,8 @@ const (
 	defaultDownPolicies = `[{"type":"Percent","value":100,"periodSeconds":15}]`
 )
 
-// addDefaults adds the defaults. Those of a direction count once there is behavior, and
-// those of its fields once there is the direction.
+// addDefaults adds the defaults. A direction's apply if behavior is set, and its
+// fields' if the direction is set.
 func addDefaults(root *schema) error {
 	for _, field := range []struct{ path, value string }{
 		{"spec.minReplicas", `1`},

@@ -2,16 +2,16 @@ package main
 
 import "math"
 
-// What autoscaling/v2 leaves open. The API server estimates what rules may cost, and
-// refuses a definition with lists and texts of any length. Kubernetes refuses longer
+// Limits that autoscaling/v2 does not have. The API server estimates the cost of rules,
+// and refuses a definition with unlimited lists and texts. Kubernetes refuses longer
 // names of resources and containers anyway; the others are the only values that are
-// good in a HorizontalPodAutoscaler and refused here.
+// valid in a HorizontalPodAutoscaler and refused here.
 const (
-	maxMetrics      = 1000 // as the service
+	maxMetrics      = 1000 // as in the service
 	maxPolicies     = 100
 	maxName         = 1024
 	maxAPIVersion   = 512
-	maxQuantity     = 1000 // as the service
+	maxQuantity     = 1000 // as in the service
 	maxResourceName = 253 + 1 + 63
 	maxContainer    = 63
 	maxTargetType   = 64
@@ -62,18 +62,18 @@ func addListLimits(root *schema) error {
 	return nil
 }
 
-// limitNumbers keeps numbers readable by the Go types, without which one bad object would
+// limitNumbers keeps numbers readable by the Go types; otherwise one invalid object would
 // keep a client from listing the others.
 func limitNumbers(s *schema) {
 	switch {
 	case s.XIntOrString:
 		length := int64(maxQuantity)
 		s.MaxLength = &length
-		// x-kubernetes-int-or-string says it, too. With anyOf the API server adds three more
-		// sentences to its refusal of a fraction without quotes.
+		// x-kubernetes-int-or-string has the same meaning. With anyOf the API server adds
+		// three more sentences to its refusal of a fraction without quotes.
 		s.AnyOf = nil
-		// In spec a rule says it, in the words of a quantity; controller-gen's pattern allows
-		// what does not parse, such as 1e0.5.
+		// In spec a rule refuses it, in the words of a quantity; controller-gen's pattern
+		// allows texts that do not parse, such as 1e0.5.
 		if len(s.XValidations) > 0 {
 			s.Pattern = ""
 		}
@@ -88,7 +88,7 @@ func limitNumbers(s *schema) {
 	}
 }
 
-// addStatusRules adds those for status.
+// addStatusRules adds the rules for status.
 func addStatusRules(root *schema) error {
 	return atEach(root, []string{"status.currentReplicas", "status.desiredReplicas"},
 		addTo(rule{cel: "self >= 0", message: "must be greater than or equal to 0"}))

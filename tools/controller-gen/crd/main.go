@@ -1,7 +1,6 @@
-// Command crd reads the CustomResourceDefinition that controller-gen made of the Go
-// types of clients/kubernetes/autoscaling/v1, adds what can't be said there, and
-// writes it: the defaults and rules of autoscaling/v2, whose types are Kubernetes' own
-// and can't be annotated.
+// Command crd completes the CustomResourceDefinition that controller-gen generates from the Go
+// types of clients/kubernetes/autoscaling/v1. It adds the defaults and rules of autoscaling/v2,
+// whose types are Kubernetes' own and can't be annotated.
 //
 //	controller-gen crd paths=./clients/kubernetes/autoscaling/... output:stdout | crd > autoscalers.yaml
 package main
@@ -43,7 +42,7 @@ func run(in io.Reader, out io.Writer) error {
 	return write(out, &definition)
 }
 
-// write leaves out the status, which is the API server's.
+// write omits the status, which the API server sets.
 func write(out io.Writer, definition *apiextensionsv1.CustomResourceDefinition) error {
 	text, err := yaml.Marshal(struct {
 		APIVersion string                                       `json:"apiVersion"`

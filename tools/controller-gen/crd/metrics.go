@@ -75,7 +75,7 @@ func addMetricRules(root *schema) error {
 	return addTargetRules(root)
 }
 
-// addTargetRules adds those for the fields of a target each.
+// addTargetRules adds the rules for each field of a target.
 func addTargetRules(root *schema) error {
 	for _, s := range sources {
 		target := metric + "." + s.field + ".target"
@@ -99,8 +99,8 @@ func addTargetRules(root *schema) error {
 	return nil
 }
 
-// sourceRules say that a metric has the source that its type names, and no other. Of a
-// single source that is another's, the one that is missing is spoken of only.
+// sourceRules require that a metric has the source that its type names, and no other.
+// For a single wrong source they report only the missing one.
 func sourceRules() []rule {
 	var rules []rule
 	for _, s := range sources {
@@ -149,8 +149,8 @@ func resourceTargetRules() []rule {
 	}
 }
 
-// oneOf allows these values only. An enum is worded by the API server as it words its
-// own lists of supported values.
+// oneOf allows only these values. The API server words errors of an enum like its own
+// lists of supported values.
 func oneOf(values ...string) func(*schema) {
 	slices.Sort(values)
 	return func(s *schema) {

@@ -6,7 +6,7 @@ const (
 	dnsSubdomain = dnsLabel + `([.]` + dnsLabel + `)*`
 )
 
-// resourceNameRules are those for the name of a container's resource: cpu, memory,
+// resourceNameRules are the rules for the name of a container's resource: cpu, memory,
 // ephemeral-storage, hugepages-*, or one with a domain.
 func resourceNameRules() []rule {
 	return []rule{
@@ -23,7 +23,8 @@ func resourceNameRules() []rule {
 			message: "must be a standard resource for containers",
 		},
 		{
-			// A quota puts "requests." in front of the name, and must not pass 253 with it.
+			// A quota puts "requests." before the name, and the result must not exceed 253
+			// characters.
 			cel: "!self.contains('/') || self.contains('kubernetes.io/') || " +
 				"(!self.startsWith('requests.') && self.indexOf('/') <= 244)",
 			message: "doesn't follow extended resource name standard",

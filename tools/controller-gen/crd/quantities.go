@@ -2,11 +2,11 @@ package main
 
 import "strings"
 
-// quantityRules are those for a quantity: that it is one, and a rule about it, in which
+// quantityRules are the rules for a quantity: that it is valid, and a rule in which
 // self is the quantity.
 func quantityRules(cel, message string) []rule {
-	// Numbers are quantities, too. Spaces around one are read; other white space, which JSON
-	// escapes, keeps the Go type from reading it.
+	// Numbers are quantities, too. Surrounding spaces are allowed; the Go type can't parse
+	// other white space, which JSON escapes.
 	const (
 		text = "string(self).trim()"
 		good = "string(self).matches('^ *[^[:space:]]* *$') && isQuantity(" + text + ")"

@@ -2,14 +2,14 @@ package main
 
 import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-// rule is a CEL rule of a node, worded as the API server words the same rule for a
+// rule is a CEL rule of a node, with the API server's words for the same rule of a
 // HorizontalPodAutoscaler.
 type rule struct {
 	cel     string
 	message string
-	// dynamic is an expression for the message, in its place.
+	// dynamic is an expression that replaces the message.
 	dynamic string
-	// field is what the message is about, relative to the node: ".averageValue".
+	// field is the field of the message, relative to the node: ".averageValue".
 	field  string
 	reason apiextensionsv1.FieldValueErrorReason
 }

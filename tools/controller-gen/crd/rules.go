@@ -17,8 +17,8 @@ func addRules(root *schema) error {
 			{cel: "self >= 0", message: "must be greater than or equal to 1"},
 		}},
 		{"spec.scaleTargetRef", slices.Concat(referenceRules(), []rule{{
-			// ReplicationController is the only scalable kind of the core group. More than one
-			// slash is the other rule's.
+			// ReplicationController is the only scalable kind of the core group. The other
+			// rule handles more than one slash.
 			cel: "self.kind == 'ReplicationController' || " +
 				"(has(self.apiVersion) && (self.apiVersion.indexOf('/') > 0 || self.apiVersion.split('/').size() > 2))",
 			message: "apiVersion must specify API group", field: ".apiVersion",
@@ -37,15 +37,15 @@ func addRules(root *schema) error {
 	return addBehaviorRules(root)
 }
 
-// toleranceRules are those for the tolerance of options, which no HorizontalPodAutoscaler
-// has: they say what to write.
+// toleranceRules are the rules for the tolerance of options, which no
+// HorizontalPodAutoscaler has.
 func toleranceRules() []rule {
 	rules := quantityRules("!self.isLessThan(quantity('0'))", `must be greater than or equal to 0, such as "0.1" for 10 %`)
 	rules[0].message = `must be a number or a quantity, in quotes: "0.1" or "100m" for 10 %`
 	return rules
 }
 
-// specRules are those between fields.
+// specRules are the rules between fields.
 func specRules() []rule {
 	return []rule{
 		{
@@ -66,7 +66,7 @@ func specRules() []rule {
 	}
 }
 
-// referenceRules are those for the apiVersion of a reference.
+// referenceRules are the rules for the apiVersion of a reference.
 func referenceRules() []rule {
 	return []rule{{
 		cel:     "!has(self.apiVersion) || self.apiVersion.split('/').size() <= 2",
@@ -75,8 +75,8 @@ func referenceRules() []rule {
 	}}
 }
 
-// segmentRules are those for a name that becomes a segment of a URL. missing is what to
-// say of an empty one.
+// segmentRules are the rules for a name that becomes a segment of a URL. missing is the
+// message for an empty one.
 func segmentRules(missing string) []rule {
 	return []rule{
 		nonEmpty(missing),
@@ -88,7 +88,7 @@ func segmentRules(missing string) []rule {
 
 func nonEmpty(missing string) rule {
 	if missing == "" {
-		// A rule needs words; the API server says "Required value" only.
+		// A rule needs a message; the API server only has "Required value".
 		missing = "must be set"
 	}
 	return rule{cel: "self != ''", message: missing, reason: required}

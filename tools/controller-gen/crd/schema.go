@@ -12,8 +12,8 @@ import (
 // schema is one node of a version's schema.
 type schema = apiextensionsv1.JSONSchemaProps
 
-// at changes the node at path: names of properties, separated by dots, and "[]" for
-// what a list holds, as in "spec.metrics.[].type". An empty path is the root.
+// at changes the node at path: names of properties, separated by dots, and "[]" for the
+// elements of a list, as in "spec.metrics.[].type". An empty path is the root.
 func at(root *schema, path string, change func(*schema)) error {
 	name, rest, _ := strings.Cut(path, ".")
 	switch {
@@ -26,7 +26,7 @@ func at(root *schema, path string, change func(*schema)) error {
 		}
 		return at(root.Items.Schema, rest, change)
 	}
-	// A map's values can't be changed in place.
+	// The values of a map can't be changed in place.
 	property, ok := root.Properties[name]
 	if !ok {
 		return fmt.Errorf("%s: no such field, only %s", path, slices.Sorted(maps.Keys(root.Properties)))

@@ -2,8 +2,9 @@ package main
 
 import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-// loosenSelectors requires nothing of label selectors: in autoscaling/v2 nothing looks at
-// them before the controller does, and null among their values is empty.
+// loosenSelectors removes all requirements from label selectors: in autoscaling/v2
+// nothing checks them before the controller does, and null among their values means an
+// empty one.
 func loosenSelectors(root *schema) error {
 	empty, nothing := &apiextensionsv1.JSON{Raw: []byte(`""`)}, &apiextensionsv1.JSON{Raw: []byte(`{}`)}
 	walk(root, func(s *schema) {

@@ -1,6 +1,6 @@
 // Command report prints the results of mutation tests as Markdown: for each log of
-// gremlins the score, and the mutants that no test noticed. It reads the log, for a run
-// that was interrupted writes nothing else.
+// gremlins the score, and the mutants that no test noticed. It reads the log because an
+// interrupted run writes nothing else.
 //
 //	report NAME.log...
 package main
@@ -23,7 +23,7 @@ type mutant struct {
 	line, column       int
 }
 
-// verdict is such a line, of which there are others.
+// verdict matches the lines about mutants.
 var verdict = regexp.MustCompile(`^\s*([A-Z]+(?: [A-Z]+)?) ([A-Z_]+) at (\S+):(\d+):(\d+)\s*$`)
 
 // Ways a mutant may end.
@@ -71,7 +71,7 @@ func run(files []string, out io.Writer) error {
 	return err
 }
 
-// list counts the mutants of a log by how they ended, and lists those that lived.
+// list counts the mutants of a log by outcome, and lists the surviving ones.
 func list(log string, into io.Writer) map[string]int {
 	var mutants []mutant
 	for line := range strings.Lines(log) {
