@@ -135,7 +135,7 @@ func compare(ctx context.Context, args []string) error {
 	return nil
 }
 
-// show prints what was found, and saves it.
+// show prints the findings, and saves them.
 func show(result *differential.Result, folder string) error {
 	for _, f := range result.Findings {
 		file, err := f.Save(folder, result.Plan.Version.Profile)
@@ -162,7 +162,7 @@ func write(file string, r *differential.Report, command string) (err error) {
 	return r.Markdown(f, command)
 }
 
-// freshSeed leaves room above it for the seeds that follow.
+// freshSeed leaves a range above it for the following seeds.
 func freshSeed() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -11,34 +11,34 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// Cluster is what a controller talks to: the API server, the metrics APIs and the
-// cache of pods. It shows one step at a time, and keeps what the controller writes.
+// Cluster is the controller's environment: the API server, the metrics APIs and the
+// cache of pods. It shows one step at a time, and stores the controller's writes.
 //
-// Its clients stand in for the fake ones of client-go: those don't pass on the
-// selector of a custom metric, and keep every call they have seen.
+// Its clients replace the fake ones of client-go, which don't pass on the selector of a
+// custom metric, and keep every call.
 type Cluster struct {
-	// state is nil between scenarios: there are no pods then.
+	// state is nil between scenarios, without pods.
 	state *State
-	// reverse has pods listed in the reverse order. A cache lists them in any order.
+	// reverse lists pods in the reverse order. A cache lists them in any order.
 	reverse bool
 
-	// What the controller did since the step began.
+	// The controller's writes since the step began.
 	scaledTo *int32
 	events   []oracle.Event
 }
 
-// Begin shows a step; nil: none. What the controller did before is forgotten.
+// Begin starts a step; nil: none. It drops the controller's earlier writes.
 func (c *Cluster) Begin(s *State) { c.state, c.scaledTo, c.events = s, nil, nil }
 
 // Shown returns the cluster itself, for a Controller that embeds it.
 func (c *Cluster) Shown() *Cluster { return c }
 
-// ReadScale reads the scale of the target, whatever its name is.
+// ReadScale returns the scale of the target, for any name.
 func (c *Cluster) ReadScale() (*autoscalingv1.Scale, error) {
 	if c.state.ScaleGetError != "" {
 		return nil, errors.New(c.state.ScaleGetError)
 	}
-	return c.state.Scale.DeepCopy(), nil // the controller writes into it
+	return c.state.Scale.DeepCopy(), nil // the controller changes it
 }
 
 // WriteScale writes the scale of the target.
@@ -51,14 +51,14 @@ func (c *Cluster) WriteScale(updated *autoscalingv1.Scale) (*autoscalingv1.Scale
 	return updated, nil
 }
 
-// outcome is what came of the step that was begun last, with the HPA's status after
-// it and the error of the reconcile.
+// outcome is the outcome of the current step, with the HPA's status after it and the
+// error of the reconcile.
 func (c *Cluster) outcome(status any, failure error) (oracle.Outcome, error) {
 	text, err := json.Marshal(status)
 	if err != nil {
 		return oracle.Outcome{}, err
 	}
-	var out oracle.Outcome // which has the fields of a status, and others beside them
+	var out oracle.Outcome // it has the fields of a status, and others
 	if err := json.Unmarshal(text, &out); err != nil {
 		return oracle.Outcome{}, err
 	}
@@ -79,7 +79,7 @@ func (c *Cluster) outcome(status any, failure error) (oracle.Outcome, error) {
 	return out, nil
 }
 
-// NewMapper knows the scale targets of scenarios.
+// NewMapper maps the scale targets of scenarios.
 func NewMapper() meta.RESTMapper {
 	apps, core := schema.GroupVersion{Group: "apps", Version: "v1"}, schema.GroupVersion{Version: "v1"}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{apps, core})

@@ -7,48 +7,47 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// Controller is a real controller that has not seen anything yet, and a Cluster it
-// talks to, which it embeds.
+// Controller is a new real controller, with a Cluster, which it embeds.
 type Controller[HPA any] interface {
-	// Start makes the scenario's HPAs known. Like the rest it is called in the run's
-	// bubble of time.
+	// Start registers the scenario's HPAs. It and the other methods are called in the
+	// run's bubble of time.
 	Start() error
-	// Apply makes the HPA if there is none, and else changes its spec. The HPA is not
-	// written into.
+	// Apply creates the HPA if there is none, and otherwise changes its spec. It does
+	// not change hpa.
 	Apply(hpa *HPA) error
 	// Delete deletes the HPA if there is one.
 	Delete() error
-	// Reconcile reconciles the HPA. It returns the failure of that, which is part of the
-	// outcome, and apart from it what kept it from being done.
+	// Reconcile reconciles the HPA. failure is the error of the reconcile, which is part
+	// of the outcome; err means that it could not run.
 	Reconcile() (failure, err error)
-	// Status returns that of the HPA, which is nil or empty if there is none.
+	// Status returns the status of the HPA, nil or empty if there is none.
 	Status() any
-	// Finish changes an outcome where it does not say how it depends on chance.
+	// Finish normalizes an outcome where it depends on chance.
 	Finish(outcome *oracle.Outcome)
-	// End is called after the last step of a scenario that went well.
+	// End is called after the last step of a successful scenario.
 	End() error
 
 	// Shown returns the cluster, which has this method.
 	Shown() *Cluster
 }
 
-// Driver runs scenarios through the controllers of a version, one at a time.
+// Driver runs scenarios on the controllers of a version, one at a time.
 type Driver[HPA any, Pointer Object[HPA]] struct {
 	controller func(*Scenario[HPA]) (Controller[HPA], error)
-	// The last scenario; the next one is often the same again.
+	// The last scenario; often the next one is the same.
 	text     []byte
 	scenario *Scenario[HPA]
 	reverse  bool
 }
 
-// NewDriver makes a driver that takes a controller for each run of a scenario. The
-// controller is made outside the bubble of time, so what it starts may go on.
+// NewDriver returns a driver that takes a controller for each run of a scenario.
+// Controllers are created outside the bubble of time, so their goroutines may continue.
 func NewDriver[HPA any, Pointer Object[HPA]](controller func(*Scenario[HPA]) (Controller[HPA], error)) *Driver[HPA, Pointer] {
 	return &Driver[HPA, Pointer]{controller: controller}
 }
 
-// Prepare implements oracle.Driver. Every other run of a scenario lists its pods in
-// the reverse order: a text that names one of several pods then differs.
+// Prepare implements oracle.Driver. Every second run of a scenario lists its pods in
+// the reverse order: so a text that names one of several pods differs.
 func (d *Driver[HPA, Pointer]) Prepare(text []byte) (oracle.Run, error) {
 	if bytes.Equal(text, d.text) {
 		d.reverse = !d.reverse
@@ -89,7 +88,7 @@ func (r *run[HPA]) Steps() ([]oracle.Outcome, error) {
 	return outcomes, r.End()
 }
 
-// take does what happens to the HPA at a step, and reconciles it.
+// take applies a step's changes of the HPA, and reconciles it.
 func (r *run[HPA]) take(s *Step[HPA]) (oracle.Outcome, error) {
 	if err := oracle.SleepUntil(s.Time); err != nil {
 		return oracle.Outcome{}, err

@@ -10,31 +10,31 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// Recorder keeps events as they are sent. The real one sends them later, and counts
-// up those that resemble each other.
+// Recorder records events at once. The real one sends them later, and aggregates
+// similar ones.
 type Recorder struct{ *Cluster }
 
-// Event keeps an event.
+// Event records an event.
 func (r Recorder) Event(_ runtime.Object, eventType, reason, message string) {
 	r.events = append(r.events, oracle.Event{Type: eventType, Reason: reason, Message: oracle.Text{Value: message}})
 }
 
-// Eventf keeps an event.
+// Eventf records an event.
 func (r Recorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
 	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
 }
 
-// AnnotatedEventf keeps an event without its annotations.
+// AnnotatedEventf records an event without its annotations.
 func (r Recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
 	r.Eventf(object, eventType, reason, format, args...)
 }
 
-// PastEventf keeps an event. Only recorders of v1.15 have it.
+// PastEventf records an event. Only recorders of v1.15 have it.
 func (r Recorder) PastEventf(object runtime.Object, _ metav1.Time, eventType, reason, format string, args ...any) {
 	r.Eventf(object, eventType, reason, format, args...)
 }
 
-// NoEvents is where the recorder that the controller makes for itself would write.
+// NoEvents replaces the client to which the controller's own recorder would write.
 type NoEvents struct{}
 
 // Events returns no client.

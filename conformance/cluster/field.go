@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Field gives access to an unexported field of a controller, which is a pointer to a
-// struct. It panics if that has no such field of that type.
+// Field returns an unexported field of a controller, which is a pointer to a struct. It
+// panics if there is no such field of that type.
 func Field[T any](controller any, name string) *T {
 	f := reflect.ValueOf(controller).Elem().FieldByName(name)
 	if want := reflect.TypeFor[T](); !f.IsValid() || f.Type() != want {

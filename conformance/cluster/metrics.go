@@ -17,8 +17,8 @@ import (
 	externalclient "k8s.io/metrics/pkg/client/external_metrics"
 )
 
-// failure is the error that the step has a metrics API answer with. That of a metric
-// comes before that of the API.
+// failure is the step's error of a metrics API. A metric's own error takes precedence
+// over the API's.
 func (c *Cluster) failure(keys ...string) error {
 	for _, key := range keys {
 		if message, fails := c.state.Errors[key]; fails {
@@ -28,7 +28,7 @@ func (c *Cluster) failure(keys ...string) error {
 	return nil
 }
 
-// PodMetrics answers for the API metrics.k8s.io.
+// PodMetrics returns the data of the API metrics.k8s.io.
 func (c *Cluster) PodMetrics(namespace string, options metav1.ListOptions) (*metricsv1beta1.PodMetricsList, error) {
 	if err := c.failure("resource"); err != nil {
 		return nil, err
@@ -46,8 +46,9 @@ func (c *Cluster) PodMetrics(namespace string, options metav1.ListOptions) (*met
 	return list, nil
 }
 
-// CustomMetrics is the API custom.metrics.k8s.io. A namespace is asked for without a
-// namespace around it, all else in that of the HPA, of which the scenario's values are.
+// CustomMetrics is the API custom.metrics.k8s.io. Clients request a namespace without a
+// namespace, everything else in the HPA's namespace, which all the scenario's values
+// belong to.
 type CustomMetrics struct{ *Cluster }
 
 // RootScopedMetrics returns the API itself.
@@ -56,7 +57,7 @@ func (m CustomMetrics) RootScopedMetrics() customclient.MetricsInterface { retur
 // NamespacedMetrics returns the API itself.
 func (m CustomMetrics) NamespacedMetrics(string) customclient.MetricsInterface { return m }
 
-// GetForObject answers in the words of the real client if there is not one value.
+// GetForObject returns the real client's error unless there is exactly one value.
 func (m CustomMetrics) GetForObject(kind schema.GroupKind, name, metric string, selector labels.Selector) (*customv1beta2.MetricValue, error) {
 	if err := m.failure("custom:"+metric, "custom"); err != nil {
 		return nil, err
@@ -72,8 +73,8 @@ func (m CustomMetrics) GetForObject(kind schema.GroupKind, name, metric string, 
 	}
 }
 
-// GetForObjects answers for all pods that have a value: whether there is such a pod,
-// and the selector of the scale matches it, is not looked at.
+// GetForObjects returns the values of all pods: it does not check whether there is such
+// a pod, and whether the scale's selector matches it.
 func (m CustomMetrics) GetForObjects(kind schema.GroupKind, _ labels.Selector, metric string, selector labels.Selector) (*customv1beta2.MetricValueList, error) {
 	if err := m.failure("custom:"+metric, "custom"); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (m CustomMetrics) GetForObjects(kind schema.GroupKind, _ labels.Selector, m
 	return &customv1beta2.MetricValueList{Items: m.values(kind, metric, selector, all)}, nil
 }
 
-// values are those of a metric, with a selector that means the same.
+// values returns those of a metric, with a selector of the same meaning.
 func (m CustomMetrics) values(kind schema.GroupKind, metric string, selector labels.Selector, named func(string) bool) []customv1beta2.MetricValue {
 	var values []customv1beta2.MetricValue
 	for _, value := range m.state.CustomMetrics {
@@ -99,8 +100,8 @@ func (m CustomMetrics) values(kind schema.GroupKind, metric string, selector lab
 	return values
 }
 
-// meaning lists what a selector requires, so that selectors that select the same by
-// the same labels have the same list. None and an empty one require nothing.
+// meaning lists what a selector requires, so that selectors with the same meaning have
+// the same list. None and an empty one require nothing.
 func meaning(selector labels.Selector) []string {
 	requirements, _ := selector.Requirements()
 	all := make([]string, 0, len(requirements))
@@ -125,13 +126,14 @@ type ExternalMetrics struct{ *Cluster }
 // NamespacedMetrics returns the API itself.
 func (m ExternalMetrics) NamespacedMetrics(string) externalclient.MetricsInterface { return m }
 
-// List answers with the series that a selector selects.
+// List returns the series that a selector selects.
 func (m ExternalMetrics) List(metric string, selector labels.Selector) (*externalv1beta1.ExternalMetricValueList, error) {
 	if err := m.failure("external:"+metric, "external"); err != nil {
 		return nil, err
 	}
-	// The API gets the selector as text, which is empty for the one that selects
-	// nothing as for the one that selects all. That is how none selects all.
+	// The API gets the selector as text, which is empty both for the one that selects
+	// nothing and for the one that selects everything. So the former selects
+	// everything.
 	selector, err := labels.Parse(selector.String())
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// PodInformer is the informer of pods that the controller is made with: another one,
-// but with a lister of the step's pods.
+// PodInformer is the informer of pods for the constructor of the controller, with a
+// lister of the step's pods.
 type PodInformer struct {
 	coreinformers.PodInformer
 	Cluster *Cluster
@@ -20,10 +20,9 @@ type PodInformer struct {
 // Lister returns the lister of the step's pods.
 func (i PodInformer) Lister() corelisters.PodLister { return podLister{cluster: i.Cluster} }
 
-// podLister lists the pods of the step. The cache would do it in the random order of
-// a map, and so show a text that depends on the order as one that doesn't, now and
-// then. Forwards and backwards a text that names the first of several pods always
-// differs.
+// podLister lists the pods of the step. A cache would list them in the random order of
+// a map, so that two runs may agree by chance on a text that depends on the order.
+// Forwards and backwards, a text that names the first of several pods always differs.
 type podLister struct {
 	corelisters.PodNamespaceLister
 	cluster   *Cluster

@@ -15,12 +15,12 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// Scenario is one HPA, one scale target and a row of reconciles, as recordings have
-// them. It is only read once it is parsed, for it may run several times.
+// Scenario is one HPA, one scale target and a sequence of reconciles, in the format of
+// recordings. After parsing it is immutable, because it may run several times.
 //
-// HPA is the version's own type, of autoscaling/v2 or of the v2beta2 before it, which
-// is written the same. Fields that a version does not know are dropped when they are
-// decoded, as its API server would.
+// HPA is the version's own type, of autoscaling/v2 or of the earlier v2beta2, which has
+// the same encoding. Fields unknown to a version are dropped when decoding, as by its
+// API server.
 type Scenario[HPA any] struct {
 	Config    Config      `json:"config"`
 	HPA       *HPA        `json:"hpa"`
@@ -28,8 +28,8 @@ type Scenario[HPA any] struct {
 	Steps     []Step[HPA] `json:"steps"`
 }
 
-// Config is what the controller is made with, and the feature gate that scenarios
-// switch. Versions before v1.36 don't look at the gate.
+// Config is the configuration of the controller, and the feature gate that scenarios
+// set. Versions before v1.36 ignore the gate.
 type Config struct {
 	Tolerance               float64 `json:"tolerance"`
 	CPUInitializationPeriod Seconds `json:"cpuInitializationPeriodSeconds"`
@@ -41,21 +41,21 @@ type Config struct {
 // Seconds is a duration in seconds.
 type Seconds float64
 
-// Duration returns it to the nanosecond.
+// Duration converts it, to the nanosecond.
 func (s Seconds) Duration() time.Duration {
 	return time.Duration(math.Round(float64(s) * float64(time.Second)))
 }
 
-// OtherHPA is another HPA that the controller knows. Versions before v1.28 don't look
-// at others.
+// OtherHPA is another HPA that the controller knows. Versions before v1.28 ignore
+// others.
 type OtherHPA struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 	Selector  string `json:"selector"`
 }
 
-// Step is one reconcile: when it is, what happens to the HPA before, and what the
-// controller sees.
+// Step is one reconcile: its time, the changes of the HPA before it, and the state that
+// the controller sees.
 type Step[HPA any] struct {
 	Time       time.Time `json:"time"`
 	HPA        *HPA      `json:"hpa"`
@@ -63,7 +63,7 @@ type Step[HPA any] struct {
 	State
 }
 
-// State is what the APIs hold at a step.
+// State is the content of the APIs at a step.
 type State struct {
 	Scale            *autoscalingv1.Scale                  `json:"scale"`
 	Pods             []*corev1.Pod                         `json:"pods"`
@@ -81,7 +81,7 @@ type Object[HPA any] interface {
 	metav1.Object
 }
 
-// Parse reads a scenario and fills in the namespaces it leaves out.
+// Parse parses a scenario and fills in omitted namespaces.
 func Parse[HPA any, Pointer Object[HPA]](text []byte) (*Scenario[HPA], error) {
 	s := &Scenario[HPA]{}
 	if err := json.Unmarshal(text, s); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
 )
 
-// The real controller's functions that its queue and its informers call.
+// Functions of the real controller that its queue and its informers call.
 
 //go:linkname reconcileKey k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).reconcileKey
 func reconcileKey(c *podautoscaler.HorizontalController, ctx context.Context, key string) (deleted bool, err error)
@@ -31,21 +31,20 @@ func deleteHPA(c *podautoscaler.HorizontalController, obj any)
 //go:linkname validateAndParseSelector k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).validateAndParseSelector
 func validateAndParseSelector(c *podautoscaler.HorizontalController, hpa *autoscalingv2.HorizontalPodAutoscaler, selector string) (labels.Selector, error)
 
-// controller is a real controller and the cluster it talks to. Scenarios of the same
-// config use it in turn.
+// controller is a real controller and its cluster. Scenarios with the same config use
+// it in turn.
 type controller struct {
 	*cluster.Cluster
 	*hpas
 	real *podautoscaler.HorizontalController
 }
 
-// newController calls the real constructor. What that starts, a queue and a sender of
-// events, is stopped again, for the queue is not used and events are kept as they are
-// sent.
+// newController calls the real constructor, and stops what that starts: the queue,
+// which is not used, and the sender of events, which are recorded at once.
 func newController(config cluster.Config) *controller {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// The informers never run: what they have seen is put into their caches.
+	// The informers never run: the driver fills their caches.
 	factory := informers.NewSharedInformerFactory(nil, 0)
 	shown, hpas := &cluster.Cluster{}, &hpas{informer: factory.Autoscaling().V2().HorizontalPodAutoscalers()}
 	c := &controller{Cluster: shown, hpas: hpas, real: podautoscaler.NewHorizontalController(
@@ -57,7 +56,7 @@ func newController(config cluster.Config) *controller {
 		metrics.NewRESTMetricsClient(podMetrics{Cluster: shown}, cluster.CustomMetrics{Cluster: shown}, cluster.ExternalMetrics{Cluster: shown}),
 		hpas.informer,
 		cluster.PodInformer{PodInformer: factory.Core().V1().Pods(), Cluster: shown},
-		0, // the resync period, which only the queue and running informers look at
+		0, // the resync period, which only the queue and running informers use
 		config.DownscaleStabilization.Duration(),
 		config.Tolerance,
 		config.CPUInitializationPeriod.Duration(),
@@ -68,22 +67,21 @@ func newController(config cluster.Config) *controller {
 	return c
 }
 
-// know registers an HPA as its informer does, with the selector that a reconcile of
-// it has found on its scale last. One whose scale was never read selects nothing.
+// know registers an HPA as its informer does, with the last selector that a reconcile
+// found on its scale. Without one it selects nothing.
 func (c *controller) know(hpa *autoscalingv2.HorizontalPodAutoscaler, selector string) {
 	enqueueHPA(c.real, hpa)
 	if selector != "" {
-		_, _ = validateAndParseSelector(c.real, hpa, selector) // keeps it if it parses
+		_, _ = validateAndParseSelector(c.real, hpa, selector) // caches it if it is valid
 	}
 }
 
-// reconcile has the controller reconcile the HPA, and tells whether it was deleted.
+// reconcile reconciles the HPA, and reports whether it was deleted.
 func (c *controller) reconcile(hpa *autoscalingv2.HorizontalPodAutoscaler) (deleted bool, err error) {
 	return reconcileKey(c.real, context.Background(), hpa.Namespace+"/"+hpa.Name)
 }
 
-// setGates switches the feature gate that scenarios switch. The others keep the
-// defaults of the version.
+// setGates sets the feature gate of scenarios. The others keep the version's defaults.
 func setGates(config cluster.Config) error {
 	if utilfeature.DefaultFeatureGate.Enabled(features.HPAScaleToZero) == config.ScaleToZero {
 		return nil

@@ -14,24 +14,24 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// maxControllers limits the memory that controllers take; one is made for each config.
+// maxControllers limits the memory for controllers, one for each config.
 const maxControllers = 500
 
-// controllers are those that no scenario uses, by their config.
+// controllers are the idle ones, by config.
 type controllers map[cluster.Config]*controller
 
-// NewDriver makes a driver. It turns the logs of Kubernetes off, for the whole program.
+// NewDriver returns a driver. It disables the logs of Kubernetes for the whole program.
 func NewDriver() oracle.Driver { return controllers{}.driver() }
 
 func (cs controllers) driver() oracle.Driver {
 	klog.SetLogger(klog.Logger{})
-	// One of the handlers sleeps, and the clock has to stand still.
+	// One of the handlers sleeps, but the clock must stand still.
 	utilruntime.ErrorHandlers = nil
 	return cluster.NewDriver(cs.take)
 }
 
-// take takes a controller for a scenario. One that fails leaves its controller in an
-// unknown state, even with locks held. It comes back when it has ended well.
+// take takes a controller for a scenario. After a failure its state is unknown, it may
+// even hold locks; only a successful scenario returns it.
 func (cs controllers) take(s *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]) (cluster.Controller[autoscalingv2.HorizontalPodAutoscaler], error) {
 	if err := setGates(s.Config); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (cs controllers) take(s *cluster.Scenario[autoscalingv2.HorizontalPodAutosc
 type run struct {
 	*controller
 	scenario *cluster.Scenario[autoscalingv2.HorizontalPodAutoscaler]
-	// created counts how often the HPA was made.
+	// created counts how often the HPA was created.
 	created int
 	free    controllers
 }
@@ -64,12 +64,12 @@ func (r *run) Start() error {
 	return r.create(r.scenario.HPA, &r.scenario.HPA.Status)
 }
 
-// named is another HPA, of which the controller looks at the name only.
+// named returns another HPA, of which the controller uses the name only.
 func named(other cluster.OtherHPA) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: other.Name, Namespace: other.Namespace}}
 }
 
-// create makes the HPA, with the spec and the generation of one.
+// create creates the HPA, with the spec and the generation of the given one.
 func (r *run) create(like *autoscalingv2.HorizontalPodAutoscaler, status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
 	r.created++
 	hpa := r.scenario.HPA.DeepCopy()
@@ -139,8 +139,8 @@ func (r *run) End() error {
 	return nil
 }
 
-// forget drops what the controller knows of an HPA, as its informer and then its
-// queue do when it was deleted.
+// forget drops the controller's state of an HPA, as its informer and then its queue do
+// after a deletion.
 func (r *run) forget(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
 	deleteHPA(r.real, hpa)
 	deleted, err := r.reconcile(hpa)
@@ -150,6 +150,6 @@ func (r *run) forget(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
 	return err
 }
 
-// Finish sorts the names in the texts that list the HPAs which select the same pods.
-// They come in the order of a map, which two runs may well have in common.
+// Finish sorts the names in texts that list HPAs with the same pods. They are in the
+// order of a map, which may by chance be the same in two runs.
 func (*run) Finish(out *oracle.Outcome) { out.SortNames() }

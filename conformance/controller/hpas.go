@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// hpas are the stored HPAs, which the controller's cache sees at once.
+// hpas are the stored HPAs, which the controller's cache shows at once.
 type hpas struct {
 	informer autoscalinginformers.HorizontalPodAutoscalerInformer
-	// version is the last one that an object got.
+	// version is the last resource version.
 	version int
 }
 
-// put stores an HPA with a new resource version, and no other.
+// put stores an HPA with a new resource version, in place of any other.
 func (h *hpas) put(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
 	h.version++
 	hpa.ResourceVersion = strconv.Itoa(h.version)
@@ -39,7 +39,7 @@ func (h *hpas) get(namespace, name string) (*autoscalingv2.HorizontalPodAutoscal
 
 func (h *hpas) cache() cache.Indexer { return h.informer.Informer().GetIndexer() }
 
-// hpaClient writes HPAs. The controller writes nothing but their status.
+// hpaClient writes HPAs. The controller writes only their status.
 type hpaClient struct {
 	autoscalingclient.HorizontalPodAutoscalerInterface
 	*hpas
@@ -49,8 +49,8 @@ func (c hpaClient) HorizontalPodAutoscalers(string) autoscalingclient.Horizontal
 	return c
 }
 
-// UpdateStatus keeps the status as it comes back from an API server: through JSON,
-// which has times to the second and quantities in their canonical form.
+// UpdateStatus stores the status as an API server returns it: through JSON, which has
+// times to the second and canonical quantities.
 func (c hpaClient) UpdateStatus(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	stored, err := c.get(hpa.Namespace, hpa.Name)
 	if err != nil {

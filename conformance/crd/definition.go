@@ -31,8 +31,8 @@ type Definition struct {
 	kind       schema.GroupVersionKind
 }
 
-// Load reads a CustomResourceDefinition and accepts it as the API server does: its
-// schema, and what its rules may cost, are checked.
+// Load parses a CustomResourceDefinition and checks it as the API server does: its
+// schema, and the cost of its rules.
 func Load(path string) (*Definition, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func serve(manifest *apiextensionsv1.CustomResourceDefinition, internal *apiexte
 	return &Definition{structural: structural, create: strategy, status: customresource.NewStatusStrategy(strategy), kind: kind}, nil
 }
 
-// Create does what the API server does with an object that is posted: prune, fill in
-// defaults, validate. It returns the object that would be stored.
+// Create does what the API server does with a posted object: prune, fill in defaults,
+// validate. It returns the object to store.
 func (d *Definition) Create(data []byte) (*unstructured.Unstructured, field.ErrorList, error) {
 	object, err := d.decode(data)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *Definition) Create(data []byte) (*unstructured.Unstructured, field.Erro
 	return object, d.create.Validate(ctx, object), nil
 }
 
-// UpdateStatus does what the API server does with an object that is put as the status of
+// UpdateStatus does what the API server does when an object is put as the status of
 // another.
 func (d *Definition) UpdateStatus(data []byte, old *unstructured.Unstructured) (*unstructured.Unstructured, field.ErrorList, error) {
 	object, err := d.decode(data)
@@ -120,7 +120,7 @@ func (d *Definition) decode(data []byte) (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
-// Into reads a stored object with a Go type, as typed clients do.
+// Into decodes a stored object into a Go type, as typed clients do.
 func Into(object *unstructured.Unstructured, out any) error {
 	data, err := json.Marshal(object.Object)
 	return errors.Join(err, json.Unmarshal(data, out))

@@ -1,5 +1,5 @@
 // Package crd compares the CustomResourceDefinition of the Autoscaler with the API
-// server's own code for a HorizontalPodAutoscaler: what is accepted, what is filled in,
-// and what `kubectl get` shows. Both sides run the API server's code, on one side that
-// for custom resources, on the other that for autoscaling/v2.
+// server's own code for a HorizontalPodAutoscaler: which objects are accepted, the
+// defaults, and the output of `kubectl get`. Both sides run the API server's code, one
+// for custom resources, the other for autoscaling/v2.
 package crd

@@ -15,18 +15,18 @@ import (
 	"k8s.io/kubernetes/pkg/registry/autoscaling/horizontalpodautoscaler"
 )
 
-// Upstream is what the API server makes of a HorizontalPodAutoscaler that is posted.
+// Upstream is the API server's result for a posted HorizontalPodAutoscaler.
 type Upstream struct {
 	// Stored is the object with its defaults.
 	Stored *autoscalingv2.HorizontalPodAutoscaler
-	// Internal is the same as the API server's printer has it.
+	// Internal is its internal form, as the API server's printer uses it.
 	Internal *autoscaling.HorizontalPodAutoscaler
 	// Violations are why it is refused.
 	Violations field.ErrorList
 }
 
-// Create decodes, fills in defaults and validates an object of autoscaling/v2, as the API
-// server's registry does with the feature gates' defaults. An error is why it can't be
+// Create decodes an object of autoscaling/v2, fills in defaults and validates it, as the
+// API server's registry does with default feature gates. It fails if the object can't be
 // decoded.
 func Create(data []byte) (*Upstream, error) {
 	decoded, err := runtime.Decode(legacyscheme.Codecs.UniversalDecoder(autoscaling.SchemeGroupVersion), data)

@@ -30,12 +30,12 @@ func RunBenchmarks(ctx context.Context, root string) (string, error) {
 	return table(out)
 }
 
-// measured is what was measured of one benchmark: one value a run.
+// measured are the measurements of one benchmark: one value per run.
 type measured struct {
 	nanos, allocations []float64
 }
 
-// table puts the output of benchmarks into Markdown.
+// table formats the output of benchmarks as Markdown.
 func table(out []byte) (string, error) {
 	results := map[string]map[string]*measured{}
 	var cases []string
@@ -76,8 +76,8 @@ func table(out []byte) (string, error) {
 	return b.String(), nil
 }
 
-// parseBenchmark reads a line such as
-// "BenchmarkCalculator/utilization/1000_pods/setpoint-2  100  38000 ns/op  7 B/op  2 allocs/op".
+// parseBenchmark parses a line such as "BenchmarkCalculator/utilization/1000_pods/setpoint-2 100
+// 38000 ns/op 7 B/op 2 allocs/op".
 func parseBenchmark(line string) (what, who string, m measured, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {

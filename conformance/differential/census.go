@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Census counts what was compared. It is safe for concurrent use.
+// Census counts comparisons. It is safe for concurrent use.
 type Census struct {
 	mu sync.Mutex
 	// Scenarios and Steps that were compared.
@@ -23,16 +23,15 @@ type Census struct {
 	// Conditions and Events count by type, status and reason.
 	Conditions, Events map[string]int
 	// Platform counts the scenarios in which the controller's outcome depends on the
-	// processor, PlatformSteps the steps from there on: those were compared with the
+	// processor, PlatformSteps the steps from there on: these were compared with the
 	// saturating controller, the others with the real one.
 	Platform, PlatformSteps int
-	// Texts counts those that were compared, Undetermined texts those of which it was
-	// only compared that they are there, and Reworded ones those of which a part was
-	// left out: what is wrong with a malformed selector, in versions that say it in
-	// other words.
+	// Texts counts compared texts, UndeterminedTexts those compared only for presence,
+	// and Reworded those compared without a part: what is wrong with a malformed
+	// selector, in versions with other words for it.
 	Texts, UndeterminedTexts, Reworded int
-	// Refused are the scenarios whose spec the service refused, Undetermined those
-	// for which the controller has no outcome, by why.
+	// Refused are the scenarios whose spec the service refused, Undetermined those for
+	// which the controller has no outcome, by reason.
 	Refused      int
 	Undetermined map[string]int
 	// Examples of both.
@@ -47,7 +46,7 @@ func NewCensus() *Census {
 	}
 }
 
-// maxExamples bounds Census.Examples.
+// maxExamples limits Census.Examples.
 const maxExamples = 10
 
 func (c *Census) example(text string) {
@@ -70,7 +69,7 @@ func (c *Census) undetermined(name string, err error) {
 	c.example(name + ": " + err.Error())
 }
 
-// add counts the steps of a scenario that came out the same.
+// add counts the steps of a scenario with equal outcomes.
 func (c *Census) add(scenario *recording.Scenario, result *comparison, version Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +129,7 @@ func (c *Census) step(spec *autoscalingv2.HorizontalPodAutoscalerSpec, expect *r
 		c.Events[event.Type+" "+event.Reason]++
 	}
 	if len(expect.CurrentMetrics) != len(spec.Metrics) {
-		return // no metric was read in this step, or the spec was another one then
+		return // no metric was read in this step, or the spec was another one
 	}
 	for i := range spec.Metrics {
 		kind := kindOf(&spec.Metrics[i])
@@ -169,7 +168,7 @@ func kindOf(m *autoscalingv2.MetricSpec) string {
 	return kind
 }
 
-// Merge adds what another census counted.
+// Merge adds another census.
 func (c *Census) Merge(o *Census) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/shrink"
 )
 
-// How often the oracle runs a scenario: usually, where a text came out otherwise, to find
-// out whether it is determined, and before that is called a finding. A map of three keys
-// begins with the same one in three of four runs, so 24 runs all agree by chance once in
-// a thousand times.
+// How often the oracle runs a scenario: usually; if a text differs, to find out whether
+// it is determined; and before that is reported as a finding. A map of three keys starts
+// with the same one in three of four runs, so 24 runs all agree by chance once in a
+// thousand times.
 const (
 	usualRuns     = 2
 	doubtedRuns   = 24
@@ -33,13 +33,13 @@ type Comparer struct {
 	census     *Census
 }
 
-// NewComparer returns a comparer that notes in the census what it compared. Saturating
-// is the oracle that is asked where an outcome depends on the processor.
+// NewComparer returns a comparer that counts in the census. saturating is the oracle
+// for outcomes that depend on the processor.
 func NewComparer(version Version, service *Service, oracle, saturating *Oracle, census *Census) *Comparer {
 	return &Comparer{version, service, oracle, saturating, census}
 }
 
-// Finding is a step that came out otherwise than with the real controller.
+// Finding is a step with an outcome that differs from the real controller's.
 type Finding struct {
 	// Scenario ends with the step, and has the controller's outcomes.
 	Scenario *recording.Scenario
@@ -47,9 +47,10 @@ type Finding struct {
 	Differences []recording.Difference
 }
 
-// Random makes the scenario of a seed and compares it. Nil: all steps are the same.
+// Random creates the scenario of a seed and compares it. Nil: all steps are equal.
 func (c *Comparer) Random(ctx context.Context, seed uint64) (*Finding, error) {
-	// Explanations take another way through the service; so half are without.
+	// Explanations use another path through the service; so half of the runs are
+	// without.
 	play := c.service.NewPlay(ctx, c.version.Profile, seed%2 == 0)
 	scenario, err := generate.Scenario(seed, generate.DefaultParameters(c.version.Profile), play)
 	if endErr := play.End(); err == nil {
@@ -65,7 +66,7 @@ func (c *Comparer) Random(ctx context.Context, seed uint64) (*Finding, error) {
 	return c.compare(ctx, scenario, play)
 }
 
-// Known compares a scenario that is there already.
+// Known compares an existing scenario.
 func (c *Comparer) Known(ctx context.Context, scenario *recording.Scenario) (*Finding, error) {
 	scenario = bare(scenario)
 	play := c.service.NewPlay(ctx, c.version.Profile, true)
@@ -75,7 +76,7 @@ func (c *Comparer) Known(ctx context.Context, scenario *recording.Scenario) (*Fi
 	return c.compare(ctx, scenario, play)
 }
 
-// bare returns the scenario without what came of its steps.
+// bare returns the scenario without outcomes.
 func bare(scenario *recording.Scenario) *recording.Scenario {
 	s := *scenario
 	s.Steps = slices.Clone(s.Steps)
@@ -85,18 +86,18 @@ func bare(scenario *recording.Scenario) *recording.Scenario {
 	return &s
 }
 
-// comparison is what a scenario came to.
+// comparison is the result of a scenario.
 type comparison struct {
 	// expects are the controller's outcomes: from step saturated on those of the
-	// saturating one, which is the number of steps where the real one sufficed.
+	// saturating one; saturated is the number of steps if the real one sufficed.
 	expects   []recording.Expect
 	saturated int
-	// at is the first step that differs, differences how; nil: none does.
+	// at is the first step that differs, differences are its differences; nil: none.
 	at          int
 	differences []recording.Difference
 }
 
-// compare compares what a play came to.
+// compare compares the outcomes of a play.
 func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, play *Play) (*Finding, error) {
 	result, err := c.differ(ctx, scenario, play, doubtedRuns)
 	if err == nil && result.differences != nil {
@@ -120,11 +121,11 @@ func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, pl
 	return &Finding{scenario, result.differences}, nil
 }
 
-// differ compares every step with the real controller. Where an outcome differs from
-// that, or an explanation says that it depends on the processor, it compares every step
-// with the saturating one, too, which is to agree to the last.
+// differ compares every step with the real controller. If an outcome differs, or an
+// explanation says that it depends on the processor, it also compares every step with
+// the saturating one, which must agree completely.
 //
-// What differs at first is asked for so many times.
+// runs is how often a difference is checked.
 func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, play *Play, runs int) (*comparison, error) {
 	expects, err := c.oracle.Ask(scenario, usualRuns)
 	if err != nil {
@@ -132,7 +133,7 @@ func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, pla
 	}
 	at, differences := c.firstDifference(expects, play.Outcomes)
 	if differences != nil {
-		// Something is different. It may be a text that depends on the order of a map.
+		// A difference. It may be a text that depends on the order of a map.
 		if expects, err = c.oracle.Ask(scenario, runs); err != nil {
 			return nil, err
 		}
@@ -144,7 +145,7 @@ func (c *Comparer) differ(ctx context.Context, scenario *recording.Scenario, pla
 	return c.differSaturating(ctx, scenario, play, expects, runs)
 }
 
-// differSaturating compares with the saturating controller, which is asked so many times.
+// differSaturating compares with the saturating controller, which runs that many times.
 func (c *Comparer) differSaturating(ctx context.Context, scenario *recording.Scenario, play *Play, actual []recording.Expect, runs int) (*comparison, error) {
 	expects, err := c.saturating.Ask(scenario, runs)
 	if err != nil {
@@ -159,7 +160,8 @@ func (c *Comparer) differSaturating(ctx context.Context, scenario *recording.Sce
 		return result, nil
 	}
 	result.saturated = apart
-	// The two controllers part here: an explanation must have said so, then or before.
+	// The two controllers diverge here: an explanation must have said so, here or
+	// before.
 	if !play.explain {
 		again := c.service.NewPlay(ctx, c.version.Profile, true)
 		if err := again.Run(scenario); err != nil {
@@ -186,14 +188,14 @@ func (c *Comparer) firstDifference(expects []recording.Expect, outcomes []record
 	return len(expects), nil
 }
 
-// How often, and how long, a smaller scenario is tried.
+// How often, and how long, smaller scenarios are tried.
 const (
 	shrinkCalls = 2000
 	shrinkTime  = time.Minute
 )
 
-// Shrink makes a finding small: the smallest scenario found whose last step differs in
-// one of the same fields.
+// Shrink minimizes a finding: it returns the smallest scenario found whose last step
+// differs in one of the same fields.
 func (c *Comparer) Shrink(ctx context.Context, f *Finding) (*Finding, error) {
 	fields := map[string]bool{}
 	for _, d := range f.Differences {

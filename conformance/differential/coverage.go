@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Coverage is which statements of the controller were run.
+// Coverage is which statements of the controller ran.
 type Coverage struct {
 	files map[string]map[block]bool
 }
@@ -23,7 +23,7 @@ type block struct {
 	fromLine, fromColumn, toLine, toColumn, statements int
 }
 
-// ReadCoverage reads coverage profiles of the same program and puts them together.
+// ReadCoverage reads and combines coverage profiles of the same program.
 func ReadCoverage(files ...string) (*Coverage, error) {
 	c := &Coverage{files: map[string]map[block]bool{}}
 	for _, file := range files {
@@ -64,10 +64,10 @@ func (c *Coverage) read(file string) error {
 
 // File is the coverage of one file.
 type File struct {
-	// Name from the package's folder on, for example "horizontal.go".
+	// Name is relative to the package's folder, for example "horizontal.go".
 	Name string
-	// Statements of the file, how many of them were Run, and how many are plumbing:
-	// those are in neither number.
+	// Statements of the file, how many of them were Run, and how many are Plumbing,
+	// which the other numbers exclude.
 	Statements, Run, Plumbing int
 	// Missed are the places that were not run.
 	Missed []Place
@@ -81,8 +81,8 @@ func (f *File) Share() float64 {
 	return 100 * float64(f.Run) / float64(f.Statements)
 }
 
-// Files returns the files that decide, by name. Plumbing says which functions are left
-// out: it is told the file's name and a line.
+// Files returns the files that decide, by name. plumbing reports, for a file's name and
+// a line, whether to exclude its function.
 func (c *Coverage) Files(plumbing func(file string, line int) bool) []File {
 	var files []File
 	for name, blocks := range c.files {
@@ -115,7 +115,7 @@ func (c *Coverage) Files(plumbing func(file string, line int) bool) []File {
 	return files
 }
 
-// decides reports whether a file of the package is among those that are proved.
+// decides reports whether a file of the package must be covered.
 func decides(file string) bool {
 	return file == "horizontal.go" || file == "replica_calculator.go" || strings.HasPrefix(file, "metrics/")
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// reference is the profile that recordings are of which name none.
+// reference is the profile of recordings that name none.
 const reference = "v1.36"
 
-// Version is a version of Kubernetes whose real controller can be asked.
+// Version is a version of Kubernetes with an oracle.
 type Version struct {
 	// Profile of Setpoint; also the folder of the module that has the controller.
 	Profile string
@@ -53,12 +53,12 @@ func Named(profiles []string) ([]Version, error) {
 	return named, nil
 }
 
-// upstream is the package that is proved, with those inside it.
+// upstream is the package to cover, with its subpackages.
 const upstream = "k8s.io/kubernetes/pkg/controller/podautoscaler/..."
 
-// Build builds the oracle of a version. Root is the folder of the conformance module,
-// into is where the program goes; its path is returned. With coverage the program
-// measures which statements of the controller it ran.
+// Build builds the oracle of a version. root is the folder of the conformance module,
+// into the folder for the program; it returns the program's path. With coverage the
+// program records which statements of the controller ran.
 func (v Version) Build(ctx context.Context, root, into string, coverage bool) (string, error) {
 	var flags []string
 	if coverage {
@@ -78,11 +78,11 @@ func (v Version) build(ctx context.Context, root, program string, flags ...strin
 	return program, nil
 }
 
-// answerTimeout bounds how long an oracle may think about one scenario.
+// answerTimeout limits the time of an oracle for one scenario.
 const answerTimeout = 2 * time.Minute
 
-// Oracle is a process that says what the real controller makes of a scenario. It is
-// not safe for concurrent use.
+// Oracle is a process that runs scenarios on the real controller. It is not safe for
+// concurrent use.
 type Oracle struct {
 	process *exec.Cmd
 	in      io.WriteCloser
@@ -91,8 +91,8 @@ type Oracle struct {
 	said    bytes.Buffer
 }
 
-// StartOracle starts a program that Build built. If it was built with coverage that is
-// written to the file coverage when it is closed; empty: it is not.
+// StartOracle starts a program that Build built. If it was built with coverage, Close
+// writes that to the file coverage; empty: none.
 func StartOracle(program, coverage string) (*Oracle, error) {
 	args := []string{"-test.run=^TestOracle$", "-test.timeout=0", "-oracle.serve"}
 	if coverage != "" {
@@ -128,8 +128,8 @@ func (o *Oracle) Close() error {
 // or two runs did not agree.
 var ErrUndetermined = errors.New("the controller has no outcome")
 
-// Ask returns what the controller makes of each step of the scenario. It runs it so
-// many times, to find texts that nothing determines.
+// Ask returns the controller's outcome of each step of the scenario. It runs the
+// scenario that many times, to find undetermined texts.
 func (o *Oracle) Ask(scenario *recording.Scenario, runs int) ([]recording.Expect, error) {
 	request, err := json.Marshal(struct {
 		Runs     int                 `json:"runs"`

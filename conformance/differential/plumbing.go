@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// plumbing are the functions that decide nothing: they make the controller, and move
+// plumbing are the functions that decide nothing: constructors, and functions that move
 // keys from informers through the queue, which a scenario does itself.
 var plumbing = []string{
 	"NewHorizontalController", "Run", "worker", "processNextWorkItem",
 	"enqueueHPA", "enqueueRateLimited", "updateHPA", "deleteHPA",
 }
 
-// heapster is the client of an API that was there before the metrics APIs.
+// heapster is the client of an API that preceded the metrics APIs.
 const heapster = "metrics/legacy_metrics_client.go"
 
-// Source is where the functions of the proved package are.
+// Source has the positions of the covered package's functions.
 type Source struct {
 	functions map[string][]function
 }
@@ -75,7 +75,7 @@ func (s *Source) Plumbing(file string, line int) bool {
 	return file == heapster || slices.Contains(plumbing, s.Function(file, line))
 }
 
-// Function returns the function that a line is in, empty for none.
+// Function returns the function that contains a line, empty for none.
 func (s *Source) Function(file string, line int) string {
 	for _, f := range s.functions[file] {
 		if f.from <= line && line <= f.to {

@@ -13,14 +13,14 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/generate"
 )
 
-// recordedRuns is how often the controller runs a scenario that is recorded.
+// recordedRuns is how often the controller runs a recorded scenario.
 const recordedRuns = 8
 
-// Record makes the recordings of a version in a folder again, and returns the names of
-// the files. Those of the reference are there: their scenarios get the outcomes of the
-// controller anew. Those of the others are the scenarios of the seeds from 1 on, so
-// many; left out are those that depend on the platform, or on how a library words
-// what is wrong with a selector.
+// Record writes the recordings of a version in a folder again, and returns the names of
+// the files. The scenarios of the reference exist; they get new outcomes of the
+// controller. Those of other versions are generated from that many seeds, from 1 on,
+// without those that depend on the platform, or on a library's words for a malformed
+// selector.
 func Record(ctx context.Context, version Version, root, work, folder string, scenarios int) (files []string, err error) {
 	program, err := version.Build(ctx, root, work, false)
 	if err != nil {
@@ -53,7 +53,7 @@ func Record(ctx context.Context, version Version, root, work, folder string, sce
 	return files, nil
 }
 
-// makeScenarios makes random scenarios for a version, with Setpoint deciding.
+// makeScenarios generates random scenarios for a version, with Setpoint as decider.
 func makeScenarios(ctx context.Context, version Version, n int) (made []*recording.Scenario, err error) {
 	service, err := StartService()
 	if err != nil {
@@ -81,8 +81,8 @@ func makeScenarios(ctx context.Context, version Version, n int) (made []*recordi
 	return made, nil
 }
 
-// recordTo writes the scenarios with what the controller makes of them, but those that
-// are to be left out.
+// recordTo writes the scenarios with the controller's outcomes, except those to leave
+// out.
 func recordTo(file string, scenarios []*recording.Scenario, oracle *Oracle, leaveOut func([]recording.Expect) bool) error {
 	var b bytes.Buffer
 	zipped, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

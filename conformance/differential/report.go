@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Report is what a comparison of several versions comes to.
+// Report is the result of comparing several versions.
 type Report struct {
 	Results []*Result
 	// Sources of the versions, by profile.
 	Sources map[string]*Source
-	// Benchmarks is the table of the benchmarks, as Markdown; empty: they were not run.
+	// Benchmarks is the table of the benchmarks, as Markdown; empty: not run.
 	Benchmarks string
 }
 

@@ -12,25 +12,25 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Plan is what to compare with one version.
+// Plan is a comparison with one version.
 type Plan struct {
 	Version Version
-	// Root is the folder of the conformance module, Work one for what is built.
+	// Root is the folder of the conformance module, Work one for built programs.
 	Root, Work string
 	// Seed is the first seed; the next ones follow until Steps are compared.
 	Seed  uint64
 	Steps int
 	// Saved scenarios are compared first.
 	Saved []*recording.Scenario
-	// Workers is how many oracles are asked at a time, at least 1.
+	// Workers is the number of concurrent oracles, at least 1.
 	Workers int
-	// Coverage asks for which statements of the controller were run.
+	// Coverage records which statements of the controller ran.
 	Coverage bool
-	// MaxFindings ends the comparison; 0 is as 1.
+	// MaxFindings ends the comparison; 0 means 1.
 	MaxFindings int
 }
 
-// Result is what came of a plan.
+// Result is the result of a plan.
 type Result struct {
 	Plan     Plan
 	Seeds    uint64
@@ -40,10 +40,10 @@ type Result struct {
 	Elapsed  time.Duration
 }
 
-// maxScenarios bounds a run that compares nothing.
+// maxScenarios limits a run that compares nothing.
 const maxScenarios = 10_000_000
 
-// Run carries out a plan.
+// Run executes a plan.
 func (p Plan) Run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	program, err := p.Version.Build(ctx, p.Root, p.Work, p.Coverage)
@@ -105,7 +105,7 @@ func (r *runner) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// work compares scenarios, one after the other, with an oracle of its own.
+// work compares scenarios, one after the other, with its own oracle.
 func (r *runner) work(ctx context.Context, worker int) (err error) {
 	coverage := ""
 	if r.plan.Coverage {

@@ -13,21 +13,22 @@ import (
 	"strings"
 )
 
-// The controller converts floating point numbers to integers without a look at their
-// range, and what Go makes of that depends on the processor. The saturating oracle is
-// the same controller with each such conversion made to saturate, as on arm64: it is
-// compiled from a copy of the release in which every int32(x), int64(x) and int(x) of
-// the controller is a call of a function of that meaning. Nothing else is changed, and
-// where a number is in range, neither is that.
+// The controller converts floating-point numbers to integers without checking their
+// range, where Go's result depends on the processor. The saturating oracle is the same
+// controller with saturating conversions, as on arm64: it is compiled from a copy of
+// the release in which every int32(x), int64(x) and int(x) of the controller is a call
+// of such a function. Nothing else is changed, and numbers in range have the same
+// result.
 
-// conversions are the types whose conversions are replaced, with the functions instead.
+// conversions are the types whose conversions are replaced, with the replacing
+// functions.
 var conversions = map[string]string{
 	"int": "saturatingInt", "int32": "saturatingInt32", "int64": "saturatingInt64",
 }
 
-// saturating is the source of those functions. They are for the Go of the oldest
-// release, which has no type parameters. A conversion from another type panics, and so
-// does not pass for an outcome.
+// saturating is the source of those functions. They are written for the Go of the
+// oldest release, which has no type parameters. A conversion from another type panics,
+// so that it can't pass for an outcome.
 const saturating = `
 func saturatingInt(x interface{}) int { return int(saturatingInt64(x)) }
 
@@ -85,8 +86,8 @@ func (v Version) BuildSaturating(ctx context.Context, root, into string) (string
 	return v.build(ctx, root, filepath.Join(into, "saturating-"+v.Profile), "-modfile="+modfile)
 }
 
-// saturated copies the packages of the release that the oracle is made of into a folder,
-// changes the controller's, and returns a go.mod that takes them. The source in the
+// saturated copies the packages of the release that the oracle needs to a folder,
+// changes the controller's, and returns a go.mod that uses them. The source in the
 // module cache can't be overlaid.
 func (v Version) saturated(ctx context.Context, root, into string) (modfile string, err error) {
 	dir := filepath.Join(root, v.Profile)
@@ -146,8 +147,8 @@ func (v Version) saturated(ctx context.Context, root, into string) (modfile stri
 	return filepath.Abs(modfile)
 }
 
-// copyPackage copies files from one folder into another, with their paths. With change
-// the conversions in them are made to saturate.
+// copyPackage copies files from one folder to another, with their paths. With change it
+// makes their conversions saturate.
 func copyPackage(from, into string, files []string, change bool) error {
 	first := true
 	for _, file := range files {
@@ -194,7 +195,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, content, 0o600)
 }
 
-// goOutput is what a go command prints in a folder.
+// goOutput returns the output of a go command in a folder.
 func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
@@ -207,8 +208,8 @@ func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// saturate replaces the conversions of a source file that may leave their range, and
-// returns how many those are. Lines keep their numbers.
+// saturate replaces the conversions of a source file that may overflow, and returns
+// their number. Line numbers stay the same.
 func saturate(source []byte) ([]byte, int, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", source, parser.SkipObjectResolution)

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// ReadSaved returns the scenarios that were saved for a profile: the files
+// ReadSaved returns the scenarios saved for a profile: the files
 // folder/profile/*.jsonl.
 func ReadSaved(folder, profile string) ([]*recording.Scenario, error) {
 	files, err := filepath.Glob(filepath.Join(folder, profile, "*.jsonl"))
@@ -28,7 +28,7 @@ func ReadSaved(folder, profile string) ([]*recording.Scenario, error) {
 	return saved, nil
 }
 
-// Save writes a finding to a file of its own, whose name it returns.
+// Save writes a finding to its own file, whose name it returns.
 func (f *Finding) Save(folder, profile string) (string, error) {
 	var b bytes.Buffer
 	w := recording.NewWriter(&b)

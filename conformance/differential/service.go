@@ -23,15 +23,15 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// Service is Setpoint in this process, asked over gRPC on the loopback interface.
-// It is safe for concurrent use.
+// Service is Setpoint in this process, called over gRPC on the loopback interface. It
+// is safe for concurrent use.
 type Service struct {
 	backend *replay.Server
 	played  atomic.Int64
 	stop    func() error
 }
 
-// StartService starts a service. It is to be closed.
+// StartService starts a service. Callers must close it.
 func StartService() (*Service, error) {
 	options := server.DefaultOptions()
 	options.AllowEvaluationTime = true
@@ -68,8 +68,8 @@ func StartService() (*Service, error) {
 // Close stops the service.
 func (s *Service) Close() error { return s.stop() }
 
-// Play is a scenario as Setpoint plays it: it decides step by step, and keeps what
-// came of each. It implements generate.Decider.
+// Play is a scenario played by Setpoint: it decides step by step, and keeps the
+// outcomes. It implements generate.Decider.
 type Play struct {
 	ctx     context.Context
 	service *Service
@@ -79,11 +79,11 @@ type Play struct {
 	cluster string
 	target  string
 
-	// Outcomes has one entry a step.
+	// Outcomes has one entry per step.
 	Outcomes []recording.Outcome
-	// Platform has the index of the first step whose outcome depends on the
-	// processor that upstream's controller runs on by its explanation, -1: none.
-	// Known only with explanations.
+	// Platform is the index of the first step whose outcome, by its explanation,
+	// depends on the processor of upstream's controller, -1: none. It requires
+	// explanations.
 	Platform int
 }
 
@@ -96,7 +96,7 @@ func (s *Service) NewPlay(ctx context.Context, profile string, explain bool) *Pl
 	return &Play{ctx: ctx, service: s, profile: profile, explain: explain, Platform: -1}
 }
 
-// Run plays a scenario that is there already.
+// Run plays an existing scenario.
 func (p *Play) Run(scenario *recording.Scenario) error {
 	if err := p.Start(scenario); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *Play) Run(scenario *recording.Scenario) error {
 	return p.End()
 }
 
-// Start begins with the scenario, which is marked as one of the profile.
+// Start begins a scenario, and marks it with the profile.
 func (p *Play) Start(scenario *recording.Scenario) error {
 	scenario.Config.Profile = p.profile
 	if p.profile == reference {
@@ -157,7 +157,7 @@ func (p *Play) Decide(step *recording.Step) (generate.Decision, error) {
 	return generate.Decision{Scaled: out.Scaled, Replicas: out.ScaledTo}, nil
 }
 
-// End makes the service forget the play.
+// End deletes the play's target.
 func (p *Play) End() error {
 	if p.target == "" {
 		return nil
@@ -175,8 +175,8 @@ func refused(err error) error {
 }
 
 // dependsOnPlatform reports whether a warning says that the outcome depends on the
-// processor of the controller: numbers out of range saturate in Setpoint, as they do
-// on arm64; on amd64 they become the least one.
+// controller's processor: numbers out of range saturate in Setpoint, as on arm64; on
+// amd64 they become the least number.
 func dependsOnPlatform(warning string) bool {
 	return strings.Contains(warning, "depends on the processor") || strings.Contains(warning, "that of a division by 0")
 }

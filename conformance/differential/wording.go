@@ -9,18 +9,17 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// malformedSelector is where an error of Kubernetes' selector parser begins; it goes on
-// to the end of every text that it is in. What is wrong with a selector the library says
-// otherwise in almost every release; Setpoint says it in the words of the one that it is
-// built with, also as an older controller.
+// malformedSelector matches the beginning of an error of Kubernetes' selector parser,
+// which continues to the end of the text. The library's words change in almost every
+// release; Setpoint uses those of its own library, even as an older controller.
 var malformedSelector = regexp.MustCompile(`(values|key|operator)(\[[^\]]*\])*: Invalid value: |` +
 	`(values|key): |` +
 	`for '?(in|In|exact-match|Gt)'?,? .*(operators|operator)|values set must be empty|` +
 	`invalid label (key|value)|"[^"]*" is not a valid (label|pod) selector operator|` +
 	`unable to parse requirement|couldn't parse the selector string|found '`)
 
-// rewords reports whether the version's library has other words than Setpoint's for what is
-// wrong with a selector.
+// rewords reports whether the version's library has other words than Setpoint's for
+// malformed selectors.
 func (v Version) rewords() bool { return v.Profile != reference && v.Profile != "v1.37" }
 
 // sameWords rewrites texts about malformed selectors on both sides, for versions whose

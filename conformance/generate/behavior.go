@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-// behavior returns rules as a user may give them. Those left out are defaulted
-// later, as the API server does it; none at all is not the same.
+// behavior returns rules as users may write them. Omitted ones get defaults later, by
+// the API server; none at all is different.
 func (g *generator) behavior() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	if !g.chance(g.version.behavior) {
 		return nil
@@ -25,7 +25,7 @@ func (g *generator) behavior() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	return b
 }
 
-// rules returns those of one direction, with one of the windows.
+// rules returns the rules of one direction, with one of the windows.
 func (g *generator) rules(windows []int32) *autoscalingv2.HPAScalingRules {
 	rules := &autoscalingv2.HPAScalingRules{}
 	if g.chance(0.8) {
@@ -72,12 +72,12 @@ func (g *generator) policy() autoscalingv2.HPAScalingPolicy {
 	return p
 }
 
-// directions returns the rules of both directions, which stored behavior has.
+// directions returns the rules of both directions, which a stored behavior has.
 func directions(b *autoscalingv2.HorizontalPodAutoscalerBehavior) []*autoscalingv2.HPAScalingRules {
 	return []*autoscalingv2.HPAScalingRules{b.ScaleUp, b.ScaleDown}
 }
 
-// stored fills a spec's defaults in, as the API server stores it.
+// stored fills in a spec's defaults, as the API server does.
 func stored(spec *autoscalingv2.HorizontalPodAutoscalerSpec) {
 	hpa := autoscalingv2.HorizontalPodAutoscaler{Spec: *spec}
 	kubernetes.Defaults(&hpa)

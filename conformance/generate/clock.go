@@ -5,17 +5,17 @@ import "time"
 // clock holds the instants of a scenario.
 type clock struct {
 	start, now time.Time
-	// passed are the instants of the steps so far, scaled those at which the scale
-	// was written: windows and periods begin there.
+	// passed are the instants of the steps so far, scaled those at which the scale was
+	// written: windows and periods start there.
 	passed, scaled []time.Time
-	// period between steps when nothing else is up.
+	// period is the usual time between steps.
 	period time.Duration
-	// edges is the share of steps that are put to the edge of a window or period.
+	// edges is the share of steps at the edge of a window or period.
 	edges float64
 }
 
-// newClock starts a clock somewhere in a year. Most stand at a whole second, so
-// that instants of pods and samples, which are whole, can lie on their edges.
+// newClock starts a clock at some time of a year. Most start at a whole second, so that
+// instants of pods and samples, which are whole, can be on edges.
 func (g *generator) newClock() clock {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(g.seconds(0, 300*24*3600))
 	if g.chance(0.25) {
@@ -28,7 +28,7 @@ func (g *generator) newClock() clock {
 	}
 }
 
-// nextTime moves the clock on to the step with index i.
+// nextTime moves the clock to the step with index i.
 func (g *generator) nextTime(i int) time.Time {
 	c := &g.clock
 	if i == 0 {
@@ -48,7 +48,7 @@ func (g *generator) nextTime(i int) time.Time {
 	return next
 }
 
-// stride is how long it takes to the next step where no edge is aimed at.
+// stride is the time to the next step without an edge.
 func (g *generator) stride() time.Duration {
 	return pick(g.random, []weighted[time.Duration]{
 		{20, g.clock.period},
@@ -62,11 +62,11 @@ func (g *generator) stride() time.Duration {
 	})
 }
 
-// slips are how far beside an edge a step is put.
+// slips are distances of steps from edges.
 var slips = []time.Duration{0, 0, 0, -1, 1, -time.Second, time.Second}
 
-// edge returns an instant at the end of a window or period that began at an
-// earlier step, or of a pod's first minutes.
+// edge returns an instant at the end of a window or period that started at an earlier
+// step, or of a pod's first minutes.
 func (g *generator) edge() (time.Time, bool) {
 	begin := g.clock.passed
 	if len(g.clock.scaled) > 0 && g.chance(0.5) {

@@ -8,44 +8,44 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 )
 
-// cluster is the workload and its pods as they follow what is decided.
+// cluster is the workload and its pods, which follow the decisions.
 type cluster struct {
-	// replicas are those that the scale asks for.
+	// replicas are those of the scale's spec.
 	replicas int32
-	// observed is added to the pods that there are in the scale's status, for
-	// surges and controllers that lag.
+	// observed is added to the existing pods in the scale's status, for surges and
+	// controllers that lag.
 	observed int64
 	selector podSelector
 	template template
 	pods     []*pod
-	// made counts the pods, for their names.
+	// made counts the created pods, for their names.
 	made int
-	// follows is how the workload's replicas answer to decisions.
+	// follows is how the workload's replicas follow decisions.
 	follows following
 	// startup is how long pods take to start and to become ready.
 	startup, readiness span
-	// grace is how long they take to go.
+	// grace is how long deleted pods take to disappear.
 	grace span
-	// quirks is the share of pods that are out of the ordinary.
+	// quirks is the share of unusual pods.
 	quirks float64
 }
 
 // span is a range of whole seconds.
 type span struct{ low, high int }
 
-// following is how the workload's replicas answer to decisions.
+// following is how the workload's replicas follow decisions.
 type following int
 
 const (
-	// obediently: the count that was written is that of the next step.
+	// obediently: the written count is that of the next step.
 	obediently following = iota
-	// never: someone puts back what was written, at once.
+	// never: somebody reverts writes at once.
 	never
-	// loosely: every now and then it is put back.
+	// loosely: somebody reverts some of the writes.
 	loosely
 )
 
-// newCluster returns a workload with pods, most of them long there.
+// newCluster returns a workload with pods, most of them old.
 func (g *generator) newCluster() cluster {
 	c := cluster{
 		selector:  pick(g.random, podSelectors),
@@ -69,7 +69,7 @@ func (g *generator) newCluster() cluster {
 	return g.cluster
 }
 
-// startingReplicas are mostly within the bounds.
+// startingReplicas are usually within the bounds.
 func (g *generator) startingReplicas() int32 {
 	least, most := g.spec.min(), g.spec.MaxReplicas
 	if least == 0 && g.chance(0.2) || g.chance(0.03) {
@@ -84,20 +84,20 @@ func (g *generator) startingReplicas() int32 {
 	})
 }
 
-// decided takes notice of a count that was written.
+// decided applies a written count.
 func (c *cluster) decided(replicas int32) {
 	if c.follows != never {
 		c.replicas = replicas
 	}
 }
 
-// wantedPods returns how many pods the workload is to have.
+// wantedPods returns how many pods the workload should have.
 func (g *generator) wantedPods() int {
 	return min(int(g.cluster.replicas), g.parameters.MaxPods)
 }
 
-// live brings the pods to the present instant: those that are wanted are made,
-// those too many begin to go, and those that have gone are forgotten.
+// live advances the pods to the current instant: it creates missing ones, starts
+// deleting excess ones, and removes those that have disappeared.
 func (g *generator) live() {
 	c, now := &g.cluster, g.clock.now
 	c.pods = slices.DeleteFunc(c.pods, func(p *pod) bool { return p.goneBy(now) })
@@ -110,7 +110,7 @@ func (g *generator) live() {
 	for ; staying < g.wantedPods(); staying++ {
 		g.create(now.Add(-g.seconds(0, 20)))
 	}
-	// The newest go first, as workloads prefer it.
+	// The newest are deleted first, as workloads prefer.
 	for i := len(c.pods) - 1; i >= 0 && staying > g.wantedPods(); i-- {
 		if p := c.pods[i]; !p.going() {
 			p.deleted, p.grace = now, g.seconds(c.grace.low, c.grace.high)
@@ -131,7 +131,7 @@ func (c *cluster) starts() []time.Time {
 	return out
 }
 
-// scale returns the scale of the workload at the present instant.
+// scale returns the scale of the workload at the current instant.
 func (g *generator) scale() *autoscalingv1.Scale {
 	c := &g.cluster
 	scale := &autoscalingv1.Scale{}
@@ -142,8 +142,7 @@ func (g *generator) scale() *autoscalingv1.Scale {
 }
 
 // observed returns the replicas of the scale's status: the workload's pods, with a
-// surge or a lag. A metric divided by none of them comes out differently on
-// different processors.
+// surge or a lag. A metric divided by none of them differs between processors.
 func (g *generator) observed() int32 {
 	c := &g.cluster
 	present := int64(0)
@@ -152,7 +151,7 @@ func (g *generator) observed() int32 {
 			present++
 		}
 	}
-	// Those beyond the pods that are shown.
+	// Those beyond the listed pods.
 	present += int64(c.replicas) - int64(g.wantedPods())
 	if g.chance(0.1) {
 		c.observed = int64(g.between(-3, 3))

@@ -10,8 +10,8 @@ var defaultConfig = recording.Config{
 	DownscaleStabilizationSeconds:  300,
 }
 
-// otherConfigs are a fixed few, each with and without scaling to zero: who runs
-// scenarios through a real controller may keep one for each.
+// otherConfigs are a few fixed ones, each with and without scaling to zero: a real
+// controller can then be kept for each.
 var otherConfigs = []recording.Config{
 	{Tolerance: 0, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
 	{Tolerance: 0.05, CPUInitializationPeriodSeconds: 300, InitialReadinessDelaySeconds: 30, DownscaleStabilizationSeconds: 300},
@@ -31,8 +31,8 @@ var otherConfigs = []recording.Config{
 	{Tolerance: 0, CPUInitializationPeriodSeconds: 0, InitialReadinessDelaySeconds: 0, DownscaleStabilizationSeconds: 0},
 }
 
-// config returns the settings of a scenario's controller. The defaults are what
-// most run with, and what has to be right first.
+// config returns the settings of a scenario's controller. Defaults are most frequent,
+// as in practice.
 func (r random) config(v *version) recording.Config {
 	config := defaultConfig
 	if r.chance(0.5) {

@@ -10,9 +10,9 @@ import (
 
 // person changes the spec and the workload between steps.
 type person struct {
-	// rate is the share of steps before which they do something.
+	// rate is the share of steps with a change before them.
 	rate float64
-	// gone counts the steps for which the autoscaler stays deleted; deleted tells
+	// gone counts the steps for which the autoscaler stays deleted; deleted reports
 	// that it is.
 	gone    int
 	deleted bool
@@ -22,7 +22,7 @@ func (g *generator) newPerson() person {
 	return person{rate: oneOf(g.random, 0, 0.03, 0.1, 0.3)}
 }
 
-// intervene lets people act before a step.
+// intervene makes changes before a step.
 func (g *generator) intervene(step *recording.Step) {
 	if g.person.deleted {
 		g.remake(step)
@@ -32,7 +32,7 @@ func (g *generator) intervene(step *recording.Step) {
 		g.cluster.replicas = g.startingReplicas()
 	}
 	if g.cluster.replicas == 0 && !g.scenario.Config.ScaleToZero && g.chance(0.1) {
-		// Else workloads that are disabled would stay so.
+		// Otherwise disabled workloads would stay disabled.
 		g.cluster.replicas = g.spec.MaxReplicas/2%50 + 1
 	}
 	if !g.chance(g.person.rate) {
@@ -51,14 +51,14 @@ func (g *generator) intervene(step *recording.Step) {
 	})(step)
 }
 
-// edited tells the step of the spec as it stands.
+// edited sets the step's spec to the current one.
 func (g *generator) edited(step *recording.Step) {
 	g.keepZeroValid()
 	stored(&g.spec.HorizontalPodAutoscalerSpec)
 	step.HPA = g.autoscaler()
 }
 
-// setReplicas is somebody who scales the workload.
+// setReplicas scales the workload manually.
 func (g *generator) setReplicas(*recording.Step) {
 	least, most := int(g.spec.min()), int(min(g.spec.MaxReplicas, 100000))
 	g.cluster.replicas = int32(pick(g.random, []weighted[int]{
@@ -75,7 +75,7 @@ func (g *generator) setReplicas(*recording.Step) {
 func (g *generator) moveBounds(step *recording.Step) {
 	least, most := g.bounds(true)
 	if g.chance(0.5) {
-		// Around the present count, where it matters.
+		// Near the current count, where it matters.
 		most = max(1, least, g.cluster.replicas+int32(g.between(-3, 3)))
 	}
 	g.spec.MinReplicas, g.spec.MaxReplicas = &least, most
@@ -96,7 +96,7 @@ func (g *generator) editMetric(step *recording.Step) {
 	g.edited(step)
 }
 
-// editTarget sets another target on a metric that stays.
+// editTarget changes the target of an existing metric.
 func (g *generator) editTarget(step *recording.Step) {
 	switch m := &g.spec.Metrics[g.IntN(len(g.spec.Metrics))]; {
 	case m.Resource != nil:
@@ -114,8 +114,8 @@ func (g *generator) editTarget(step *recording.Step) {
 	g.edited(step)
 }
 
-// editBehavior puts other rules in place, or other windows and periods, in which
-// old entries of the history come back into view.
+// editBehavior changes the rules, or windows and periods, which may bring old entries
+// of the history back into view.
 func (g *generator) editBehavior(step *recording.Step) {
 	b := g.spec.Behavior
 	if b == nil || g.chance(0.4) {
@@ -142,11 +142,11 @@ func (g *generator) editScaleTarget(step *recording.Step) {
 	g.edited(step)
 }
 
-// touch writes the autoscaler without a change.
+// touch writes the autoscaler unchanged.
 func (g *generator) touch(step *recording.Step) { g.edited(step) }
 
-// rollOut gives the workload another template and selector; the old pods stay
-// until they go.
+// rollOut gives the workload another template and selector; the old pods stay until
+// they are deleted.
 func (g *generator) rollOut(*recording.Step) {
 	g.cluster.template = g.template()
 	for _, p := range g.cluster.pods {
@@ -156,7 +156,8 @@ func (g *generator) rollOut(*recording.Step) {
 	}
 }
 
-// deleteAutoscaler is followed by some steps without one, then it is made again.
+// deleteAutoscaler deletes the autoscaler for some steps, after which it is created
+// again.
 func (g *generator) deleteAutoscaler(step *recording.Step) {
 	g.person.deleted, g.person.gone = true, g.between(0, 2)
 	g.stored = nil
@@ -176,8 +177,8 @@ func (g *generator) remake(step *recording.Step) {
 	g.edited(step)
 }
 
-// spoil makes the spec one that the API server would not take, for this step and
-// those until the next edit.
+// spoil makes the spec invalid for the API server, for this step and those until the
+// next edit.
 func (g *generator) spoil(step *recording.Step) {
 	if step.HPADeleted {
 		return

@@ -4,22 +4,22 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// failures are what goes wrong in the cluster beside its pods.
+// failures are the failures in the cluster other than those of pods.
 type failures struct {
-	// rate is the share of steps at which something begins to fail.
+	// rate is the share of steps at which a failure begins.
 	rate float64
-	// keys of metrics APIs that fail, and for how many steps more.
+	// keys of failing metrics APIs, and for how many more steps.
 	keys  []string
 	steps int
 }
 
-// newFailures makes most scenarios go without any.
+// newFailures returns none for most scenarios.
 func (g *generator) newFailures() failures {
 	return failures{rate: oneOf(g.random, 0, 0, 0, 0.05, 0.15, 0.4)}
 }
 
-// fail lets calls of a step fail: APIs and metrics for some steps on end, the scale
-// and its selector for one.
+// fail makes calls of a step fail: APIs and metrics for several steps, the scale and
+// its selector for one.
 func (g *generator) fail(step *recording.Step) {
 	f := &g.failures
 	if f.steps--; f.steps < 0 {
@@ -56,7 +56,7 @@ func (g *generator) pickFailure(step *recording.Step) {
 	}
 }
 
-// metricKeys returns the keys by which metrics of the spec fail one by one.
+// metricKeys returns the keys by which single metrics of the spec fail.
 func (g *generator) metricKeys() []string {
 	keys := []string{"external:absent"}
 	for i := range g.spec.Metrics {
@@ -74,7 +74,7 @@ func (g *generator) metricKeys() []string {
 	return keys
 }
 
-// losePart leaves out pods or readings.
+// losePart removes pods or readings.
 func (g *generator) losePart(step *recording.Step) {
 	switch g.IntN(4) {
 	case 0:

@@ -9,27 +9,27 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// TagExtreme marks scenarios in which numbers may leave the range of their type, so
-// that what comes of them depends on the processor of the controller.
+// TagExtreme marks scenarios in which numbers may overflow their type, so that outcomes
+// depend on the controller's processor.
 const TagExtreme = "extreme"
 
-// Parameters say what scenarios are like. Start from [DefaultParameters].
+// Parameters configure scenarios. Start from [DefaultParameters].
 type Parameters struct {
 	// Version of Kubernetes, one of [Versions].
 	Version string
-	// Extreme is the share of scenarios that carry TagExtreme, 0 to 1.
+	// Extreme is the share of scenarios with TagExtreme, 0 to 1.
 	Extreme float64
-	// Invalid is the share of scenarios at some step of which the API server would
-	// not take the spec, 0 to 1.
+	// Invalid is the share of scenarios with a spec that the API server would refuse at
+	// some step, 0 to 1.
 	Invalid float64
-	// MaxSteps bounds the steps of a scenario, 1 to 1000.
+	// MaxSteps limits the steps of a scenario, 1 to 1000.
 	MaxSteps int
-	// MaxPods bounds the pods of a step that belong to the workload. One with more
-	// replicas shows as many.
+	// MaxPods limits the workload's listed pods of a step. With more replicas, as many
+	// are listed.
 	MaxPods int
 }
 
-// DefaultParameters returns what suits a differential test of a version.
+// DefaultParameters returns parameters for a differential test of a version.
 func DefaultParameters(version string) Parameters {
 	return Parameters{Version: version, Extreme: 0.01, Invalid: 0.0003, MaxSteps: 40, MaxPods: 40}
 }
@@ -45,26 +45,24 @@ func (p *Parameters) check() error {
 	return nil
 }
 
-// Decider says what comes of the steps of one scenario.
+// Decider returns the outcomes of the steps of one scenario.
 type Decider interface {
-	// Start is told of the scenario before its first step: everything but the
-	// steps is there.
+	// Start gets the scenario, complete except for its steps, before the first step.
 	Start(scenario *recording.Scenario) error
-	// Decide says what comes of the next step. It is asked about every step once,
-	// in their order, and only reads it.
+	// Decide returns the outcome of the next step. It is called once for every step, in
+	// their order, and must not change it.
 	Decide(step *recording.Step) (Decision, error)
 }
 
-// Decision is what came of a step.
+// Decision is the outcome of a step.
 type Decision struct {
-	// Scaled reports whether the scale was written, Replicas with which count.
+	// Scaled reports whether the scale was written, Replicas is the written count.
 	Scaled   bool
 	Replicas int32
 }
 
-// Scenario makes the scenario of a seed. An error is that of the decider, and then
-// comes with the scenario up to the step that it failed at, or one of parameters
-// that make no sense.
+// Scenario generates the scenario of a seed. The error is the decider's, and comes with
+// the scenario up to the failed step, or that of invalid parameters.
 func Scenario(seed uint64, p Parameters, decider Decider) (*recording.Scenario, error) {
 	v, err := versionByName(p.Version)
 	if err != nil {
@@ -88,23 +86,23 @@ func Scenario(seed uint64, p Parameters, decider Decider) (*recording.Scenario, 
 	return g.scenario, nil
 }
 
-// generator makes one scenario.
+// generator generates one scenario.
 type generator struct {
 	random
 	parameters Parameters
 	version    *version
 	scenario   *recording.Scenario
-	// extreme allows numbers out of range.
+	// extreme allows numbers that overflow.
 	extreme bool
-	// invalidAt is the step whose spec is one that the API server refuses, -1: none.
+	// invalidAt is the step with a spec that the API server refuses, -1: none.
 	invalidAt int
-	// spec as it stands, and what else it is about.
+	// spec is the current one, with derived values.
 	spec spec
-	// stored is the spec that was stored last, nil while there is no autoscaler, and
-	// generations that one's generation.
+	// stored is the last stored spec, nil while there is no autoscaler, and generations
+	// its generation.
 	stored      *autoscalingv2.HorizontalPodAutoscalerSpec
 	generations int64
-	// clock, cluster and failures go on from step to step.
+	// clock, cluster and failures persist from step to step.
 	clock    clock
 	cluster  cluster
 	failures failures
@@ -136,8 +134,8 @@ func newGenerator(seed uint64, p Parameters, v *version) *generator {
 	return g
 }
 
-// stepCount returns how many steps there are: mostly a dozen, for histories need
-// some to fill, at times one, at times many.
+// stepCount returns the number of steps: usually a dozen, because histories need some
+// to fill, sometimes one, sometimes many.
 func (g *generator) stepCount() int {
 	n := pick(g.random, []weighted[int]{
 		{1, 1},
@@ -148,7 +146,7 @@ func (g *generator) stepCount() int {
 	return min(n, g.parameters.MaxSteps)
 }
 
-// step makes the step with index i.
+// step generates the step with index i.
 func (g *generator) step(i int) recording.Step {
 	step := recording.Step{Time: g.nextTime(i)}
 	if i > 0 {
@@ -164,7 +162,7 @@ func (g *generator) step(i int) recording.Step {
 	return step
 }
 
-// follow lets the cluster do what was decided, or not.
+// follow applies the decision to the cluster, or not.
 func (g *generator) follow(step *recording.Step, d Decision) {
 	g.clock.passed = append(g.clock.passed, step.Time)
 	if !d.Scaled {
@@ -174,5 +172,5 @@ func (g *generator) follow(step *recording.Step, d Decision) {
 	g.cluster.decided(d.Replicas)
 }
 
-// since returns the time from the scenario's start to its present instant.
+// since returns the time since the scenario's start.
 func (g *generator) since() time.Duration { return g.clock.now.Sub(g.clock.start) }

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// load is the demand that one metric shows over time, in replicas: as many as
-// would meet the target exactly.
+// load is the demand in one metric over time, in replicas: as many as would meet the
+// target exactly.
 type load struct {
 	shape shape
-	// low and high are the range of the demand, period the time of one turn, phase
-	// where it begins, 0 to 1.
+	// low and high are the range of the demand, period is the time of one cycle, phase
+	// its start, 0 to 1.
 	low, high, phase float64
 	period           time.Duration
 	// noise is the relative deviation of a single step.
 	noise float64
-	// level is where a random walk stands, and since when.
+	// level is the position of a random walk, with its time.
 	level float64
 	turn  int
 }
 
-// shape is the course of a load.
+// shape is the curve of a load.
 type shape int
 
 const (
@@ -30,13 +30,13 @@ const (
 	stairs
 	spikes
 	walk
-	// near stays around what the workload can just bear.
+	// near stays near what the workload can just serve.
 	near
-	// pulse is nothing at all for part of the time.
+	// pulse is zero for part of the time.
 	pulse
 )
 
-// newLoad returns a load in and around the bounds of the spec.
+// newLoad returns a load in and near the bounds of the spec.
 func (g *generator) newLoad() load {
 	least, most := float64(g.spec.min()), float64(min(g.spec.MaxReplicas, 60))
 	l := load{
@@ -59,8 +59,8 @@ func (g *generator) newLoad() load {
 	return l
 }
 
-// demand returns the replicas that the load asks for after the time since the
-// scenario's start, while there are as many as current.
+// demand returns the replicas that the load requires at the time since the scenario's
+// start, while there are current ones.
 func (l *load) demand(r random, since time.Duration, current float64) float64 {
 	turns := l.phase + since.Seconds()/l.period.Seconds()
 	part := turns - math.Floor(turns)
@@ -92,19 +92,18 @@ func (l *load) demand(r random, since time.Duration, current float64) float64 {
 	return max(0, d*(1+l.noise*r.NormFloat64()))
 }
 
-// level is what a metric shows in comparison with its target: a share of it and
-// something on top.
+// level is a metric's value relative to its target: a fraction of it plus an offset.
 type level struct {
 	ratio float64
-	// exact levels are a number of thousandths, for edges that a floating point
-	// ratio would miss, and delta is added to them, in milli-units.
+	// exact levels are whole thousandths, for edges that a floating-point ratio would
+	// miss, and delta is added to them, in milli-units.
 	exact     bool
 	thousands int64
 	delta     int64
 }
 
-// of returns the level of a number of milli-units. It stays in a range in which
-// sums of some thousand, and a hundred times those, don't wrap.
+// of returns the level of a number of milli-units. It stays in a range in which sums of
+// some thousand, and a hundred times those, don't wrap.
 func (l level) of(milli int64) int64 {
 	if l.exact && milli < 1e14 {
 		return milli*l.thousands/1000 + l.delta
@@ -120,8 +119,8 @@ func bounded(f float64) int64 {
 	return int64(max(-most, min(f, most)))
 }
 
-// levelOf returns what a metric with the load shows, while base replicas or pods
-// would share the demand. At times it is put to an edge of the arithmetic.
+// levelOf returns the value of a metric with the load, if base replicas or pods shared
+// the demand. Sometimes it is at an edge of the arithmetic.
 func (g *generator) levelOf(l *load, base float64) level {
 	current := float64(g.cluster.replicas)
 	demand := l.demand(g.random, g.since(), current)
@@ -133,13 +132,13 @@ func (g *generator) levelOf(l *load, base float64) level {
 	if g.chance(0.4) {
 		return level{exact: true, thousands: oneOf(g.random, edges...), delta: oneOf(g.random, int64(0), 0, 0, -1, 1)}
 	}
-	// Edges of the count: the bounds and the steepest ascent without behavior.
+	// Edges of the count: the bounds and the maximum growth without behavior.
 	count := oneOf(g.random, float64(g.spec.min()), float64(min(g.spec.MaxReplicas, 1000)), current, 2*current, 4, 0)
 	return level{ratio: max(0, count+oneOf(g.random, 0.0, 0, -1, 1, -0.001, 0.001)) / base}
 }
 
-// tolerances returns the ratios at which scaling begins in either direction, and 1,
-// in thousandths.
+// tolerances returns the ratios at which scaling begins in either direction, and 1, in
+// thousandths.
 func (g *generator) tolerances() []int64 {
 	up, down := g.scenario.Config.Tolerance, g.scenario.Config.Tolerance
 	if b := g.spec.Behavior; b != nil {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// metric returns a metric of any type that the version has.
+// metric returns a metric of any type of the version.
 func (g *generator) metric() autoscalingv2.MetricSpec {
 	return pick(g.random, []weighted[func() autoscalingv2.MetricSpec]{
 		{1, g.resourceMetric},
@@ -16,7 +16,7 @@ func (g *generator) metric() autoscalingv2.MetricSpec {
 	})()
 }
 
-// totalMetric returns one that can be read without pods.
+// totalMetric returns a metric that can be read without pods.
 func (g *generator) totalMetric() autoscalingv2.MetricSpec {
 	if g.chance(0.4) {
 		return g.objectMetric()
@@ -47,8 +47,8 @@ func (g *generator) containerMetric() autoscalingv2.MetricSpec {
 	}
 }
 
-// resourceTarget returns a target of a resource. What decides is the field that is
-// set, not the type, which users get wrong.
+// resourceTarget returns a target of a resource. The field that is set counts, not the
+// type, which users get wrong.
 func (g *generator) resourceTarget(name corev1.ResourceName) autoscalingv2.MetricTarget {
 	if g.chance(0.6) {
 		percent := oneOf[int32](g.random, 50, 50, 80, 80, 60, 70, 100, 10, 90, 120, 150, 200, 3, 1, 33, 77, 1000)
@@ -71,7 +71,7 @@ func resourceUnits(name corev1.ResourceName) []int64 {
 	return []int64{1000}
 }
 
-// targetType returns right, seldom another type.
+// targetType returns right, rarely another type.
 func (g *generator) targetType(right autoscalingv2.MetricTargetType) autoscalingv2.MetricTargetType {
 	if g.chance(0.04) {
 		return oneOf(g.random, autoscalingv2.UtilizationMetricType, autoscalingv2.ValueMetricType, autoscalingv2.AverageValueMetricType)
@@ -79,8 +79,8 @@ func (g *generator) targetType(right autoscalingv2.MetricTargetType) autoscaling
 	return right
 }
 
-// targetQuantity returns a target for the metric or resource of a name: a small
-// multiple of the name's unit, or close to it.
+// targetQuantity returns a target for the named metric or resource: a small multiple of
+// the name's unit, or close to one.
 func (g *generator) targetQuantity(name string, units []int64) resource.Quantity {
 	unit, known := g.spec.units[name]
 	if !known {
@@ -100,7 +100,7 @@ func (g *generator) targetQuantity(name string, units []int64) resource.Quantity
 // valueUnits are the sizes of the targets of custom and external metrics.
 var valueUnits = []int64{1000, 1000, 10_000, 10_000, 100_000, 100, 1, 1001, 30 * milliPerUnit, 1e6, 1e9, 20 * milliPerMi, 3, 7}
 
-// identifier names a metric. The names are few, so that metrics share them.
+// identifier names a metric. There are few names, so that metrics share them.
 func (g *generator) identifier(names ...string) autoscalingv2.MetricIdentifier {
 	return autoscalingv2.MetricIdentifier{Name: oneOf(g.random, names...), Selector: g.metricSelector().spec()}
 }
@@ -112,8 +112,8 @@ func (g *generator) podsMetric() autoscalingv2.MetricSpec {
 	return autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: m}
 }
 
-// describedObjects are what Object metrics are of. The name of a Namespace does
-// not matter, its group and kind do.
+// describedObjects are the objects of Object metrics. The name of a Namespace does not
+// matter, its group and kind do.
 var describedObjects = []weighted[autoscalingv2.CrossVersionObjectReference]{
 	{4, autoscalingv2.CrossVersionObjectReference{APIVersion: "networking.k8s.io/v1", Kind: "Ingress", Name: "front"}},
 	{3, autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"}},
@@ -132,7 +132,7 @@ func (g *generator) objectMetric() autoscalingv2.MetricSpec {
 	}
 	m.Target = g.totalTarget(m.Metric.Name)
 	if g.chance(0.1) {
-		// Both fields may be set: here the type decides.
+		// Both fields may be set: then the type decides.
 		value, average := g.targetQuantity(m.Metric.Name, valueUnits), g.targetQuantity(m.Metric.Name, valueUnits)
 		m.Target.Value, m.Target.AverageValue = &value, &average
 	}
@@ -153,7 +153,7 @@ func (g *generator) totalTarget(name string) autoscalingv2.MetricTarget {
 	return autoscalingv2.MetricTarget{Type: g.targetType(autoscalingv2.AverageValueMetricType), AverageValue: &amount}
 }
 
-// targetMilli returns what a target's readings are compared with, 0 for a
+// targetMilli returns the value that a target's readings are compared with, 0 for a
 // percentage.
 func targetMilli(t *autoscalingv2.MetricTarget) int64 {
 	switch {

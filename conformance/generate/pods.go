@@ -13,16 +13,16 @@ import (
 type pod struct {
 	name     string
 	template template
-	// created, start and ready are instants of its life, whole seconds as the API
-	// has them; the later ones may lie ahead.
+	// created, start and ready are instants of its life, whole seconds as in the API;
+	// the later ones may be in the future.
 	created, start, ready time.Time
-	// deleted is when it was told to go, zero: it was not; grace is how long that
+	// deleted is when its deletion began, zero: it did not; grace is how long that
 	// takes.
 	deleted time.Time
 	grace   time.Duration
 	quirk   quirk
 	canary  bool
-	// share is how much of the load it gets in comparison with others.
+	// share is its part of the load relative to others.
 	share float64
 }
 
@@ -30,7 +30,7 @@ func (p *pod) going() bool { return !p.deleted.IsZero() }
 
 func (p *pod) goneBy(now time.Time) bool { return p.going() && now.Sub(p.deleted) > p.grace }
 
-// create adds a pod that was made at an instant.
+// create adds a pod created at an instant.
 func (g *generator) create(at time.Time) {
 	c := &g.cluster
 	at = at.Truncate(time.Second)
@@ -66,7 +66,7 @@ func (g *generator) object(p *pod) *corev1.Pod {
 	return out
 }
 
-// status is that of a pod whose life goes as it should.
+// status is the status of a pod with a normal life.
 func (g *generator) status(p *pod, s *corev1.PodStatus) {
 	now := g.clock.now
 	if now.Before(p.start) {
@@ -87,8 +87,8 @@ func setReady(s *corev1.PodStatus, status corev1.ConditionStatus, transition tim
 	s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.Time{Time: transition}}}
 }
 
-// neighbours returns pods that are not the workload's: of other labels, and of
-// another namespace, where they may even have the same name.
+// neighbours returns pods of other workloads: with other labels, and in another
+// namespace, where they may even have the same name.
 func (g *generator) neighbours() []*corev1.Pod {
 	if !g.chance(0.08) {
 		return nil

@@ -15,11 +15,10 @@ const (
 	milliPerGi   = 1024 * milliPerMi
 )
 
-// parse returns a quantity of a text that is known to be one.
+// parse parses a valid quantity.
 func parse(text string) resource.Quantity { return resource.MustParse(text) }
 
-// quantity writes milli-units in one of the many ways that read back as the same
-// number of them.
+// quantity formats milli-units in one of the many equivalent ways.
 func (r random) quantity(milli int64) resource.Quantity {
 	switch r.IntN(8) {
 	case 0:
@@ -55,8 +54,7 @@ var suffixes = []struct {
 	{"m", 1},
 }
 
-// withSuffix writes a number with the first suffix, from one on, that it is a
-// multiple of.
+// withSuffix formats a number with the first suffix, from one on, that divides it.
 func withSuffix(milli int64, from int) (string, bool) {
 	for _, s := range suffixes[from:] {
 		if milli%s.milli == 0 {
@@ -66,8 +64,8 @@ func withSuffix(milli int64, from int) (string, bool) {
 	return "", false
 }
 
-// belowMilli writes a number in a finer unit, away from the whole milli-unit: all
-// that is beyond one counts as another whole one.
+// belowMilli formats a number in a finer unit, that many beyond the previous whole
+// milli-unit: any excess rounds up to the next one.
 func belowMilli(milli, parts int64, unit string, r random) string {
 	if milli == 0 || milli > math.MaxInt64/parts || milli < -math.MaxInt64/parts {
 		return strconv.FormatInt(milli, 10) + "m"
@@ -89,8 +87,8 @@ func decimalPoint(milli int64) string {
 	return sign + strconv.FormatUint(whole/1000, 10) + "." + fraction
 }
 
-// beyond are quantities that the controller's arithmetic reads as another number:
-// 0, one of the other sign, or the largest.
+// beyond are quantities that the controller reads as another number: 0, one of the
+// other sign, or the largest.
 var beyond = []string{"10P", "1E", "9223372036854776", "9223372036854775807m", "16Ei", "-9223372036854775808m", "4611686018427387904m"}
 
 // readsAsZero are large quantities that the controller reads as 0, on any processor.

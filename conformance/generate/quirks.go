@@ -8,20 +8,19 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// quirk is what is out of the ordinary about a pod or its sample.
+// quirk is an unusual property of a pod or its sample.
 type quirk struct {
 	// pod changes the pod, nil: nothing.
 	pod func(*generator, *pod, *corev1.Pod)
 	// sample changes its resource sample, nil: nothing. It returns false for none.
 	sample func(*generator, *corev1.Pod, *metricsv1beta1.PodMetrics) bool
-	// unread pods have no value of a Pods metric either.
+	// unread pods also have no value of a Pods metric.
 	unread bool
 }
 
 func (g *generator) quirk() quirk { return pick(g.random, quirks) }
 
-// quirks aim at the rules by which pods are grouped, and at those by which their
-// requests and samples are summed.
+// quirks test the rules that group pods, and those that sum their requests and samples.
 var quirks = []weighted[quirk]{
 	{3, quirk{sample: noSample, unread: true}},
 	{1, quirk{sample: noSample}},
@@ -63,7 +62,7 @@ func terminating(g *generator, _ *pod, out *corev1.Pod) {
 	out.DeletionTimestamp = &metav1.Time{Time: g.clock.now.Truncate(time.Second)}
 }
 
-// readiness gives a pod that began long ago an odd Ready condition.
+// readiness gives an old pod an odd Ready condition.
 func readiness(status corev1.ConditionStatus) func(*generator, *pod, *corev1.Pod) {
 	return func(_ *generator, p *pod, out *corev1.Pod) {
 		out.Status.Phase = corev1.PodRunning
@@ -72,8 +71,8 @@ func readiness(status corev1.ConditionStatus) func(*generator, *pod, *corev1.Pod
 	}
 }
 
-// neverReady is a pod that became unready about as long after its start as the
-// initial readiness delay says, past the initialization period.
+// neverReady is a pod that became unready about one initial readiness delay after its
+// start, past the initialization period.
 func neverReady(g *generator, p *pod, out *corev1.Pod) {
 	start := p.start
 	if old := g.clock.now.Truncate(time.Second).Add(-whole(g.scenario.Config.CPUInitializationPeriodSeconds)); start.After(old) {
@@ -94,7 +93,7 @@ func becameUnready(g *generator, p *pod, out *corev1.Pod) {
 
 func noConditions(_ *generator, _ *pod, out *corev1.Pod) { out.Status.Conditions = nil }
 
-// twoConditions puts others around the condition; of two of one type the first counts.
+// twoConditions adds other conditions; of two of the same type the first counts.
 func twoConditions(g *generator, p *pod, out *corev1.Pod) {
 	others := []corev1.PodCondition{
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: p.created}},
@@ -206,5 +205,5 @@ func containersMissing(_ *generator, _ *pod, out *corev1.Pod) {
 	out.Spec.InitContainers = nil
 }
 
-// whole returns seconds as the API's times can show them.
+// whole returns whole seconds, as the API's times have them.
 func whole(s float64) time.Duration { return seconds(s).Truncate(time.Second) }

@@ -9,8 +9,8 @@ import (
 // random is the source of all choices of one scenario.
 type random struct{ *rand.Rand }
 
-// newRandom returns the source of a seed for a version. Versions have nothing in
-// common by the same seed, so that together they cover more.
+// newRandom returns the random source of a seed for a version. Versions use different
+// sources for the same seed, so that together they cover more.
 func newRandom(seed uint64, version string) random {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(version))
@@ -34,13 +34,13 @@ func (r random) seconds(low, high int) time.Duration {
 // oneOf returns one of values, each as likely as the others.
 func oneOf[T any](r random, values ...T) T { return values[r.IntN(len(values))] }
 
-// weighted is a choice and how often it is made in comparison with the others.
+// weighted is a choice with its relative frequency.
 type weighted[T any] struct {
 	weight float64
 	value  T
 }
 
-// pick makes a choice.
+// pick returns a choice.
 func pick[T any](r random, choices []weighted[T]) T {
 	var total float64
 	for _, c := range choices {

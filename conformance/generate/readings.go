@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// usageQuantity writes a usage, as metrics servers and others do.
+// usageQuantity formats a usage, as metrics servers and others do.
 func (g *generator) usageQuantity(name corev1.ResourceName, milli int64) resource.Quantity {
 	if name == corev1.ResourceMemory && (milli%milliPerKi == 0 || g.chance(0.3)) {
 		return *resource.NewQuantity(milli/milliPerKi*1024, resource.BinarySI)
@@ -31,7 +31,7 @@ func (g *generator) usageQuantity(name corev1.ResourceName, milli int64) resourc
 	return g.quantity(milli)
 }
 
-// reading writes the value of a custom or external metric.
+// reading formats the value of a custom or external metric.
 func (g *generator) reading(milli int64) resource.Quantity {
 	if g.extreme && g.chance(0.2) {
 		if g.chance(0.5) {
@@ -68,13 +68,13 @@ func (g *generator) readCustom(step *recording.Step, levels []level) {
 	}
 }
 
-// readable reports whether an API can be asked with the selector.
+// readable reports whether the selector is valid for an API.
 func readable(s *metav1.LabelSelector) bool {
 	_, err := metav1.LabelSelectorAsSelector(s)
 	return err == nil
 }
 
-// readPods adds a value of each pod, save some.
+// readPods adds a value for each pod, except some.
 func (g *generator) readPods(step *recording.Step, m *autoscalingv2.PodsMetricSource, l level, known map[string]bool) {
 	target := targetMilli(&m.Target)
 	for _, p := range g.cluster.pods {
@@ -137,8 +137,8 @@ func (g *generator) readObject(step *recording.Step, m *autoscalingv2.ObjectMetr
 	g.addCustom(step, ref, &m.Metric, value, known)
 }
 
-// addCustom adds a value, unless it is there: of an object, a metric and a
-// selector the API has one.
+// addCustom adds a value, unless it exists: the API has one per object, metric and
+// selector.
 func (g *generator) addCustom(step *recording.Step, of corev1.ObjectReference, m *autoscalingv2.MetricIdentifier, value resource.Quantity, known map[string]bool) {
 	group := of.APIVersion
 	if group == "" {
@@ -162,7 +162,7 @@ func (g *generator) addCustom(step *recording.Step, of corev1.ObjectReference, m
 	step.CustomMetrics = append(step.CustomMetrics, v)
 }
 
-// normal makes an absent selector of an empty one, which mean the same.
+// normal replaces an absent selector by an empty one, which means the same.
 func normal(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil
@@ -177,20 +177,19 @@ func (g *generator) readAt() metav1.Time {
 	return metav1.Time{Time: g.clock.now.Add(-g.seconds(0, 30)).Truncate(time.Second)}
 }
 
-// saturates reports whether to show a total that no proposal can hold. Where the
-// controller compares it with the target itself it stays at the largest count;
-// elsewhere, and for other metrics that read the same, it is another number on
-// another processor.
+// saturates reports whether to use a total that no proposal can represent. Where the
+// controller compares it with the target itself, it stays at the largest count;
+// elsewhere, and for other metrics that read the same, it differs between processors.
 func (g *generator) saturates(name string, target *autoscalingv2.MetricTarget) bool {
 	return g.version.capsTotals && g.cluster.replicas > 0 && targetMilli(target) < 1e6 && g.spec.alone(name) && g.chance(0.01)
 }
 
-// beyondCounts is a total that asks for more replicas than a count can hold.
+// beyondCounts is a total that proposes more replicas than a count can represent.
 func (g *generator) beyondCounts(target *autoscalingv2.MetricTarget) resource.Quantity {
 	return g.quantity(3 * (math.MaxInt32 / 2) * targetMilli(target))
 }
 
-// alone reports whether a single metric reads what has the name.
+// alone reports whether only one metric reads that name.
 func (s *spec) alone(name string) bool {
 	n := 0
 	for i := range s.Metrics {
@@ -211,7 +210,7 @@ func (g *generator) readExternal(step *recording.Step, levels []level) {
 		if m == nil || known[m.Metric.Name] || g.chance(0.02) {
 			continue
 		}
-		// Metrics of one name read from the same series.
+		// Metrics with the same name read the same series.
 		known[m.Metric.Name] = true
 		if g.saturates(m.Metric.Name, &m.Target) {
 			g.addBeyond(step, m)
@@ -225,8 +224,8 @@ func (g *generator) readExternal(step *recording.Step, levels []level) {
 	}
 }
 
-// addSeries adds series that sum up to total, at times with negative ones among
-// them, and others that the selector does not match.
+// addSeries adds series with that sum, sometimes with negative ones, and others that
+// the selector does not match.
 func (g *generator) addSeries(step *recording.Step, m *autoscalingv2.MetricIdentifier, total int64) {
 	s := selectorOf(m.Selector)
 	parts := []int64{total}
@@ -240,8 +239,8 @@ func (g *generator) addSeries(step *recording.Step, m *autoscalingv2.MetricIdent
 		maps.Copy(labels, s.inside)
 		g.addOne(step, m.Name, labels, g.reading(part))
 	}
-	if g.chance(0.02) { // a sum that is large for a while
-		const large = 999_999_999_999_999_999 // a negative number of more digits is read as another one
+	if g.chance(0.02) { // a temporarily large sum
+		const large = 999_999_999_999_999_999 // a negative number with more digits is read as another one
 		g.addOne(step, m.Name, s.inside, g.quantity(large))
 		g.addOne(step, m.Name, s.inside, g.quantity(-large))
 	}
@@ -250,7 +249,7 @@ func (g *generator) addSeries(step *recording.Step, m *autoscalingv2.MetricIdent
 	}
 }
 
-// addBeyond adds series whose sum no count can hold, or no sum either.
+// addBeyond adds series whose sum no count, or no sum, can represent.
 func (g *generator) addBeyond(step *recording.Step, m *autoscalingv2.ExternalMetricSource) {
 	labels := selectorOf(m.Metric.Selector).inside
 	if g.chance(0.5) {

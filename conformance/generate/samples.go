@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// measure adds pods and all readings to the step. Readings of metrics that the
-// spec doesn't have are not there.
+// measure adds pods and all readings to the step. It adds no readings of metrics
+// outside the spec.
 func (g *generator) measure(step *recording.Step) {
 	c := &g.cluster
 	levels := make([]level, len(g.spec.Metrics))
@@ -35,8 +35,8 @@ func (g *generator) measure(step *recording.Step) {
 	step.Pods = append(step.Pods, g.neighbours()...)
 }
 
-// base returns what the demand of a metric is divided by: the pods that share it,
-// or 1 for a total.
+// base returns the divisor of a metric's demand: the pods that share it, or 1 for a
+// total.
 func (g *generator) base(m *autoscalingv2.MetricSpec) float64 {
 	divided := m.External != nil && m.External.Target.AverageValue != nil ||
 		m.Object != nil && m.Object.Target.Type == autoscalingv2.AverageValueMetricType
@@ -96,8 +96,8 @@ func (g *generator) sample(step *recording.Step, p *pod, object *corev1.Pod, lev
 	step.PodMetrics = append(step.PodMetrics, m)
 }
 
-// usage returns milli-units by container and resource, such that the pod's share
-// of each metric is at its level. Of metrics about the same the last one decides.
+// usage returns milli-units by container and resource, such that the pod's share of
+// each metric is at its level. Of metrics for the same resource the last one counts.
 func (g *generator) usage(p *pod, levels []level) map[string]map[corev1.ResourceName]int64 {
 	usage := map[string]map[corev1.ResourceName]int64{}
 	for _, name := range p.template.sampled {
@@ -127,8 +127,7 @@ func (g *generator) usage(p *pod, levels []level) map[string]map[corev1.Resource
 	return usage
 }
 
-// idleUsage fills in what no metric asks for, of containers beside those that
-// metrics are about.
+// idleUsage fills in usage that no metric reads, of other containers.
 func (g *generator) idleUsage(usage map[string]map[corev1.ResourceName]int64) {
 	for _, resources := range usage {
 		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
@@ -152,16 +151,16 @@ func (g *generator) podLevel(p *pod, name corev1.ResourceName, container string,
 	}
 	request := p.template.request(name, container)
 	if l.exact {
-		// Whole percents are what is compared; the request's share of them is
-		// rounded up, so that the percentage is met.
+		// Whole percents are compared; the part of the request is rounded up, so that
+		// the percentage is reached.
 		percent := int64(*target.AverageUtilization) * l.thousands / 1000
 		return (request*percent+99)/100 + l.delta
 	}
 	return l.of(request * int64(*target.AverageUtilization) / 100)
 }
 
-// disturbSamples adds samples of pods that are not listed, some twice, and changes
-// their order, which decides between two of one pod.
+// disturbSamples adds samples of unlisted pods, some twice, and changes their order,
+// which decides between two of one pod.
 func (g *generator) disturbSamples(step *recording.Step) {
 	if len(step.PodMetrics) == 0 || !g.chance(0.15) {
 		return
@@ -175,7 +174,7 @@ func (g *generator) disturbSamples(step *recording.Step) {
 	switch g.IntN(4) {
 	case 0: // a ghost
 		again.Name = fmt.Sprintf("web-%d", 900+g.IntN(2))
-	case 1: // a sample of a workload that is not selected
+	case 1: // a sample of another workload
 		again.Labels = maps.Clone(g.cluster.selector.outside)
 	case 2: // twice, the later one counts
 		again.Namespace = g.scenario.HPA.Namespace

@@ -9,10 +9,10 @@ import (
 // metricSelector is the selector of a metric, with labels of series inside and
 // outside of it.
 type metricSelector struct {
-	// spellings all mean the same.
+	// spellings all have the same meaning.
 	spellings []*metav1.LabelSelector
 	inside    map[string]string
-	// outside is nil where everything is inside.
+	// outside is nil if nothing is outside.
 	outside map[string]string
 }
 
@@ -36,8 +36,8 @@ var (
 	emptySeries = &metricSelector{[]*metav1.LabelSelector{{}, nil}, nil, nil}
 )
 
-// metricSelectors are those that metrics have. Absent and empty ones mean the same
-// and print differently.
+// metricSelectors are the selectors of metrics. Absent and empty ones mean the same and
+// print differently.
 var metricSelectors = []weighted[*metricSelector]{
 	{8, allSeries},
 	{1.5, emptySeries},
@@ -78,7 +78,7 @@ var metricSelectors = []weighted[*metricSelector]{
 		}},
 		map[string]string{"shard": "a"}, map[string]string{"shard": "a", "zone": "z1"},
 	}},
-	// The API server takes selectors that make no sense; the controller reports them.
+	// The API server accepts invalid selectors; the controller reports them.
 	{0.1, &metricSelector{[]*metav1.LabelSelector{matchExpression("shard", metav1.LabelSelectorOpIn)}, nil, nil}},
 	{0.1, &metricSelector{[]*metav1.LabelSelector{matchLabels("shard", "not a value!")}, nil, nil}},
 }
@@ -96,8 +96,8 @@ func selectorOf(s *metav1.LabelSelector) *metricSelector {
 	return allSeries
 }
 
-// spelling returns the selector of a value that was asked for with that of the
-// spec: an adapter may write it otherwise.
+// spelling returns the selector of a value queried with that of the spec: an adapter
+// may spell it differently.
 func (g *generator) spelling(s *metav1.LabelSelector) *metav1.LabelSelector {
 	if g.chance(0.8) {
 		return s.DeepCopy()
@@ -119,11 +119,11 @@ var podSelectors = []weighted[podSelector]{
 	{0.5, podSelector{"app!=db", map[string]string{"app": "web"}, map[string]string{"app": "db"}}},
 }
 
-// canary is a label that some pods have besides.
+// canary is an additional label of some pods.
 const canary = "canary"
 
-// otherHPAs returns autoscalers besides the scenario's: such that share pods with
-// it always, sometimes and never.
+// otherHPAs returns other autoscalers: some that share pods with it always, sometimes
+// and never.
 func (g *generator) otherHPAs() []recording.OtherHPA {
 	if !g.chance(0.15) {
 		return nil

@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// spec is that of the autoscaler, as stored, with what it is measured by.
+// spec is the spec of the autoscaler, as stored, with the loads of its metrics.
 type spec struct {
 	autoscalingv2.HorizontalPodAutoscalerSpec
-	// loads has one entry a metric.
+	// loads has one entry per metric.
 	loads []load
-	// units are the milli-units that targets of a metric or resource are a small
-	// multiple of, by name, so that those of one name read the same numbers.
+	// units are the milli-units of which targets of a metric or resource are a small
+	// multiple, by name, so that metrics with the same name read the same numbers.
 	units map[string]int64
-	// edges is the share of readings that lie on an edge of the arithmetic.
+	// edges is the share of readings at an edge of the arithmetic.
 	edges float64
 }
 
@@ -28,7 +28,7 @@ func (s *spec) min() int32 {
 	return *s.MinReplicas
 }
 
-// newSpec returns the spec that a scenario begins with.
+// newSpec returns the first spec of a scenario.
 func (g *generator) newSpec() spec {
 	s := spec{units: map[string]int64{}, edges: oneOf(g.random, 0, 0.1, 0.2, 0.5)}
 	s.ScaleTargetRef = g.scaleTarget()
@@ -38,13 +38,13 @@ func (g *generator) newSpec() spec {
 		s.MinReplicas = nil
 	}
 	s.Behavior = g.behavior()
-	g.spec = s // metrics and loads look at the bounds
+	g.spec = s // metrics and loads use the bounds
 	for range pick(g.random, []weighted[int]{{5, 1}, {3, 2}, {1.5, 3}, {0.7, 4}, {0.5, 5}}) {
 		g.addMetric()
 	}
 	g.keepZeroValid()
 	if g.chance(0.03) {
-		g.spec.Metrics, g.spec.loads = nil, []load{g.newLoad()} // the API server puts one in
+		g.spec.Metrics, g.spec.loads = nil, []load{g.newLoad()} // the API server adds a default
 		if g.spec.min() == 0 {
 			*g.spec.MinReplicas = 1
 		}
@@ -53,8 +53,8 @@ func (g *generator) newSpec() spec {
 	return g.spec
 }
 
-// scaleTarget refers to a workload of a kind that can be scaled, rarely to one
-// that no cluster knows.
+// scaleTarget refers to a workload of a kind that can be scaled, rarely to an unknown
+// kind.
 func (g *generator) scaleTarget() autoscalingv2.CrossVersionObjectReference {
 	ref := pick(g.random, []weighted[autoscalingv2.CrossVersionObjectReference]{
 		{12, autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment"}},
@@ -68,8 +68,8 @@ func (g *generator) scaleTarget() autoscalingv2.CrossVersionObjectReference {
 	return ref
 }
 
-// bounds returns replica counts that an autoscaler may be held to. may0 allows a
-// lower bound of 0 where the feature is on.
+// bounds returns bounds of an autoscaler. may0 allows a lower bound of 0 where the
+// feature is on.
 func (g *generator) bounds(may0 bool) (least, most int32) {
 	least = oneOf[int32](g.random, 1, 1, 1, 2, 2, 3, 5, 10)
 	if may0 && g.scenario.Config.ScaleToZero && g.chance(0.7) {
@@ -88,8 +88,8 @@ func (g *generator) bounds(may0 bool) (least, most int32) {
 	return least, most
 }
 
-// keepZeroValid makes the spec one that the API server takes: a lower bound of 0
-// needs the feature and a metric that can be read without pods.
+// keepZeroValid makes the spec valid for the API server: a lower bound of 0 needs the
+// feature and a metric that can be read without pods.
 func (g *generator) keepZeroValid() {
 	if g.spec.min() != 0 || g.spec.readsTotals() && g.scenario.Config.ScaleToZero {
 		return
@@ -128,8 +128,8 @@ func (g *generator) setMetric(i int, m autoscalingv2.MetricSpec) {
 	g.spec.loads[i] = g.newLoad()
 }
 
-// generation is what the API server makes of the generation for a spec that is stored: it
-// grows with each change of the spec, and begins anew with the object.
+// generation is the API server's generation of a stored spec: it grows with each change
+// of the spec, and restarts with the object.
 func (g *generator) generation(spec *autoscalingv2.HorizontalPodAutoscalerSpec) int64 {
 	if g.stored == nil {
 		g.generations = 1
@@ -140,7 +140,7 @@ func (g *generator) generation(spec *autoscalingv2.HorizontalPodAutoscalerSpec) 
 	return g.generations
 }
 
-// autoscaler returns the object with the spec as it stands.
+// autoscaler returns the object with the current spec.
 func (g *generator) autoscaler() *autoscalingv2.HorizontalPodAutoscaler {
 	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	if g.scenario.HPA != nil {

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startingStatus is one that another controller left behind before the scenario
-// begins: of this workload, or an odd one.
+// startingStatus is a status that another controller wrote before the scenario begins:
+// of this workload, or an odd one.
 func (g *generator) startingStatus() autoscalingv2.HorizontalPodAutoscalerStatus {
 	status := autoscalingv2.HorizontalPodAutoscalerStatus{
 		CurrentReplicas: g.cluster.replicas,
@@ -56,13 +56,13 @@ var startingConditions = []autoscalingv2.HorizontalPodAutoscalerCondition{
 	{Type: "Other", Status: corev1.ConditionUnknown, Reason: "SomeoneElse"},
 }
 
-// startingMetrics are old readings, of metrics that the spec need not have.
+// startingMetrics are old readings, of metrics that need not be in the spec.
 func (g *generator) startingMetrics() []autoscalingv2.MetricStatus {
 	if g.chance(0.5) {
 		return nil
 	}
 	percent := int32(g.between(0, 300))
-	// A controller writes them so; what else a status holds comes from nowhere.
+	// The format of a controller; the other values are random.
 	average, value := *resource.NewMilliQuantity(int64(g.IntN(1e6)), resource.DecimalSI), *resource.NewMilliQuantity(int64(g.IntN(1e6)), resource.DecimalSI)
 	all := []autoscalingv2.MetricStatus{
 		{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{

@@ -5,20 +5,20 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// template is what the pods of a workload are made after. Templates are shared by
-// pods and never change.
+// template is the template of a workload's pods. Pods share templates, which never
+// change.
 type template struct {
 	containers, inits  []corev1.Container
 	overhead, podLevel corev1.ResourceList
-	// sampled are the containers that the resource metrics API reports, in order.
+	// sampled are the containers in the resource metrics API, in order.
 	sampled []string
 }
 
-// requestable are the resources that metrics are about.
+// requestable are the resources of metrics.
 var requestable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "example.com/gpu"}
 
-// template returns what the pods of a scenario look like: one container, at times
-// more, sidecars, init containers, overhead and pod-level requests.
+// template returns the template of a scenario's pods: one container, sometimes more,
+// sidecars, init containers, overhead and pod-level requests.
 func (g *generator) template() template {
 	t := template{containers: []corev1.Container{g.container("app")}}
 	if g.chance(0.3) {
@@ -78,8 +78,8 @@ func (g *generator) container(container string) corev1.Container {
 	return c
 }
 
-// request returns a plausible one of a resource, seldom so small that it is
-// rounded up.
+// request returns a plausible request of a resource, rarely so small that it is rounded
+// up.
 func (g *generator) request(name corev1.ResourceName) resource.Quantity {
 	switch name {
 	case corev1.ResourceCPU:
@@ -92,7 +92,7 @@ func (g *generator) request(name corev1.ResourceName) resource.Quantity {
 	return parse("1")
 }
 
-// fill puts the template's copy into a pod's spec.
+// fill copies the template into a pod's spec.
 func (t *template) fill(spec *corev1.PodSpec) {
 	for i := range t.containers {
 		spec.Containers = append(spec.Containers, *t.containers[i].DeepCopy())
@@ -106,9 +106,8 @@ func (t *template) fill(spec *corev1.PodSpec) {
 	}
 }
 
-// request returns about what the controller takes for the request of a pod, or of
-// one of its containers, in milli-units: near enough for readings to lie around
-// their targets.
+// request returns approximately the controller's request of a pod, or of one of its
+// containers, in milli-units: close enough for readings near their targets.
 func (t *template) request(name corev1.ResourceName, container string) int64 {
 	if q, ok := t.podLevel[name]; ok && container == "" {
 		overhead := t.overhead[name]

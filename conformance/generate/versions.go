@@ -2,18 +2,17 @@ package generate
 
 import "fmt"
 
-// DefaultVersion is the one of which recordings are.
+// DefaultVersion is the version of recordings.
 const DefaultVersion = "v1.36"
 
-// version is what the API and the controller of a Kubernetes version have, as far
-// as scenarios differ by it. A share of 0 never puts the feature into a scenario.
+// version describes the features of a Kubernetes version's API and controller in which
+// scenarios differ. A share of 0 never uses the feature.
 type version struct {
 	name string
 	// behavior is the share of specs with spec.behavior, there since v1.18.
 	behavior float64
-	// containerResource is how often a metric is of that type, in comparison with
-	// a Resource metric. It is on by default since v1.27; an older controller
-	// doesn't know the type.
+	// containerResource is how often a metric is of that type, relative to a Resource
+	// metric. It is on by default since v1.27; older controllers lack the type.
 	containerResource float64
 	// tolerance is the share of rules with a tolerance of their own, in effect by
 	// default since v1.35; an older API drops it.
@@ -23,8 +22,8 @@ type version struct {
 	podLevel, sidecars float64
 	// scaleToZero is the share of scenarios with that feature, which came in v1.16.
 	scaleToZero float64
-	// capsTotals reports whether totals of series that leave the range of their numbers
-	// are capped, and don't depend on the processor.
+	// capsTotals reports whether totals of series that overflow are capped, and so do
+	// not depend on the processor.
 	capsTotals bool
 }
 
@@ -36,8 +35,7 @@ var versions = []version{
 	{"v1.15", 0, 0.01, 0, 0.01, 0.02, 0, false},
 }
 
-// Versions returns the names of the Kubernetes versions that scenarios can be made
-// for, the newest first.
+// Versions returns the names of the supported Kubernetes versions, the newest first.
 func Versions() []string {
 	names := make([]string, len(versions))
 	for i := range versions {

@@ -1,10 +1,11 @@
-// Package oracle lets the test binary of one Kubernetes version answer what its
-// real HorizontalController makes of scenarios.
+// Package oracle makes the test binary of one Kubernetes version return the outcomes of
+// scenarios on its real HorizontalController.
 //
-// Each version is a Go module of its own, for two versions can't be linked into one
+// Each version is a separate Go module, because two versions can't be linked into one
 // program. Its test binary calls ServeProcess, and the harness runs that binary as a
-// process: one Request a line goes in, one Answer a line comes out. Nothing here
-// depends on Kubernetes or on Setpoint, so what a version answers is its own.
+// process with one Request per line as input and one Answer per line as output. Nothing
+// here depends on Kubernetes or on Setpoint, so that the outcomes are the version's
+// own.
 package oracle
 
 import (
@@ -22,10 +23,10 @@ import (
 	"time"
 )
 
-// Request asks for the outcome of a scenario.
+// Request requests the outcome of a scenario.
 type Request struct {
-	// Runs is how often to run it. Texts that differ between runs depend on the
-	// order of a map, and are answered as null. At least 1.
+	// Runs is how often to run it. Texts that differ between runs depend on the order
+	// of a map, and are null in the answer. At least 1.
 	Runs int `json:"runs"`
 	// Scenario in the format of recordings.
 	Scenario json.RawMessage `json:"scenario"`
@@ -33,13 +34,13 @@ type Request struct {
 
 // Answer is the outcome of a scenario.
 type Answer struct {
-	// Steps has one outcome a step; empty when Error is set.
+	// Steps has one outcome per step; empty if Error is set.
 	Steps []Outcome `json:"steps,omitempty"`
-	// Error says why there is no outcome, a panic of the controller included.
+	// Error is why there is no outcome, including a panic of the controller.
 	Error string `json:"error,omitempty"`
 }
 
-// Outcome is what came of a step, as recordings have it under "expect".
+// Outcome is the outcome of a step, in the form of "expect" in recordings.
 type Outcome struct {
 	DesiredReplicas int32   `json:"desiredReplicas"`
 	CurrentReplicas int32   `json:"currentReplicas"`
@@ -51,12 +52,12 @@ type Outcome struct {
 	Conditions         []Condition       `json:"conditions"`
 	CurrentMetrics     []json.RawMessage `json:"currentMetrics"`
 	Events             []Event           `json:"events"`
-	// Error that the reconcile returned, nil for none.
+	// Error of the reconcile, nil for none.
 	Error *Text `json:"error,omitempty"`
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; an error of null is one that nothing
-// determines, which a pointer alone would take for none.
+// UnmarshalJSON reads what MarshalJSON writes; a null error is an undetermined one,
+// which a pointer alone would read as none.
 func (o *Outcome) UnmarshalJSON(data []byte) error {
 	type plain Outcome
 	outcome := struct {
@@ -74,7 +75,7 @@ func (o *Outcome) UnmarshalJSON(data []byte) error {
 	return o.Error.UnmarshalJSON(outcome.Error)
 }
 
-// Undetermine marks the texts that nothing determines.
+// Undetermine marks undetermined texts.
 func (o *Outcome) Undetermine(undetermined func(text string) bool) {
 	mark := func(t *Text) {
 		if undetermined(t.Value) {
@@ -109,7 +110,7 @@ type Event struct {
 	Message Text   `json:"message"`
 }
 
-// Text is a text, or one that nothing determines: null in JSON.
+// Text is a text, or an undetermined one: null in JSON.
 type Text struct {
 	Value        string
 	Undetermined bool
@@ -133,8 +134,8 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.Value)
 }
 
-// Instant is a time of a status: known, null in JSON where it is known not to be set,
-// or, the zero value, not known.
+// Instant is a time of a status: known, null in JSON if known to be unset, or, the zero
+// value, unknown.
 type Instant struct {
 	Known bool
 	Time  time.Time
@@ -157,12 +158,12 @@ func (i *Instant) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &i.Time)
 }
 
-// Generation is a generation of the outcome: one that is known, null in JSON for one that
-// is known not to be set, or, the zero value, one that nothing is known of.
+// Generation is a generation of the outcome: known, null in JSON if known to be unset,
+// or, the zero value, unknown.
 type Generation struct {
-	// Known reports whether the generation is to be compared.
+	// Known reports whether to compare the generation.
 	Known bool
-	// Value is nil where there is none.
+	// Value is nil if unset.
 	Value *int64
 }
 
@@ -191,7 +192,7 @@ func (o *Outcome) KnowAll() {
 	}
 }
 
-// namesBegin is what stands before the names of HPAs that select the same pods.
+// namesBegin is the text before the names of HPAs that select the same pods.
 const namesBegin = " are controlled by multiple HPAs: ["
 
 // SortNames sorts the names of the HPAs that select the same pods, in all texts. The
@@ -218,16 +219,16 @@ func (o *Outcome) SortNames() {
 	}
 }
 
-// Driver runs a scenario through a real controller.
+// Driver runs scenarios on a real controller.
 type Driver interface {
-	// Prepare makes a controller for the scenario. It is called outside the bubble
-	// of time, so what it starts may go on.
+	// Prepare prepares a controller for the scenario. It is called outside the bubble
+	// of time, so its goroutines may continue.
 	Prepare(scenario []byte) (Run, error)
 }
 
-// Run is a scenario that is ready to run.
+// Run is a prepared scenario.
 type Run interface {
-	// Steps runs all steps, from an empty history on, and forgets it. It is called
+	// Steps runs all steps, starting with an empty history, and drops it. It is called
 	// in a bubble of time: it starts no goroutine that outlives it, and calls
 	// SleepUntil before each step.
 	Steps() ([]Outcome, error)
@@ -242,7 +243,7 @@ func SleepUntil(instant time.Time) error {
 	return fmt.Errorf("%s is before %s, the instant of the clock", instant, time.Now().UTC())
 }
 
-// Serve answers requests, one a line, until in ends.
+// Serve serves requests, one per line, until in ends.
 func Serve(t *testing.T, driver Driver, in io.Reader, out io.Writer) error {
 	requests := bufio.NewReaderSize(in, 1<<20)
 	answers := json.NewEncoder(out)
@@ -283,7 +284,7 @@ func answer(t *testing.T, driver Driver, line []byte) Answer {
 	return Answer{Steps: merged}
 }
 
-// once runs the scenario one time in a bubble of its own.
+// once runs the scenario one time in its own bubble.
 func once(t *testing.T, driver Driver, scenario []byte) (steps []Outcome, err error) {
 	run, err := driver.Prepare(scenario)
 	if err != nil {

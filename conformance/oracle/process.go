@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// answersDescriptor is the file that answers go to. The standard output is that of
-// the test.
+// answersDescriptor is the file descriptor for answers. The standard output is the
+// test's.
 const answersDescriptor = 3
 
 var serve = flag.Bool("oracle.serve", false, "answer the requests on the standard input, on file descriptor 3")
 
-// ServeProcess makes the test binary an oracle where it runs with -oracle.serve: it
-// answers the Requests of the standard input on file descriptor 3 until they end.
-// Without that flag it skips the test.
+// ServeProcess makes the test binary an oracle if it runs with -oracle.serve: it serves
+// the Requests of the standard input, with Answers on file descriptor 3. Without that
+// flag it skips the test.
 func ServeProcess(t *testing.T, driver Driver) {
 	t.Helper()
 	if !*serve {

@@ -17,19 +17,19 @@ import (
 // replayRuns is how often Replay runs a scenario: forwards and backwards.
 const replayRuns = 2
 
-// maxReported is how many scenarios with differences Replay reports.
+// maxReported limits the scenarios with differences that Replay reports.
 const maxReported = 20
 
-// Recorded is how much Replay has compared.
+// Recorded counts what Replay has compared.
 type Recorded struct {
 	Scenarios, Steps int
 }
 
 // Replay serves every scenario of the recordings that match pattern, gzip-compressed
-// files of one scenario a line, and fails the test where a step does not come out as
-// recorded. Texts that are undetermined, in the recording or here, match any text.
+// files of one scenario a line, and fails the test if the outcome of a step is not the
+// recorded one. Undetermined texts, in the recording or here, match any text.
 //
-// Known, unless nil, gives the words that this version has for a recorded text.
+// Known, unless nil, returns this version's words for a recorded text.
 func Replay(t *testing.T, driver Driver, pattern string, known func(text string) string) (total Recorded) {
 	t.Helper()
 	reported := 0
@@ -45,9 +45,9 @@ func Replay(t *testing.T, driver Driver, pattern string, known func(text string)
 	return total
 }
 
-// AnswerRecordings asks for the outcome of every scenario of the recordings that match
-// pattern, and fails the test where there is none. The outcomes are not compared: it is
-// for recordings of another version.
+// AnswerRecordings runs every scenario of the recordings that match pattern, and fails
+// the test if one has no outcome. It does not compare the outcomes: it is for
+// recordings of another version.
 func AnswerRecordings(t *testing.T, driver Driver, pattern string) (total Recorded) {
 	t.Helper()
 	eachLine(t, pattern, func(line []byte) {
@@ -101,8 +101,8 @@ func lines(file string, f func(line []byte)) error {
 	}
 }
 
-// Ask returns the outcome of each step of a scenario that runs so many times, by way of
-// what a harness would send and read. The error is that of the answer, if it has one.
+// Ask returns the outcome of each step of a scenario that runs that many times, through
+// the protocol of the harness. The error is that of the answer, if it has one.
 func Ask(t *testing.T, driver Driver, scenario []byte, runs int) ([]Outcome, error) {
 	t.Helper()
 	request, err := json.Marshal(Request{Runs: runs, Scenario: scenario})
@@ -123,7 +123,7 @@ func Ask(t *testing.T, driver Driver, scenario []byte, runs int) ([]Outcome, err
 	return answer.Steps, nil
 }
 
-// replay compares one scenario with what was recorded of it.
+// replay compares the outcome of one scenario with the recorded one.
 func replay(t *testing.T, driver Driver, line []byte, known func(string) string) (name string, steps int, problem error) {
 	var recorded struct {
 		Name  string `json:"name"`
@@ -170,7 +170,7 @@ func (o *Outcome) reword(known func(string) string) {
 // compare returns the first difference between the recorded outcome and got.
 func (o *Outcome) compare(got *Outcome) error {
 	differ := func(field string, want, got any) error {
-		// An error that is not there, or not determined, is null.
+		// A missing or undetermined error is null.
 		w, _ := json.Marshal(want)
 		g, _ := json.Marshal(got)
 		return fmt.Errorf("%s: recorded\n\t%s\ngot\n\t%s", field, w, g)
@@ -214,7 +214,7 @@ func (t Text) matches(other Text) bool {
 	return t.Undetermined || other.Undetermined || t.Value == other.Value
 }
 
-// sameJSON compares texts but for the order of keys.
+// sameJSON compares texts regardless of the order of keys.
 func sameJSON(a, b []json.RawMessage) bool {
 	if len(a) != len(b) {
 		return false

@@ -1,10 +1,9 @@
-// Package shrink makes failing scenarios small: it leaves out and simplifies what a
-// failure does not need, so that what is left shows it.
+// Package shrink minimizes failing scenarios: it removes and simplifies everything that the
+// failure does not need.
 //
 //	small := shrink.Scenario(scenario, fails, shrink.Budget{Calls: 5000, Time: time.Minute})
 //
-// It works on the structure of a scenario and knows nothing of what it means: every
-// candidate is put to the test, and only one that still fails replaces the scenario
-// before. Candidates that the API server would not take may be among them; a test
-// that is to do without those says that they don't fail.
+// It works on the structure of a scenario without regard to its meaning: it tests every
+// candidate, and keeps only those that still fail. Candidates may be invalid for the API
+// server; a test that wants to exclude those reports that they don't fail.
 package shrink

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// shortNames returns the changes that give each of names a single letter that no
-// other one has, from first on.
+// shortNames returns the changes that give each of names a unique single letter, from
+// first on.
 func shortNames(names []string, first byte, rename func(from, to string)) []func() {
 	var out []func()
 	free := first
@@ -31,15 +31,15 @@ func shortNames(names []string, first byte, rename func(from, to string)) []func
 	return out
 }
 
-// replace sets a text that is from to to.
+// replace replaces a text that equals from.
 func replace(text *string, from, to string) {
 	if *text == from {
 		*text = to
 	}
 }
 
-// shortPodNames renames pods with their samples and values. Pods of other
-// namespaces that have the same name are renamed alike.
+// shortPodNames renames pods with their samples and values, including pods with the
+// same name in other namespaces.
 func shortPodNames(s *recording.Scenario) []func() {
 	return shortNames(podNames(s), 'a', func(from, to string) {
 		for _, spec := range specs(s) {
@@ -151,7 +151,7 @@ func shortContainerNames(s *recording.Scenario) []func() {
 	})
 }
 
-// shortTexts cuts messages of errors to a letter.
+// shortTexts shortens messages of errors to a letter.
 var shortTexts = ofSteps(func(s *recording.Step) []func() {
 	long := func(text *string) []func() {
 		return if1(len(*text) > 1, func() { *text = "x" })

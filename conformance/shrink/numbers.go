@@ -76,8 +76,8 @@ func quantities(s *recording.Scenario) []quantityPlace {
 	return out
 }
 
-// ofQuantities sets quantities to what simpler says, where that is in fact simpler:
-// shorter, or as long and plainer.
+// ofQuantities sets quantities to the result of simpler, if that is really simpler:
+// shorter, or equally long and plainer.
 func ofQuantities(simpler func(quantityPlace) resource.Quantity) rule {
 	return func(s *recording.Scenario) []func() {
 		var out []func()
@@ -91,8 +91,8 @@ func ofQuantities(simpler func(quantityPlace) resource.Quantity) rule {
 	}
 }
 
-// simplicity orders quantities: the length of the text first, then the digits that
-// are not 0, then their sum.
+// simplicity orders quantities: by the length of the text, then the number of nonzero
+// digits, then their sum.
 func simplicity(q resource.Quantity) int {
 	text := q.String()
 	digits, sum := 0, 0
@@ -122,7 +122,7 @@ var (
 	})
 )
 
-// fewerDigits drops the last digit of a number that is not 0, but not the first.
+// fewerDigits drops the last nonzero digit of a number, but not the first.
 func fewerDigits(i int64) int64 {
 	for unit := int64(10); unit < math.MaxInt64/100; unit *= 10 {
 		if i%unit != 0 && i/unit != 0 {
@@ -132,7 +132,7 @@ func fewerDigits(i int64) int64 {
 	return i
 }
 
-// numberPlace is a whole number of a scenario, with the least that it may be.
+// numberPlace is a whole number of a scenario, with its minimum.
 type numberPlace struct {
 	value *int32
 	least int32
@@ -168,7 +168,8 @@ func numbers(s *recording.Scenario) []numberPlace {
 	return out
 }
 
-// lowerNumbers makes each number as low as it can be, and tells whether any could.
+// lowerNumbers makes each number as low as possible, and reports whether it changed
+// any.
 func (h *search) lowerNumbers() bool {
 	changed := false
 	for i := range numbers(h.best) {
@@ -177,15 +178,14 @@ func (h *search) lowerNumbers() bool {
 	return changed
 }
 
-// lower halves the way down to the least for which the scenario fails, as if it
-// failed for all above it.
+// lower searches the lowest failing number by bisection, as if all higher ones failed.
 func (h *search) lower(i int) bool {
 	place := numbers(h.best)[i]
 	low, high := int64(place.least), int64(*place.value)
 	for low < high && !h.over() {
 		middle := (low + high) / 2
 		if low == int64(place.least) && high == int64(*place.value) {
-			middle = low // what is as low as can be is so at once
+			middle = low // a number at its minimum is found at once
 		}
 		candidate := clone(h.best)
 		*numbers(candidate)[i].value = int32(middle)

@@ -6,20 +6,19 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Budget bounds the search. A field that is 0 sets no bound: the search ends
-// anyway, when nothing can be left out or simplified any more.
+// Budget limits the search. 0 means unlimited: the search ends anyway, when nothing can
+// be removed or simplified any more.
 type Budget struct {
-	// Calls of the test, the first one included.
+	// Calls of the test, including the first one.
 	Calls int
-	// Time from the beginning on. The test that is running when it is over is
-	// waited for.
+	// Time since the beginning. A test that is running at its end is finished.
 	Time time.Duration
 }
 
-// Scenario returns a scenario that still fails, as small as it can be made within
-// the budget. The one given is not changed; if it does not fail, its copy is
-// returned. fails must only read what it is given, and always say the same of the
-// same; then the result is always the same, unless time runs out.
+// Scenario returns a scenario that still fails, as small as possible within the budget.
+// It does not change the given one; if that does not fail, it returns a copy. fails
+// must not change its argument, and must be deterministic; then the result is
+// deterministic, too, unless time runs out.
 func Scenario(s *recording.Scenario, fails func(*recording.Scenario) bool, budget Budget) *recording.Scenario {
 	h := &search{best: clone(s), fails: fails, calls: budget.Calls}
 	if budget.Calls == 0 {
@@ -43,16 +42,16 @@ func Scenario(s *recording.Scenario, fails func(*recording.Scenario) bool, budge
 	return h.best
 }
 
-// maxRounds is far more than any search takes: a test that does not always say the
-// same might go on for ever.
+// maxRounds is far more than any search takes: with a test that is not deterministic it
+// might never end.
 const maxRounds = 100
 
 // search is one search for a smaller scenario.
 type search struct {
-	// best is the smallest scenario so far that fails.
+	// best is the smallest failing scenario so far.
 	best  *recording.Scenario
 	fails func(*recording.Scenario) bool
-	// calls that are left, negative: not bounded.
+	// calls left, negative: unlimited.
 	calls int
 	// deadline, zero: none.
 	deadline time.Time
@@ -74,19 +73,19 @@ func (h *search) spend() bool {
 	return true
 }
 
-// rule returns the places of a scenario that it can simplify, in their order, each
-// with the change to make there. A change leaves the places before its own as they
-// are, and makes its own disappear: so a rule comes to an end.
+// rule returns the places of a scenario that it can simplify, in their order, each with
+// its change. A change does not move the places before it, and removes its own place,
+// so that a rule terminates.
 type rule func(*recording.Scenario) []func()
 
-// everywhere applies the rule at as many places as possible, and tells whether at
+// everywhere applies the rule at as many places as possible, and reports whether at
 // any. It tries all places at once, then halves, down to single ones.
 func (h *search) everywhere(r rule) bool {
 	return h.within(r, 0, len(r(clone(h.best))))
 }
 
-// within applies the rule at places from low up to high, the last ones first: what
-// is changed there doesn't move those before.
+// within applies the rule at places from low up to high, the last ones first, because a
+// change does not move the places before it.
 func (h *search) within(r rule, low, high int) bool {
 	switch {
 	case low >= high || h.over():
@@ -111,7 +110,7 @@ func (h *search) try(r rule, low, high int) bool {
 	return h.keep(candidate)
 }
 
-// keep puts a candidate to the test and makes it the best one if it fails.
+// keep tests a candidate and keeps it as the best one if it fails.
 func (h *search) keep(candidate *recording.Scenario) bool {
 	if !ordered(candidate) || !h.spend() || !h.fails(candidate) {
 		return false
@@ -120,7 +119,7 @@ func (h *search) keep(candidate *recording.Scenario) bool {
 	return true
 }
 
-// ordered reports whether no step is before the one before it, and there is one.
+// ordered reports whether there is a step, and the steps are in order.
 func ordered(s *recording.Scenario) bool {
 	for i := 1; i < len(s.Steps); i++ {
 		if s.Steps[i].Time.Before(s.Steps[i-1].Time) {
@@ -130,7 +129,7 @@ func ordered(s *recording.Scenario) bool {
 	return len(s.Steps) > 0
 }
 
-// rules are applied in this order: what takes most away first.
+// rules in this order: those that remove most first.
 var rules = []rule{
 	dropSteps, dropStepsKeepingEdits, beginWithEdit,
 	dropExpectations, dropOtherHPAs, dropTags,

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// specs returns all specs of a scenario: the one to begin with and those of edits.
+// specs returns all specs of a scenario: the first one and those of edits.
 func specs(s *recording.Scenario) []*autoscalingv2.HorizontalPodAutoscalerSpec {
 	out := []*autoscalingv2.HorizontalPodAutoscalerSpec{&s.HPA.Spec}
 	for i := range s.Steps {
@@ -46,8 +46,8 @@ func ofDirections(places func(rules *autoscalingv2.HPAScalingRules, up bool) []f
 	})
 }
 
-// dropMetricEverywhere drops the metric of one place from all specs that have more
-// than one.
+// dropMetricEverywhere drops the metric at one index from all specs that have more than
+// one.
 func dropMetricEverywhere(s *recording.Scenario) []func() {
 	most := 0
 	for _, spec := range specs(s) {
@@ -67,7 +67,8 @@ func dropMetricEverywhere(s *recording.Scenario) []func() {
 	return out
 }
 
-// dropMetric drops a metric, unless it is the only one: none means a default one.
+// dropMetric drops a metric, unless it is the only one: without metrics there is a
+// default one.
 func dropMetric(spec *autoscalingv2.HorizontalPodAutoscalerSpec, i int) {
 	if i < len(spec.Metrics) && len(spec.Metrics) > 1 {
 		spec.Metrics = slices.Delete(spec.Metrics, i, i+1)
@@ -107,7 +108,7 @@ var dropTolerances = ofDirections(func(rules *autoscalingv2.HPAScalingRules, _ b
 	return if1(rules.Tolerance != nil, func() { rules.Tolerance = nil })
 })
 
-// dropWindows leaves the window to the default: none up, the controller's down.
+// dropWindows resets the window to the default: none up, the controller's down.
 var dropWindows = ofDirections(func(rules *autoscalingv2.HPAScalingRules, up bool) []func() {
 	window := rules.StabilizationWindowSeconds
 	largest := autoscalingv2.MaxChangePolicySelect
@@ -117,7 +118,7 @@ var dropWindows = ofDirections(func(rules *autoscalingv2.HPAScalingRules, up boo
 	)
 })
 
-// dropStatus drops all that is known from before the first step.
+// dropStatus drops the status from before the first step.
 func dropStatus(s *recording.Scenario) []func() {
 	return if1(!statusIsEmpty(&s.HPA.Status), func() { s.HPA.Status = autoscalingv2.HorizontalPodAutoscalerStatus{} })
 }
@@ -145,7 +146,7 @@ func dropStatusFields(s *recording.Scenario) []func() {
 	return out
 }
 
-// defaultSettings sets those of the controller to its defaults.
+// defaultSettings resets the controller's settings to its defaults.
 func defaultSettings(s *recording.Scenario) []func() {
 	c := &s.Config
 	set := func(field *float64, value float64) []func() {
@@ -160,7 +161,7 @@ func defaultSettings(s *recording.Scenario) []func() {
 	)
 }
 
-// commonTarget makes the workload the one that most are.
+// commonTarget sets the workload to the most common one.
 var commonTarget = ofSpecs(func(spec *autoscalingv2.HorizontalPodAutoscalerSpec) []func() {
 	web := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	return if1(spec.ScaleTargetRef != web, func() { spec.ScaleTargetRef = web })

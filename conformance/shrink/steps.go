@@ -32,7 +32,7 @@ func ofSteps(places func(*recording.Step) []func()) rule {
 	}
 }
 
-// if1 returns the change as the only one, if it would be one.
+// if1 returns the change as the only one, if it changes anything.
 func if1(is bool, change func()) []func() {
 	if !is {
 		return nil
@@ -42,7 +42,7 @@ func if1(is bool, change func()) []func() {
 
 func dropSteps(s *recording.Scenario) []func() { return each(&s.Steps) }
 
-// dropStepsKeepingEdits drops a step whose edit the next one makes in its place.
+// dropStepsKeepingEdits drops a step, and makes its edit in the next one.
 func dropStepsKeepingEdits(s *recording.Scenario) []func() {
 	var out []func()
 	for i := range max(0, len(s.Steps)-1) {
@@ -61,7 +61,7 @@ func dropStepsKeepingEdits(s *recording.Scenario) []func() {
 	return out
 }
 
-// beginWithEdit makes the first edit the spec to begin with.
+// beginWithEdit makes the first edit the first spec.
 func beginWithEdit(s *recording.Scenario) []func() {
 	for i := range s.Steps {
 		if step := &s.Steps[i]; step.HPA != nil {
@@ -82,7 +82,7 @@ var dropEdits = ofSteps(func(s *recording.Step) []func() {
 	)
 })
 
-// dropExpectations drops what was recorded of a scenario that is no more.
+// dropExpectations drops the recorded outcomes, which no longer apply.
 var dropExpectations = ofSteps(func(s *recording.Step) []func() {
 	return if1(s.Expect != nil || s.PlatformDependent != nil, func() { s.Expect, s.PlatformDependent = nil, nil })
 })
@@ -111,7 +111,7 @@ var dropErrors = ofSteps(func(s *recording.Step) []func() {
 	return out
 })
 
-// dropScaleErrors drops those of a scale that is there.
+// dropScaleErrors drops the errors of an existing scale.
 var dropScaleErrors = ofSteps(func(s *recording.Step) []func() {
 	return slices.Concat(
 		if1(s.ScaleGetError != "" && s.Scale != nil, func() { s.ScaleGetError = "" }),
@@ -119,7 +119,7 @@ var dropScaleErrors = ofSteps(func(s *recording.Step) []func() {
 	)
 })
 
-// dropScaleSelectors drops the selectors by which pods are chosen.
+// dropScaleSelectors drops the scales' pod selectors.
 var dropScaleSelectors = ofSteps(func(s *recording.Step) []func() {
 	return if1(s.Scale != nil && s.Scale.Status.Selector != "", func() { s.Scale.Status.Selector = "" })
 })

@@ -9,13 +9,13 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// begin is where simplified scenarios begin, gap how far their steps are apart.
+// begin is the start of simplified scenarios, gap the distance of their steps.
 var (
 	begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	gap   = 15 * time.Second
 )
 
-// wholeSeconds puts steps to the second they lie in.
+// wholeSeconds truncates steps to the second.
 func wholeSeconds(s *recording.Scenario) []func() {
 	var out []func()
 	for i := range s.Steps {
@@ -25,8 +25,8 @@ func wholeSeconds(s *recording.Scenario) []func() {
 	return out
 }
 
-// evenGaps puts a step one period behind the second of the step before, and moves
-// all later ones with it, by whole seconds.
+// evenGaps moves a step to one period after the second of the previous step, and all
+// later ones with it, by whole seconds.
 func evenGaps(s *recording.Scenario) []func() {
 	var out []func()
 	for i := 1; i < len(s.Steps); i++ {
@@ -48,8 +48,8 @@ func evenGaps(s *recording.Scenario) []func() {
 	return out
 }
 
-// earlyStart moves the scenario with all its times, so that it begins within the
-// second in which simplified ones begin.
+// earlyStart moves the scenario with all its times, so that it begins within the first
+// second of simplified ones.
 func earlyStart(s *recording.Scenario) []func() {
 	if len(s.Steps) == 0 {
 		return nil
@@ -58,7 +58,7 @@ func earlyStart(s *recording.Scenario) []func() {
 	return if1(by != 0, func() { shift(s, by) })
 }
 
-// shift moves all times that are there.
+// shift moves all times that are set.
 func shift(s *recording.Scenario, by time.Duration) {
 	move := func(t *metav1.Time) {
 		if t != nil && !t.IsZero() {
@@ -92,8 +92,8 @@ func shift(s *recording.Scenario, by time.Duration) {
 	}
 }
 
-// plainInstants puts changes of conditions to their pod's start, and those of pods
-// without a start to none.
+// plainInstants moves changes of conditions to their pod's start, and unsets those of
+// pods without a start.
 var plainInstants = ofPods(func(p *corev1.Pod) []func() {
 	start := metav1.Time{}
 	if p.Status.StartTime != nil {

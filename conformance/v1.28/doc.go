@@ -1,14 +1,14 @@
-// Package v128 is the oracle of Kubernetes v1.28: it drives the real
-// HorizontalController of that version through scenarios, in the format of recordings.
+// Package v128 is the oracle of Kubernetes v1.28: it drives the real HorizontalController of that
+// version through scenarios, in the format of recordings.
 //
-// It takes what testing/synctest has: a clock that stands still. So the oracle is a
-// test binary: a harness runs it as
+// It needs the fake clock of testing/synctest. So the oracle is a test binary: a harness runs it
+// as
 //
 //	go test -c -o v1.28.test .
 //	./v1.28.test -test.run='^TestOracle$' -test.timeout=0 -oracle.serve
 //
-// in this folder, with [oracle.Request]s on its standard input and file descriptor 3
-// for its [oracle.Answer]s. The other tests show that the driver is right.
+// in this folder, with [oracle.Request]s on its standard input and file descriptor 3 for its
+// [oracle.Answer]s. The other tests show that the driver is right.
 //
 // [oracle.Request]: https://pkg.go.dev/github.com/setpoint-dev/setpoint/conformance/oracle#Request
 // [oracle.Answer]: https://pkg.go.dev/github.com/setpoint-dev/setpoint/conformance/oracle#Answer

@@ -1,4 +1,4 @@
-// Package clustertest tests what controllers read of the cluster around them.
+// Package clustertest tests what controllers read from the cluster.
 package clustertest
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // Ask returns the outcome of a scenario of one step: an HPA with the metric, two pods
-// with the label app=web, and what the metrics APIs hold.
+// with the label app=web, and the contents of the metrics APIs.
 func Ask(t *testing.T, driver oracle.Driver, metric, held string) (oracle.Outcome, error) {
 	t.Helper()
 	const pod = `{"metadata":{"name":"web-%d","labels":{"app":"web"}},"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]},
@@ -39,13 +39,13 @@ const (
 	objectMetric = `{"type":"Object","object":{"describedObject":{"apiVersion":"v1","kind":"Service","name":"web"},"metric":{"name":"rps"},"target":{"type":"Value","value":"10"}}}`
 )
 
-// Run tests what a controller reads of the metrics APIs. What recordings show of them
-// leaves room for mistakes; this does not.
+// Run tests what a controller reads from the metrics APIs, more strictly than
+// recordings can.
 func Run(t *testing.T, driver oracle.Driver) {
 	t.Helper()
 	for _, test := range []struct {
 		name, metric, held string
-		// current is what the metric was read as; empty: it failed with failure.
+		// current is the metric's reading; empty: it failed with failure.
 		current, failure string
 	}{
 		{"pod metrics are chosen by their labels and namespace", cpuMetric, `"podMetrics":[
@@ -93,7 +93,7 @@ func Run(t *testing.T, driver oracle.Driver) {
 	}
 }
 
-// current returns what a metric was read as.
+// current returns a metric's reading.
 func current(t *testing.T, metric json.RawMessage) resource.Quantity {
 	t.Helper()
 	var status map[string]json.RawMessage

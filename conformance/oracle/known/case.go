@@ -10,11 +10,11 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// Case is a case with a known result: a row of reconciles of one HPA, with requests of
-// one core and the controller's default settings.
+// Case is a case with a known result: a sequence of reconciles of one HPA, with
+// requests of one core and the controller's default settings.
 type Case struct {
 	Name string
-	// Spec of the HPA but for its target: fields of a JSON object, without its braces.
+	// Spec of the HPA without its target: fields of a JSON object, without its braces.
 	Spec string
 	// Window of the controller's downscale stabilization, in seconds.
 	Window float64
@@ -26,11 +26,11 @@ type Round struct {
 	// After is the time since the first round.
 	After    time.Duration
 	Replicas int
-	// Usage of CPU of the pods, in thousandths of a core and so of what they request;
+	// Usage of CPU of the pods, in thousandths of a core and so of their requests;
 	// there are as many pods as replicas, those past the end have no sample.
 	Usage []int
 
-	// Want is the count that it comes to.
+	// Want is the resulting count.
 	Want int
 	// Able and Limited are reasons of the conditions AbleToScale and ScalingLimited,
 	// empty for any.
@@ -48,10 +48,10 @@ func CPU(percent int) string {
 // Times is the usage of n pods with the same usage.
 func Times(n, usage int) []int { return slices.Repeat([]int{usage}, n) }
 
-// runs of a case: forwards and backwards.
+// runs is the number of runs of a case: forwards and backwards.
 const runs = 2
 
-// Run compares what the controller makes of the case with what is known.
+// Run compares the controller's outcome of the case with the known one.
 func (c Case) Run(t *testing.T, driver oracle.Driver) {
 	t.Helper()
 	for i, got := range ask(t, driver, c.scenario()) {

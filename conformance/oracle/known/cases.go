@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Everywhere returns the cases that come to the same in all versions.
+// Everywhere returns the cases with the same result in all versions.
 func Everywhere() []Case { return slices.Clone(everywhere) }
 
 var everywhere = []Case{
@@ -71,10 +71,10 @@ var Windows = `"minReplicas": 1, "maxReplicas": 20, "metrics": [` + CPU(50) + `]
 	"scaleUp": {"stabilizationWindowSeconds": 300, "selectPolicy": "Max", "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]},
 	"scaleDown": {"stabilizationWindowSeconds": 300, "selectPolicy": "Max", "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]}}`
 
-// Cases that come to the same in some versions.
+// Cases with the same result in some versions.
 var (
-	// MissingAsRequested is how a pod without a sample counted up to v1.19:
-	// (3×60 + 100)/400 = 70 % of 150 %.
+	// MissingAsRequested is how a pod without a sample counted up to v1.19: (3×60 +
+	// 100)/400 = 70 % of 150 %.
 	MissingAsRequested = Case{
 		Name: "a missing pod counts as what it requests", Spec: `"minReplicas": 1, "maxReplicas": 20, "metrics": [` + CPU(150) + `]`,
 		Rounds: []Round{
@@ -82,7 +82,7 @@ var (
 			{After: time.Second, Replicas: 4, Usage: Times(3, 600), Want: 2},
 		},
 	}
-	// FailureBlocksScaleDown is so in all versions but v1.19.
+	// FailureBlocksScaleDown applies in all versions but v1.19.
 	FailureBlocksScaleDown = Case{
 		Name: "a metric that fails blocks scaling down", Spec: `"minReplicas": 1, "maxReplicas": 20, "metrics": [` + Absent + `, ` + CPU(50) + `]`,
 		Rounds: []Round{
@@ -91,7 +91,7 @@ var (
 			{After: 2 * time.Second, Replicas: 4, Usage: Times(4, 1000), Want: 8},
 		},
 	}
-	// TenPercentOrFourPods has a behavior, which versions know from v1.18 on.
+	// TenPercentOrFourPods has a behavior, which exists from v1.18 on.
 	TenPercentOrFourPods = Case{
 		Name: "ten percent or four pods a minute",
 		Spec: `"minReplicas": 10, "maxReplicas": 100, "metrics": [` + CPU(100) + `], "behavior": {

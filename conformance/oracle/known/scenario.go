@@ -8,7 +8,7 @@ import (
 
 type object = map[string]any
 
-// start is when the first round is.
+// start is the time of the first round.
 var start = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 
 // scenario of the case, in the format of recordings.
@@ -28,7 +28,7 @@ func (c Case) scenario() object {
 	}
 }
 
-// step of the round: pods that have run for an hour, and samples of them.
+// step returns the step of a round: pods that have run for an hour, and their samples.
 func (r *Round) step() object {
 	now := start.Add(r.After)
 	var pods, samples []object

@@ -7,9 +7,9 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// RunStored shows what becomes of metrics in autoscaling/v1, in which old versions
-// store them: a utilization of CPU comes last, whatever its place was, and the status
-// of an average value has a value of zero besides.
+// RunStored tests how autoscaling/v1, in which old versions store metrics, changes
+// them: a utilization of CPU comes last, whatever its position was, and the status of
+// an average value also has a value of zero.
 func RunStored(t *testing.T, driver oracle.Driver) {
 	t.Helper()
 	const depth = `{"type": "External", "external": {"metric": {"name": "depth"}, "target": {"type": "AverageValue", "averageValue": "1"}}}`

@@ -9,12 +9,12 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
 )
 
-// Clients makes the clients whose methods take a context in v1.19 and none in v1.15.
+// Clients creates the clients whose methods have a context in v1.19 but not in v1.15.
 type Clients struct {
 	// Scales reads and writes the scale that the cluster shows.
 	Scales func(*cluster.Cluster) scale.ScalesGetter
 	// PodMetrics reads the pod metrics that the cluster shows.
 	PodMetrics func(*cluster.Cluster) resourceclient.PodMetricsesGetter
-	// HPAs hands the HPAs whose status it writes to keep.
+	// HPAs returns a client that passes the HPAs whose status it writes to keep.
 	HPAs func(keep func(*autoscalingv1.HorizontalPodAutoscaler) error) autoscalingclient.HorizontalPodAutoscalersGetter
 }

@@ -29,18 +29,18 @@ import (
 //go:linkname reconcileKey k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).reconcileKey
 func reconcileKey(controller *podautoscaler.HorizontalController, key string) (deleted bool, err error)
 
-// controller is a real controller that was made for one run, so it has no history.
+// controller is a real controller created for one run, so it has no history.
 type controller struct {
 	*cluster.Cluster
 	real *podautoscaler.HorizontalController
-	// cache holds the HPA that the controller finds.
+	// cache has the HPA that the controller reads.
 	cache cache.Indexer
-	// hpa as a user of the API sees it, nil while there is none.
+	// hpa as a user of the API sees it, nil if there is none.
 	hpa   *autoscalingv2.HorizontalPodAutoscaler
 	first *autoscalingv2.HorizontalPodAutoscaler
 }
 
-// NewDriver makes a driver. It turns the handlers of errors off, for the whole program.
+// NewDriver returns a driver. It disables the handlers of errors for the whole program.
 func NewDriver(clients Clients) oracle.Driver {
 	utilruntime.ErrorHandlers = nil // one of them sleeps
 	return cluster.NewDriver(clients.controller)
@@ -59,13 +59,13 @@ func (clients Clients) controller(s *cluster.Scenario[autoscalingv2.HorizontalPo
 		metrics.NewRESTMetricsClient(clients.PodMetrics(shown), cluster.CustomMetrics{Cluster: shown}, cluster.ExternalMetrics{Cluster: shown}),
 		hpas,
 		cluster.PodInformer{PodInformer: factory.Core().V1().Pods(), Cluster: shown},
-		15*time.Second, // the resync period, which only the queue and running informers look at
+		15*time.Second, // the resync period, which only the queue and running informers use
 		s.Config.DownscaleStabilization.Duration(),
 		s.Config.Tolerance,
 		s.Config.CPUInitializationPeriod.Duration(),
 		s.Config.InitialReadinessDelay.Duration(),
 	)
-	// What the constructor starts is of no use here, and would go on for ever.
+	// The goroutines of the constructor are of no use here, and would run for ever.
 	events := cluster.Field[record.EventRecorder](c.real, "eventRecorder")
 	(*events).(interface{ Shutdown() }).Shutdown()
 	*events = cluster.Recorder{Cluster: shown}
@@ -74,7 +74,7 @@ func (clients Clients) controller(s *cluster.Scenario[autoscalingv2.HorizontalPo
 }
 
 // Start implements cluster.Controller, as the other methods do. The controllers of
-// these versions don't look at other HPAs.
+// these versions ignore other HPAs.
 func (c *controller) Start() error {
 	c.hpa = c.first.DeepCopy()
 	return nil
@@ -93,7 +93,7 @@ func (c *controller) Delete() error {
 	return c.cache.Replace(nil, "")
 }
 
-// Reconcile has the controller find the HPA as it is stored.
+// Reconcile reconciles the HPA as it is stored.
 func (c *controller) Reconcile() (failure, err error) {
 	if c.hpa != nil {
 		stored, err := convert(c.hpa.DeepCopy(), autoscalingv1.SchemeGroupVersion)
@@ -108,7 +108,7 @@ func (c *controller) Reconcile() (failure, err error) {
 	return failure, nil
 }
 
-// keep keeps the status that the API server reads from what is written.
+// keep stores a written status in the form that the API server returns.
 func (c *controller) keep(written *autoscalingv1.HorizontalPodAutoscaler) error {
 	hpa, err := convert(written.DeepCopy(), autoscalingv2.SchemeGroupVersion)
 	if err == nil {
@@ -117,8 +117,8 @@ func (c *controller) keep(written *autoscalingv1.HorizontalPodAutoscaler) error 
 	return err
 }
 
-// convert makes an HPA one of another version by way of the internal one, as the API
-// server does. It takes the object apart.
+// convert converts an HPA to another version through the internal one, as the API
+// server does. It modifies the object.
 func convert(object runtime.Object, version schema.GroupVersion) (runtime.Object, error) {
 	internal := schema.GroupVersion{Group: version.Group, Version: runtime.APIVersionInternal}
 	object, err := legacyscheme.Scheme.UnsafeConvertToVersion(object, internal)

@@ -1,5 +1,5 @@
 // Package controller drives the real HorizontalController of Kubernetes v1.15, and of
 // v1.19: the module in ../../v1.19 compiles it with that version's code. Both read and
-// write HPAs of autoscaling/v1, which has as annotations what it has no fields for, and
-// convert that.
+// write HPAs of autoscaling/v1, which stores further fields as annotations, and convert
+// those.
 package controller
