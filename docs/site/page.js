@@ -51,8 +51,9 @@
     list.replaceChildren(...found.map((entry, i) => {
       const item = document.createElement("li"), link = document.createElement("a"), title = document.createElement("b");
       const from = document.createElement("span"), text = document.createElement("small");
-      item.id = "result-" + i;
-      item.setAttribute("role", "option");
+      item.setAttribute("role", "none");
+      link.id = "result-" + i;
+      link.setAttribute("role", "option");
       link.href = root + entry.u;
       link.tabIndex = -1;
       title.textContent = entry.t;
@@ -87,7 +88,7 @@
   });
   document.getElementById("_search").onsubmit = (event) => {
     event.preventDefault();
-    list.querySelector("[aria-selected=true] a")?.click();
+    list.querySelector("[aria-selected=true]")?.click();
   };
   document.addEventListener("click", (event) => { if (!event.target.closest("#_search")) list.hidden = true; });
   list.addEventListener("click", () => { list.hidden = true; });
