@@ -66,7 +66,6 @@ func install(t *testing.T, c *kubetest.Cluster, module, folder string, kinds ...
 			t.Fatalf("%s has %q of %s", module, files, kind)
 		}
 		c.Kubectl(t, "apply", "--server-side", "--filename="+files[0])
-		name := "crd/" + kind + map[bool]string{true: ".monitoring.coreos.com", false: ".cert-manager.io"}[kind == "podmonitors" || kind == "prometheusrules"]
-		c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=120s", name)
+		c.AwaitKind(t, kind+map[bool]string{true: ".monitoring.coreos.com", false: ".cert-manager.io"}[kind == "podmonitors" || kind == "prometheusrules"])
 	}
 }

@@ -152,7 +152,7 @@ func TestBadInputObjectsThatGotPastTheAPIServer(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t, kubetest.Config{})
 	c.Apply(t, laxer)
-	c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/autoscalers.autoscaling.setpoint.dev")
+	c.AwaitKind(t, "autoscalers.autoscaling.setpoint.dev")
 	p := newPlace(t, c, autoscalers, "lax")
 	for name, spec := range invalidSpecs {
 		c.Deployment(t, p.namespace, name, 2)

@@ -37,7 +37,7 @@ func TestKindsWhateverHasAScaleIsScaled(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))
 	c.Apply(t, widgets)
-	c.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/widgets.example.com")
+	c.AwaitKind(t, "widgets.example.com")
 	p := newPlace(t, c, autoscalers, "kinds")
 	two, ctx := int32(2), context.Background()
 	_, err := c.Client().AppsV1().StatefulSets(p.namespace).Create(ctx, &appsv1.StatefulSet{

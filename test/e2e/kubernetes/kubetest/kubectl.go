@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Kubectl runs the real kubectl as one who may do everything, and returns what it
@@ -38,6 +39,21 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 		return output.String(), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
 	}
 	return output.String(), nil
+}
+
+// AwaitKind waits until the API server serves the kind that a CustomResourceDefinition defines. kubectl
+// wait fails where a definition has no status yet, as it has for a moment on a busy machine.
+func (c *Cluster) AwaitKind(t testing.TB, definition string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		state, err := c.TryKubectl("", "get", "customresourcedefinition", definition, `--output=jsonpath={.status.conditions[?(@.type=="Established")].status}`)
+		if err == nil && state == "True" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not established within two minutes: %q, %v", definition, state, err)
+		}
+	}
 }
 
 // KubectlCommand is the real kubectl, not run yet, as nobody.
