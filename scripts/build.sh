@@ -26,6 +26,8 @@ for setting in "release=${RELEASE:-}" "commit=${COMMIT:-}" "date=${DATE:-}"; do
   test -z "${setting#*=}" || flags+=" -X github.com/setpoint-dev/setpoint/cmd/internal/cli.$setting"
 done
 build=(go build -ldflags="$flags" -o "$folder/")
+# Where the commit is told, the bytes are not to depend on what Go finds out of the folder.
+test -z "${COMMIT:-}" || build+=(-buildvcs=false)
 # shellcheck disable=SC2154 # tags is set by mode.sh
 test -z "${TAGS:-}" || build+=(-tags="$tags,$TAGS")
 if [ -n "${RACE:-}" ]; then

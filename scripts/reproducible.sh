@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a snapshot of the commit that is checked out twice, in clones at different paths, at
-# different times and with another time zone and umask, and fails unless the bytes are the same.
+# different times and with another time zone, umask and settings of Go, and fails unless the bytes are the same.
 # TARGETS='linux_amd64' is what is compared; TARGETS=all takes as long as two releases, and
 # TARGETS=programs, for CI, compares setpoint with the engine that it embeds and no packages.
 set -euo pipefail
@@ -30,8 +30,8 @@ build() {
   ) >"$folder/${1%%/*}.sums"
   rm -rf "${folder:?}/${1%%/*}"
 }
-(umask 022 && build first)
-(umask 027 && TZ=Pacific/Auckland build second/at/another/path)
+(umask 022 && GOFLAGS=-buildvcs=false build first)
+(umask 027 && GOFLAGS=-buildvcs=true TZ=Pacific/Auckland build second/at/another/path)
 test "$targets" = programs || { test "$(wc -l <"$folder/first.sums")" -gt 10 && grep -q ' ./krew/' "$folder/first.sums"; } ||
   { echo 'a release of so few files?'; cat "$folder/first.sums"; exit 1; }
 diff "$folder/first.sums" "$folder/second.sums" || { echo 'The same commit made different bytes: the files above.'; exit 1; }
