@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // errOwnDeadline is the cause of a context that ended by the server's own limit, not
@@ -12,7 +14,9 @@ var errOwnDeadline = errors.New("the server's time for a call is up")
 
 // WithOwnDeadline limits a call that has no deadline.
 func WithOwnDeadline(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, errOwnDeadline)
+	d := new(deadline.Context)
+	d.Begin(ctx, time.Now().Add(timeout), errOwnDeadline)
+	return d, d.Cancel
 }
 
 // CallerGone returns why the caller no longer waits; nil: it still waits, although the

@@ -53,15 +53,35 @@ func Recovered(log *zap.Logger, method string, panicked any, err error) error {
 	return status.Error(codes.Internal, "internal error")
 }
 
-// ChainUnary combines interceptors into one, the outermost first.
+// ChainUnary combines interceptors into one, the outermost first. They may call their
+// handlers once at a time.
 func ChainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		for _, one := range slices.Backward(all) {
-			next := handler
-			handler = func(ctx context.Context, req any) (any, error) { return one(ctx, req, info, next) }
-		}
-		return handler(ctx, req)
+		c := &chainedCall{all: all, info: info, handler: handler}
+		c.call = c.next
+		return c.next(ctx, req)
 	}
+}
+
+// chainedCall is a call on its way through interceptors: one for all of them, where a handler made
+// for each would take memory each time.
+type chainedCall struct {
+	all     []grpc.UnaryServerInterceptor
+	at      int // the interceptor that comes next
+	info    *grpc.UnaryServerInfo
+	handler grpc.UnaryHandler
+	call    grpc.UnaryHandler // next
+}
+
+// next implements grpc.UnaryHandler.
+func (c *chainedCall) next(ctx context.Context, req any) (any, error) {
+	if c.at == len(c.all) {
+		return c.handler(ctx, req)
+	}
+	one := c.all[c.at]
+	c.at++
+	defer func() { c.at-- }() // an interceptor may try again
+	return one(ctx, req, c.info, c.call)
 }
 
 // ChainStreams combines interceptors into one, the outermost first.

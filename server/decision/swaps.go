@@ -222,9 +222,9 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 		return nil, byItem(err, len(swaps), 0)
 	}
 	if !r.inTime {
-		var cancel context.CancelFunc
-		ctx, cancel = r.detach(ctx)
-		defer cancel()
+		own := r.detach(ctx)
+		defer own.Cancel()
+		ctx = own
 	}
 	if len(swaps) == 1 {
 		var err error

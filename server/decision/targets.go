@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -265,14 +266,15 @@ func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
 
 // detach returns a context for work that must finish even if the caller hangs up: it ends with a
 // timeout of its own, or when a stop waits no longer.
-func (t *Targets) detach(ctx context.Context) (context.Context, context.CancelFunc) {
-	life, cancel := context.WithTimeout(t.life, t.Options.RequestTimeout)
-	return &detached{life, ctx}, cancel
+func (t *Targets) detach(ctx context.Context) *detached {
+	d := &detached{values: ctx}
+	d.Begin(t.life, time.Now().Add(t.Options.RequestTimeout), nil)
+	return d
 }
 
 // detached is a context with the values of another one.
 type detached struct {
-	context.Context
+	deadline.Context
 	values context.Context
 }
 
