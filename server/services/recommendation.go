@@ -29,6 +29,8 @@ type Recommendations struct {
 	streamInFlight int
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
+	// answering are the goroutines that answer the messages of streams.
+	answering *workers
 }
 
 // Options are the settings of Recommendations.
@@ -43,7 +45,7 @@ type Options struct {
 
 // NewRecommendations returns the service for the targets of a store.
 func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
-	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining}
+	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, answering: newWorkers(options.Draining)}
 	var err error
 	s.stored, err = targets.Stored(engine, s.recommendStored, s.storedRoom)
 	return s, err

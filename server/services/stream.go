@@ -26,15 +26,15 @@ import (
 // reading while too many are unanswered, so that the caller's sends block.
 func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 	requests, failed := s.receive(stream)
-	answers := answerer{stream: stream, conn: admission.ConnOf(stream.Context())}
-	places := make(chan struct{}, s.streamInFlight)
+	ctx := stream.Context()
+	answers := &answerer{service: s, stream: stream, ctx: ctx, conn: admission.ConnOf(ctx), places: make(chan struct{}, s.streamInFlight)}
 	defer answers.wait()
 	for {
 		select {
 		case <-s.draining:
 			return apierror.ShuttingDown()
-		case <-stream.Context().Done(): // receive may have ended without a message
-			return status.FromContextError(stream.Context().Err()).Err()
+		case <-ctx.Done(): // receive may have ended without a message
+			return status.FromContextError(ctx.Err()).Err()
 		case err := <-failed:
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -42,23 +42,18 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 			return err
 		case req := <-requests:
 			select {
-			case places <- struct{}{}:
-			case <-stream.Context().Done():
+			case answers.places <- struct{}{}:
+			case <-ctx.Done():
 				req.Free()
-				return status.FromContextError(stream.Context().Err()).Err()
+				return status.FromContextError(ctx.Err()).Err()
 			}
 			if err := answers.caughtUp(); err != nil {
 				req.Free()
 				return status.FromContextError(err).Err()
 			}
 			req.began = time.Now()
-			s.admitStreamed(stream.Context(), req)
-			answers.add(func() *encoded.Message {
-				defer func() { <-places }()
-				defer req.Free()
-				defer req.ticket.Release()
-				return s.protected(stream.Context(), req)
-			})
+			s.admitStreamed(ctx, req)
+			answers.add(req)
 		}
 	}
 }
@@ -66,6 +61,7 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 // streamed is a message of a stream, with its ticket or its refusal.
 type streamed struct {
 	encoded.Message
+	to      *answerer
 	began   time.Time      // it may have waited since
 	caller  *access.Caller // as of this message
 	ticket  limit.Ticket
@@ -154,24 +150,44 @@ func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id 
 
 // answerer sends responses on a stream as they become ready, one at a time.
 type answerer struct {
+	service *Recommendations
 	stream  grpc.ServerStream
+	ctx     context.Context  // the stream's
 	conn    *unfinished.Conn // nil: not counted
+	// places has one for each message that is not answered.
+	places  chan struct{}
 	running sync.WaitGroup
 	mu      sync.Mutex // guards stream.SendMsg
 }
 
-func (a *answerer) add(answer func() *encoded.Message) {
-	a.running.Go(func() {
-		m := answer()
-		defer m.Free()
-		if a.conn != nil { // before it waits for its turn
-			m.Count(a.conn.Answers())
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		// An ended stream takes no responses; its reader gets the error.
-		_ = a.stream.SendMsg(m)
-	})
+// add has a message answered, which has a place.
+func (a *answerer) add(req *streamed) {
+	req.to = a
+	a.running.Add(1)
+	a.service.answering.do(req)
+}
+
+// do answers a message. It is called by a goroutine of its own.
+func (req *streamed) do() {
+	a := req.to
+	defer a.running.Done()
+	m := a.answer(req)
+	defer m.Free()
+	if a.conn != nil { // before it waits for its turn
+		m.Count(a.conn.Answers())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	// An ended stream takes no responses; its reader gets the error.
+	_ = a.stream.SendMsg(m)
+}
+
+// answer returns the answer to a message, and gives back what the message holds.
+func (a *answerer) answer(req *streamed) *encoded.Message {
+	defer func() { <-a.places }()
+	defer req.Free()
+	defer req.ticket.Release()
+	return a.service.protected(a.ctx, req)
 }
 
 func (a *answerer) wait() { a.running.Wait() }
@@ -182,5 +198,5 @@ func (a *answerer) caughtUp() error {
 	if a.conn == nil {
 		return nil
 	}
-	return a.conn.Answers().Below(a.stream.Context(), admission.MostUnsent)
+	return a.conn.Answers().Below(a.ctx, admission.MostUnsent)
 }
