@@ -302,8 +302,8 @@ func shed(answers []Answer, excess int) []Answer {
 
 // recordRecommendation returns the slots with a new recommendation in the given slot,
 // appended where that is negative.
-func recordRecommendation(slots []TimedRecommendation, slot int, r TimedRecommendation) []TimedRecommendation {
-	next := make([]TimedRecommendation, len(slots), len(slots)+1)
+func recordRecommendation(room *Room, slots []TimedRecommendation, slot int, r TimedRecommendation) []TimedRecommendation {
+	next := room.slots(len(slots))
 	copy(next, slots)
 	if slot < 0 {
 		return append(next, r)

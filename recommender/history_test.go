@@ -31,8 +31,8 @@ func TestSlotsOfRecommendations(t *testing.T) {
 		equal(t, tt.name+", with behavior", stabilizeWithBehavior(now, tt.slots, tt.upWindow, tt.downWindow, 5, 5).slot, tt.with)
 	}
 	before := slots(0, 1)
-	equal(t, "in a slot", recordRecommendation(before, 0, TimedRecommendation{9, 9}), []TimedRecommendation{{9, 9}, before[1]})
-	equal(t, "in a new one", recordRecommendation(before, -1, TimedRecommendation{9, 9}), append(slots(0, 1), TimedRecommendation{9, 9}))
+	equal(t, "in a slot", recordRecommendation(nil, before, 0, TimedRecommendation{9, 9}), []TimedRecommendation{{9, 9}, before[1]})
+	equal(t, "in a new one", recordRecommendation(nil, before, -1, TimedRecommendation{9, 9}), append(slots(0, 1), TimedRecommendation{9, 9}))
 	equal(t, "the slots before", before, slots(0, 1))
 }
 

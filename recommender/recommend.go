@@ -19,6 +19,7 @@ type decider struct {
 	current      int32
 	tolerances   Tolerances
 	scratch      *scratch
+	room         *Room
 	parts        *statusParts
 	decision     Decision
 	next         History
@@ -40,13 +41,6 @@ type scratch struct {
 	metrics []MetricEvaluation
 }
 
-// statusParts is memory for most statuses, in one allocation: all four conditions and a
-// metric.
-type statusParts struct {
-	conditions [4]Condition
-	metrics    [1]MetricStatus
-}
-
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 
 // Recommend decides for the instant now. If now is before the history's newest record, that
@@ -54,21 +48,8 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 // are ignored but kept. Recommend returns the decision, and the history to store to make the
 // decision count. It does not change the given history, which is nil for a new target.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
-	if in.Options.profile().storedAsV1 {
-		in = in.asStored()
-	}
-	var later laterRecords
-	if in.Again && history != nil && now.Before(history.Updated) {
-		history, later = history.until(now.UnixNano())
-	}
-	d := decider{in: in, scratch: scratchPool.Get().(*scratch)}
-	d.start(now, history)
-	d.reconcile()
-	d.finish()
-	d.next.take(later)
-	clear(d.scratch.metrics) // keep no references to the input
-	scratchPool.Put(d.scratch)
-	return d.decision, d.next
+	var fresh *Room
+	return fresh.Recommend(now, in, history)
 }
 
 func (d *decider) start(now time.Time, history *History) {
@@ -89,7 +70,7 @@ func (d *decider) start(now time.Time, history *History) {
 	d.trace.Winner = -1
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
 	// Conditions are changed in place below.
-	d.parts = new(statusParts)
+	d.parts = d.room.statusParts()
 	d.next.Status.Conditions = append(d.parts.conditions[:0], d.next.Status.Conditions...)
 	if d.in.ScaleError == nil {
 		d.decision.SettledBefore = d.next.settleBySight(d.in.Scale.SpecReplicas)

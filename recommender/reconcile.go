@@ -327,7 +327,7 @@ func (d *decider) normalize(proposal int32) int32 {
 func (d *decider) record(r TimedRecommendation) {
 	s := &d.trace.Stabilization
 	if !d.next.RecommendationsLimited {
-		d.next.Recommendations = recordRecommendation(d.next.Recommendations, s.slot, r)
+		d.next.Recommendations = recordRecommendation(d.room, d.next.Recommendations, s.slot, r)
 		return
 	}
 	// Upstream would have reused the slots of some that are in no window now.

@@ -120,7 +120,15 @@ func bitsOf(h *recommender.History) uint64 {
 }
 
 // DecodeHistory decodes what AppendHistory wrote. The result shares no memory with b.
-func DecodeHistory(b []byte) (recommender.History, error) {
+func DecodeHistory(b []byte) (recommender.History, error) { return new(Room).DecodeHistory(b) }
+
+// Room is memory for histories that are decoded one after the other: the next one takes the place of
+// the one before. It is not for concurrent use.
+type Room struct{ parts historyParts }
+
+// DecodeHistory is the function of that name. The history is valid until the next call; its
+// texts are for longer.
+func (r *Room) DecodeHistory(b []byte) (recommender.History, error) {
 	if len(b) == 0 {
 		return recommender.History{}, fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
@@ -134,7 +142,8 @@ func DecodeHistory(b []byte) (recommender.History, error) {
 	if crc32.Checksum(body, castagnoli) != sum {
 		return recommender.History{}, fmt.Errorf("%w: its checksum is wrong", ErrCorrupt)
 	}
-	parts := new(historyParts)
+	parts := &r.parts
+	parts.clear()
 	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat}
 	h := d.history()
 	if d.failed || len(d.b) > 0 {
@@ -424,6 +433,12 @@ type historyParts struct {
 	slots      [24]recommender.TimedRecommendation
 	conditions [4]recommender.Condition
 	metrics    [1]recommender.MetricStatus
+}
+
+// clear empties what a history is read into; recommendations are written whole.
+func (p *historyParts) clear() {
+	p.conditions = [len(p.conditions)]recommender.Condition{}
+	p.metrics = [len(p.metrics)]recommender.MetricStatus{}
 }
 
 // decoder takes values from the front of b. After the first invalid value it has failed

@@ -156,12 +156,12 @@ func (j *Job) evaluate(history *recommender.History) (next recommender.History) 
 		j.encoded.Seed()
 	}
 	if j.span == nil {
-		j.decision, next = recommender.Recommend(j.now, j.input, history)
+		j.decision, next = j.room.decision.Recommend(j.now, j.input, history)
 		return next
 	}
 	asked := j.input.Explain
 	j.input.Explain = true
-	j.decision, next = recommender.Recommend(j.now, j.input, history)
+	j.decision, next = j.room.decision.Recommend(j.now, j.input, history)
 	j.input.Explain = asked
 	j.steps = j.decision.Explanation
 	if !asked {

@@ -17,15 +17,17 @@ type decoded struct {
 	next recommender.History
 }
 
-// of returns the history of a record that exists.
-func (d *decoded) of(record *store.Record) (recommender.History, error) {
-	if d != nil && d.known && d.version == record.Version {
+// of returns the history of a record that exists. One that is remembered has memory of its own, any
+// other lies in the room.
+func (d *decoded) of(record *store.Record, room *encoding.Room) (recommender.History, error) {
+	if d == nil {
+		return room.DecodeHistory(record.Value)
+	}
+	if d.known && d.version == record.Version {
 		return d.history, nil
 	}
 	history, err := encoding.DecodeHistory(record.Value)
-	if d != nil {
-		d.known, d.version, d.history = err == nil, record.Version, history
-	}
+	d.known, d.version, d.history = err == nil, record.Version, history
 	return history, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -14,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -64,6 +66,7 @@ type Job struct {
 	span    trace.Span
 	ownSpan bool
 	steps   *recommender.Explanation
+	room    room
 
 	// One of them is set when the job is done: the decision is the answer, or the
 	// answer was given before, or there is none.
@@ -71,6 +74,17 @@ type Job struct {
 	response *setpointv1.RecommendResponse
 	Err      error
 }
+
+// room is memory that the jobs use which are one after the other in the memory of one job.
+type room struct {
+	history  encoding.Room
+	decision recommender.Room
+	// value is what was encoded to be stored: engines copy it.
+	value []byte
+}
+
+// mostRoomForValue bounds the values that a room keeps, in bytes.
+const mostRoomForValue = 4 << 10
 
 func (j *Job) done() bool { return j.decided || j.response != nil || j.Err != nil }
 
@@ -91,7 +105,14 @@ func (j *Job) answerID() string {
 // next implements change.
 func (j *Job) next(record store.Record, guessed bool, room []byte) []byte {
 	j.guessed = guessed
-	return j.targets.decide(j, record, room)
+	if room != nil {
+		return j.targets.decide(j, record, room)
+	}
+	value := j.targets.decide(j, record, j.room.value)
+	if cap(value) <= mostRoomForValue && cap(value) > len(j.room.value) {
+		j.room.value = value[:cap(value)]
+	}
+	return value
 }
 
 // ended implements change.
@@ -129,11 +150,52 @@ func (j *Job) fail(ctx context.Context, err error, swapping bool) {
 	j.targets.withoutStore(ctx, j, err)
 }
 
-// Release gives back the job's memory, once its answer is made.
+// Release gives back the memory of the job's request, once its answer is made.
 func (j *Job) Release() {
 	if j.encoded != nil {
 		j.encoded.Release()
 		j.encoded, j.input = nil, nil
+	}
+}
+
+// lent are jobs that were given back.
+var lent = sync.Pool{New: func() any { return new(Job) }}
+
+// LendJob returns an empty job. GiveBack ends it.
+func LendJob() *Job { return lent.Get().(*Job) }
+
+// GiveBack is Release for a job that was lent. Nothing of it may be used afterwards.
+func (j *Job) GiveBack() {
+	j.empty()
+	lent.Put(j)
+}
+
+// empty releases the job, and keeps nothing of it but memory.
+func (j *Job) empty() {
+	j.Release()
+	concluded, value := j.concluded[:cap(j.concluded)], j.room.value
+	clear(concluded)
+	*j = Job{concluded: concluded[:0], room: room{value: value}}
+}
+
+// lentBatches are the jobs of batches that were given back.
+var lentBatches sync.Pool
+
+// LendJobs returns so many empty jobs. GiveBackJobs ends them.
+func LendJobs(n int) []Job {
+	if jobs, ok := lentBatches.Get().(*[]Job); ok && cap(*jobs) >= n {
+		return (*jobs)[:n]
+	}
+	return make([]Job, n)
+}
+
+// GiveBackJobs is GiveBack for jobs that were lent together.
+func GiveBackJobs(jobs []Job) {
+	for i := range jobs {
+		jobs[i].empty()
+	}
+	if len(jobs) <= decidedAtOnce {
+		lentBatches.Put(&jobs)
 	}
 }
 

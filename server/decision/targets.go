@@ -94,7 +94,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	var history recommender.History
 	if record.Exists() {
 		var err error
-		if history, err = j.history.of(&record); err != nil {
+		if history, err = j.history.of(&record, &j.room.history); err != nil {
 			t.Log.Error("stored history unreadable", zap.String("target", j.Target), zap.Error(err))
 			j.Err = apierror.OfHistory(j.Target, err)
 			return nil

@@ -42,13 +42,13 @@ func RecommendationsDesc() *grpc.ServiceDesc {
 
 // RecommendEncoded is Recommend for encoded messages.
 func (s *Recommendations) RecommendEncoded(ctx context.Context, req *encoded.Message) (*encoded.Message, error) {
-	var j decision.Job
-	s.targets.ReadEncoded(ctx, access.CallerOf(ctx), &j, req.Data, admission.TicketOf(ctx), &req.Pass)
-	defer j.Release()
+	j := decision.LendJob()
+	defer j.GiveBack()
+	s.targets.ReadEncoded(ctx, access.CallerOf(ctx), j, req.Data, admission.TicketOf(ctx), &req.Pass)
 	calls.NoteTarget(ctx, j.Target)
-	s.targets.Trace(ctx, &j)
-	s.targets.Recommend(ctx, &j)
-	s.targets.Answered(ctx, &j)
+	s.targets.Trace(ctx, j)
+	s.targets.Recommend(ctx, j)
+	s.targets.Answered(ctx, j)
 	answer := encoded.NewAnswer()
 	var err error
 	if answer.Data, err = j.Encode(answer.Data); err != nil {
@@ -70,7 +70,8 @@ func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message
 	if err := admission.Charge(ctx, len(requests)); err != nil {
 		return nil, err
 	}
-	jobs := make([]decision.Job, len(requests))
+	jobs := decision.LendJobs(len(requests))
+	defer decision.GiveBackJobs(jobs)
 	if err := s.targets.ReadBatch(ctx, jobs, requests, len(req.Data), admission.TicketOf(ctx), &req.Pass); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,6 @@ func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message
 			// The responses of one batch have similar sizes.
 			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
 		}
-		jobs[i].Release()
 	}
 	return &encoded.Message{Data: answer}, nil
 }

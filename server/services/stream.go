@@ -125,9 +125,10 @@ func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer 
 
 // answerStreamed handles one message of a stream. It sets id as soon as it has read it.
 func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id *string) *encoded.Message {
-	var j decision.Job
+	j := decision.LendJob()
+	defer j.GiveBack()
 	var request []byte
-	ctx = s.targets.TraceMessage(ctx, &j)
+	ctx = s.targets.TraceMessage(ctx, j)
 	defer j.AbandonTrace()
 	*id, request, j.Err = readStreamed(req.Data)
 	if j.Err == nil {
@@ -137,12 +138,11 @@ func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id 
 			j.Err = s.targets.Refuse(limit.Unread)
 		}
 		if j.Err == nil {
-			s.targets.ReadEncoded(ctx, req.caller, &j, request, &req.ticket, &req.Pass)
-			defer j.Release()
-			s.targets.Recommend(ctx, &j)
+			s.targets.ReadEncoded(ctx, req.caller, j, request, &req.ticket, &req.Pass)
+			s.targets.Recommend(ctx, j)
 		}
 	}
-	s.targets.MessageAnswered(ctx, &j, req.began)
+	s.targets.MessageAnswered(ctx, j, req.began)
 	answer := encoded.NewAnswer()
 	answer.Data = j.Streamed(answer.Data, *id)
 	return answer

@@ -1,0 +1,59 @@
+package recommender
+
+import "time"
+
+// usualRecommendations is how many recommendations a Room has place for: those of one window of the
+// default behavior, and some more.
+const usualRecommendations = 24
+
+// Room is memory for decisions that are made one after the other: what the next one returns takes
+// the place of what the one before did. It is not for concurrent use. In a nil Room each
+// decision has memory of its own.
+type Room struct {
+	status          statusParts
+	recommendations [usualRecommendations]TimedRecommendation
+}
+
+// statusParts is memory for most statuses, in one piece: all four conditions and a
+// metric.
+type statusParts struct {
+	conditions [4]Condition
+	metrics    [1]MetricStatus
+}
+
+// Recommend is the function of that name. The decision and the next history are valid until the next
+// call; the given history must not be one that came from this room.
+func (r *Room) Recommend(now time.Time, in *Input, history *History) (Decision, History) {
+	if in.Options.profile().storedAsV1 {
+		in = in.asStored()
+	}
+	var later laterRecords
+	if in.Again && history != nil && now.Before(history.Updated) {
+		history, later = history.until(now.UnixNano())
+	}
+	d := decider{in: in, room: r, scratch: scratchPool.Get().(*scratch)}
+	d.start(now, history)
+	d.reconcile()
+	d.finish()
+	d.next.take(later)
+	clear(d.scratch.metrics) // keep no references to the input
+	scratchPool.Put(d.scratch)
+	return d.decision, d.next
+}
+
+// statusParts returns parts that are empty.
+func (r *Room) statusParts() *statusParts {
+	if r == nil {
+		return new(statusParts)
+	}
+	r.status = statusParts{}
+	return &r.status
+}
+
+// slots returns so many recommendations, with room for one more.
+func (r *Room) slots(n int) []TimedRecommendation {
+	if r == nil || n >= len(r.recommendations) {
+		return make([]TimedRecommendation, n, n+1)
+	}
+	return r.recommendations[: n : n+1]
+}
