@@ -1,14 +1,7 @@
 package nomad_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 func write(t *testing.T, name string, data []byte) {
@@ -83,82 +77,26 @@ func TestATokenThatIsRotated(t *testing.T) {
 	}
 }
 
-// authority issues certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-}
-
-// issue returns a certificate and its key, PEM.
-func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
-}
-
 // The cluster gets another authority, and every party another certificate.
 func TestCertificatesThatAreRenewed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	ca, cert, key := filepath.Join(folder, "ca.pem"), filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	var of atomic.Pointer[authority]
-	renew := func(a *authority) {
+	var of atomic.Pointer[testpki.Authority]
+	renew := func(a *testpki.Authority) {
 		of.Store(a)
-		c, k := a.issue(t, "client.global.nomad")
-		write(t, ca, a.pem)
-		write(t, cert, c)
-		write(t, key, k)
+		write(t, ca, a.CertPEM())
+		if err := a.Issue("client.global.nomad").Write(cert, key); err != nil {
+			t.Fatal(err)
+		}
 	}
-	renew(newAuthority(t))
+	renew(testpki.New("first"))
 	served := httptest.NewUnstartedServer(&nomadtest.Server{})
 	served.Config.ErrorLog = nil
 	served.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		a := of.Load()
-		c, k := a.issue(t, "server.global.nomad")
-		pair, err := tls.X509KeyPair(c, k)
-		if err != nil {
-			return nil, err
-		}
-		trusted := x509.NewCertPool()
-		trusted.AddCert(a.cert)
-		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+		own := a.Issue("server", testpki.Names("server.global.nomad"))
+		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own.TLS()}, ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}, nil
 	}}
 	served.StartTLS()
 	defer served.Close()
@@ -170,7 +108,7 @@ func TestCertificatesThatAreRenewed(t *testing.T) {
 	if err := list(); err != nil {
 		t.Fatal(err)
 	}
-	next := newAuthority(t)
+	next := testpki.New("second")
 	of.Store(next)
 	served.CloseClientConnections()
 	if err := list(); err == nil {

@@ -2,15 +2,8 @@ package setpoint_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,83 +17,38 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
-// authority signs certificates.
+// authority is a CA with its certificate in a file.
 type authority struct {
+	*testpki.Authority
 	tb   testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	// file holds its certificate.
 	file string
 }
 
 func newAuthority(tb testing.TB) *authority {
 	tb.Helper()
-	a := &authority{tb: tb, file: filepath.Join(tb.TempDir(), "ca.pem")}
-	a.cert = &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	a.key = newKey(tb)
-	a.write(a.file, "CERTIFICATE", a.sign(a.cert, a.key))
-	return a
-}
-
-func newKey(tb testing.TB) *ecdsa.PrivateKey {
-	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	a := &authority{testpki.New("authority"), tb, filepath.Join(tb.TempDir(), "ca.pem")}
+	if err := os.WriteFile(a.file, a.CertPEM(), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	return key
-}
-
-func (a *authority) sign(cert *x509.Certificate, key *ecdsa.PrivateKey) []byte {
-	a.tb.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, cert, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	return der
-}
-
-func (a *authority) write(file, kind string, der []byte) {
-	a.tb.Helper()
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.tb.Fatal(err)
-	}
+	return a
 }
 
 // issue writes a certificate for those names and its key to files.
 func (a *authority) issue(certFile, keyFile, owner string, names ...string) {
 	a.tb.Helper()
-	key := newKey(a.tb)
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: owner}, DNSNames: names,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
+	if err := a.Issue(owner, testpki.Names(names...)).Write(certFile, keyFile); err != nil {
 		a.tb.Fatal(err)
 	}
-	a.write(certFile, "CERTIFICATE", a.sign(cert, key))
-	a.write(keyFile, "EC PRIVATE KEY", der)
 }
 
-// serverConfig is that of servers with those names; it asks for client certificates.
+// serverConfig is the configuration of servers with those names; it asks for client certificates.
 func (a *authority) serverConfig(owners chan<- string, names ...string) *tls.Config {
-	a.tb.Helper()
-	dir := a.tb.TempDir()
-	a.issue(dir+"/cert", dir+"/key", "server", names...)
-	pair, err := tls.LoadX509KeyPair(dir+"/cert", dir+"/key")
-	if err != nil {
-		a.tb.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(mustParse(a.tb, a.file))
+	own := a.Issue("server", testpki.Names(names...))
 	return &tls.Config{
-		Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven,
+		Certificates: []tls.Certificate{own.TLS()}, NextProtos: []string{"h2"}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven,
 		VerifyConnection: func(state tls.ConnectionState) error {
 			owner := ""
 			if len(state.PeerCertificates) > 0 {
@@ -113,20 +61,6 @@ func (a *authority) serverConfig(owners chan<- string, names ...string) *tls.Con
 			return nil
 		},
 	}
-}
-
-func mustParse(tb testing.TB, file string) *x509.Certificate {
-	tb.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	block, _ := pem.Decode(text)
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return cert
 }
 
 // peerOf returns the address of the server that answers next.

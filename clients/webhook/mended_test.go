@@ -2,18 +2,11 @@ package webhook_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -33,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // A server that restarted, or another replica of it, may not know that it carried a call out
@@ -253,10 +247,10 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 func TestAuthoritiesAreReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := newAuthority(t), newAuthority(t)
+	first, second := testpki.New("scheduler"), testpki.New("scheduler")
 	server := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: time.Minute}
 	var current atomic.Pointer[tls.Certificate]
-	current.Store(&first.pair)
+	current.Store(new(first.TLS()))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -265,7 +259,7 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
 	t.Cleanup(func() { _ = server.Close() })
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(file, first.pem, 0o600))
+	must(t, os.WriteFile(file, first.CertPEM(), 0o600))
 	core, logs := observer.New(zap.InfoLevel)
 	client, err := webhook.Connect(webhook.Server{URL: "https://" + listener.Addr().String() + "/setpoint", KeyFile: w.keyFile, CAFile: file, Log: zap.New(core)})
 	must(t, err)
@@ -281,7 +275,7 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	if err := observe(); err != nil {
 		t.Fatal(err)
 	}
-	current.Store(&second.pair)
+	current.Store(new(second.TLS()))
 	if err := observe(); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("with a certificate of another authority: %v", err)
 	}
@@ -292,29 +286,10 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	if got := logs.TakeAll(); len(got) != 1 || got[0].Message != "file not read, what it held before counts" {
 		t.Errorf("logged %v", got)
 	}
-	must(t, os.WriteFile(file, second.pem, 0o600))
+	must(t, os.WriteFile(file, second.CertPEM(), 0o600))
 	if err := observe(); err != nil {
 		t.Error(err)
 	}
-}
-
-type authority struct {
-	pem  []byte
-	pair tls.Certificate
-}
-
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "scheduler"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	return authority{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
 }
 
 func must(t testing.TB, err error) {

@@ -42,14 +42,14 @@ func TestCheck(t *testing.T) {
 	}
 	valid := []string{"agent", "--check", "--cluster=demo", "--insecure"}
 	for want, args := range map[string][]string{
-		"":                                      {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},
+		"": {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},
 		"is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
 		"contains credentials":                     {"--nomad-address=http://a:b@nomad"},
-		"token: stat":                           {"--nomad-token-file=" + token + "-absent"},
-		"go together":                           {"--nomad-tls-cert-file=" + token},
-		"is empty: name a namespace":            {"--nomad-namespace="},
-		"25 is above 24":                        {"--statistics-concurrency=25"},
-		"holds no certificates":                 {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
+		"token: stat":                              {"--nomad-token-file=" + token + "-absent"},
+		"go together":                              {"--nomad-tls-cert-file=" + token},
+		"is empty: name a namespace":               {"--nomad-namespace="},
+		"25 is above 24":                           {"--statistics-concurrency=25"},
+		"holds no certificates":                    {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -1,85 +1,49 @@
 package auth_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
 	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
 // bubble is when synctest bubbles begin.
 var bubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+func newAuthority() *testpki.Authority {
+	return testpki.New("authority", testpki.Valid(bubble.AddDate(-1, 0, 0), bubble.AddDate(100, 0, 0)))
 }
 
-func newAuthority(t *testing.T) authority {
-	t.Helper()
-	return issue(t, authority{}, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-		NotBefore: bubble.AddDate(-1, 0, 0), NotAfter: bubble.AddDate(100, 0, 0),
-	})
-}
-
-// issue makes a certificate that by has signed, or itself if by is zero.
-func issue(t *testing.T, by authority, template *x509.Certificate) authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber = big.NewInt(1)
+// issue issues a certificate that is valid in bubbles unless the template says otherwise.
+func issue(by *testpki.Authority, template x509.Certificate) *testpki.Pair {
 	if template.NotAfter.IsZero() {
 		template.NotBefore, template.NotAfter = bubble.Add(-time.Hour), bubble.AddDate(100, 0, 0)
 	}
-	if by.key == nil {
-		by = authority{template, key}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, key.Public(), by.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority{certificate, key}
-}
-
-func (a authority) tls() tls.Certificate {
-	return tls.Certificate{Certificate: [][]byte{a.certificate.Raw}, PrivateKey: a.key}
+	return by.Issue("", func(c *x509.Certificate) { *c = template })
 }
 
 // handshake returns what a server that trusts ca knows of a client, after a real
 // handshake over the network at the time that bubbles begin.
-func handshake(t *testing.T, ca authority, ask tls.ClientAuthType, client *authority) (*tls.ConnectionState, error) {
+func handshake(t *testing.T, ca *testpki.Authority, ask tls.ClientAuthType, client *testpki.Pair) (*tls.ConnectionState, error) {
 	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AddCert(ca.certificate)
-	server := issue(t, ca, &x509.Certificate{DNSNames: []string{"setpoint"}})
+	server := issue(ca, x509.Certificate{DNSNames: []string{"setpoint"}})
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{server.tls()}, ClientAuth: ask, ClientCAs: pool, Time: func() time.Time { return bubble },
+		Certificates: []tls.Certificate{server.TLS()}, ClientAuth: ask, ClientCAs: ca.Pool(), Time: func() time.Time { return bubble },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	config := &tls.Config{ServerName: "setpoint", RootCAs: pool, Time: func() time.Time { return bubble }}
+	config := &tls.Config{ServerName: "setpoint", RootCAs: ca.Pool(), Time: func() time.Time { return bubble }}
 	if client != nil {
-		config.Certificates = []tls.Certificate{client.tls()}
+		config.Certificates = []tls.Certificate{client.TLS()}
 	}
 	done := make(chan struct{})
 	go func() {
@@ -101,13 +65,13 @@ func handshake(t *testing.T, ca authority, ask tls.ClientAuthType, client *autho
 	return &state, err
 }
 
-func forClients(template x509.Certificate) *x509.Certificate {
+func forClients(template x509.Certificate) x509.Certificate {
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	return &template
+	return template
 }
 
 func TestCertificates(t *testing.T) {
-	ca := newAuthority(t)
+	ca := newAuthority()
 	spiffe, _ := url.Parse("spiffe://example.com/ns/shop/sa/agent")
 	second, _ := url.Parse("spiffe://example.com/second")
 	all := x509.Certificate{Subject: pkix.Name{CommonName: "agent"}, DNSNames: []string{"agent.shop.svc", "b"}, URIs: []*url.URL{spiffe, second}}
@@ -130,8 +94,8 @@ func TestCertificates(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			client := issue(t, ca, forClients(tt.template))
-			state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, &client)
+			client := issue(ca, forClients(tt.template))
+			state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, client)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,10 +113,10 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestCertificatesThatProveNothing(t *testing.T) {
-	ca, stranger := newAuthority(t), newAuthority(t)
+	ca, stranger := newAuthority(), newAuthority()
 	template := forClients(x509.Certificate{Subject: pkix.Name{CommonName: "agent"}})
-	foreign := issue(t, stranger, template)
-	forServers := issue(t, ca, &x509.Certificate{Subject: template.Subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	foreign := issue(stranger, template)
+	forServers := issue(ca, x509.Certificate{Subject: template.Subject, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	synctest.Test(t, func(t *testing.T) {
 		a := start(t, auth.Options{Certificates: true})
 		wantReason(t, a, auth.Credentials{}, auth.ReasonMissing)
@@ -166,7 +130,7 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 		wantName(t, start(t, auth.Options{Certificates: true, AllowAnonymous: true}), auth.Credentials{TLS: state}, "anonymous")
 	})
 	t.Run("the listener did not verify it", func(t *testing.T) {
-		state, err := handshake(t, ca, tls.RequestClientCert, &foreign)
+		state, err := handshake(t, ca, tls.RequestClientCert, foreign)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,17 +139,17 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 		wantName(t, start(t, auth.Options{}), auth.Credentials{TLS: state}, "anonymous")
 	})
 	t.Run("by another authority, and for servers: the handshake fails", func(t *testing.T) {
-		for _, client := range []authority{foreign, forServers} {
-			if _, err := handshake(t, ca, tls.VerifyClientCertIfGiven, &client); err == nil || !strings.Contains(err.Error(), "certificate") {
+		for _, client := range []*testpki.Pair{foreign, forServers} {
+			if _, err := handshake(t, ca, tls.VerifyClientCertIfGiven, client); err == nil || !strings.Contains(err.Error(), "certificate") {
 				t.Errorf("got %v", err)
 			}
 		}
 	})
 	t.Run("the connection outlives it", func(t *testing.T) {
-		template := *template
+		template := template
 		template.NotBefore, template.NotAfter = bubble.Add(-time.Hour), bubble.Add(time.Hour)
-		short := issue(t, ca, &template)
-		state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, &short)
+		short := issue(ca, template)
+		state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, short)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,9 +171,9 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 }
 
 func TestATokenComesBeforeACertificate(t *testing.T) {
-	ca := newAuthority(t)
-	client := issue(t, ca, forClients(x509.Certificate{Subject: pkix.Name{CommonName: "mesh"}}))
-	state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, &client)
+	ca := newAuthority()
+	client := issue(ca, forClients(x509.Certificate{Subject: pkix.Name{CommonName: "mesh"}}))
+	state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	watched "github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -144,16 +145,16 @@ func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map
 // What is revoked ends with the next call on connections that are open, of each kind.
 func TestRevokedOnOpenConnections(t *testing.T) {
 	t.Parallel()
-	ca, old, other := newAuthority(t, "ca"), newAuthority(t, "clients"), newAuthority(t, "others")
+	ca, old, other := testpki.New("ca"), testpki.New("clients"), testpki.New("others")
 	f := newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, old.pem())
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, old.CertPEM())
 	tomorrow := time.Now().Add(24 * time.Hour)
-	f.write(f.crl, old.revoke(tomorrow))
+	f.write(f.crl, old.Revoke(tomorrow))
 	o := f.options(certs.Require)
 	o.CRLFile = f.crl
 	source := newSource(t, o)
-	mine := old.issue("mine")
+	mine := old.Issue("mine")
 	calls := openConnections(t, source, client(ca, mine))
 	expect := func(when string, refused bool) {
 		t.Helper()
@@ -166,21 +167,21 @@ func TestRevokedOnOpenConnections(t *testing.T) {
 	}
 	expect("at first", false)
 	expect("again", false)
-	f.write(f.crl, old.revoke(tomorrow, old.issue("another")))
+	f.write(f.crl, old.Revoke(tomorrow, old.Issue("another")))
 	check(t, source)
 	expect("another's is revoked", false)
-	f.write(f.crl, old.revoke(tomorrow, mine))
+	f.write(f.crl, old.Revoke(tomorrow, mine))
 	check(t, source)
 	expect("revoked", true)
-	f.write(f.crl, old.revoke(tomorrow))
+	f.write(f.crl, old.Revoke(tomorrow))
 	check(t, source)
 	expect("no longer revoked", false)
 	f.write(f.crl)
-	f.write(f.crl, other.revoke(tomorrow))
-	f.write(f.ca, other.pem())
+	f.write(f.crl, other.Revoke(tomorrow))
+	f.write(f.ca, other.CertPEM())
 	check(t, source)
 	expect("its CA is gone", true)
-	f.write(f.ca, other.pem(), old.pem())
+	f.write(f.ca, other.CertPEM(), old.CertPEM())
 	check(t, source)
 	expect("its CA is back", false)
 }
@@ -188,19 +189,19 @@ func TestRevokedOnOpenConnections(t *testing.T) {
 // A CA whose certificate is replaced by one of the same name and key is the same.
 func TestRenewedCAOnOpenConnections(t *testing.T) {
 	t.Parallel()
-	ca, clients := newAuthority(t, "ca"), newAuthority(t, "clients")
+	ca, clients := testpki.New("ca"), testpki.New("clients")
 	f := newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, clients.pem())
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, clients.CertPEM())
 	source := newSource(t, f.options(certs.Require))
-	calls := openConnections(t, source, client(ca, clients.issue("mine")))
+	calls := openConnections(t, source, client(ca, clients.Issue("mine")))
 	for name, call := range calls {
 		if message := call(); message != "" {
 			t.Errorf("at first, over %s: %s", name, message)
 		}
 	}
-	renewed := clients.renew()
-	if block, _ := pem.Decode(renewed); block == nil || string(block.Bytes) == string(clients.cert.Raw) {
+	renewed := renew(t, clients)
+	if block, _ := pem.Decode(renewed); block == nil || string(block.Bytes) == string(clients.Leaf.Raw) {
 		t.Fatal("it is the same certificate")
 	}
 	f.write(f.ca, renewed)
@@ -215,12 +216,12 @@ func TestRenewedCAOnOpenConnections(t *testing.T) {
 }
 
 func TestCheckingAClientTakesNoMemory(t *testing.T) {
-	ca, clients := newAuthority(t, "ca"), newAuthority(t, "clients")
+	ca, clients := testpki.New("ca"), testpki.New("clients")
 	f := newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, clients.pem())
-	mine := clients.issue("mine")
-	f.write(f.crl, clients.revoke(time.Now().Add(time.Hour), clients.issue("another")))
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, clients.CertPEM())
+	mine := clients.Issue("mine")
+	f.write(f.crl, clients.Revoke(time.Now().Add(time.Hour), clients.Issue("another")))
 	o := f.options(certs.Require)
 	o.CRLFile = f.crl
 	source := newSource(t, o)

@@ -2,12 +2,9 @@ package certs_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -16,105 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
-
-// authority is a CA.
-type authority struct {
-	t      testing.TB
-	cert   *x509.Certificate
-	key    *ecdsa.PrivateKey
-	serial atomic.Int64
-}
-
-func newAuthority(t testing.TB, name string) *authority {
-	a := &authority{t: t}
-	var err error
-	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * 365 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func (a *authority) pem() []byte { return encode("CERTIFICATE", a.cert.Raw) }
-
-// pair is a certificate and its key, in PEM.
-type pair struct {
-	cert, key []byte
-	leaf      *x509.Certificate
-}
-
-func (p *pair) tls(t testing.TB) tls.Certificate {
-	c, err := tls.X509KeyPair(p.cert, p.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// issue issues a certificate for localhost and 127.0.0.1.
-func (a *authority) issue(name string, change ...func(*x509.Certificate)) *pair {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1 + a.serial.Add(1)), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	for _, c := range change {
-		c(template)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return &pair{encode("CERTIFICATE", der), encode("PRIVATE KEY", keyDER), leaf}
-}
-
-// revoke returns a revocation list.
-func (a *authority) revoke(nextUpdate time.Time, pairs ...*pair) []byte {
-	template := &x509.RevocationList{Number: big.NewInt(a.serial.Add(1)), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: nextUpdate}
-	for _, p := range pairs {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: p.leaf.SerialNumber, RevocationTime: time.Now()})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, a.cert, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return encode("X509 CRL", der)
-}
-
-func encode(blockType string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der})
-}
 
 // files are those of a Source.
 type files struct {
@@ -135,10 +39,10 @@ func (f *files) write(name string, parts ...[]byte) {
 	}
 }
 
-func (f *files) writePair(p *pair) {
+func (f *files) writePair(p *testpki.Pair) {
 	f.t.Helper()
-	f.write(f.cert, p.cert)
-	f.write(f.key, p.key)
+	f.write(f.cert, p.CertPEM())
+	f.write(f.key, p.KeyPEM())
 }
 
 // options are those with the certificate; with CAs too if clients are looked at. Files need
@@ -207,12 +111,11 @@ func echo(t testing.TB, s *certs.Source, failed chan<- error) string {
 }
 
 // client is a client's configuration which trusts a CA.
-func client(ca *authority, own ...*pair) *tls.Config {
-	config := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
-	config.RootCAs.AddCert(ca.cert)
+func client(ca *testpki.Authority, own ...*testpki.Pair) *tls.Config {
+	config := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}
 	for _, p := range own {
 		// Sent whether the server says that it knows the CA or not.
-		c := p.tls(ca.t)
+		c := p.TLS()
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
 	}
 	return config
@@ -259,15 +162,16 @@ func served(conn *tls.Conn) string {
 }
 
 // renew returns another certificate of the CA's name and key.
-func (a *authority) renew() []byte {
-	template := *a.cert
-	template.SerialNumber = big.NewInt(1 + a.serial.Add(1))
+func renew(t testing.TB, ca *testpki.Authority) []byte {
+	t.Helper()
+	template := *ca.Leaf
+	template.SerialNumber = new(big.Int).Add(template.SerialNumber, big.NewInt(1))
 	template.NotAfter = template.NotAfter.Add(24 * time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, &template, &template, a.key.Public(), a.key)
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, ca.Key.Public(), ca.Key)
 	if err != nil {
-		a.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return encode("CERTIFICATE", der)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // serverState is what a server knows of a connection.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -22,12 +23,13 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	watched "github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
 func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.writePair(ca.issue("first"))
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("first"))
 	var changes []error
 	o := f.options(certs.None)
 	o.OnChange = func(err error) { changes = append(changes, err) }
@@ -35,7 +37,7 @@ func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
 	address := echo(t, s, nil)
 	old := mustDial(t, address, client(ca))
 
-	second := ca.issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(90 * 24 * time.Hour) })
+	second := ca.Issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(90 * 24 * time.Hour) })
 	f.writePair(second)
 	if got := served(mustDial(t, address, client(ca))); got != "first" {
 		t.Errorf("%s is served before anybody looked", got)
@@ -48,7 +50,7 @@ func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
 		t.Errorf("the old connection: %v, of %s", err, served(old))
 	}
 	check(t, s)
-	if got := s.Status(); got.Reloads != 1 || got.Failures != 0 || got.Err != nil || !got.NotAfter.Equal(second.leaf.NotAfter) || !got.CAsNotAfter.IsZero() {
+	if got := s.Status(); got.Reloads != 1 || got.Failures != 0 || got.Err != nil || !got.NotAfter.Equal(second.Leaf.NotAfter) || !got.CAsNotAfter.IsZero() {
 		t.Errorf("%+v", got)
 	}
 	if len(changes) != 1 || changes[0] != nil {
@@ -57,35 +59,38 @@ func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
 }
 
 func TestBrokenFilesChangeNothing(t *testing.T) {
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
-	second := ca.issue("second")
+	ca, other := testpki.New("ca"), testpki.New("other")
+	second := ca.Issue("second")
 	for _, test := range []struct {
 		name  string
 		spoil func(*files)
 		want  string
 	}{
-		{"key of another one", func(f *files) { f.write(f.cert, second.cert) }, "private key does not match"},
-		{"half a certificate", func(f *files) { f.write(f.cert, second.cert[:len(second.cert)/2]); f.write(f.key, second.key) }, "failed to find any PEM data"},
+		{"key of another one", func(f *files) { f.write(f.cert, second.CertPEM()) }, "private key does not match"},
+		{"half a certificate", func(f *files) {
+			f.write(f.cert, second.CertPEM()[:len(second.CertPEM())/2])
+			f.write(f.key, second.KeyPEM())
+		}, "failed to find any PEM data"},
 		{"empty", func(f *files) { f.write(f.cert); f.write(f.key) }, "failed to find any PEM data"},
 		{"no key", func(f *files) { _ = os.Remove(f.key) }, "no such file"},
 		{"expired", func(f *files) {
-			f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
+			f.writePair(ca.Issue("second", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
 		}, "has expired"},
 		{"not valid yet", func(f *files) {
-			f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }))
+			f.writePair(ca.Issue("second", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }))
 		}, "is not valid before"},
 		{"no CAs", func(f *files) { f.writePair(second); f.write(f.ca, []byte("nothing\n")) }, `no PEM block "CERTIFICATE"`},
 		{"half a bundle", func(f *files) {
 			f.writePair(second)
-			f.write(f.ca, ca.pem(), other.pem()[:len(other.pem())-40])
+			f.write(f.ca, ca.CertPEM(), other.CertPEM()[:len(other.CertPEM())-40])
 		}, "block 2 can't be read"},
-		{"a key among the CAs", func(f *files) { f.writePair(second); f.write(f.ca, ca.pem(), second.key) }, `block 2 is "PRIVATE KEY"`},
-		{"no certificate among the CAs", func(f *files) { f.write(f.ca, encode("CERTIFICATE", []byte("x"))) }, "block 1"},
+		{"a key among the CAs", func(f *files) { f.writePair(second); f.write(f.ca, ca.CertPEM(), second.KeyPEM()) }, `block 2 is "PRIVATE KEY"`},
+		{"no certificate among the CAs", func(f *files) { f.write(f.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})) }, "block 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFiles(t)
-			f.writePair(ca.issue("first"))
-			f.write(f.ca, ca.pem())
+			f.writePair(ca.Issue("first"))
+			f.write(f.ca, ca.CertPEM())
 			var changes []error
 			o := f.options(certs.Optional)
 			o.OnChange = func(err error) { changes = append(changes, err) }
@@ -97,7 +102,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 					t.Fatalf("error %v", err)
 				}
 			}
-			if got := served(mustDial(t, address, client(ca, ca.issue("client")))); got != "first" {
+			if got := served(mustDial(t, address, client(ca, ca.Issue("client")))); got != "first" {
 				t.Errorf("%s is served", got)
 			}
 			if len(changes) != 1 || changes[0] == nil {
@@ -110,9 +115,9 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 				t.Error("one could begin with that")
 			}
 			f.writePair(second)
-			f.write(f.ca, ca.pem())
+			f.write(f.ca, ca.CertPEM())
 			check(t, s)
-			if got := served(mustDial(t, address, client(ca, ca.issue("client")))); got != "second" {
+			if got := served(mustDial(t, address, client(ca, ca.Issue("client")))); got != "second" {
 				t.Errorf("%s is served once all is well", got)
 			}
 			if len(changes) != 2 || changes[1] != nil || s.Status().Err != nil {
@@ -124,8 +129,8 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 
 // A broken file that is put back as it was is no reload, but the problem is over.
 func TestBrokenAndPutBack(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	first := ca.issue("first")
+	ca, f := testpki.New("ca"), newFiles(t)
+	first := ca.Issue("first")
 	f.writePair(first)
 	var changes []error
 	o := f.options(certs.None)
@@ -133,7 +138,7 @@ func TestBrokenAndPutBack(t *testing.T) {
 	s := newSource(t, o)
 	f.write(f.key)
 	_ = s.Check()
-	f.write(f.key, first.key)
+	f.write(f.key, first.KeyPEM())
 	check(t, s)
 	if len(changes) != 2 || changes[0] == nil || changes[1] != nil || s.Status().Reloads != 0 || s.Status().Err != nil {
 		t.Errorf("told %v, %+v", changes, s.Status())
@@ -142,14 +147,14 @@ func TestBrokenAndPutBack(t *testing.T) {
 
 // Kubernetes puts a new folder beside the old one and swaps a link to it.
 func TestSecretWhoseLinksAreSwapped(t *testing.T) {
-	ca, dir := newAuthority(t, "ca"), t.TempDir()
-	swap := func(folder string, p *pair) {
+	ca, dir := testpki.New("ca"), t.TempDir()
+	swap := func(folder string, p *testpki.Pair) {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		f := &files{t: t}
-		f.write(filepath.Join(dir, folder, "tls.crt"), p.cert)
-		f.write(filepath.Join(dir, folder, "tls.key"), p.key)
+		f.write(filepath.Join(dir, folder, "tls.crt"), p.CertPEM())
+		f.write(filepath.Join(dir, folder, "tls.key"), p.KeyPEM())
 		if err := os.Symlink(folder, filepath.Join(dir, "..tmp")); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +162,7 @@ func TestSecretWhoseLinksAreSwapped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	swap("..2026_01", ca.issue("first"))
+	swap("..2026_01", ca.Issue("first"))
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -165,7 +170,7 @@ func TestSecretWhoseLinksAreSwapped(t *testing.T) {
 	}
 	s := newSource(t, certs.Options{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")})
 	address := echo(t, s, nil)
-	swap("..2026_02", ca.issue("second"))
+	swap("..2026_02", ca.Issue("second"))
 	if err := os.RemoveAll(filepath.Join(dir, "..2026_01")); err != nil {
 		t.Fatal(err)
 	}
@@ -176,20 +181,20 @@ func TestSecretWhoseLinksAreSwapped(t *testing.T) {
 }
 
 func TestClientCertificates(t *testing.T) {
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "ca") // of the same name
-	good, wrong := ca.issue("good"), other.issue("wrong")
-	expired := ca.issue("expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
-	early := ca.issue("early", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })
-	server := ca.issue("server only", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
-	clients := map[string][]*pair{"no certificate": nil, "good": {good}, "wrong CA": {wrong}, "expired": {expired}, "not valid yet": {early}, "not for clients": {server}}
+	ca, other := testpki.New("ca"), testpki.New("ca") // of the same name
+	good, wrong := ca.Issue("good"), other.Issue("wrong")
+	expired := ca.Issue("expired", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	early := ca.Issue("early", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })
+	server := ca.Issue("server only", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	clients := map[string][]*testpki.Pair{"no certificate": nil, "good": {good}, "wrong CA": {wrong}, "expired": {expired}, "not valid yet": {early}, "not for clients": {server}}
 	for mode, accepted := range map[certs.ClientAuth]map[string]bool{
 		certs.None:     {"no certificate": true, "good": true, "wrong CA": true, "expired": true, "not valid yet": true, "not for clients": true},
 		certs.Optional: {"no certificate": true, "good": true},
 		certs.Require:  {"good": true},
 	} {
 		f := newFiles(t)
-		f.writePair(ca.issue("server"))
-		f.write(f.ca, ca.pem())
+		f.writePair(ca.Issue("server"))
+		f.write(f.ca, ca.CertPEM())
 		failed := make(chan error, 1)
 		address := echo(t, newSource(t, f.options(mode)), failed)
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
@@ -215,22 +220,22 @@ func TestClientCertificates(t *testing.T) {
 }
 
 func TestReplacedCAs(t *testing.T) {
-	ca, first, second := newAuthority(t, "ca"), newAuthority(t, "first"), newAuthority(t, "second")
+	ca, first, second := testpki.New("ca"), testpki.New("first"), testpki.New("second")
 	f := newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, first.pem())
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, first.CertPEM())
 	s := newSource(t, f.options(certs.Require))
 	address := echo(t, s, nil)
-	ofFirst, ofSecond := client(ca, first.issue("a")), client(ca, second.issue("b"))
+	ofFirst, ofSecond := client(ca, first.Issue("a")), client(ca, second.Issue("b"))
 	open := mustDial(t, address, ofFirst)
 	if _, err := dial(t, address, ofSecond); err == nil {
 		t.Error("a client of the second CA is accepted")
 	}
-	f.write(f.ca, first.pem(), second.pem())
+	f.write(f.ca, first.CertPEM(), second.CertPEM())
 	check(t, s)
 	mustDial(t, address, ofFirst)
 	mustDial(t, address, ofSecond)
-	f.write(f.ca, second.pem())
+	f.write(f.ca, second.CertPEM())
 	check(t, s)
 	mustDial(t, address, ofSecond)
 	if _, err := dial(t, address, ofFirst); err == nil {
@@ -243,16 +248,16 @@ func TestReplacedCAs(t *testing.T) {
 
 // A client must not get around what has changed by resuming a session.
 func TestSessionsAreNotResumed(t *testing.T) {
-	ca, first, second := newAuthority(t, "ca"), newAuthority(t, "first"), newAuthority(t, "second")
+	ca, first, second := testpki.New("ca"), testpki.New("first"), testpki.New("second")
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, mode := range []certs.ClientAuth{certs.None, certs.Optional, certs.Require} {
 			t.Run(tls.VersionName(version)+"/"+string(mode), func(t *testing.T) {
 				f := newFiles(t)
-				f.writePair(ca.issue("server"))
-				f.write(f.ca, first.pem())
+				f.writePair(ca.Issue("server"))
+				f.write(f.ca, first.CertPEM())
 				s := newSource(t, f.options(mode))
 				address := echo(t, s, nil)
-				config := client(ca, first.issue("a"))
+				config := client(ca, first.Issue("a"))
 				config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 				config.MaxVersion = version
 				for range 3 {
@@ -262,7 +267,7 @@ func TestSessionsAreNotResumed(t *testing.T) {
 				if got := mustDial(t, address, config).ConnectionState().DidResume; got != (mode == certs.None) {
 					t.Errorf("resumed: %v", got)
 				}
-				f.write(f.ca, second.pem())
+				f.write(f.ca, second.CertPEM())
 				check(t, s)
 				if _, err := dial(t, address, config); (err == nil) != (mode == certs.None) {
 					t.Errorf("with its CA gone: %v", err)
@@ -273,13 +278,13 @@ func TestSessionsAreNotResumed(t *testing.T) {
 }
 
 func TestRevokedCertificates(t *testing.T) {
-	ca := newAuthority(t, "ca")
-	good, bad, server := ca.issue("good"), ca.issue("bad"), ca.issue("server")
+	ca := testpki.New("ca")
+	good, bad, server := ca.Issue("good"), ca.Issue("bad"), ca.Issue("server")
 	f := newFiles(t)
 	f.writePair(server)
-	f.write(f.ca, ca.pem())
+	f.write(f.ca, ca.CertPEM())
 	tomorrow := time.Now().Add(24 * time.Hour)
-	f.write(f.crl, ca.revoke(tomorrow))
+	f.write(f.crl, ca.Revoke(tomorrow))
 	o := f.options(certs.Require)
 	o.CRLFile = f.crl
 	var changes []error
@@ -287,7 +292,7 @@ func TestRevokedCertificates(t *testing.T) {
 	s := newSource(t, o)
 	address := echo(t, s, nil)
 	mustDial(t, address, client(ca, bad))
-	f.write(f.crl, ca.revoke(tomorrow, bad))
+	f.write(f.crl, ca.Revoke(tomorrow, bad))
 	check(t, s)
 	mustDial(t, address, client(ca, good))
 	if _, err := dial(t, address, client(ca, bad)); err == nil {
@@ -295,7 +300,7 @@ func TestRevokedCertificates(t *testing.T) {
 	}
 
 	t.Run("a list of another CA changes nothing", func(t *testing.T) {
-		f.write(f.crl, newAuthority(t, "ca").revoke(tomorrow))
+		f.write(f.crl, testpki.New("ca").Revoke(tomorrow))
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "none of the CAs signed it") {
 			t.Errorf("error %v", err)
 		}
@@ -304,13 +309,13 @@ func TestRevokedCertificates(t *testing.T) {
 		}
 	})
 	t.Run("two lists of one CA", func(t *testing.T) {
-		f.write(f.crl, ca.revoke(tomorrow, bad), ca.revoke(tomorrow))
+		f.write(f.crl, ca.Revoke(tomorrow, bad), ca.Revoke(tomorrow))
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "a second list") {
 			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("a list out of date is used, and told of", func(t *testing.T) {
-		f.write(f.crl, ca.revoke(time.Now().Add(-time.Hour), bad))
+		f.write(f.crl, ca.Revoke(time.Now().Add(-time.Hour), bad))
 		changes = nil
 		for range 2 {
 			if err := s.Check(); err == nil || !strings.Contains(err.Error(), "out of date") {
@@ -328,7 +333,7 @@ func TestRevokedCertificates(t *testing.T) {
 	t.Run("clients look at the server's", func(t *testing.T) {
 		c := newSource(t, certs.Options{CAFile: f.ca, CRLFile: f.crl, CertFile: f.cert, KeyFile: f.key})
 		mustDial(t, address, c.ClientConfig("localhost"))
-		f.write(f.crl, ca.revoke(tomorrow, server))
+		f.write(f.crl, ca.Revoke(tomorrow, server))
 		check(t, c)
 		if _, err := dial(t, address, c.ClientConfig("localhost")); err == nil || !strings.Contains(err.Error(), "is revoked") {
 			t.Errorf("error %v", err)
@@ -337,12 +342,12 @@ func TestRevokedCertificates(t *testing.T) {
 }
 
 func TestVersionsAndProtocols(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, ca.pem())
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, ca.CertPEM())
 	for _, mode := range []certs.ClientAuth{certs.None, certs.Require} {
 		address := echo(t, newSource(t, f.options(mode)), nil)
-		config := client(ca, ca.issue("client"))
+		config := client(ca, ca.Issue("client"))
 		if got := mustDial(t, address, config).ConnectionState().Version; got != tls.VersionTLS13 {
 			t.Errorf("%s: spoke %s", mode, tls.VersionName(got))
 		}
@@ -370,8 +375,8 @@ func TestVersionsAndProtocols(t *testing.T) {
 
 // Whatever name a client asks for, it gets the one certificate.
 func TestServerNameIsIrrelevant(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.writePair(ca.issue("server"))
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("server"))
 	address := echo(t, newSource(t, f.options(certs.None)), nil)
 	for _, name := range []string{"localhost", "127.0.0.1", "elsewhere.example", ""} {
 		config := client(ca)
@@ -384,16 +389,16 @@ func TestServerNameIsIrrelevant(t *testing.T) {
 }
 
 func TestClientConfig(t *testing.T) {
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
+	ca, other := testpki.New("ca"), testpki.New("other")
 	serverFiles, f := newFiles(t), newFiles(t)
-	serverFiles.writePair(ca.issue("server"))
-	serverFiles.write(serverFiles.ca, ca.pem())
+	serverFiles.writePair(ca.Issue("server"))
+	serverFiles.write(serverFiles.ca, ca.CertPEM())
 	server := newSource(t, serverFiles.options(certs.Require))
 	address := echo(t, server, nil)
 	_, port, _ := net.SplitHostPort(address)
 
-	f.writePair(ca.issue("client"))
-	f.write(f.ca, ca.pem())
+	f.writePair(ca.Issue("client"))
+	f.write(f.ca, ca.CertPEM())
 	c := newSource(t, certs.Options{CertFile: f.cert, KeyFile: f.key, CAFile: f.ca})
 	for _, name := range []string{"localhost", "127.0.0.1"} {
 		if got := mustDial(t, address, c.ClientConfig(name)).ConnectionState(); got.NegotiatedProtocol != "h2" || got.Version != tls.VersionTLS13 {
@@ -414,14 +419,14 @@ func TestClientConfig(t *testing.T) {
 	}
 
 	config := c.ClientConfig("localhost") // follows the files
-	f.write(f.ca, other.pem())
+	f.write(f.ca, other.CertPEM())
 	check(t, c)
 	var unknown x509.UnknownAuthorityError
 	if _, err := dial(t, address, config); !errors.As(err, &unknown) {
 		t.Errorf("a server of an unknown CA: %v", err)
 	}
-	f.write(f.ca, ca.pem())
-	f.writePair(other.issue("client"))
+	f.write(f.ca, ca.CertPEM())
+	f.writePair(other.Issue("client"))
 	check(t, c)
 	if _, err := dial(t, address, config); err == nil {
 		t.Error("the new certificate is not shown")
@@ -438,11 +443,11 @@ func TestClientConfig(t *testing.T) {
 
 // A resumed session is verified as well.
 func TestClientsVerifyResumedSessions(t *testing.T) {
-	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
+	ca, other := testpki.New("ca"), testpki.New("other")
 	serverFiles, f := newFiles(t), newFiles(t)
-	serverFiles.writePair(ca.issue("server"))
+	serverFiles.writePair(ca.Issue("server"))
 	address := echo(t, newSource(t, serverFiles.options(certs.None)), nil)
-	f.write(f.ca, ca.pem())
+	f.write(f.ca, ca.CertPEM())
 	c := newSource(t, certs.Options{CAFile: f.ca})
 	config := c.ClientConfig("localhost")
 	config.ClientSessionCache = tls.NewLRUClientSessionCache(8)
@@ -450,7 +455,7 @@ func TestClientsVerifyResumedSessions(t *testing.T) {
 	if !mustDial(t, address, config).ConnectionState().DidResume {
 		t.Fatal("not resumed")
 	}
-	f.write(f.ca, other.pem())
+	f.write(f.ca, other.CertPEM())
 	check(t, c)
 	if _, err := dial(t, address, config); err == nil {
 		t.Error("a server of an unknown CA is accepted")
@@ -458,9 +463,9 @@ func TestClientsVerifyResumedSessions(t *testing.T) {
 }
 
 func TestGRPC(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.writePair(ca.issue("server"))
-	f.write(f.ca, ca.pem())
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, ca.CertPEM())
 	s := newSource(t, f.options(certs.Require))
 	config, err := s.ServerConfig()
 	if err != nil {
@@ -486,7 +491,7 @@ func TestGRPC(t *testing.T) {
 	if err := call(); err != nil {
 		t.Fatal(err)
 	}
-	f.writePair(ca.issue("second"))
+	f.writePair(ca.Issue("second"))
 	check(t, s)
 	if err := call(); err != nil {
 		t.Fatal(err)
@@ -494,8 +499,8 @@ func TestGRPC(t *testing.T) {
 }
 
 func TestWarnsBeforeExpiry(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	first := ca.issue("first")
+	ca, f := testpki.New("ca"), newFiles(t)
+	first := ca.Issue("first")
 	f.writePair(first)
 	now := time.Now()
 	var warned []time.Time
@@ -511,7 +516,7 @@ func TestWarnsBeforeExpiry(t *testing.T) {
 			t.Fatalf("warned %d times, not %d", len(warned), want)
 		}
 	}
-	expiry := first.leaf.NotAfter
+	expiry := first.Leaf.NotAfter
 	at(expiry.Add(-8*24*time.Hour), 0)
 	at(expiry.Add(-7*24*time.Hour), 1)
 	at(expiry.Add(-7*24*time.Hour+time.Hour), 1)
@@ -521,38 +526,38 @@ func TestWarnsBeforeExpiry(t *testing.T) {
 		t.Errorf("warned of %v", warned[0])
 	}
 	at(expiry.Add(-time.Hour), 3)
-	f.writePair(ca.issue("second", func(c *x509.Certificate) { c.NotAfter = expiry.Add(10 * 24 * time.Hour) }))
+	f.writePair(ca.Issue("second", func(c *x509.Certificate) { c.NotAfter = expiry.Add(10 * 24 * time.Hour) }))
 	at(expiry.Add(-time.Minute), 3)
-	f.writePair(ca.issue("third", func(c *x509.Certificate) { c.NotAfter = expiry.Add(time.Hour) }))
+	f.writePair(ca.Issue("third", func(c *x509.Certificate) { c.NotAfter = expiry.Add(time.Hour) }))
 	at(expiry.Add(-time.Minute), 4)
 }
 
 // The chain is as good as its first certificate to expire.
 func TestNotAfterOfAChain(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	leaf := ca.issue("leaf")
-	soon := ca.issue("intermediate", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
-	f.write(f.cert, leaf.cert, soon.cert)
-	f.write(f.key, leaf.key)
-	if got := newSource(t, f.options(certs.None)).Status().NotAfter; !got.Equal(soon.leaf.NotAfter) {
-		t.Errorf("%v, not %v", got, soon.leaf.NotAfter)
+	ca, f := testpki.New("ca"), newFiles(t)
+	leaf := ca.Issue("leaf")
+	soon := ca.Issue("intermediate", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
+	f.write(f.cert, leaf.CertPEM(), soon.CertPEM())
+	f.write(f.key, leaf.KeyPEM())
+	if got := newSource(t, f.options(certs.None)).Status().NotAfter; !got.Equal(soon.Leaf.NotAfter) {
+		t.Errorf("%v, not %v", got, soon.Leaf.NotAfter)
 	}
 }
 
 // What a Source has loaded is told for metrics: of several the first to expire.
 func TestStatusTellsWhatExpires(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.writePair(ca.issue("leaf"))
-	soon := ca.issue("another", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
-	f.write(f.ca, ca.pem(), soon.cert)
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("leaf"))
+	soon := ca.Issue("another", func(c *x509.Certificate) { c.NotAfter = time.Now().Add(time.Hour) })
+	f.write(f.ca, ca.CertPEM(), soon.CertPEM())
 	next := time.Now().Add(2 * time.Hour).Truncate(time.Second)
-	f.write(f.crl, ca.revoke(next))
+	f.write(f.crl, ca.Revoke(next))
 	o := f.options(certs.Optional)
 	o.CRLFile = f.crl
 	now := time.Now()
 	o.Clock = func() time.Time { return now }
 	s := newSource(t, o)
-	if got := s.Status(); !got.CAsNotAfter.Equal(soon.leaf.NotAfter) || !got.CRLNextUpdate.Equal(next) || !got.Loaded.Equal(now) {
+	if got := s.Status(); !got.CAsNotAfter.Equal(soon.Leaf.NotAfter) || !got.CRLNextUpdate.Equal(next) || !got.Loaded.Equal(now) {
 		t.Errorf("%+v", got)
 	}
 	began := now
@@ -561,7 +566,7 @@ func TestStatusTellsWhatExpires(t *testing.T) {
 	if got := s.Status().Loaded; !got.Equal(began) {
 		t.Errorf("loaded at %v, want %v", got, began)
 	}
-	f.writePair(ca.issue("second"))
+	f.writePair(ca.Issue("second"))
 	check(t, s)
 	if got := s.Status().Loaded; !got.Equal(now) {
 		t.Errorf("loaded at %v, want %v", got, now)
@@ -570,14 +575,14 @@ func TestStatusTellsWhatExpires(t *testing.T) {
 
 // watching runs a test of a Source of a pair, whose files are watched in a bubble. It is told
 // what is served.
-func watching(t *testing.T, test func(t *testing.T, f *files, second *pair, reloads func() uint64)) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	first, second := ca.issue("first"), ca.issue("second")
+func watching(t *testing.T, test func(t *testing.T, f *files, second *testpki.Pair, reloads func() uint64)) {
+	ca, f := testpki.New("ca"), newFiles(t)
+	first, second := ca.Issue("first"), ca.Issue("second")
 	synctest.Test(t, func(t *testing.T) {
 		f.writePair(first)
 		o := f.options(certs.None)
 		o.Interval, o.Settle = time.Minute, 0
-		o.Clock = func() time.Time { return first.leaf.NotBefore.Add(2 * time.Hour) }
+		o.Clock = func() time.Time { return first.Leaf.NotBefore.Add(2 * time.Hour) }
 		s := newSource(t, o)
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan struct{})
@@ -598,7 +603,7 @@ func watching(t *testing.T, test func(t *testing.T, f *files, second *pair, relo
 }
 
 func TestRunLooksAtIntervals(t *testing.T) {
-	watching(t, func(t *testing.T, f *files, second *pair, reloads func() uint64) {
+	watching(t, func(t *testing.T, f *files, second *testpki.Pair, reloads func() uint64) {
 		f.writePair(second)
 		time.Sleep(time.Minute + watched.DefaultSettle - 1)
 		if reloads() != 0 {
@@ -613,12 +618,12 @@ func TestRunLooksAtIntervals(t *testing.T) {
 
 // A pair that is half written at a look is no mistake, nor are files that change between two.
 func TestFilesAreLookedAtUntilTheyHaveSettled(t *testing.T) {
-	watching(t, func(t *testing.T, f *files, second *pair, reloads func() uint64) {
-		f.write(f.cert, second.cert[:len(second.cert)/2])
+	watching(t, func(t *testing.T, f *files, second *testpki.Pair, reloads func() uint64) {
+		f.write(f.cert, second.CertPEM()[:len(second.CertPEM())/2])
 		time.Sleep(time.Minute + watched.DefaultSettle/2)
-		f.write(f.cert, second.cert) // after the first look
+		f.write(f.cert, second.CertPEM()) // after the first look
 		time.Sleep(watched.DefaultSettle)
-		f.write(f.key, second.key) // after the second
+		f.write(f.key, second.KeyPEM()) // after the second
 		time.Sleep(3*watched.DefaultSettle/2 - 1)
 		if reloads() != 0 {
 			t.Error("not settled, and taken")
@@ -632,22 +637,22 @@ func TestFilesAreLookedAtUntilTheyHaveSettled(t *testing.T) {
 
 // Half a bundle of CAs is right, and lacks those that trust the caller.
 func TestABundleThatIsHalfWrittenAtTheStart(t *testing.T) {
-	ca, other, f := newAuthority(t, "ca"), newAuthority(t, "other"), newFiles(t)
-	pair := ca.issue("server")
+	ca, other, f := testpki.New("ca"), testpki.New("other"), newFiles(t)
+	pair := ca.Issue("server")
 	synctest.Test(t, func(t *testing.T) {
-		f.write(f.cert, pair.cert)
+		f.write(f.cert, pair.CertPEM())
 		f.write(f.key)
-		f.write(f.ca, ca.pem())
+		f.write(f.ca, ca.CertPEM())
 		o := f.options(certs.Require)
 		o.Settle = 0
-		o.Clock = func() time.Time { return pair.leaf.NotBefore.Add(2 * time.Hour) }
+		o.Clock = func() time.Time { return pair.Leaf.NotBefore.Add(2 * time.Hour) }
 		var s *certs.Source
 		var err error
 		var opening sync.WaitGroup
 		opening.Go(func() { s, err = certs.New(o) })
 		time.Sleep(watched.DefaultSettle / 2)
-		f.write(f.key, pair.key)
-		f.write(f.ca, ca.pem(), other.pem())
+		f.write(f.key, pair.KeyPEM())
+		f.write(f.ca, ca.CertPEM(), other.CertPEM())
 		opening.Wait()
 		if err != nil {
 			t.Fatal(err)
@@ -660,9 +665,9 @@ func TestABundleThatIsHalfWrittenAtTheStart(t *testing.T) {
 
 // Connections and reloads at once: every connection meets a certificate that fits its key.
 func TestReloadsWhileConnecting(t *testing.T) {
-	ca, f := newAuthority(t, "ca"), newFiles(t)
-	f.write(f.ca, ca.pem())
-	pairs := []*pair{ca.issue("0"), ca.issue("1"), ca.issue("2")}
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.write(f.ca, ca.CertPEM())
+	pairs := []*testpki.Pair{ca.Issue("0"), ca.Issue("1"), ca.Issue("2")}
 	f.writePair(pairs[0])
 	s := newSource(t, f.options(certs.Require))
 	address := echo(t, s, nil)

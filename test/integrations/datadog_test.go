@@ -1,16 +1,10 @@
 package integrations
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +13,7 @@ import (
 
 	datadog "github.com/DataDog/agent-payload/v5/autoscaling/kubernetes"
 
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server"
 )
 
@@ -189,22 +184,10 @@ func TestTheClusterAgent(t *testing.T) {
 
 // Both clients reach a service that asks who calls, over TLS in the forms that they can do.
 func TestDatadogOverTLS(t *testing.T) {
-	authority, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, err := authority.issue("127.0.0.1", x509.ExtKeyUsageServerAuth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	own, err := authority.issue("wpa", x509.ExtKeyUsageClientAuth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger, err := authority.issue("stranger", x509.ExtKeyUsageClientAuth)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := testpki.New("authority")
+	serving := authority.Issue("server", testpki.Usage(x509.ExtKeyUsageServerAuth)).TLS()
+	own := authority.Issue("wpa", testpki.Names(), testpki.Usage(x509.ExtKeyUsageClientAuth)).TLS()
+	stranger := authority.Issue("stranger", testpki.Names(), testpki.Usage(x509.ExtKeyUsageClientAuth)).TLS()
 	for _, tt := range []struct {
 		name     string
 		asks     tls.ClientAuthType
@@ -222,14 +205,14 @@ func TestDatadogOverTLS(t *testing.T) {
 		{"a stranger's certificate", tls.VerifyClientCertIfGiven, &tls.Config{Certificates: []tls.Certificate{stranger}}, "", "code: 403"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			secure := &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tt.asks, ClientCAs: authority.pool(), MinVersion: tls.VersionTLS12}
+			secure := &tls.Config{Certificates: []tls.Certificate{serving}, ClientAuth: tt.asks, ClientCAs: authority.Pool(), MinVersion: tls.VersionTLS12}
 			s := start(t, guarded(t), func(o *server.Options) { o.TLS = secure })
-			admin := &tls.Config{RootCAs: authority.pool(), MinVersion: tls.VersionTLS12}
+			admin := &tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12}
 			s.http.Transport, s.url = &http.Transport{TLSClientConfig: admin}, "https://"+s.address
 			s.setSpec(t, 1, 500)
 			s.want(t, 7)
 			config := tt.client.Clone()
-			config.RootCAs = authority.pool()
+			config.RootCAs = authority.Pool()
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 			defer client.CloseIdleConnections()
 			w := recommended("https://"+tt.user+s.address+path, client)
@@ -245,44 +228,4 @@ func TestDatadogOverTLS(t *testing.T) {
 			}
 		})
 	}
-}
-
-// authority signs certificates.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	serial      int64
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	a := &authority{key: key, serial: 1, certificate: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}}
-	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, &key.PublicKey, key)
-	if err != nil {
-		return nil, err
-	}
-	a.certificate, err = x509.ParseCertificate(der)
-	return a, err
-}
-
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	return pool
-}
-
-func (a *authority) issue(name string, usage x509.ExtKeyUsage) (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	a.serial++
-	template := &x509.Certificate{SerialNumber: big.NewInt(a.serial), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage}}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

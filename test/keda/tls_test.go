@@ -3,80 +3,27 @@
 package keda
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/kedacore/keda/v2/pkg/scalers/scalersconfig"
 
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// issuer issues certificates.
-type issuer struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	pem         string
-}
-
-func newIssuer(t *testing.T) *issuer {
-	t.Helper()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	i := &issuer{certificate: template}
-	i.pem, _, i.key = issue(t, template, i)
-	var err error
-	block, _ := pem.Decode([]byte(i.pem))
-	if i.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
-		t.Fatal(err)
-	}
-	return i
-}
-
-// issue returns a certificate and its key, by the issuer, or by itself where that has no key.
-func issue(t *testing.T, template *x509.Certificate, by *issuer) (certificate, key string, private *ecdsa.PrivateKey) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer := by.key
-	if signer == nil {
-		signer = private
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, by.certificate, &private.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})), private
-}
-
-// holder issues a certificate to whoever has that name, as client and as server.
-func (i *issuer) holder(t *testing.T, name string) (certificate, key string) {
-	t.Helper()
-	certificate, key, _ = issue(t, &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(30 * 24 * time.Hour), DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, i)
-	return certificate, key
+// holder issues a certificate for that name, of a server and a client.
+func holder(by *testpki.Authority, name string) (certificate, key string) {
+	pair := by.Issue(name, func(c *x509.Certificate) { c.DNSNames = []string{name} })
+	return string(pair.CertPEM()), string(pair.KeyPEM())
 }
 
 func write(t *testing.T, name, text string) string {
@@ -91,20 +38,20 @@ func write(t *testing.T, name, text string) string {
 // KEDA sends what a TriggerAuthentication has, and is known by its certificate: whoever has
 // none, or one of another tenant, is told nothing.
 func TestTLS(t *testing.T) {
-	authority, stranger := newIssuer(t), newIssuer(t)
-	certificate, key := authority.holder(t, "setpoint")
+	authority, stranger := testpki.New("authority"), testpki.New("authority")
+	certificate, key := holder(authority, "setpoint")
 	s := service.Start(t,
 		"--tls-cert-file="+write(t, "cert.pem", certificate), "--tls-key-file="+write(t, "key.pem", key),
-		"--tls-client-ca-file="+write(t, "ca.pem", authority.pem), "--policy-file="+write(t, "policy.yaml", `
+		"--tls-client-ca-file="+write(t, "ca.pem", string(authority.CertPEM())), "--policy-file="+write(t, "policy.yaml", `
 grants:
   - {identities: ["certificate:dns:shop"], clusters: [demo], namespaces: [shop], verbs: [recommend]}
   - {identities: ["certificate:dns:other"], clusters: [demo], namespaces: [other], verbs: [recommend]}
 `))
-	with := func(by *issuer, name string) func(*scalersconfig.ScalerConfig) {
+	with := func(by *testpki.Authority, name string) func(*scalersconfig.ScalerConfig) {
 		return func(c *scalersconfig.ScalerConfig) {
-			c.AuthParams["caCert"] = authority.pem
+			c.AuthParams["caCert"] = string(authority.CertPEM())
 			if by != nil {
-				c.AuthParams["tlsClientCert"], c.AuthParams["tlsClientKey"] = by.holder(t, name)
+				c.AuthParams["tlsClientCert"], c.AuthParams["tlsClientKey"] = holder(by, name)
 			}
 		}
 	}
@@ -119,7 +66,7 @@ grants:
 		{"a holder whom nobody knows", with(authority, "somebody"), codes.PermissionDenied, false},
 		{"who has no certificate", with(nil, ""), codes.Unauthenticated, false},
 		{"who has a stranger's", with(stranger, "shop"), codes.Unavailable, false},
-		{"who trusts another authority", func(c *scalersconfig.ScalerConfig) { c.AuthParams["caCert"] = stranger.pem }, codes.Unavailable, false},
+		{"who trusts another authority", func(c *scalersconfig.ScalerConfig) { c.AuthParams["caCert"] = string(stranger.CertPEM()) }, codes.Unavailable, false},
 		{"who speaks in the clear", func(*scalersconfig.ScalerConfig) {}, codes.Unavailable, false},
 	} {
 		scaler := external(t, scaledObject(s.GRPCAddr(), "web", tt.change))
@@ -135,8 +82,8 @@ grants:
 // A token in the trigger's metadata, which KEDA sends as it is, says who calls where there is
 // no certificate.
 func TestTokensInMetadata(t *testing.T) {
-	authority := newIssuer(t)
-	certificate, key := authority.holder(t, "setpoint")
+	authority := testpki.New("authority")
+	certificate, key := holder(authority, "setpoint")
 	digest := func(token string) string {
 		sum := sha256.Sum256([]byte(token))
 		return hex.EncodeToString(sum[:])
@@ -156,7 +103,7 @@ grants:
 		"":         codes.Unauthenticated,
 	} {
 		scaler := external(t, scaledObject(s.GRPCAddr(), "web", func(c *scalersconfig.ScalerConfig) {
-			c.AuthParams["caCert"] = authority.pem
+			c.AuthParams["caCert"] = string(authority.CertPEM())
 			if token != "" {
 				c.TriggerMetadata["token"] = token
 			}

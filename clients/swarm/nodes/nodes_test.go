@@ -3,16 +3,9 @@ package nodes
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +18,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -228,59 +223,33 @@ func TestSecretsAreReadAndChecked(t *testing.T) {
 
 // authority signs certificates as a swarm's does.
 type authority struct {
+	*testpki.Authority
 	t      *testing.T
 	folder string
-	key    *ecdsa.PrivateKey
-	cert   *x509.Certificate
 }
 
 func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t, folder: t.TempDir()}
-	a.key, a.cert = a.make("ca", nil)
+	a := &authority{testpki.New("ca"), t, t.TempDir()}
+	a.trust(a.Authority)
 	return a
 }
 
-// make makes a certificate with that common name, and its files; without a template's CA it
-// signs itself.
-func (a *authority) make(name string, by *authority) (*ecdsa.PrivateKey, *x509.Certificate) {
+// trust makes an authority the one of the files.
+func (a *authority) trust(other *testpki.Authority) {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(a.folder, "ca.crt"), other.CertPEM(), 0o600); err != nil {
 		a.t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{name, "swarm-manager"}, IsCA: by == nil, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.cert, by.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	der8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: der8}} {
-		if err := os.WriteFile(filepath.Join(a.folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return key, cert
 }
 
-// files are those of a name that the authority has signed.
+// files returns the files of a new certificate with that name.
 func (a *authority) files(name string) TLS {
-	a.make(name, a)
-	return TLS{CAFile: filepath.Join(a.folder, "ca.crt"), CertFile: filepath.Join(a.folder, name+".crt"), KeyFile: filepath.Join(a.folder, name+".key"), ServerName: "swarm-manager"}
+	a.t.Helper()
+	files := TLS{CAFile: filepath.Join(a.folder, "ca.crt"), CertFile: filepath.Join(a.folder, name+".crt"), KeyFile: filepath.Join(a.folder, name+".key"), ServerName: "swarm-manager"}
+	if err := a.Issue(name, testpki.Names("swarm-manager")).Write(files.CertFile, files.KeyFile); err != nil {
+		a.t.Fatal(err)
+	}
+	return files
 }
 
 // With certificates a node reports for itself only, and who has none of the swarm's is not
@@ -334,19 +303,11 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 // authority is no longer one, is refused.
 func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*testing.T, *Handler, *authority){
-		"expired": func(_ *testing.T, h *Handler, _ *authority) {
+	for name, end := range map[string]func(*Handler, *authority){
+		"expired": func(h *Handler, _ *authority) {
 			h.now = func() time.Time { return time.Now().Add(1000 * 24 * time.Hour) }
 		},
-		"of an authority that is none any more": func(t *testing.T, _ *Handler, ca *authority) {
-			text, err := os.ReadFile(filepath.Join(newAuthority(t).folder, "ca.crt"))
-			if err == nil {
-				err = os.WriteFile(filepath.Join(ca.folder, "ca.crt"), text, 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		},
+		"of an authority that is no longer trusted": func(_ *Handler, ca *authority) { ca.trust(testpki.New("ca")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -372,7 +333,7 @@ func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 			if err := sender.Send(t.Context(), report(now.Add(-time.Hour))); err != nil {
 				t.Errorf("after the clock was set back: %v", err)
 			}
-			end(t, h, ca)
+			end(h, ca)
 			if err := sender.Send(t.Context(), report(now.Add(time.Second))); err == nil || !strings.Contains(err.Error(), "no longer valid") {
 				t.Errorf("got %v", err)
 			}

@@ -5,18 +5,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // narrow keeps the kernel from taking in what nobody reads.
@@ -36,84 +31,12 @@ func narrow(_, _ string, c syscall.RawConn) error {
 	return problem
 }
 
-// authority is a CA.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	next int64
-}
-
-func newAuthority() (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "attack"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	return &authority{cert, key, 2}, err
-}
-
-func (a *authority) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
-
-// issue issues a certificate: of a server on loopback, or of the client of that name.
-func (a *authority) issue(client string) (cert tls.Certificate, certPEM, keyPEM []byte, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(a.next), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	a.next++
-	if client == "" {
-		template.DNSNames, template.IPAddresses, template.ExtKeyUsage = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	} else {
-		template.URIs, template.ExtKeyUsage = []*url.URL{{Scheme: "spiffe", Host: "attack", Path: "/" + client}}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return
-	}
-	certPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-	cert, err = tls.X509KeyPair(certPEM, keyPEM)
-	return
-}
-
-// revoke returns a revocation list.
-func (a *authority) revoke(serials ...*big.Int) ([]byte, error) {
-	template := &x509.RevocationList{Number: big.NewInt(a.next), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
-	a.next++
-	for _, serial := range serials {
-		template.RevokedCertificateEntries = append(template.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: serial, RevocationTime: time.Now()})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, template, a.cert, a.key)
-	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}), err
-}
-
 // inTLS has the service serve TLS.
-func inTLS(made **authority) func(*site) error {
+func inTLS(made **testpki.Authority) func(*site) error {
 	return func(s *site) error {
-		a, err := newAuthority()
-		if err != nil {
-			return err
-		}
-		_, cert, key, err := a.issue("")
-		if err != nil {
-			return err
-		}
-		for name, content := range map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": a.pem()} {
+		a := testpki.New("attack")
+		own := a.Issue("setpoint", testpki.Usage(x509.ExtKeyUsageServerAuth))
+		for name, content := range map[string][]byte{"tls.crt": own.CertPEM(), "tls.key": own.KeyPEM(), "ca.crt": a.CertPEM()} {
 			if _, err := s.write(name, content); err != nil {
 				return err
 			}
@@ -127,7 +50,7 @@ func inTLS(made **authority) func(*site) error {
 
 // edgeAttacks are on what is before any request.
 func edgeAttacks() []*attack {
-	var a *authority
+	var a *testpki.Authority
 	flood := bounds{memory: 256, processor: 10 * time.Second, limit: 10 * time.Second, worst: 5 * time.Second}
 	http1 := func(name string, short bool, text func() string) step {
 		return step{name: name, short: short, bounds: bounds{memory: 160, processor: 3 * time.Second}, run: func(ctx context.Context, s *scene) error { return spoken(ctx, s, text(), 20) }}

@@ -6,12 +6,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -22,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // Of two tenants each has a namespace; a third may decide without recording; the honest
@@ -47,7 +46,7 @@ func withTenants(s *site) error {
 
 // theirsAttacks are for what is not the attacker's.
 func theirsAttacks() []*attack {
-	var a *authority
+	var a *testpki.Authority
 	return []*attack{
 		{name: "page-tokens", item: "6", about: "page tokens between targets of others, those of others, and such as were tampered with", prepare: withTenants, steps: []step{{name: "list", short: true, run: pageTokens}}},
 		{name: "dry-run-report", item: "7", about: "a caller that may only dry-run settles another's pending change", prepare: withTenants, steps: []step{{name: "report", short: true, run: dryReport}}},
@@ -56,11 +55,7 @@ func theirsAttacks() []*attack {
 			if err := inTLS(&a)(s); err != nil {
 				return err
 			}
-			none, err := a.revoke()
-			if err != nil {
-				return err
-			}
-			if _, err := s.write("crl.pem", none); err != nil {
+			if _, err := s.write("crl.pem", a.Revoke(time.Now().Add(time.Hour))); err != nil {
 				return err
 			}
 			path, err := s.write("tokens.yaml", tokensFile())
@@ -288,16 +283,11 @@ const revokedWithin = 20 * time.Second
 
 // revoked has a certificate revoked while a connection of its holder is open, of HTTP/1.1
 // and of HTTP/2.
-func revoked(ctx context.Context, s *scene, a *authority) error {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	var gone []*big.Int
+func revoked(ctx context.Context, s *scene, a *testpki.Authority) error {
+	var gone []*testpki.Pair
 	for _, overHTTP2 := range []bool{false, true} {
-		cert, _, _, err := a.issue("mallory")
-		if err != nil {
-			return err
-		}
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}}, MaxConnsPerHost: 1, ForceAttemptHTTP2: overHTTP2}
+		own := a.Issue("mallory", testpki.URI("spiffe://attack/mallory"))
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Pool(), Certificates: []tls.Certificate{own.TLS()}}, MaxConnsPerHost: 1, ForceAttemptHTTP2: overHTTP2}
 		defer transport.CloseIdleConnections()
 		client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 		ask := func() error {
@@ -308,16 +298,8 @@ func revoked(ctx context.Context, s *scene, a *authority) error {
 		if err := ask(); err != nil {
 			return fmt.Errorf("before the certificate is revoked: %w", err)
 		}
-		leaf, err := x509.ParseCertificate(cert.Certificate[0])
-		if err != nil {
-			return err
-		}
-		gone = append(gone, leaf.SerialNumber)
-		list, err := a.revoke(gone...)
-		if err != nil {
-			return err
-		}
-		if _, err := s.write("crl.pem", list); err != nil {
+		gone = append(gone, own)
+		if _, err := s.write("crl.pem", a.Revoke(time.Now().Add(time.Hour), gone...)); err != nil {
 			return err
 		}
 		for began := time.Now(); ; pause(ctx, 300*time.Millisecond) {

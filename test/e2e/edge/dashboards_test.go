@@ -21,23 +21,23 @@ import (
 func TestDashboardsShowWhatIsThere(t *testing.T) {
 	t.Parallel()
 	panels.Require(t, "prometheus")
-	f, ca, callers := newFolder(t), newAuthority(t, "servers"), newAuthority(t, "callers")
+	f, ca, callers := newFolder(t), newAuthority("servers"), newAuthority("callers")
 	key := newSigningKey(t, "first")
 	i := newIssuer(t, ca, key)
 	redis := startRedis(t)
 	flags := append(f.writePair(ca.issueNow("")),
 		"--redis=redis://"+redis, "--target-metrics",
-		"--tls-client-ca-file="+f.write("clients.crt", callers.pem()), "--tls-client-crl-file="+f.write("clients.crl", callers.revoke()),
-		"--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.pem()))),
+		"--tls-client-ca-file="+f.write("clients.crt", callers.CertPEM()), "--tls-client-crl-file="+f.write("clients.crl", callers.revoke()),
+		"--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.CertPEM()))),
 		"--policy-file="+f.write("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend, read, delete]}\n")))
 	p := start(t, flags...)
-	agent := startWebhookAgent(t, p, f, f.write("server-ca.crt", ca.pem()), f.write("token", []byte(i.token(key, "alice"))))
+	agent := startWebhookAgent(t, p, f, f.write("server-ca.crt", ca.CertPEM()), f.write("token", []byte(i.token(key, "alice"))))
 	url := panels.Prometheus(t, map[string]string{"setpoint": p.admin, "setpoint-agent": agent})
 
 	// Somebody must ask, for there to be rates.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	c := newCaller(t, p, &tls.Config{RootCAs: ca.pool()}, i.token(key, "alice"))
+	c := newCaller(t, p, &tls.Config{RootCAs: ca.Pool()}, i.token(key, "alice"))
 	go func() {
 		defer close(done)
 		for n := int32(3); ctx.Err() == nil; n++ {

@@ -51,7 +51,7 @@ func newIssuer(t testing.TB, ca *authority, keys ...signingKey) *issuer {
 	t.Helper()
 	i := &issuer{t: t, published: keys}
 	i.server = httptest.NewUnstartedServer(i)
-	i.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.issueNow("").tls}}
+	i.server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.issueNow("").TLS()}}
 	i.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	i.server.StartTLS()
 	t.Cleanup(i.server.Close)

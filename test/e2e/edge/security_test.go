@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // Bounds of how long changes of files take: a look every 5 or 10 s, as the documents state,
@@ -51,14 +52,14 @@ const ownClusters = `grants:
 func secured(t *testing.T, more ...string) (p *instance, f folder, red, blue *caller) {
 	t.Helper()
 	f = newFolder(t)
-	ca := newAuthority(t, "servers")
+	ca := newAuthority("servers")
 	redToken, redEntry := newToken(t, "red")
 	blueToken, blueEntry := newToken(t, "blue")
 	flags := append(f.writePair(ca.issueNow("")),
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+redEntry+blueEntry)),
 		"--policy-file="+f.write("policy.yaml", []byte(ownClusters)))
 	p = start(t, append(flags, more...)...)
-	red = newCaller(t, p, &tls.Config{RootCAs: ca.pool()}, redToken)
+	red = newCaller(t, p, &tls.Config{RootCAs: ca.Pool()}, redToken)
 	return p, f, red, red.with(blueToken)
 }
 
@@ -234,11 +235,11 @@ func serial(p *instance, address string, config *tls.Config) (int64, error) {
 // are open go on. Files that do not fit each other change nothing.
 func TestTheCertificateFollowsItsFiles(t *testing.T) {
 	t.Parallel()
-	f, ca := newFolder(t), newAuthority(t, "servers")
+	f, ca := newFolder(t), newAuthority("servers")
 	first, second := ca.issueNow(""), ca.issueNow("")
 	token, entry := newToken(t, "red")
 	p := start(t, append(f.writePair(first), "--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)))...)
-	config := &tls.Config{RootCAs: ca.pool()}
+	config := &tls.Config{RootCAs: ca.Pool()}
 	open := newCaller(t, p, config, token)
 	stream := open.talk()
 	goesOn := func() {
@@ -249,7 +250,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 		_, err := open.recommendations.Recommend(ctx, requestFor(targetIn("red")), grpcPeer(&met))
 		must(t, err)
 		info, ok := met.AuthInfo.(credentials.TLSInfo)
-		if !ok || info.State.PeerCertificates[0].SerialNumber.Cmp(first.leaf.SerialNumber) != 0 {
+		if !ok || info.State.PeerCertificates[0].SerialNumber.Cmp(first.Leaf.SerialNumber) != 0 {
 			t.Errorf("the open connection was replaced")
 		}
 		item, broken := stream.ask(requestFor(targetIn("red")))
@@ -259,7 +260,7 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 	f.writePair(second)
 	for _, address := range []string{p.grpc, p.rest} {
 		took := eventually(t, certificatesWithin, "the new certificate on "+address, func() error {
-			if got, err := serial(p, address, config); err != nil || got != second.leaf.SerialNumber.Int64() {
+			if got, err := serial(p, address, config); err != nil || got != second.Leaf.SerialNumber.Int64() {
 				return fmt.Errorf("got %d, %w", got, err)
 			}
 			return nil
@@ -267,14 +268,14 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 		t.Logf("new connections meet it %v after", took.Round(time.Millisecond))
 	}
 	goesOn()
-	f.write("tls.key", first.key)
+	f.write("tls.key", first.KeyPEM())
 	eventually(t, certificatesWithin, "a line about files that do not fit", func() error {
 		if !p.logged(`"level":"error"`, "certificate reload failed", "private key does not match") {
 			return errors.New("not logged")
 		}
 		return nil
 	})
-	if got, err := serial(p, p.grpc, config); err != nil || got != second.leaf.SerialNumber.Int64() {
+	if got, err := serial(p, p.grpc, config); err != nil || got != second.Leaf.SerialNumber.Int64() {
 		t.Errorf("after a key that does not fit: got %d, %v", got, err)
 	}
 	goesOn()
@@ -283,18 +284,18 @@ func TestTheCertificateFollowsItsFiles(t *testing.T) {
 const agents = "spiffe://example.com/ns/shop/sa/"
 
 // withClientCertificates starts a service that wants certificates of the CA.
-func withClientCertificates(t *testing.T, clients *authority, more ...string) (p *instance, f folder, config func(...*pair) *tls.Config) {
+func withClientCertificates(t *testing.T, clients *authority, more ...string) (p *instance, f folder, config func(...*testpki.Pair) *tls.Config) {
 	t.Helper()
 	f = newFolder(t)
-	servers := newAuthority(t, "servers")
-	flags := append(f.writePair(servers.issueNow("")), "--tls-client-ca-file="+f.write("ca.crt", clients.pem()),
+	servers := newAuthority("servers")
+	flags := append(f.writePair(servers.issueNow("")), "--tls-client-ca-file="+f.write("ca.crt", clients.CertPEM()),
 		"--policy-file="+f.write("policy.yaml", fmt.Appendf(nil, "grants:\n  - {identities: [\"certificate:uri:%sred\"], clusters: [red], verbs: [\"*\"]}\n", agents)))
 	p = start(t, append(flags, more...)...)
-	return p, f, func(shown ...*pair) *tls.Config {
+	return p, f, func(shown ...*testpki.Pair) *tls.Config {
 		// Sent whether or not the server says that it takes its CA.
-		config := &tls.Config{RootCAs: servers.pool()}
+		config := &tls.Config{RootCAs: servers.Pool()}
 		if len(shown) > 0 {
-			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &shown[0].tls, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return new(shown[0].TLS()), nil }
 		}
 		return config
 	}
@@ -302,20 +303,20 @@ func withClientCertificates(t *testing.T, clients *authority, more ...string) (p
 
 func TestClientCertificatesAreCredentials(t *testing.T) {
 	t.Parallel()
-	clients := newAuthority(t, "clients")
+	clients := newAuthority("clients")
 	p, _, config := withClientCertificates(t, clients, "--tls-client-auth=require")
 	newCaller(t, p, config(clients.issueNow(agents+"red")), "").expect(codes.OK, targetIn("red"), "who is granted it")
 	newCaller(t, p, config(clients.issueNow(agents+"red")), "").expect(codes.PermissionDenied, targetIn("blue"), "another cluster")
 	newCaller(t, p, config(clients.issueNow(agents+"blue")), "").expect(codes.PermissionDenied, targetIn("red"), "who is granted nothing")
 	for _, tt := range []struct {
 		name  string
-		shown []*pair
+		shown []*testpki.Pair
 	}{
 		{"no certificate", nil},
-		{"an expired one", []*pair{clients.issue(agents+"red", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))}},
-		{"one of later", []*pair{clients.issue(agents+"red", time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))}},
-		{"one of another CA", []*pair{newAuthority(t, "clients").issueNow(agents + "red")}},
-		{"one for servers", []*pair{clients.issueNow("")}},
+		{"an expired one", []*testpki.Pair{clients.issue(agents+"red", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute))}},
+		{"one of later", []*testpki.Pair{clients.issue(agents+"red", time.Now().Add(time.Hour), time.Now().Add(2*time.Hour))}},
+		{"one of another CA", []*testpki.Pair{newAuthority("clients").issueNow(agents + "red")}},
+		{"one for servers", []*testpki.Pair{clients.issueNow("")}},
 	} {
 		// The handshake fails: for gRPC that is a server that can't be reached.
 		newCaller(t, p, config(tt.shown...), "").expect(codes.Unavailable, targetIn("red"), tt.name)
@@ -325,17 +326,17 @@ func TestClientCertificatesAreCredentials(t *testing.T) {
 // Without a certificate one may come in, but is asked for credentials.
 func TestOptionalClientCertificates(t *testing.T) {
 	t.Parallel()
-	clients := newAuthority(t, "clients")
+	clients := newAuthority("clients")
 	p, _, config := withClientCertificates(t, clients)
 	newCaller(t, p, config(), "").expect(codes.Unauthenticated, targetIn("red"), "no certificate")
 	newCaller(t, p, config(clients.issueNow(agents+"red")), "").expect(codes.OK, targetIn("red"), "a good one")
-	newCaller(t, p, config(newAuthority(t, "clients").issueNow(agents+"red")), "").expect(codes.Unavailable, targetIn("red"), "one of another CA")
+	newCaller(t, p, config(newAuthority("clients").issueNow(agents+"red")), "").expect(codes.Unavailable, targetIn("red"), "one of another CA")
 }
 
 // A certificate expires while its connection is open, and another one is revoked.
 func TestClientCertificatesEnd(t *testing.T) {
 	t.Parallel()
-	clients := newAuthority(t, "clients")
+	clients := newAuthority("clients")
 	crl := newFolder(t)
 	p, _, config := withClientCertificates(t, clients, "--tls-client-crl-file="+crl.write("ca.crl", clients.revoke()))
 	revoked, stays := clients.issueNow(agents+"red"), clients.issueNow(agents+"red")
@@ -375,10 +376,10 @@ func TestClientCertificatesEnd(t *testing.T) {
 // A real issuer, over HTTPS, whose keys change.
 func TestTokensOfAnIssuer(t *testing.T) {
 	t.Parallel()
-	f, ca := newFolder(t), newAuthority(t, "issuers")
+	f, ca := newFolder(t), newAuthority("issuers")
 	first, second, stranger := newSigningKey(t, "first"), newSigningKey(t, "second"), newSigningKey(t, "first")
 	i, began := newIssuer(t, ca, first), time.Now()
-	p := start(t, "--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.pem()))),
+	p := start(t, "--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.CertPEM()))),
 		"--policy-file="+f.write("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend]}\n")))
 	c := newCaller(t, p, nil, "")
 	alice := i.token(first, "alice")
@@ -433,12 +434,12 @@ func TestTokensOfAnIssuer(t *testing.T) {
 // An issuer that is away keeps the service neither from starting nor from other tokens.
 func TestAnIssuerThatIsAway(t *testing.T) {
 	t.Parallel()
-	f, ca := newFolder(t), newAuthority(t, "issuers")
+	f, ca := newFolder(t), newAuthority("issuers")
 	key := newSigningKey(t, "first")
 	i := newIssuer(t, ca, key)
 	i.setAway(true)
 	token, entry := newToken(t, "red")
-	p := start(t, "--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.pem()))),
+	p := start(t, "--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("issuer-ca.crt", ca.CertPEM()))),
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)))
 	c := newCaller(t, p, nil, token)
 	c.expect(codes.OK, targetIn("red"), "a static token")

@@ -22,7 +22,7 @@ import (
 // Beyond loopback it takes TLS and credentials, or --insecure.
 func TestItDoesNotServeTheNetworkUnguarded(t *testing.T) {
 	t.Parallel()
-	f, ca := newFolder(t), newAuthority(t, "servers")
+	f, ca := newFolder(t), newAuthority("servers")
 	_, entry := newToken(t, "red")
 	inTLS := f.writePair(ca.issueNow(""))
 	tokens := []string{"--auth-tokens-file=" + f.write("tokens.yaml", []byte("tokens:\n"+entry))}
@@ -69,7 +69,7 @@ func TestItDoesNotServeTheNetworkUnguarded(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const password = "planted-pa55word"
-	f, ca := newFolder(t), newAuthority(t, "servers")
+	f, ca := newFolder(t), newAuthority("servers")
 	token, entry := newToken(t, "red")
 	good := append(f.writePair(ca.issueNow("")),
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)), "--policy-file="+f.write("policy.yaml", []byte(ownClusters)))
@@ -107,7 +107,7 @@ func TestCheck(t *testing.T) {
 		{"an unknown verb", append(good, "--policy-file="+other.write("policy.yaml", []byte("grants:\n  - {identities: [\"*\"], clusters: [\"*\"], verbs: [dance]}\n"))), "policy.yaml:2"},
 		{"a token in the clear", append(good, "--auth-tokens-file="+other.write("clear.yaml", []byte("tokens:\n  - {identity: red, sha256: "+token+"}\n"))), "clear.yaml:2"},
 		{"a token under its own key", append(good, "--auth-tokens-file="+other.write("key.yaml", []byte("tokens:\n  - {identity: red, token: "+token+"}\n"))), "key.yaml:2"},
-		{"a key that does not fit", append(good, "--tls-key-file="+other.write("tls.key", ca.issueNow("").key)), "private key does not match"},
+		{"a key that does not fit", append(good, "--tls-key-file="+other.write("tls.key", ca.issueNow("").KeyPEM())), "private key does not match"},
 		{"an expired certificate", append(good, other.writePair(ca.issue("", time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)))...), "expired"},
 		{"a file that is not there", append(good, "--policy-file="+filepath.Join(other.path, "none.yaml")), "none.yaml"},
 		{"no number", append(good, "--max-pods=many"), "max-pods"},
@@ -125,7 +125,7 @@ func TestCheck(t *testing.T) {
 func TestNoSecretIsLogged(t *testing.T) {
 	t.Parallel()
 	const password = "planted-pa55word"
-	f, ca := newFolder(t), newAuthority(t, "servers")
+	f, ca := newFolder(t), newAuthority("servers")
 	key := newSigningKey(t, "first")
 	i := newIssuer(t, ca, key)
 	token, entry := newToken(t, "red")
@@ -133,7 +133,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	jwt, badJWT := i.token(key, "alice"), i.token(newSigningKey(t, "other"), "mallory-planted")
 	flags := append(f.writePair(ca.issueNow("")), "--log-level=debug", "--access-log=all", "--redis-timeout=100ms",
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)),
-		"--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("ca.crt", ca.pem()))))
+		"--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("ca.crt", ca.CertPEM()))))
 	p := start(t, flags...)
 	// A Redis that is not there, with a password that must not be told either.
 	away := newProcess(t, launch{cpu: -1, flags: append(flags, "--redis=redis://user:"+password+"@127.0.0.1:1")})
@@ -144,8 +144,8 @@ func TestNoSecretIsLogged(t *testing.T) {
 		}
 		return nil
 	})
-	c := newCaller(t, p, &tls.Config{RootCAs: ca.pool()}, token)
-	lost := newCaller(t, away, &tls.Config{RootCAs: ca.pool()}, token)
+	c := newCaller(t, p, &tls.Config{RootCAs: ca.Pool()}, token)
+	lost := newCaller(t, away, &tls.Config{RootCAs: ca.Pool()}, token)
 	var told strings.Builder
 	note := func(err error) { told.WriteString(status.Convert(err).String() + "\n") }
 	for _, who := range []*caller{c, lost} {

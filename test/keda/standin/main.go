@@ -10,17 +10,12 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"math/big"
 	"net/http"
 	"os/signal"
 	"sync"
@@ -35,6 +30,7 @@ import (
 
 	"github.com/kedacore/keda/v2/pkg/scalers/scalersconfig"
 
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/test/keda/scalers"
 )
 
@@ -61,10 +57,7 @@ type standIn struct {
 }
 
 func (s *standIn) serve(address string) error {
-	certificate, err := selfSigned()
-	if err != nil {
-		return err
-	}
+	certificate := testpki.New("standin").TLS()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /apis/external.metrics.k8s.io/v1beta1", resources)
 	mux.HandleFunc("GET /apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{metric}", s.values)
@@ -145,15 +138,4 @@ func answer(w http.ResponseWriter, code int, object any) {
 
 func fail(w http.ResponseWriter, code int, err error) {
 	answer(w, code, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: err.Error(), Code: int32(code)})
-}
-
-// selfSigned is a certificate that nobody has to trust.
-func selfSigned() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), DNSNames: []string{"localhost"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

@@ -3,62 +3,19 @@
 package kubetest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
-	"math/big"
-	"net"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
-// pair is a certificate of a server on loopback that vouches for itself, and its key.
-type pair struct{ cert, key []byte } // PEM
-
-func newPair(name string) (pair, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return pair{}, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return pair{}, err
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return pair{}, err
-	}
-	return pair{
-		cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}),
-	}, nil
-}
-
-// Certificate writes the certificate of a server on loopback, which vouches for
-// itself, and its key to files of the test.
+// Certificate writes a self-signed certificate of a server on loopback and its key to files of
+// the test.
 func Certificate(t testing.TB) (certFile, keyFile string) {
 	t.Helper()
-	pair, err := newPair("test")
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
 	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	if err := errors.Join(os.WriteFile(certFile, pair.cert, 0o600), os.WriteFile(keyFile, pair.key, 0o600)); err != nil {
+	if err := testpki.New("test").Write(certFile, keyFile); err != nil {
 		t.Fatal(err)
 	}
 	return certFile, keyFile

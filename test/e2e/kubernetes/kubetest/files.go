@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // The identities of the file of tokens.
@@ -33,17 +35,10 @@ type files struct {
 
 func newFiles(folder string) (*files, error) {
 	f := &files{folder: folder, adminToken: rand.Text(), systemToken: rand.Text()}
-	server, err := newPair("kube-apiserver")
-	if err != nil {
-		return nil, err
-	}
-	accounts, err := newPair("service-accounts")
-	if err != nil {
-		return nil, err
-	}
+	server, accounts := testpki.New("kube-apiserver"), testpki.New("service-accounts")
 	contents := map[string][]byte{
-		"server.crt": server.cert, "server.key": server.key,
-		"accounts.crt": accounts.cert, "accounts.key": accounts.key,
+		"server.crt": server.CertPEM(), "server.key": server.KeyPEM(),
+		"accounts.crt": accounts.CertPEM(), "accounts.key": accounts.KeyPEM(),
 		"audit.yaml": []byte(auditPolicy),
 		"tokens.csv": fmt.Appendf(nil, "%s,%s,1,system:masters\n%s,%s,2,system:masters\n", f.adminToken, adminUser, f.systemToken, controllersUser),
 	}

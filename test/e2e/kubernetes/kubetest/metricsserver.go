@@ -23,6 +23,8 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // metricsAPIs are what the aggregated server serves, by group.
@@ -61,21 +63,13 @@ func startMetrics(c *Cluster) (*Metrics, error) {
 }
 
 func (m *Metrics) listen() error {
-	pair, err := newPair("metrics")
-	if err != nil {
-		return err
-	}
-	certificate, err := tls.X509KeyPair(pair.cert, pair.key)
-	if err != nil {
-		return err
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	m.listener = &listener{port: l.Addr().(*net.TCPAddr).Port, server: &http.Server{
 		Handler: m.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{testpki.New("metrics").TLS()}, NextProtos: []string{"h2", "http/1.1"}},
 	}}
 	go func() { _ = m.listener.server.ServeTLS(l, "", "") }() // always an error, once it is closed
 	return nil
