@@ -25,10 +25,10 @@ const (
 	maxMaxSeries   = 100_000
 )
 
-// maxParseError bounds the shown part of a parser's error, in bytes: it quotes the document.
+// maxParseError bounds the quoted part of a parser's error, in bytes: it quotes the document.
 const maxParseError = 256
 
-// Config is the file of sources: what the operator writes.
+// Config is the operator's file of sources.
 type Config struct {
 	// Sources by name, which queries use: lower-case letters, digits and dashes.
 	Sources map[string]Source `json:"sources"`
@@ -60,7 +60,7 @@ type Source struct {
 	MaxSeries int `json:"maxSeries,omitempty"`
 }
 
-// ParseConfig reads the file of sources, YAML or JSON. The error is a *ConfigError with all
+// ParseConfig parses the file of sources, YAML or JSON. The error is a *ConfigError with all
 // problems, or the parser's.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
@@ -86,7 +86,8 @@ func ParseConfig(data []byte) (Config, error) {
 // Validate returns all problems, as a *ConfigError. It opens no file.
 func (c Config) Validate() error { return c.problems().err() }
 
-// names of sources are labels of metrics, and parts of labels of services.
+// sourceName matches names of sources, which are labels of metrics, and parts of labels of
+// services.
 var sourceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func (c Config) problems() problems {

@@ -16,10 +16,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
-// maxTextLength bounds a text in what is decoded, in bytes.
+// maxTextLength bounds a decoded text, in bytes.
 const maxTextLength = 16 << 10
 
-// decodeJSON reads one JSON document with its numbers as they are written.
+// decodeJSON parses one JSON document, keeping its numbers as text.
 func decodeJSON(data []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -33,12 +33,12 @@ func decodeJSON(data []byte) (any, error) {
 	return out, nil
 }
 
-// fill puts a decoded document into a struct by the names of its JSON tags. Labels know
-// texts only, and policy blocks arrive as lists of one element with numbers for
-// everything, so scalars may be texts, and such lists count as their element.
+// fill sets the fields of a struct from a decoded document by their JSON tags. Scalars may be
+// texts, because labels have only texts, and a list with one element counts as the element,
+// because policy blocks arrive that way, with numbers as floats.
 func (p *problems) fill(field string, from any, to reflect.Value) {
 	if from == nil {
-		return // as if it were not there
+		return // treat null as absent
 	}
 	if to.Kind() != reflect.Slice {
 		from = single(from)
@@ -93,7 +93,7 @@ func (p *problems) fillStruct(field string, from any, to reflect.Value) {
 	}
 }
 
-// jsonName is the key of a field.
+// jsonName is the JSON name of a field.
 func jsonName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name

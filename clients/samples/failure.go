@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("source %q: %s", e.Source, e.Message)
 }
 
-// failure is an error of a backend, which does not know its source's name.
+// failure is an error of a backend, without its source's name.
 type failure struct {
 	outcome Outcome
 	message string
@@ -73,9 +73,9 @@ func failed(outcome Outcome, format string, args ...any) error {
 	return &failure{outcome, fmt.Sprintf(format, args...)}
 }
 
-// classify returns what an error of a client or a connection comes to. Its text is said in
-// words of this package where it could quote a URL, what the server sent, or what the
-// operator configured: those who see the status of a workload are not those who may.
+// classify returns the failure for an error of a client or a connection. Where the text could
+// quote a URL, the server's data or the operator's configuration, it words the error itself:
+// users who see the status of a workload may not see those.
 func classify(err error) *failure {
 	var (
 		own       *failure
@@ -98,13 +98,13 @@ func classify(err error) *failure {
 	case errors.Is(err, context.Canceled):
 		return &failure{Cancelled, "the query was cancelled"}
 	case errors.As(err, &authority):
-		return &failure{Unreachable, "its certificate is not trusted: no authority that is trusted has signed it (tls.caFile)"}
+		return &failure{Unreachable, "its certificate is not trusted: it is not signed by a trusted authority (tls.caFile)"}
 	case errors.As(err, &host):
-		return &failure{Unreachable, "its certificate is not trusted: it is not valid for the name that is asked for (tls.serverName)"}
+		return &failure{Unreachable, "its certificate is not trusted: it is not valid for the requested name (tls.serverName)"}
 	case errors.As(err, &invalid):
-		return &failure{Unreachable, "its certificate is not trusted: it is expired, not valid yet, or not one for a server"}
+		return &failure{Unreachable, "its certificate is not trusted: it is expired, not valid yet, or not for servers"}
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return &failure{Unreachable, "it does not speak TLS: is it meant to be asked without?"}
+		return &failure{Unreachable, "it does not speak TLS: should url begin with http://?"}
 	case errors.As(err, &netErr) && netErr.Timeout():
 		return &failure{Timeout, "no answer in time"}
 	case errors.As(err, &lookup):
@@ -114,7 +114,7 @@ func classify(err error) *failure {
 	case errors.As(err, &number):
 		return unreachable(number.Error())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return unreachable("it ended before the answer did")
+		return unreachable("it closed the connection within the answer")
 	}
-	return unreachable("what came is not what such a server sends")
+	return unreachable("the answer is malformed")
 }

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the tables of fields in docs/guides/metric-sources.md")
 
-// documented are the types whose fields people write, and what the page calls them.
+// documented are the types of the configuration, with their headings in the docs.
 var documented = []struct {
 	heading string
 	of      reflect.Type
@@ -64,8 +64,8 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// fieldComments returns the comments of fields by type and name, as people read them: the
-// names of fields are their keys.
+// fieldComments returns the comments of fields by type and name, with the keys in place of Go's
+// names.
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
 	keys := map[string]string{}
@@ -78,7 +78,7 @@ func fieldComments(t *testing.T) map[string]string {
 	spelled := func(comment string) string {
 		name, rest, _ := strings.Cut(comment, " ")
 		rest = word.ReplaceAllStringFunc(rest, func(w string) string {
-			// Words that are names of fields only.
+			// Words that are only names of fields.
 			if key, ok := keys[w]; ok && strings.ToLower(w[1:]) != w[1:] && strings.ToUpper(w) != w {
 				return "`" + key + "`"
 			}
@@ -116,7 +116,7 @@ func fieldComments(t *testing.T) map[string]string {
 	return out
 }
 
-// sentence begins with a capital: the name that the comment began with is the row's key.
+// sentence capitalizes a comment: the leading name is the row's key.
 func sentence(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
 	return strings.ToUpper(text[:1]) + text[1:]

@@ -45,7 +45,7 @@ func (t *TLS) config(address string) (*tls.Config, error) {
 
 // secretFile is a credential in a file.
 type secretFile struct {
-	// key is the setting that names the file, for errors.
+	// key is the setting of the file, for errors.
 	key  string
 	file *files.Secret
 }
@@ -54,7 +54,7 @@ func newSecretFile(key, name string, log *zap.Logger) *secretFile {
 	f := &secretFile{key: key}
 	f.file = files.NewSecret(name, func(err error) {
 		if err != nil {
-			log.Error("file not read, what it held before counts", zap.String("file", name), zap.String("error", f.problem(err)))
+			log.Error("file not read, keeping its previous content", zap.String("file", name), zap.String("error", f.problem(err)))
 			return
 		}
 		log.Info("file read again", zap.String("file", name))
@@ -62,8 +62,8 @@ func newSecretFile(key, name string, log *zap.Logger) *secretFile {
 	return f
 }
 
-// read returns the file's text without the space around it; while the file is being replaced
-// the text read last counts.
+// read returns the file's text, trimmed; while the file is being replaced it returns the
+// previous text.
 func (f *secretFile) read() (string, error) {
 	text, err := f.file.Get()
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *secretFile) read() (string, error) {
 
 func (f *secretFile) problem(err error) string { return f.key + " " + reasonOf(err) }
 
-// reasonOf is what is wrong with a file, without its name, which is the operator's.
+// reasonOf is the problem with a file, without its name, which is the operator's.
 func reasonOf(err error) string {
 	said := errors.Is(err, files.ErrEmpty) || errors.Is(err, files.ErrLines)
 	var path *fs.PathError

@@ -14,8 +14,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// FuzzPrometheus answers a query with anything: there are samples that a request can
-// carry, or an error; never both, never neither.
+// FuzzPrometheus answers a query with arbitrary data: the result is either samples that a
+// request can carry, or an error; never both, never neither.
 func FuzzPrometheus(f *testing.F) {
 	for _, seed := range []string{
 		`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1700000000,"1.5"]}]}}`,
@@ -45,8 +45,8 @@ func FuzzPrometheus(f *testing.F) {
 	})
 }
 
-// wantRequestable fails the test unless readings of one metric are samples or an error,
-// and can be sent.
+// wantRequestable fails the test unless readings of one metric are samples or an error, and fit
+// into a request.
 func wantRequestable(t *testing.T, r Readings) {
 	t.Helper()
 	if samples := len(r.ExternalMetrics) + len(r.CustomMetrics) + len(r.PodMetrics); (samples > 0) == (len(r.MetricErrors) > 0) {
@@ -64,7 +64,7 @@ func wantRequestable(t *testing.T, r Readings) {
 	}
 }
 
-// FuzzHTTP follows any paths through any document.
+// FuzzHTTP applies arbitrary paths to arbitrary documents.
 func FuzzHTTP(f *testing.F) {
 	for _, seed := range [][3]string{
 		{`{"pods": [{"name": "a", "n": 1.5, "at": 1700000000}]}`, "{.pods[*]}", ".n"},
@@ -93,7 +93,7 @@ func FuzzHTTP(f *testing.F) {
 			if err != nil && len(values) > 0 {
 				t.Fatalf("values and the error %v", err)
 			}
-			// Every value is of a place in the document.
+			// Every value comes from a place in the document.
 			if len(values) > len(text) {
 				t.Fatalf("%d values of %d bytes", len(values), len(text))
 			}

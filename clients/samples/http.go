@@ -20,7 +20,7 @@ import (
 // HTTP is a server that answers GET requests with JSON.
 type HTTP = Server
 
-// jsonServer asks for JSON documents. It implements backend.
+// jsonServer reads JSON documents. It implements backend.
 type jsonServer struct {
 	server    *httpServer
 	base      *url.URL
@@ -30,7 +30,7 @@ type jsonServer struct {
 var _ backend = (*jsonServer)(nil)
 
 func newHTTP(s Source, log *zap.Logger, dial files.Dial) *jsonServer {
-	// The error is that of an address that does not parse: see Validate.
+	// Validate reports an address that does not parse.
 	base, _ := url.Parse(s.HTTP.URL)
 	return &jsonServer{server: newHTTPServer(s.HTTP, s, log, dial), base: base, maxSeries: s.MaxSeries}
 }
@@ -65,23 +65,23 @@ func (b *jsonServer) check(q Query) problems {
 	return p
 }
 
-// address returns the URL of a path below the source's. It must not lead elsewhere: the
-// request carries the source's credentials.
+// address returns the URL of a path below the source's. It must not lead elsewhere: the request
+// carries the source's credentials.
 func (b *jsonServer) address(path string) (u *url.URL, problem string) {
 	relative, err := url.Parse(path)
 	switch {
 	case len(path) > maxQueryLength:
 		return nil, "is too long"
 	case err != nil:
-		return nil, "is no path such as /queues/main?state=open"
+		return nil, "must be a path such as /queues/main?state=open"
 	case relative.Scheme != "" || relative.Host != "" || relative.User != nil || relative.Opaque != "" || relative.Fragment != "":
 		return nil, "must be a path below the source's url, without a host"
 	case relative.Path != "" && relative.Path[0] != '/':
 		return nil, "must begin with /"
 	case slices.ContainsFunc(strings.FieldsFunc(relative.Path, func(r rune) bool { return r == '/' || r == '\\' }), leadsUp):
-		return nil, "must not hold .."
+		return nil, "must not contain .."
 	}
-	// Of what is not a query as this parser has it, another one may see other parameters.
+	// Another parser may read other parameters from a query that this one does not accept.
 	query, err := url.ParseQuery(relative.RawQuery)
 	if err != nil || strings.ContainsAny(relative.RawQuery, " ") {
 		return nil, "has a query that is not of the form name=value&name=value, escaped"
@@ -101,8 +101,8 @@ func (b *jsonServer) address(path string) (u *url.URL, problem string) {
 	return &out, ""
 }
 
-// leadsUp reports whether a segment is "..", also with the parameters (;name) that some servers
-// cut off before they look.
+// leadsUp reports whether a segment is "..", also before parameters (;name), which some servers
+// strip first.
 func leadsUp(segment string) bool {
 	name, _, _ := strings.Cut(segment, ";")
 	return name == ".."
@@ -113,7 +113,7 @@ func (b *jsonServer) request(q Query) string { return q.Path }
 // page is an answer.
 type page struct {
 	content any
-	// at is when it was there.
+	// at is when it arrived.
 	at time.Time
 }
 
@@ -158,7 +158,7 @@ func (b *jsonServer) values(q Query, answer any) ([]value, error) {
 		case err != nil:
 			return nil, failed(Unusable, "valuePath %v", err)
 		case lost > 0:
-			return nil, failed(Invalid, "valuePath leads to %d places without a value, or with null, beside %d values: a sum of the rest would be too small", lost, len(found))
+			return nil, failed(Invalid, "valuePath leads to %d places without a value, or with null, and to %d values: their sum would be too small", lost, len(found))
 		}
 		values := make([]value, len(found))
 		for i, one := range found {
@@ -207,13 +207,14 @@ func (v *value) readItem(q Query, item any, d page) error {
 	}
 	v.Timestamp, err = q.instant(item, d)
 	if errors.Is(err, errOld) {
-		// A pod whose value is old is one without a sample; that of others may be young.
+		// An old value makes its pod one without a sample; the values of other pods may be
+		// recent.
 		v.Timestamp, v.err, err = d.at, errNoSample, nil
 	}
 	return err
 }
 
-// name returns the text that a path leads to; empty: none.
+// name returns the text at a path; empty: none.
 func name(item any, field, path string) (string, error) {
 	found, _, err := find(item, path)
 	switch {
@@ -238,7 +239,7 @@ func (v *value) read(from any, allowNegative bool) {
 		v.Value, v.err = fromText(from.String(), allowNegative)
 	case string:
 		v.Value, v.err = fromText(from, allowNegative)
-	default: // the bytes of a text, too, which [*] takes apart
+	default: // including the bytes of a text, which [*] would split
 		v.err = errNoNumber
 	}
 }
@@ -246,7 +247,7 @@ func (v *value) read(from any, allowNegative bool) {
 // errOld is the failure of a value that is older than maxAge.
 var errOld error = &failure{Invalid, "the value is older than maxAge"}
 
-// instant returns when a value was true.
+// instant returns the time of a value.
 func (q Query) instant(of any, d page) (time.Time, error) {
 	if q.TimestampPath == "" {
 		return d.at, nil
@@ -268,7 +269,7 @@ func (q Query) instant(of any, d page) (time.Time, error) {
 	return at, nil
 }
 
-// instantOf reads a time: RFC 3339, or a number, which is seconds since 1970.
+// instantOf parses a time: RFC 3339, or a number of seconds since 1970.
 func instantOf(from any) (time.Time, bool) {
 	switch from := from.(type) {
 	case string:

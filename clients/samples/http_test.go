@@ -19,7 +19,7 @@ func httpSource(t testing.TB, url string, change ...func(*Source)) *Set {
 	return newSet(t, Config{Sources: map[string]Source{"api": s}})
 }
 
-// at is a query for what a path leads to.
+// at is a query for the value at a path.
 func at(path string, change ...func(*Query)) Query {
 	q := Query{Source: "api", ValuePath: path}
 	for _, f := range change {
@@ -162,18 +162,18 @@ func TestPathsStayBelowTheSource(t *testing.T) {
 		{"another host", "//127.0.0.2/x", "", "without a host"},
 		{"another URL", "https://elsewhere/x", "", "without a host"},
 		{"a user", "//u:geheim@h/", "", "without a host"},
-		{"up", "/../admin", "", "must not hold .."},
-		{"up with a parameter", "/..;/admin", "", "must not hold .."},
+		{"up", "/../admin", "", "must not contain .."},
+		{"up with a parameter", "/..;/admin", "", "must not contain .."},
 		{"a parameter that others read otherwise", "/x?a;tenant=other", "", "has a query that is not of the form"},
 		{"a parameter badly escaped", "/x?tenant=other%zz", "", "has a query that is not of the form"},
-		{"up in disguise", "/%2e%2e/admin", "", "must not hold .."},
-		{"up with a disguised slash", "/a%2f..%2f..%2fadmin", "", "must not hold .."},
-		{"up as elsewhere", "/..%5cadmin", "", "must not hold .."},
+		{"up in disguise", "/%2e%2e/admin", "", "must not contain .."},
+		{"up with a disguised slash", "/a%2f..%2f..%2fadmin", "", "must not contain .."},
+		{"up as elsewhere", "/..%5cadmin", "", "must not contain .."},
 		{"no slash", "queues", "", "must begin with /"},
 		{"a fragment", "/x#y", "", "without a host"},
 		{"a parameter of the source", "/x?tenant=other", "", "must not set a parameter"},
-		{"no path", "/%zz", "", "is no path"},
-		{"a line", "/x\ny", "", "is no path"},
+		{"no path", "/%zz", "", "must be a path"},
+		{"a line", "/x\ny", "", "must be a path"},
 		{"long", "/" + strings.Repeat("x", 5000), "", "too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -199,13 +199,13 @@ func TestPathsOfDocumentsThatCanNotBe(t *testing.T) {
 		want  string
 	}{
 		{"none", at(""), "valuePath: is required"},
-		{"a search", at("{..n}"), "valuePath: must not hold .."},
-		{"a union, which could double without end", at("['a','a']['a','a']"), "valuePath: must not hold a comma"},
-		{"a loop", at("{range .items[*]}{.n}{end}"), "valuePath: is no JSONPath"},
-		{"two paths", at("{.a}{.b}"), "valuePath: is no JSONPath"},
-		{"a constant", at("5"), "valuePath: is no JSONPath"},
-		{"a constant in braces", at("{5}"), "valuePath: is no JSONPath"},
-		{"unfinished", at("{.a[}"), "valuePath: is no JSONPath"},
+		{"a search", at("{..n}"), "valuePath: must not contain .."},
+		{"a union, which could double without end", at("['a','a']['a','a']"), "valuePath: must not contain a comma"},
+		{"a loop", at("{range .items[*]}{.n}{end}"), "valuePath: must be a JSONPath"},
+		{"two paths", at("{.a}{.b}"), "valuePath: must be a JSONPath"},
+		{"a constant", at("5"), "valuePath: must be a JSONPath"},
+		{"a constant in braces", at("{5}"), "valuePath: must be a JSONPath"},
+		{"unfinished", at("{.a[}"), "valuePath: must be a JSONPath"},
 		{"long", at("." + strings.Repeat("a", 300)), "valuePath: is longer than"},
 		{"items without pods", at(".n", func(q *Query) { q.ItemsPath = ".x" }), "itemsPath: and podPath belong together"},
 		{"pods without items", at(".n", func(q *Query) { q.PodPath = ".x" }), "itemsPath: and podPath belong together"},
@@ -214,7 +214,7 @@ func TestPathsOfDocumentsThatCanNotBe(t *testing.T) {
 		{"a negative age", at(".n", func(q *Query) { q.MaxAge = -1 }), "maxAge: must be between"},
 		{"a field of Prometheus", at(".n", func(q *Query) { q.Query, q.AllowWarnings = "up", true }),
 			"query: is for a source of prometheus, and api is one of http; allowWarnings: is for a source of prometheus"},
-		{"zero for pods", at(".n", items, func(q *Query) { q.EmptyIsZero = true }), "emptyIsZero: has no meaning"},
+		{"zero for pods", at(".n", items, func(q *Query) { q.EmptyIsZero = true }), "emptyIsZero: does not apply"},
 	} {
 		if err := set.CheckQuery(c.query); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
@@ -242,7 +242,7 @@ func TestDocumentsAreFetchedAsOtherSourcesAre(t *testing.T) {
 	}{
 		{"404", status(404, "application/json", `{"n": 1}`), Refused, "404 Not Found: check url and path"},
 		{"204", status(204, "application/json", ""), Refused, "it answered 204"},
-		{"429", status(429, "text/html", ""), Refused, "asked too often"},
+		{"429", status(429, "text/html", ""), Refused, "rate limit is exceeded"},
 		{"a page", status(200, "text/html", "<html>"), Unusable, "text/html"},
 		{"another host", redirect("http://127.0.0.2:1/"), Refused, "not followed"},
 		{"without end", func(w http.ResponseWriter, r *http.Request) {

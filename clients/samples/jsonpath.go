@@ -10,27 +10,28 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// The paths are client-go's: kubectl's form, which people know, kept by Kubernetes, and two
-// packages on top of the standard library, of a module that go.mod has for the agent.
+// The implementation is client-go's: kubectl's syntax, which users know, maintained by
+// Kubernetes, and two packages on top of the standard library, of a module that the agent needs
+// anyway.
 
 // maxPathLength bounds a JSONPath.
 const maxPathLength = 256
 
-// checkPath returns what is wrong with a JSONPath. Searches, unions and loops are left out:
-// they select a value more than once, and a union in a union doubles what is selected each
-// time. Anybody who may label a service writes paths.
+// checkPath returns the problems of a JSONPath. It refuses searches, unions and loops: they
+// select a value more than once, and nested unions multiply the selection. Any user who may
+// label a service writes paths.
 func (p *problems) checkPath(field, path string) {
 	switch {
 	case path == "":
 	case len(path) > maxPathLength:
 		p.add(field, "is longer than %d bytes", maxPathLength)
 	case strings.Contains(path, ".."):
-		p.add(field, "must not hold .., which searches the whole document: write the way to the value")
+		p.add(field, "must not contain .., which searches the whole document: write the path to the value")
 	case strings.Contains(path, ","):
-		p.add(field, "must not hold a comma: write one path to one kind of value")
+		p.add(field, "must not contain a comma: write one path to one kind of value")
 	default:
 		if _, err := parsePath(path); err != nil {
-			p.add(field, "is no JSONPath such as {.queue.length} or {.pods[*].load}: %s", shorten(err.Error(), maxQuoted))
+			p.add(field, "must be a JSONPath such as {.queue.length} or {.pods[*].load}: %s", shorten(err.Error(), maxQuoted))
 		}
 	}
 }
@@ -38,14 +39,14 @@ func (p *problems) checkPath(field, path string) {
 // step is one step of a path, such as .length, [0] or [*].
 type step struct {
 	path *jsonpath.JSONPath
-	// many reports whether it may lead to any number of values; else it leads to one.
+	// many reports whether it may lead to any number of values; otherwise to one.
 	many bool
 }
 
-// errNoPath says what a path must be.
+// errNoPath describes a valid path.
 var errNoPath = errors.New("it must be one path that begins with . or [")
 
-// parsePath reads a JSONPath as kubectl has it; the braces may be left out.
+// parsePath parses a JSONPath in kubectl's syntax; the braces are optional.
 func parsePath(path string) (steps []step, err error) {
 	defer func() {
 		if recover() != nil {
@@ -73,7 +74,7 @@ func parsePath(path string) (steps []step, err error) {
 	return steps, nil
 }
 
-// stepEnd returns where the first step of a path ends, as the library reads it; 0: there is
+// stepEnd returns the end of the first step of a path, as the library parses it; 0: there is
 // none.
 func stepEnd(path string) int {
 	switch {
@@ -107,21 +108,21 @@ func stepEnd(path string) int {
 	return 0
 }
 
-// isMany tells wildcards, filters and slices from names and indexes.
+// isMany distinguishes wildcards, filters and slices from names and indexes.
 func isMany(step string) bool {
 	return step == ".*" || step == "[*]" || strings.HasPrefix(step, "[?(") || step[0] == '[' && !strings.HasPrefix(step, "['") && strings.Contains(step, ":")
 }
 
-// find returns what a path selects in a document: nothing where a key is missing, or its
-// value null. Of a path that leads to several places, lost is at how many of them is
-// nothing: who sums what is found must not take them for zeros.
+// find returns the values that a path selects in a document: none where a key is missing or its
+// value null. If the path leads to several places, lost counts those without a value: a sum
+// must not count them as zeros.
 func find(document any, path string) (found []any, lost int, err error) {
 	steps, err := parsePath(path)
 	if err != nil {
 		return nil, 0, err
 	}
-	// The library walks by reflection, and its errors quote the document.
-	unfit := fmt.Errorf("%s does not fit the answer: what it leads through is of another type, or an index out of range", path)
+	// The library uses reflection, and its errors quote the document.
+	unfit := fmt.Errorf("%s does not fit the answer: a value on the path has another type, or an index is out of range", path)
 	defer func() {
 		if recover() != nil {
 			found, lost, err = nil, 0, unfit
@@ -146,7 +147,7 @@ func find(document any, path string) (found []any, lost int, err error) {
 	return found, lost, nil
 }
 
-// take takes the step from a value.
+// take applies the step to a value.
 func (s step) take(from any) (values []any, missing int, err error) {
 	results, err := s.path.FindResults(from)
 	if err != nil {

@@ -22,11 +22,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// patience is how long a test waits for what must happen. It takes milliseconds on an
-// idle machine.
+// patience bounds the wait for something that must happen. It takes milliseconds on an idle
+// machine.
 const patience = time.Minute
 
-// fakeProm is a Prometheus that answers what a test says.
+// fakeProm is a Prometheus whose answers the test chooses.
 type fakeProm struct {
 	*httptest.Server
 	handler http.HandlerFunc
@@ -94,7 +94,7 @@ func vectorOf(elements ...string) http.HandlerFunc {
 	return result("vector", "["+strings.Join(elements, ",")+"]")
 }
 
-// newSet makes a set that ends with the test.
+// newSet makes a set that is closed with the test.
 func newSet(t testing.TB, c Config) *Set {
 	t.Helper()
 	set, err := New(c, Options{})
@@ -126,7 +126,7 @@ func promQuery(query string, change ...func(*Query)) Query {
 
 func ofPods(q *Query) { q.PodLabel = "pod" }
 
-// wantFailure fails the test unless err is of the outcome and contains the text.
+// wantFailure fails the test unless err has the outcome and contains the text.
 func wantFailure(t testing.TB, err error, outcome Outcome, text string) {
 	t.Helper()
 	var e *Error
@@ -138,7 +138,7 @@ func wantFailure(t testing.TB, err error, outcome Outcome, text string) {
 	}
 }
 
-// values prints samples as "pod/container=value".
+// values formats samples as "pod/container=value".
 func values(samples []Sample) []string {
 	out := make([]string, len(samples))
 	for i, s := range samples {
@@ -161,7 +161,7 @@ func write(t testing.TB, text string) string {
 	return name
 }
 
-// rewrite replaces a file as a secret's mount does: by another one.
+// rewrite replaces a file as a mounted secret is replaced: by renaming.
 func rewrite(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
@@ -172,7 +172,7 @@ func rewrite(t testing.TB, name, text string) {
 	}
 }
 
-// counted returns what a set counted.
+// counted returns the counters of a set.
 func counted(s *Set, outcome Outcome) (queries, requests, shared float64) {
 	read := func(c *prometheus.CounterVec, labels ...string) float64 {
 		var m dto.Metric
@@ -217,5 +217,5 @@ func containerUsage(name, container string) *setpointv1.MetricSpec {
 	return &setpointv1.MetricSpec{Type: "ContainerResource", ContainerResource: &setpointv1.ContainerResourceMetricSource{Name: name, Container: container}}
 }
 
-// discardLog keeps what servers say of broken handshakes out of the tests' output.
+// discardLog drops the servers' log of broken handshakes.
 var discardLog = log.New(io.Discard, "", 0)

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the package's own. Their labels are names of sources, which the operator
-// gives, and outcomes.
+// metrics are the package's own. Their labels are names of sources, which the operator chooses,
+// and outcomes.
 type metrics struct {
 	queries  *prometheus.CounterVec
 	requests *prometheus.CounterVec
@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 17),
 		}, []string{"source"}),
 	}
-	// What never happened shows as 0.
+	// Outcomes that never happened show as 0.
 	for _, source := range sources {
 		for _, o := range outcomes {
 			m.queries.WithLabelValues(source, string(o))
@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 	return m, nil
 }
 
-// requested notes a request.
+// requested records a request.
 func (m *metrics) requested(source string, began time.Time, outcome Outcome) {
 	m.requests.WithLabelValues(source, string(outcome)).Inc()
 	m.duration.WithLabelValues(source).Observe(time.Since(began).Seconds())

@@ -31,23 +31,23 @@ type NamedMetric struct {
 	Query Query `json:"query"`
 }
 
-// What stands for something else in a named metric's query.
+// The variables in a named metric's query.
 const (
 	ofNamespace = "${namespace}"
 	ofObject    = "${object}"
 )
 
-// anyNamespace stands for all.
+// anyNamespace means all namespaces.
 const anyNamespace = "*"
 
 var (
-	// namespaceName is what a namespace must be to be put into a query: nothing in it has a
-	// meaning in PromQL, a path or a key.
+	// namespaceName matches namespaces that may be put into a query: none of its characters has
+	// a meaning in PromQL, a path or a key.
 	namespaceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	// objectName is that for a name of an object, which may have dots.
+	// objectName is the same for a name of an object, which may have dots.
 	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	// variable is what somebody may have meant to be replaced: in a regular expression of PromQL
-	// nothing follows the $ but the end, ) and |.
+	// variable matches a text that may be meant as a variable: in a regular expression of
+	// PromQL nothing follows a $ but the end, ) and |.
 	variable = regexp.MustCompile(`\$[{(]?\s*[A-Za-z_][A-Za-z0-9_]*\s*[)}]?|\{\{.*?\}\}`)
 )
 
@@ -74,21 +74,21 @@ func (m NamedMetric) problems() problems {
 	}
 	for _, namespace := range m.Namespaces {
 		if namespace != anyNamespace && !namespaceName.MatchString(namespace) {
-			p.add("namespaces", "%q is no name of a namespace", shorten(namespace, maxQuoted))
+			p.add("namespaces", "%q is not the name of a namespace", shorten(namespace, maxQuoted))
 		}
 	}
 	p.under("query", m.variables())
 	return p
 }
 
-// filled are the fields of a query in which variables stand for something, by their keys.
+// filled are the fields of a query in which variables are replaced, by their keys.
 func (q *Query) filled() map[string]*string {
 	return map[string]*string{
 		"query": &q.Query, "path": &q.Path, "list": &q.List, "sortedSet": &q.SortedSet, "stream": &q.Stream, "group": &q.Group,
 	}
 }
 
-// unfilled are the other texts.
+// unfilled are the other text fields.
 func (q *Query) unfilled() map[string]*string {
 	return map[string]*string{
 		"source": &q.Source, "podLabel": &q.PodLabel, "containerLabel": &q.ContainerLabel, "valuePath": &q.ValuePath, "itemsPath": &q.ItemsPath,
@@ -96,8 +96,8 @@ func (q *Query) unfilled() map[string]*string {
 	}
 }
 
-// variables returns what looks as if it stood for something, and does not: such a query would
-// select nothing, or the values of all namespaces.
+// variables returns the problems of texts that look like variables but are not: such a query
+// would select nothing, or the values of all namespaces.
 func (m NamedMetric) variables() problems {
 	var p problems
 	known := []string{ofNamespace}
@@ -109,23 +109,23 @@ func (m NamedMetric) variables() problems {
 	for _, key := range slices.Sorted(maps.Keys(filled)) {
 		for _, found := range variable.FindAllString(*filled[key], -1) {
 			if !slices.Contains(known, found) {
-				p.add(key, "%q stands for nothing: there is %s", shorten(found, maxQuoted), strings.Join(known, " and "))
+				p.add(key, "%q is not a variable: the variables are %s", shorten(found, maxQuoted), strings.Join(known, " and "))
 			}
 			ofPods = ofPods || found == ofNamespace
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(unfilled)) {
 		if found := variable.FindString(*unfilled[key]); strings.HasPrefix(found, "${") {
-			p.add(key, "%q stands for nothing here: only in the text that is asked", shorten(found, maxQuoted))
+			p.add(key, "%q is not replaced here, only in the text of the query", shorten(found, maxQuoted))
 		}
 	}
 	if oneNamespace := len(m.Namespaces) == 1 && m.Namespaces[0] != anyNamespace; m.Type == podsType && !ofPods && !oneNamespace {
-		p.add("", "must hold %s: pods of several namespaces may have one name", ofNamespace)
+		p.add("", "must contain %s: pods of several namespaces may have one name", ofNamespace)
 	}
 	return p
 }
 
-// typeOf is the type, default filled in.
+// typeOf is the type, with its default.
 func (m NamedMetric) typeOf() string {
 	if m.Type == "" {
 		return externalType
@@ -133,7 +133,7 @@ func (m NamedMetric) typeOf() string {
 	return m.Type
 }
 
-// in returns the query as it is in a namespace, for an object.
+// in returns the query for a namespace and an object.
 func (q Query) in(namespace, object string) Query {
 	for _, text := range q.filled() {
 		*text = strings.NewReplacer(ofNamespace, namespace, ofObject, object).Replace(*text)
@@ -141,7 +141,7 @@ func (q Query) in(namespace, object string) Query {
 	return q
 }
 
-// namedProblems returns what is wrong with the queries of named metrics.
+// namedProblems returns the problems of the queries of named metrics.
 func (s *Set) namedProblems() problems {
 	var p problems
 	for _, name := range slices.Sorted(maps.Keys(s.named)) {
@@ -154,11 +154,11 @@ func (s *Set) namedProblems() problems {
 		}
 		switch source := s.sources[m.Query.Source]; {
 		case m.Query.ofContainers():
-			p.add(field, "is of containers, and no named metric is")
+			p.add(field, "is for values of containers, which named metrics do not support")
 		case m.typeOf() != podsType && m.Query.ofPods():
-			p.add(field, "is of pods, and %s metrics are not: set type: %s", m.typeOf(), podsType)
+			p.add(field, "is for values of pods, but the metric's type is %s: set type: %s", m.typeOf(), podsType)
 		case m.typeOf() == podsType && source.Redis != nil:
-			p.add(field, "asks a Redis, which tells nothing of pods")
+			p.add(field, "queries a Redis, which has no values of pods")
 		case m.typeOf() == podsType && !m.Query.ofPods():
 			p.add(field+"."+s.podField(m.Query), "is required: a %s metric has a value for each pod", podsType)
 		}
@@ -169,7 +169,7 @@ func (s *Set) namedProblems() problems {
 // Named returns a metric of a spec with the query for a namespace, if the operator named it; false:
 // not named. The error, an *Error, means that the namespace may not use it.
 func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool, error) {
-	t, _ := targetOf(spec) // what is wrong with its selector Read says
+	t, _ := targetOf(spec) // Read reports the problems of its selector
 	m, ok := s.named[t.name]
 	if !ok || m.typeOf() != t.kind {
 		return Metric{}, false, nil
@@ -179,7 +179,7 @@ func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool
 	}
 	object := t.object.GetName()
 	if t.object.GetKind() == "Namespace" {
-		object = namespace // what a spec calls it means nothing, as with the metrics API
+		object = namespace // the described name is ignored, as by the metrics API
 	}
 	switch {
 	case !namespaceName.MatchString(namespace) || m.Namespaces[0] != anyNamespace && !slices.Contains(m.Namespaces, namespace):
@@ -187,42 +187,41 @@ func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool
 	case t.kind == objectType && t.object.GetKind() != m.Kind:
 		return refuse("describes objects of the kind %s, not %q", m.Kind, shorten(t.object.GetKind(), maxQuoted))
 	case t.kind == objectType && !objectName.MatchString(object):
-		return refuse("describes an object whose name can't be asked for: %q", shorten(object, maxQuoted))
+		return refuse("describes an object whose name can't be put into a query: %q", shorten(object, maxQuoted))
 	}
 	return Metric{Spec: spec, Query: m.Query.in(namespace, object), Named: t.name, Namespace: namespace}, true, nil
 }
 
-// classes say what kind of failure it is to those who use a named metric. They may not see its
-// query, nor what its source says.
+// classes word the kinds of failures for users of a named metric, who may not see its query,
+// nor the answer of its source.
 var classes = map[Outcome]string{
 	Timeout:     "its source did not answer in time",
 	Busy:        "its source had no time for it",
 	Unreachable: "its source can't be reached",
 	Refused:     "its source refused the query",
-	Unusable:    "its source's answer can't be used",
+	Unusable:    "its source's answer is unusable",
 	Unprepared:  "a credential or certificate for its source can't be read",
-	Empty:       "it has no value, or none that the metric's selector matches",
-	Invalid:     "its value can't count",
+	Empty:       "it has no value, or none matches the metric's selector",
+	Invalid:     "its value is invalid",
 	Cancelled:   "its caller stopped waiting",
 }
 
 // badQuery is the class of a query that does not fit the metric.
 const badQuery = "the query does not fit the metric as the spec has it"
 
-// namedError is what the status of an object says of a failure.
+// namedError is the error in the status of an object.
 func namedError(name string, err error) error {
 	class := badQuery
 	if failure := (*Error)(nil); errors.As(err, &failure) {
 		class = classes[failure.Outcome]
 	}
-	return fmt.Errorf("the metric %q: %s; the log of the agent says more", shorten(name, maxQuoted), class)
+	return fmt.Errorf("the metric %q: %s; the log of the agent has details", shorten(name, maxQuoted), class)
 }
 
-// maxTold bounds the named metrics whose last logged failure is remembered.
+// maxTold bounds the named metrics whose last logged failure is kept.
 const maxTold = 10_000
 
-// told is the last logged failures of named metrics, by their namespaces and what they
-// are of.
+// told has the last logged failures of named metrics, by namespace and identity.
 type told struct {
 	log *zap.Logger
 

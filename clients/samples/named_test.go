@@ -47,7 +47,7 @@ func ofAnObject(name, kind, object string) *setpointv1.MetricSpec {
 	}}
 }
 
-// A namespace gets its own value, of metrics that are for it.
+// A namespace gets its own value of the metrics that it may use.
 func TestNamedMetricsAreForNamespaces(t *testing.T) {
 	t.Parallel()
 	config, err := ParseConfig([]byte(namedFile))
@@ -69,8 +69,8 @@ func TestNamedMetricsAreForNamespaces(t *testing.T) {
 		{"shop", external("load"), "", ""},
 		{"shop", ofAnObject("hits", "Ingress", "a.b-c"), `hits{namespace="shop",ingress="a.b-c"}`, ""},
 		{"shop", ofAnObject("hits", "Service", "web"), "", `describes objects of the kind Ingress, not "Service"`},
-		{"shop", ofAnObject("hits", "Ingress", `x"} or up{a="`), "", "can't be asked for"},
-		{"shop", ofAnObject("hits", "Ingress", "${namespace}"), "", "can't be asked for"},
+		{"shop", ofAnObject("hits", "Ingress", `x"} or up{a="`), "", "can't be put into a query"},
+		{"shop", ofAnObject("hits", "Ingress", "${namespace}"), "", "can't be put into a query"},
 		{"shop", ofAnObject("all", "Namespace", "other"), `all{namespace="shop"}`, ""},
 	} {
 		m, ok, err := set.Named(c.namespace, c.metric)
@@ -86,8 +86,8 @@ func TestNamedMetricsAreForNamespaces(t *testing.T) {
 	}
 }
 
-// Who uses a named metric sees its name and of what kind a failure is. What the source says, its
-// name and the query are the operator's, in the log, and not in every reconcile.
+// A user of a named metric sees only its name and the kind of a failure. The source's answer,
+// its name and the query are the operator's: they are in the log, and not in every reconcile.
 func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 	t.Parallel()
 	answer := body(`{"status":"error","errorType":"bad_data","error":"geheim: parse error in hidden_total"}`)
@@ -114,7 +114,7 @@ func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 		return got.MetricErrors[0].GetMessage()
 	}
 	for range 3 {
-		if got := read("queue"); got != `the metric "queue": its source refused the query; the log of the agent says more` {
+		if got := read("queue"); got != `the metric "queue": its source refused the query; the log of the agent has details` {
 			t.Errorf("it says %q", got)
 		}
 	}
@@ -148,7 +148,7 @@ func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 	}
 }
 
-// A file that can't be read is the operator's to mend: it is in the log, once.
+// An unreadable file is the operator's problem: it is logged once.
 func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 	t.Parallel()
 	prom := newFakeProm(t, result("vector", `[{"metric":{},"value":[1,"3"]}]`))
@@ -167,13 +167,13 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		fails bool
 	}{
 		{func() {}, "", false},
-		{func() { must(t, os.Remove(token)) }, "file not read, what it held before counts: bearerTokenFile can't be read", false},
+		{func() { must(t, os.Remove(token)) }, "file not read, keeping its previous content: bearerTokenFile can't be read", false},
 		{func() {}, "", false},
-		{func() { must(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, what it held before counts: bearerTokenFile is empty", false},
+		{func() { must(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, keeping its previous content: bearerTokenFile is empty", false},
 		{func() { must(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file read again: ", false},
-		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not asked, a file can't be read: bearerTokenFile holds more than one line", true},
+		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile holds more than one line", true},
 		{func() {}, "", true},
-		{func() { must(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source asked again, its files can be read: ", false},
+		{func() { must(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source queried again, its files can be read: ", false},
 	} {
 		step.do()
 		if _, err := set.Samples(t.Context(), Query{Source: "prom", Query: "up"}); (err != nil) != step.fails {
@@ -193,10 +193,10 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 func TestNamedMetricsAreChecked(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[string]string{
-		"namespaces: [shop, billing]": "", // as it is
+		"namespaces: [shop, billing]": "", // unchanged
 		"namespaces: []":              "metrics.queue.namespaces: is required",
 		"namespaces: [shop, '*']":     `metrics.queue.namespaces: must be "*" alone`,
-		"namespaces: ['shop\"}']":     "is no name of a namespace",
+		"namespaces: ['shop\"}']":     "is not the name of a namespace",
 	} {
 		config, err := ParseConfig([]byte(strings.Replace(namedFile, "namespaces: [shop, billing]", change, 1)))
 		if err == nil {
@@ -209,16 +209,16 @@ func TestNamedMetricsAreChecked(t *testing.T) {
 	for query, want := range map[string]string{
 		"{source: nowhere, query: a}":                                "metrics.queue.query.source: there is no source",
 		"{source: prom}":                                             "metrics.queue.query.query: is required",
-		"{source: prom, query: a, podLabel: pod}":                    "metrics.queue.query: is of pods",
-		"{source: prom, query: a, podLabel: pod, containerLabel: c}": "metrics.queue.query: is of containers",
-		// What was meant to be a namespace would select nothing, or all.
-		`{source: prom, query: 'a{n="$namespace"}'}`:                        `metrics.queue.query.query: "$namespace" stands for nothing: there is ${namespace}`,
-		`{source: prom, query: 'a{n="${namespce}"}'}`:                       `"${namespce}" stands for nothing`,
-		`{source: prom, query: 'a{n="${ namespace }"}'}`:                    `"${ namespace }" stands for nothing`,
-		`{source: prom, query: 'a{n="$(namespace)"}'}`:                      `"$(namespace)" stands for nothing`,
-		`{source: prom, query: 'a{n="{{.namespace}}"}'}`:                    `"{{.namespace}}" stands for nothing`,
-		`{source: prom, query: 'a{n="${object}"}'}`:                         `"${object}" stands for nothing`,
-		`{source: prom, query: a, podLabel: '${namespace}'}`:                "metrics.queue.query.podLabel: \"${namespace}\" stands for nothing here",
+		"{source: prom, query: a, podLabel: pod}":                    "metrics.queue.query: is for values of pods",
+		"{source: prom, query: a, podLabel: pod, containerLabel: c}": "metrics.queue.query: is for values of containers",
+		// A misspelled variable would select nothing, or everything.
+		`{source: prom, query: 'a{n="$namespace"}'}`:                        `metrics.queue.query.query: "$namespace" is not a variable: the variables are ${namespace}`,
+		`{source: prom, query: 'a{n="${namespce}"}'}`:                       `"${namespce}" is not a variable`,
+		`{source: prom, query: 'a{n="${ namespace }"}'}`:                    `"${ namespace }" is not a variable`,
+		`{source: prom, query: 'a{n="$(namespace)"}'}`:                      `"$(namespace)" is not a variable`,
+		`{source: prom, query: 'a{n="{{.namespace}}"}'}`:                    `"{{.namespace}}" is not a variable`,
+		`{source: prom, query: 'a{n="${object}"}'}`:                         `"${object}" is not a variable`,
+		`{source: prom, query: a, podLabel: '${namespace}'}`:                "metrics.queue.query.podLabel: \"${namespace}\" is not replaced here",
 		`{source: prom, query: 'a{n=~"x.*$|(y$)"}'}`:                        "",
 		`{source: prom, query: 'a{n="${namespace}",m=~"a${namespace}b$"}'}`: "",
 	} {
@@ -228,18 +228,18 @@ func TestNamedMetricsAreChecked(t *testing.T) {
 		"type: Resource, namespaces: [a], query: {source: prom, query: a}":                               "metrics.queue.type: must be External, Pods or Object",
 		"type: Object, namespaces: [a], query: {source: prom, query: a}":                                 "metrics.queue.kind: is required",
 		"kind: Ingress, namespaces: [a], query: {source: prom, query: a}":                                "metrics.queue.kind: is for the type Object only",
-		"type: Object, kind: Ingress, namespaces: [a], query: {source: prom, query: a, podLabel: p}":     "is of pods, and Object metrics are not",
+		"type: Object, kind: Ingress, namespaces: [a], query: {source: prom, query: a, podLabel: p}":     "is for values of pods, but the metric's type is Object",
 		"type: Pods, namespaces: [a], query: {source: prom, query: a}":                                   "metrics.queue.query.podLabel: is required",
-		"type: Pods, namespaces: [a, b], query: {source: prom, query: a, podLabel: p}":                   "metrics.queue.query: must hold ${namespace}",
+		"type: Pods, namespaces: [a, b], query: {source: prom, query: a, podLabel: p}":                   "metrics.queue.query: must contain ${namespace}",
 		"type: Pods, namespaces: [a], query: {source: prom, query: a, podLabel: p}":                      "",
-		"type: Pods, namespaces: [a], query: {source: jobs, list: a}":                                    "asks a Redis",
+		"type: Pods, namespaces: [a], query: {source: jobs, list: a}":                                    "queries a Redis",
 		`type: Object, kind: Service, namespaces: [a], query: {source: prom, query: 'a{s="${object}"}'}`: "",
 	} {
 		checkNamed(t, metric, want)
 	}
 }
 
-// checkNamed checks a metric called queue; no text: it is right.
+// checkNamed checks a metric called queue; no text: it is valid.
 func checkNamed(t *testing.T, metric, want string) {
 	t.Helper()
 	config, err := ParseConfig([]byte("sources: {prom: {prometheus: {url: 'http://localhost'}}, jobs: {redis: {addresses: ['localhost:1']}}}\nmetrics: {queue: {" + metric + "}}"))

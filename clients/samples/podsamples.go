@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what the service takes.
+// The service's bounds.
 const (
 	maxLabels     = 256
 	maxNameLength = 253
 )
 
-// bound makes a value one that the service takes, or wrong: a request with one that it does
-// not take is refused as a whole.
+// bound makes the value invalid if the service would refuse it, because the service refuses the
+// whole request.
 func (v *value) bound() {
 	switch {
 	case v.err != nil:
@@ -23,21 +23,20 @@ func (v *value) bound() {
 	case len(v.Pod) > maxNameLength || len(v.Container) > maxNameLength:
 		v.err = fmt.Errorf("a name of a pod or container is longer than %d bytes", maxNameLength)
 	case !utf8.ValidString(v.Pod) || !utf8.ValidString(v.Container):
-		v.err = errors.New("a name of a pod or container is no UTF-8")
+		v.err = errors.New("a name of a pod or container is not valid UTF-8")
 	case v.Timestamp.Year() < 1970 || v.Timestamp.Year() > 9999:
 		v.err = errors.New("a timestamp is not between the years 1970 and 9999")
 	}
 }
 
-// sample returns a value with what the query says of it.
+// sample converts a value, with the query's window.
 func (q Query) sample(v value) Sample {
 	v.Window = time.Duration(q.Window)
 	return v.Sample
 }
 
-// podSamples returns the values of the pods that keep is true for: whatever is wrong with
-// values of others is no concern of theirs. A pod one of whose
-// values is NaN, old or missing has none.
+// podSamples returns the values of the pods that keep accepts: problems of other pods' values
+// don't matter. A pod with a value that is NaN, old or missing has no sample.
 func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample, error) {
 	type place struct{ pod, container string }
 	var (
@@ -80,7 +79,7 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 		samples = kept
 	}
 	if len(samples) == 0 {
-		return nil, failed(Empty, "none of %d values counts for a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN, old or missing: check what names the pod",
+		return nil, failed(Empty, "none of %d values belongs to a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN, old or missing: check the setting that names the pod",
 			len(values), unnamed, others, empty)
 	}
 	return samples, nil

@@ -32,10 +32,10 @@ func (e *ConfigError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// mostProblems bounds the shown problems, because the text of a query may cause any number.
+// mostProblems bounds the listed problems, because a query may cause any number.
 const mostProblems = 20
 
-// problems collects what is wrong.
+// problems collects problems.
 type problems []Problem
 
 func (p *problems) add(field, format string, args ...any) {

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// promServer asks instant queries. It implements backend.
+// promServer runs instant queries. It implements backend.
 type promServer struct {
 	server  *httpServer
 	query   *url.URL
@@ -25,7 +25,7 @@ type promServer struct {
 var _ backend = (*promServer)(nil)
 
 func newPrometheus(s Source, log *zap.Logger, dial files.Dial) *promServer {
-	// The error is that of an address that does not parse: see Validate.
+	// Validate reports an address that does not parse.
 	base, _ := url.Parse(s.Prometheus.URL)
 	return &promServer{server: newHTTPServer(s.Prometheus, s, log, dial), query: base.JoinPath("api/v1/query"), timeout: time.Duration(s.Timeout)}
 }
@@ -56,20 +56,20 @@ type vector struct {
 }
 
 func (b *promServer) ask(ctx context.Context, q Query) (any, error) {
-	// Without a time the server takes its own clock: this one's may be off.
+	// Without a time the server uses its own clock: this one's may be off.
 	form := url.Values{"query": {q.Query}, "timeout": {b.timeout.String()}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.query.String(), strings.NewReader(form))
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header["Idempotency-Key"] = nil // a query changes nothing: net/http may send it again where a connection ended
+	req.Header["Idempotency-Key"] = nil // a query is idempotent: net/http may resend it when a connection closes
 	status, body, err := b.send(req)
 	switch {
 	case err != nil:
 		return nil, err
 	case status == http.StatusForbidden, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
-		// A proxy that lets only GET through.
+		// A proxy may allow GET only.
 		u := *b.query
 		u.RawQuery = strings.Trim(u.RawQuery+"&"+form, "&")
 		if req, err = http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody); err != nil {
@@ -82,7 +82,7 @@ func (b *promServer) ask(ctx context.Context, q Query) (any, error) {
 	return readAnswer(status, body)
 }
 
-// send returns what is answered to a request.
+// send sends a request and returns the answer.
 func (b *promServer) send(req *http.Request) (status int, body []byte, err error) {
 	resp, err := b.server.client.Do(req)
 	if err != nil {
@@ -105,8 +105,8 @@ type promAnswer struct {
 	} `json:"data"`
 }
 
-// readAnswer reads what came. A body that is no answer of Prometheus' API, such as a proxy's, is
-// not quoted.
+// readAnswer parses an answer. It does not quote a body that is no answer of Prometheus' API,
+// such as a proxy's.
 func readAnswer(status int, body []byte) (any, error) {
 	ok := status/100 == 2
 	if !ok && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
@@ -134,8 +134,8 @@ func readAnswer(status int, body []byte) (any, error) {
 		err = json.Unmarshal(a.Data.Result, &series)
 		v.value = series
 	case "matrix":
-		v.value = model.Matrix{} // is refused, whatever it holds
-	case "": // is refused, too
+		v.value = model.Matrix{} // refused, whatever the value
+	case "": // refused as well
 	default:
 		return nil, errNoAnswer()
 	}
@@ -146,16 +146,16 @@ func readAnswer(status int, body []byte) (any, error) {
 }
 
 func errNoAnswer() error {
-	return failed(Unusable, "the answer is no vector or scalar as Prometheus answers them: is url where its API begins, and the result a number?")
+	return failed(Unusable, "the answer is not a vector or scalar of Prometheus' API: does its API begin at url, and is the result a number?")
 }
 
-// failure is what the API's error comes to.
+// failure converts the API's error.
 func (a *promAnswer) failure() error {
 	switch said := shorten(a.Error, maxQuoted); a.ErrorType {
 	case "bad_data", "execution":
 		return failed(Refused, "it can't evaluate the query: %s", said)
 	case "timeout", "canceled":
-		return failed(Timeout, "it gave up the query: %s", said)
+		return failed(Timeout, "it aborted the query: %s", said)
 	default:
 		return failed(Refused, "it answered with an error: %s", said)
 	}
@@ -165,9 +165,9 @@ func (b *promServer) values(q Query, answer any) ([]value, error) {
 	a := answer.(vector)
 	if !q.AllowWarnings {
 		for _, warning := range a.warnings {
-			// Servers from 2.48 to 2.54 give hints that concern the query's style here, too.
+			// Servers from 2.48 to 2.54 also list hints about the query's style here.
 			if !strings.HasPrefix(warning, "PromQL info:") {
-				return nil, failed(Invalid, "the result may be incomplete, the source warns: %s; set allowWarnings to take it nevertheless", shorten(warning, maxQuoted))
+				return nil, failed(Invalid, "the result may be incomplete, the source warns: %s; set allowWarnings to accept it nevertheless", shorten(warning, maxQuoted))
 			}
 		}
 	}
@@ -184,16 +184,16 @@ func (b *promServer) values(q Query, answer any) ([]value, error) {
 	case model.Matrix:
 		return nil, failed(Invalid, "the result is a range vector: query one value for each series, as with rate(…[1m]) or last_over_time(…)")
 	}
-	return nil, failed(Unusable, "the answer holds no result")
+	return nil, failed(Unusable, "the answer has no result")
 }
 
-// series reads a vector.
+// series converts a vector.
 func (q Query) series(vector model.Vector) ([]value, error) {
 	values := make([]value, len(vector))
 	for i, series := range vector {
 		if series == nil || series.Histogram != nil {
 			// Its plain value would be 0.
-			return nil, failed(Invalid, "the result holds native histograms: query a number, as with histogram_quantile() or histogram_count()")
+			return nil, failed(Invalid, "the result has native histograms: query a number, as with histogram_quantile() or histogram_count()")
 		}
 		v := &values[i]
 		v.Labels, v.Timestamp = make(map[string]string, len(series.Metric)), series.Timestamp.Time()

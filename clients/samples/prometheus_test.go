@@ -21,7 +21,7 @@ func TestResultsOfPrometheus(t *testing.T) {
 		{name: "a vector of many stays many: the service sums them", answer: vectorOf(series("1", "q", "a"), series("2", "q", "b")), want: []string{"1", "2"}},
 		{name: "a scalar", answer: result("scalar", `[1700000000,"3"]`), want: []string{"3"}},
 		{name: "a scalar that is NaN", answer: result("scalar", `[1700000000,"NaN"]`), outcome: Invalid, text: "NaN"},
-		{name: "a string", answer: result("string", `[1700000000,"3"]`), outcome: Unusable, text: "is url where its API begins, and the result a number?"},
+		{name: "a string", answer: result("string", `[1700000000,"3"]`), outcome: Unusable, text: "does its API begin at url, and is the result a number?"},
 		{name: "a range vector", answer: result("matrix", `[{"metric":{},"values":[[1700000000,"3"]]}]`), outcome: Invalid, text: "range vector"},
 		{name: "nothing is a failure", answer: vectorOf(), outcome: Empty, text: "set emptyIsZero"},
 		{name: "nothing is zero where the query says so", answer: vectorOf(), query: func(q *Query) { q.EmptyIsZero = true }, want: []string{"0"}},
@@ -144,7 +144,7 @@ func TestBasicAuthentication(t *testing.T) {
 	prom := newFakeProm(t, vectorOf(series("1")))
 	for _, c := range []struct{ name, file, header, text string }{
 		{"user and password", "alice:geheim:1\n", "Basic YWxpY2U6Z2VoZWltOjE=", ""},
-		{"no user", "geheim", "", "basicAuthFile must hold user:password"},
+		{"no user", "geheim", "", "basicAuthFile must contain user:password"},
 		{"nothing", "", "", "basicAuthFile is empty"},
 		{"two lines", "alice:geheim\nbob:geheim", "", "more than one line"},
 	} {

@@ -80,8 +80,8 @@ type Query struct {
 	Pending bool `json:"pending,omitempty"`
 }
 
-// ParseQuery reads a query from keys and values: texts, as in labels, or the values of a policy
-// block or JSON document. The error is a *ConfigError.
+// ParseQuery parses a query from keys and values: texts, as in labels, or the values of a
+// policy block or JSON document. The error is a *ConfigError.
 func ParseQuery(fields map[string]any) (Query, error) {
 	var (
 		q Query
@@ -101,7 +101,7 @@ var kindFields = map[string][]string{
 	"redis":      {"list", "sortedSet", "minScore", "maxScore", "stream", "group", "pending"},
 }
 
-// problems returns what is wrong with a query to a source of that kind.
+// problems returns the problems of a query to a source of that kind.
 func (q Query) problems(kind string) problems {
 	var p problems
 	value := reflect.ValueOf(q)
@@ -117,7 +117,7 @@ func (q Query) problems(kind string) problems {
 		p.add("window", "must be between 0s and %s", maxWindow)
 	}
 	if q.EmptyIsZero && q.ofPods() {
-		p.add("emptyIsZero", "has no meaning for values of pods: a pod without a value is one without a sample")
+		p.add("emptyIsZero", "does not apply to values of pods: a pod without a value has no sample")
 	}
 	return p
 }
@@ -139,7 +139,7 @@ func (q Query) ofContainers() bool { return q.ContainerLabel != "" || q.Containe
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// required checks a text that must be there.
+// required checks a required text.
 func (p *problems) required(field, text string, most int) {
 	switch {
 	case text == "":

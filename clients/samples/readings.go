@@ -47,10 +47,10 @@ const (
 // cpu is the resource whose samples the controller compares with when a pod became ready.
 const cpu = "cpu"
 
-// target is what a metric is about.
+// target is the metric of a spec, parsed.
 type target struct {
 	kind, name string
-	// container of a ContainerResource.
+	// container is the one of a ContainerResource.
 	container string
 	selector  *setpointv1.LabelSelector
 	// matches is the selector.
@@ -58,7 +58,7 @@ type target struct {
 	object  *setpointv1.CrossVersionObjectReference
 }
 
-// targetOf reads the metric of a spec.
+// targetOf parses the metric of a spec.
 func targetOf(spec *setpointv1.MetricSpec) (t target, problem string) {
 	t = target{kind: spec.GetType()}
 	var metric *setpointv1.MetricIdentifier
@@ -92,7 +92,7 @@ func targetOf(spec *setpointv1.MetricSpec) (t target, problem string) {
 	return t, ""
 }
 
-// selectorOf makes a selector; none and an empty one select all.
+// selectorOf converts a selector; nil and an empty one select all.
 func selectorOf(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -106,13 +106,13 @@ func selectorOf(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(out)
 }
 
-// perPod reports whether the metric is a value for each pod.
+// perPod reports whether the metric has a value per pod.
 func (t target) perPod() bool { return t.kind != objectType && t.kind != externalType }
 
-// ofUsage reports whether the metric is of the pods' resource usage.
+// ofUsage reports whether the metric is resource usage.
 func (t target) ofUsage() bool { return t.kind == resourceType || t.kind == containerResourceType }
 
-// identity is the same for metrics that the service gives the same values.
+// identity is equal for metrics to which the service assigns the same values.
 func (t target) identity() string {
 	identity := t.subject() + "\n" + t.matches.String()
 	if t.kind == objectType {
@@ -121,7 +121,7 @@ func (t target) identity() string {
 	return identity
 }
 
-// subject names the metric in errors, as MetricError.metric does.
+// subject is the metric's name in errors, as in MetricError.metric.
 func (t target) subject() string {
 	subject := t.kind + ":" + t.name
 	if t.kind == containerResourceType {
@@ -131,7 +131,7 @@ func (t target) subject() string {
 }
 
 // Check returns the problems of the queries of a spec's metrics, as a *ConfigError whose fields
-// begin with the metric, such as "External:queue.query". It makes no request.
+// begin with the metric, such as "External:queue.query". It sends no request.
 func (s *Set) Check(metrics []Metric) error {
 	var all problems
 	for i, p := range s.check(metrics) {
@@ -141,7 +141,7 @@ func (s *Set) Check(metrics []Metric) error {
 	return all.err()
 }
 
-// check returns what is wrong with each metric.
+// check returns the problems of each metric.
 func (s *Set) check(metrics []Metric) []problems {
 	out := make([]problems, len(metrics))
 	usage := map[string]Query{} // of resources, by name
@@ -159,17 +159,17 @@ func (s *Set) check(metrics []Metric) []problems {
 		}
 		switch q := m.Query; {
 		case t.perPod() && s.sources[q.Source].Redis != nil:
-			p.add("source", "is a Redis, which tells nothing of pods: use it for External and Object metrics")
+			p.add("source", "is a Redis, which has no values of pods: use it for External and Object metrics")
 		case t.perPod() && !q.ofPods():
 			p.add(s.podField(q), "is required: a %s metric has a value for each pod", t.kind)
 		case !t.perPod() && q.ofPods():
-			p.add(s.podField(q), "has no meaning here: %s metrics are not of pods", t.kind)
+			p.add(s.podField(q), "does not apply here: %s metrics have no values of pods", t.kind)
 		case t.kind == podsType && q.ofContainers():
 			p.add("", "a Pods metric has one value for each pod, not for each container")
 		case t.kind == containerResourceType && !q.ofContainers():
-			p.add(s.containerField(q), "is required: the metric is that of a container")
+			p.add(s.containerField(q), "is required: the metric is one of a container")
 		case t.ofUsage() && t.name == cpu && q.Window == 0:
-			p.add("window", "is required for cpu: how far back the query's rate looks, such as 1m")
+			p.add("window", "is required for cpu: the range of the query's rate, such as 1m")
 		}
 		if len(*p) > 0 {
 			continue
@@ -181,10 +181,10 @@ func (s *Set) check(metrics []Metric) []problems {
 			before[t.identity()] = m.Query
 			continue
 		}
-		// The service sums a pod's containers, so that a value for the pod as a whole
-		// beside those of its containers would count twice.
+		// The service sums a pod's containers, so that a value for the whole pod beside those
+		// of its containers would count twice.
 		if other, ok := usage[t.name]; ok && other != m.Query {
-			p.add("", "asks for %s by another query than the metric before it: give both the same", t.name)
+			p.add("", "reads %s with another query than the metric before it: give both the same", t.name)
 		} else if shape >= 0 && metrics[shape].Query.ofContainers() != m.Query.ofContainers() {
 			p.add(s.containerField(m.Query), "must be set for all resources, or for none")
 		}
@@ -196,7 +196,8 @@ func (s *Set) check(metrics []Metric) []problems {
 	return out
 }
 
-// podField and containerField are what the fields that name pods and containers are called.
+// podField and containerField are the names of the query's fields that name pods and
+// containers.
 func (s *Set) podField(q Query) string {
 	if s.sources[q.Source].HTTP != nil {
 		return "podPath"
@@ -211,10 +212,10 @@ func (s *Set) containerField(q Query) string {
 	return "containerLabel"
 }
 
-// Read reads the metrics of one workload concurrently, and returns samples or an error for each.
-// pods are the names of the workload's pods; values of other pods are dropped, unless pods is
-// nil. It returns when all sources have answered, at most after the longest of their timeouts,
-// or when ctx ends.
+// Read reads the metrics of one workload concurrently, and returns samples or an error for
+// each. pods are the names of the workload's pods; it drops values of other pods, unless pods
+// is nil. It returns when all sources have answered, at most after the longest of their
+// timeouts, or when ctx ends.
 func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Readings {
 	keep := everyPod
 	if pods != nil {
@@ -242,8 +243,8 @@ func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Reading
 	for i, m := range metrics {
 		t, _ := targetOf(m.Spec)
 		err := errs[i]
-		// A spec may have a metric twice, with two targets: values that are sent twice
-		// would count twice.
+		// A spec may have a metric twice, with two targets: values sent twice would count
+		// twice.
 		if err == nil && !added[t.identity()] {
 			err = out.add(&usage, t, m.Query, results[i])
 			added[t.identity()] = err == nil
@@ -262,10 +263,10 @@ func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Reading
 	return out
 }
 
-// maxMessageBytes bounds the message of a metric's error, which ends in a status.
+// maxMessageBytes bounds the message of a metric's error, which goes into a status.
 const maxMessageBytes = 1024
 
-// failed is the metric's error.
+// failed is the error of the metric.
 func (t target) failed(err error) *setpointv1.MetricError {
 	out := &setpointv1.MetricError{Metric: shorten(t.subject(), maxMessageBytes), Message: shorten(err.Error(), maxMessageBytes)}
 	if !t.ofUsage() {
@@ -274,8 +275,8 @@ func (t target) failed(err error) *setpointv1.MetricError {
 	return out
 }
 
-// spelled is the spec's selector, empty for none: the error is not that of a metric of the
-// same name with another.
+// spelled is the spec's selector, empty for none, so that the error does not apply to a metric
+// of the same name with another selector.
 func (t target) spelled() *setpointv1.LabelSelector {
 	if t.selector == nil {
 		return &setpointv1.LabelSelector{}
@@ -290,15 +291,15 @@ func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error 
 		switch {
 		case len(selected) > 0:
 		case q.EmptyIsZero && slices.ContainsFunc(samples, t.couldMatch):
-			// Nothing is selected, and not because the query lost the labels.
+			// Nothing matches, and not because the query lost the labels.
 			selected = []Sample{q.nothing()}
 		default:
-			return &Error{q.Source, Empty, fmt.Sprintf("none of %d values has labels that the metric's selector matches: let the query keep those labels, or leave the selector out", len(samples))}
+			return &Error{q.Source, Empty, fmt.Sprintf("none of %d values has labels that match the metric's selector: let the query keep those labels, or remove the selector", len(samples))}
 		}
 		samples = selected
 	}
 	if t.kind == objectType && len(samples) != 1 {
-		return &Error{q.Source, Invalid, fmt.Sprintf("it has %d values where an Object metric takes exactly one: aggregate them, as with sum()", len(samples))}
+		return &Error{q.Source, Invalid, fmt.Sprintf("it has %d values, but an Object metric needs exactly one: aggregate them, as with sum()", len(samples))}
 	}
 	for _, s := range samples {
 		switch t.kind {
@@ -325,19 +326,19 @@ func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error 
 	return nil
 }
 
-// couldMatch reports whether a sample has all labels that the selector looks at.
+// couldMatch reports whether a sample has all labels that the selector uses.
 func (t target) couldMatch(s Sample) bool {
 	requirements, _ := t.matches.Requirements()
 	return !slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return !labels.Set(s.Labels).Has(r.Key()) })
 }
 
-// identifier is what values are sent with: the metric of the spec that they belong to. An
-// empty selector instead of none keeps an external series from another metric of that name.
+// identifier is the metric of the spec that values belong to. An empty selector instead of none
+// keeps an external series from another metric of that name.
 func (t target) identifier() *setpointv1.MetricIdentifier {
 	return &setpointv1.MetricIdentifier{Name: t.name, Selector: t.spelled()}
 }
 
-// usage gathers resource usage: of one pod the service takes one list of containers.
+// usage collects resource usage: the service accepts one list of containers per pod.
 type usage struct {
 	pods map[string]*podUsage
 }
@@ -361,7 +362,7 @@ func (u *usage) add(resource string, s Sample) {
 		u.pods[s.Pod] = pod
 	}
 	if resource == cpu && !pod.ofCPU {
-		// Only cpu's decide anything.
+		// Only cpu's time and window matter.
 		pod.taken, pod.window, pod.ofCPU = s.Timestamp, s.Window, true
 	}
 	if pod.containers[s.Container] == nil {
@@ -370,7 +371,7 @@ func (u *usage) add(resource string, s Sample) {
 	pod.containers[s.Container][resource] = s.Value.String()
 }
 
-// metrics returns the usage by pod and container, in the order of their names.
+// metrics returns the usage by pod and container, sorted by name.
 func (u *usage) metrics() []*setpointv1.PodMetrics {
 	out := make([]*setpointv1.PodMetrics, 0, len(u.pods))
 	for name, pod := range u.pods {

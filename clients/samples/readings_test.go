@@ -12,19 +12,19 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// byQuery answers by the query.
+// byQuery answers according to the query.
 func byQuery(answers map[string]http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { answers[r.FormValue("query")](w, r) }
 }
 
-// request prints readings as a request has them.
+// request formats readings as in a request.
 func request(r Readings) string {
 	return protojson.Format(&setpointv1.RecommendRequest{
 		PodMetrics: r.PodMetrics, CustomMetrics: r.CustomMetrics, ExternalMetrics: r.ExternalMetrics, MetricErrors: r.MetricErrors,
 	})
 }
 
-// wantRequest compares readings with what a request would hold.
+// wantRequest compares readings with the expected parts of a request.
 func wantRequest(t *testing.T, got Readings, want string) {
 	t.Helper()
 	var parsed setpointv1.RecommendRequest
@@ -117,17 +117,17 @@ func TestWhatBecomesAnErrorOfTheMetric(t *testing.T) {
 		want   string // of the error, as JSON
 	}{
 		{"an Object metric takes exactly one value", Metric{Spec: object("m"), Query: promQuery("two")}, nil,
-			`{"metric": "Object:m", "selector": {}, "describedObject": {"kind": "Service", "name": "web"}, "message": "source \"prom\": it has 2 values where an Object metric takes exactly one: aggregate them, as with sum()"}`},
+			`{"metric": "Object:m", "selector": {}, "describedObject": {"kind": "Service", "name": "web"}, "message": "source \"prom\": it has 2 values, but an Object metric needs exactly one: aggregate them, as with sum()"}`},
 		{"no value of the workload's pods", Metric{Spec: podsMetric("m"), Query: promQuery("pods", ofPods)}, []string{"web-1"},
-			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values counts for a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check what names the pod"}`},
+			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values belongs to a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check the setting that names the pod"}`},
 		{"a workload without pods", Metric{Spec: podsMetric("m"), Query: promQuery("pods", ofPods)}, []string{},
-			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values counts for a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check what names the pod"}`},
+			`{"metric": "Pods:m", "selector": {}, "message": "source \"prom\": none of 1 values belongs to a pod of the workload: 0 name no pod or container, 1 are of other pods, 0 are NaN, old or missing: check the setting that names the pod"}`},
 		{"no series that the selector matches", Metric{Spec: selected(external("m"), "c"), Query: promQuery("two")}, nil,
-			`{"metric": "External:m", "selector": {"matchLabels": {"q": "c"}}, "message": "source \"prom\": none of 2 values has labels that the metric's selector matches: let the query keep those labels, or leave the selector out"}`},
+			`{"metric": "External:m", "selector": {"matchLabels": {"q": "c"}}, "message": "source \"prom\": none of 2 values has labels that match the metric's selector: let the query keep those labels, or remove the selector"}`},
 		{"an empty result", Metric{Spec: usageOf("memory"), Query: promQuery("empty", ofPods)}, nil,
 			`{"metric": "Resource:memory", "message": "source \"prom\": the result is empty: check the query, or set emptyIsZero if nothing means zero"}`},
 		{"a query that can't be", Metric{Spec: containerUsage("cpu", "app"), Query: promQuery("pods", ofPods)}, nil,
-			`{"metric": "ContainerResource:cpu:app", "message": "containerLabel: is required: the metric is that of a container"}`},
+			`{"metric": "ContainerResource:cpu:app", "message": "containerLabel: is required: the metric is one of a container"}`},
 		{"a source that is not there", Metric{Spec: external("m"), Query: Query{Source: "pron", Query: "x"}}, nil,
 			`{"metric": "External:m", "selector": {}, "message": "source: there is no source \"pron\"; did you mean prom?"}`},
 	} {
@@ -159,12 +159,12 @@ func TestQueriesThatDoNotFitTheirMetrics(t *testing.T) {
 		want    string // empty: nothing is wrong
 	}{
 		{"a Pods metric takes pods", []Metric{{Spec: podsMetric("m"), Query: promQuery("x")}}, "Pods:m.podLabel: is required: a Pods metric has a value for each pod"},
-		{"an External metric takes none", []Metric{{Spec: external("m"), Query: promQuery("x", ofPods)}}, "External:m.podLabel: has no meaning here"},
+		{"an External metric takes none", []Metric{{Spec: external("m"), Query: promQuery("x", ofPods)}}, "External:m.podLabel: does not apply here"},
 		{"a Pods metric takes no containers", []Metric{{Spec: podsMetric("m"), Query: promQuery("x", containers)}}, "Pods:m: a Pods metric has one value for each pod"},
 		{"cpu takes a window", []Metric{{Spec: usageOf("cpu"), Query: promQuery("x", ofPods)}}, "Resource:cpu.window: is required for cpu"},
 		{"memory does not", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}}, ""},
 		{"one resource, two queries", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}, {Spec: containerUsage("memory", "app"), Query: promQuery("x", containers)}},
-			"ContainerResource:memory:app: asks for memory by another query"},
+			"ContainerResource:memory:app: reads memory with another query"},
 		{"one metric, two queries", []Metric{{Spec: external("m"), Query: promQuery("x")}, {Spec: external("m"), Query: promQuery("y")}}, "External:m: is in the spec before with another query"},
 		{"resources by pod and by container", []Metric{{Spec: usageOf("memory"), Query: promQuery("x", ofPods)}, {Spec: usageOf("cpu"), Query: promQuery("y", containers, minute)}},
 			"Resource:cpu.containerLabel: must be set for all resources, or for none"},
@@ -189,7 +189,7 @@ func TestQueriesThatDoNotFitTheirMetrics(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
-			// Read holds these metrics, and asks nobody.
+			// Read reports these metrics as errors, and sends no request.
 			if got := set.Read(t.Context(), c.metrics, nil); len(got.MetricErrors) == 0 {
 				t.Errorf("Read: %s", request(got))
 			}

@@ -50,7 +50,7 @@ func (r *Redis) problems() problems {
 	for i, address := range r.Addresses {
 		host, port, err := net.SplitHostPort(address)
 		if n, bad := strconv.Atoi(port); err != nil || bad != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, "@/") {
-			// It is not quoted: people write passwords there.
+			// The error does not quote it: people write passwords there.
 			p.add("addresses["+strconv.Itoa(i)+"]", "must be host:port such as redis:6379, without a scheme or a password")
 		}
 	}
@@ -75,7 +75,7 @@ func (r *Redis) problems() problems {
 	return p
 }
 
-// redisServer asks for lengths. It implements backend.
+// redisServer reads lengths. It implements backend.
 type redisServer struct{ client goredis.UniversalClient }
 
 var _ backend = (*redisServer)(nil)
@@ -85,7 +85,7 @@ func newRedis(s Source, log *zap.Logger, dial files.Dial) *redisServer {
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
 		ClientName: "setpoint-samples", DisableIdentity: true, Protocol: 2,
-		// A query is asked once: the next reconcile asks again.
+		// A query is tried once: the next reconcile tries again.
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		ContextTimeoutEnabled:    true,
@@ -141,14 +141,14 @@ func (b *redisServer) check(q Query) problems {
 			continue
 		}
 		if q.SortedSet == "" {
-			p.add(field.name, "is for a sortedSet")
+			p.add(field.name, "applies to a sortedSet only")
 		}
 		if n, err := strconv.ParseFloat(strings.TrimPrefix(field.score, "("), 64); err != nil || math.IsNaN(n) {
 			p.add(field.name, "must be a number, -inf or +inf; with ( before it the score itself is left out")
 		}
 	}
 	if q.EmptyIsZero {
-		p.add("emptyIsZero", "has no meaning here: Redis drops what is empty, so a list or set that is not there has length 0, and a stream without the group is an error")
+		p.add("emptyIsZero", "does not apply here: Redis deletes empty lists and sets, so a missing one has length 0, and a stream without the group is an error")
 	}
 	return p
 }
@@ -161,10 +161,10 @@ func (b *redisServer) request(q Query) string {
 		lowest, highest := q.scores()
 		return "ZCOUNT " + strconv.Quote(lowest) + " " + strconv.Quote(highest) + " " + q.SortedSet
 	}
-	return "XINFO GROUPS " + q.Stream // of all its groups
+	return "XINFO GROUPS " + q.Stream // for all its groups
 }
 
-// scores returns the bounds of a sorted set's members that count.
+// scores returns the score bounds of a sorted set's members that count.
 func (q Query) scores() (lowest, highest string) {
 	lowest, highest = "-inf", "+inf"
 	if q.MinScore != "" {
@@ -176,7 +176,7 @@ func (q Query) scores() (lowest, highest string) {
 	return lowest, highest
 }
 
-// reading is an answer of Redis: a length, or what it tells of a stream's groups.
+// reading is an answer of Redis: a length, or the groups of a stream.
 type reading struct {
 	length int64
 	groups []streamGroup
@@ -199,7 +199,7 @@ func (b *redisServer) ask(ctx context.Context, q Query) (any, error) {
 			r.length, err = b.client.ZCount(ctx, q.SortedSet, lowest, highest).Result()
 		}
 	default:
-		// The driver's own command makes 0 of a lag that an old Redis does not tell.
+		// The driver's own command returns 0 for a lag that an old Redis does not report.
 		command := goredis.NewCmd(ctx, "XINFO", "GROUPS", q.Stream)
 		command.SetFirstKeyPos(2)
 		_ = b.client.Process(ctx, command)
@@ -215,9 +215,9 @@ func (b *redisServer) ask(ctx context.Context, q Query) (any, error) {
 	return r, nil
 }
 
-// redisFailure reads an error of the driver. What the server says is told by its first word
-// only: to a command that it does not know it answers with the arguments, and those of AUTH
-// are the password.
+// redisFailure converts an error of the driver. It quotes only the first word of the server's
+// text: the error for an unknown command contains the arguments, and those of AUTH are the
+// password.
 func redisFailure(err error) error {
 	var (
 		own  *failure
@@ -231,9 +231,9 @@ func redisFailure(err error) error {
 	case errors.As(err, &said):
 		code, _, _ := strings.Cut(said.Error(), " ")
 		hints := map[string]string{
-			"WRONGTYPE": "the key holds another type",
-			"NOPERM":    "its user may not do this: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key",
-			"NOAUTH":    "it wants a password: set passwordFile",
+			"WRONGTYPE": "the key has another type",
+			"NOPERM":    "its user lacks the permission: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key",
+			"NOAUTH":    "it requires a password: set passwordFile",
 			"WRONGPASS": "check username and passwordFile",
 			"LOADING":   "it is starting",
 			"ERR":       "of a stream: is there one at the key?",
@@ -246,22 +246,22 @@ func redisFailure(err error) error {
 	return err
 }
 
-// streamGroup is what XINFO GROUPS tells of a consumer group.
+// streamGroup is a consumer group in XINFO GROUPS.
 type streamGroup struct {
 	name string
-	// lag is how many entries are still to be delivered; nil: Redis does not know, as after
-	// entries ahead of the group were deleted, or the group was made in the midst of the
+	// lag is the number of entries still to be delivered; nil: Redis does not know, for example
+	// after entries ahead of the group were deleted, or if the group was created amid the
 	// stream.
 	lag *int64
 	// tellsLag is false before Redis 7.
 	tellsLag bool
-	// pending is how many were delivered and not acknowledged.
+	// pending is the number of entries delivered and not acknowledged.
 	pending int64
 }
 
 var errGroups = failed(Unusable, "the answer is not what XINFO GROUPS answers")
 
-// parseGroups reads an answer of XINFO GROUPS, of either protocol.
+// parseGroups parses an answer of XINFO GROUPS, in either protocol.
 func parseGroups(answer any) ([]streamGroup, error) {
 	list, ok := answer.([]any)
 	if !ok {
@@ -269,7 +269,7 @@ func parseGroups(answer any) ([]streamGroup, error) {
 	}
 	groups := make([]streamGroup, len(list))
 	for i, from := range list {
-		var fields []any // names and values in turn
+		var fields []any // alternating names and values
 		switch from := from.(type) {
 		case []any:
 			fields = from
@@ -312,9 +312,9 @@ func (b *redisServer) values(q Query, answer any) ([]value, error) {
 		}
 		switch g := r.groups[i]; {
 		case !g.tellsLag:
-			return nil, failed(Invalid, "it tells no lag: that takes Redis 7.0 or later")
+			return nil, failed(Invalid, "it reports no lag: that needs Redis 7.0 or later")
 		case g.lag == nil:
-			return nil, failed(Invalid, "it does not know the group's lag: entries that the group has not read were deleted, or the group was made in the midst of the stream; it knows again when the group has passed them")
+			return nil, failed(Invalid, "it does not know the group's lag: unread entries were deleted, or the group was created amid the stream; it knows the lag again when the group has passed that point")
 		case q.Pending:
 			length = *g.lag + g.pending
 		default:

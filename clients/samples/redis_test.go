@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// quiet drops the driver's lines about connections that come and go.
+// quiet drops the driver's log about connections.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
@@ -64,7 +64,7 @@ func TestLengthsOfARealRedis(t *testing.T) {
 	must(t, client.XGroupCreate(ctx, stream, "workers", "0").Err(), client.XGroupCreate(ctx, stream, "idle", "0").Err())
 	read(stream, "workers", 2)
 	add(stream, 2)
-	// An entry that the group has not been given is deleted: Redis knows its lag no more.
+	// An undelivered entry is deleted: Redis no longer knows the group's lag.
 	add(trimmed, 2)
 	must(t, client.XGroupCreate(ctx, trimmed, "workers", "0").Err())
 	read(trimmed, "workers", 1)
@@ -92,7 +92,7 @@ func TestLengthsOfARealRedis(t *testing.T) {
 		{name: "a lag that Redis does not know is no zero", query: Query{Stream: trimmed, Group: "workers"}, outcome: Invalid, text: "does not know the group's lag"},
 		{name: "a group that is not there", query: Query{Stream: stream, Group: "others"}, outcome: Invalid, text: "no consumer group of that name"},
 		{name: "a stream that is not there", query: Query{Stream: prefix + "none", Group: "workers"}, outcome: Refused, text: "is there one at the key?"},
-		{name: "a key of another type", query: Query{List: set}, outcome: Refused, text: "it answered WRONGTYPE: the key holds another type"},
+		{name: "a key of another type", query: Query{List: set}, outcome: Refused, text: "it answered WRONGTYPE: the key has another type"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.query.Source = "redis"
@@ -230,7 +230,7 @@ func TestGroupsAsRedisTellsThem(t *testing.T) {
 		group streamGroup
 		want  string
 	}{
-		{"an old Redis", streamGroup{name: "g"}, "it tells no lag"},
+		{"an old Redis", streamGroup{name: "g"}, "it reports no lag"},
 		{"a lag below zero", streamGroup{"g", lag(-1), true, 0}, "negative"},
 		{"a lag beyond the controller's arithmetic", streamGroup{"g", lag(1 << 60), true, 0}, "larger unit"},
 	} {
@@ -257,10 +257,10 @@ func TestQueriesToRedisThatCanNotBe(t *testing.T) {
 		{"no group", Query{Stream: "s"}, "group: is required"},
 		{"a group of no stream", Query{List: "l", Group: "g"}, "stream: is required with group"},
 		{"pending of no stream", Query{List: "l", Pending: true}, "stream: is required with group and pending"},
-		{"scores of a list", Query{List: "l", MinScore: "1"}, "minScore: is for a sortedSet"},
+		{"scores of a list", Query{List: "l", MinScore: "1"}, "minScore: applies to a sortedSet only"},
 		{"a score that is none", Query{SortedSet: "s", MaxScore: "now"}, "maxScore: must be a number"},
 		{"a score that is NaN", Query{SortedSet: "s", MinScore: "NaN"}, "minScore: must be a number"},
-		{"zero", Query{List: "l", EmptyIsZero: true}, "emptyIsZero: has no meaning here"},
+		{"zero", Query{List: "l", EmptyIsZero: true}, "emptyIsZero: does not apply here"},
 		{"a field of others", Query{List: "l", Query: "up"}, "query: is for a source of prometheus, and redis is one of redis"},
 	} {
 		c.query.Source = "redis"
@@ -269,7 +269,7 @@ func TestQueriesToRedisThatCanNotBe(t *testing.T) {
 		}
 	}
 	err := set.Check([]Metric{{Spec: podsMetric("m"), Query: Query{Source: "redis", List: "l"}}})
-	if err == nil || !strings.Contains(err.Error(), "Pods:m.source: is a Redis, which tells nothing of pods") {
+	if err == nil || !strings.Contains(err.Error(), "Pods:m.source: is a Redis, which has no values of pods") {
 		t.Errorf("a Pods metric: %v", err)
 	}
 	if q, err := ParseQuery(map[string]any{"source": "redis", "sortedSet": "s", "minScore": 5.0, "maxScore": "(7.5"}); err != nil || q.MinScore != "5" || q.MaxScore != "(7.5" {

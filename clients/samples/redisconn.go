@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// redisConn is a connection to a Redis whose answers are bounded. The driver reserves
-// memory for as many elements or bytes as an answer announces, before they are there, so
-// what is announced is bounded, too.
+// redisConn is a connection to a Redis with bounded answers. The driver allocates memory for
+// the announced number of elements or bytes before they arrive, so the announcements are
+// bounded, too.
 type redisConn struct {
 	net.Conn
 	most int
-	// left is what may still come in answer to what was written last. It starts anew
-	// with each write, which may be another goroutine's.
+	// left is how much may still arrive in answer to the last write. Each write resets it,
+	// possibly from another goroutine.
 	left atomic.Int64
-	// What follows is the reader's: line is the begin of a header that came in part,
-	// and skip is how much of a text is still to come.
+	// Owned by the reader: line is the beginning of an incomplete header, and skip is how much
+	// of a text is still to come.
 	line []byte
 	skip int64
 }
@@ -45,16 +45,16 @@ func (c *redisConn) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// maxHeader bounds a line that announces: its type and a number.
+// maxHeader bounds a header line: a type and a number.
 const maxHeader = 32
 
-// What the driver reserves for a list and for each of its elements, about.
+// Approximate allocations of the driver for a list and for each of its elements.
 const (
 	listBytes    = 256
 	elementBytes = 32
 )
 
-// fits follows what came, and tells whether all that it announces may come.
+// fits follows the received bytes, and reports whether all announced data is within the bound.
 func (c *redisConn) fits(came []byte) bool {
 	for len(came) > 0 {
 		if c.skip > 0 {
@@ -78,8 +78,9 @@ func (c *redisConn) fits(came []byte) bool {
 	return true
 }
 
-// announced notes what a line announces, and tells whether that may come: texts and lists of
-// RESP2, and what RESP3 has like them. All else is in its line.
+// announced parses a header line, and reports whether the announced data is within the bound:
+// texts and lists of RESP2, and their counterparts of RESP3. All other types fit into their
+// line.
 func (c *redisConn) announced() bool {
 	if len(c.line) == 0 {
 		return true

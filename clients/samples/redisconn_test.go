@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fakeRedis answers every command that is not of the driver's handshake with a text, as
-// it is, and then without end if the text ends with an ellipsis.
+// fakeRedis answers every command outside of the driver's handshake with a raw text, and
+// continues without end if the text ends with an ellipsis.
 func fakeRedis(t *testing.T, answer string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,7 +57,7 @@ func serveRedis(conn net.Conn, answer string) {
 	}
 }
 
-// What a Redis announces is bounded before the driver reserves memory for it.
+// A Redis' announcements are bounded before the driver allocates memory for them.
 func TestAnswersOfARedisAreBounded(t *testing.T) {
 	t.Parallel()
 	group := "*4\r\n$4\r\nname\r\n$1\r\ng\r\n$3\r\nlag\r\n:7\r\n"
@@ -97,7 +97,7 @@ func TestAnswersOfARedisAreBounded(t *testing.T) {
 	}
 }
 
-// The bound is of an answer, not of a connection.
+// The bound applies to each answer, not to the connection.
 func TestABoundOfAnswersIsOfEachOfThem(t *testing.T) {
 	t.Parallel()
 	set := redisSource(t, Redis{Addresses: []string{fakeRedis(t, ":7\r\n")}}, func(s *Source) { s.MaxBytes, s.Concurrency = 64, 1 })

@@ -54,7 +54,7 @@ func (s *Server) problems() problems {
 	if u != nil && u.Scheme == "http" {
 		switch {
 		case s.TLS != nil:
-			p.add("tls", "is for an https url, and this one is http")
+			p.add("tls", "requires an https url, but this one is http")
 		case credentials && !s.InsecureCredentials:
 			p.add("url", "is http, and credentials would travel in the clear: use https, or set insecureCredentials")
 		}
@@ -68,7 +68,7 @@ func (s *Server) problems() problems {
 			p.add("headers."+name, "would keep a credential in the configuration: use bearerTokenFile, basicAuthFile or headerFiles")
 		}
 		if strings.ContainsFunc(s.Headers[name], func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			p.add("headers."+name, "must not hold control characters")
+			p.add("headers."+name, "must not contain control characters")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.HeaderFiles)) {
@@ -86,7 +86,7 @@ func (s *Server) problems() problems {
 	return p
 }
 
-// url checks an address. Errors don't quote it, for it may hold a password.
+// url checks an address. Errors don't quote it, because it may contain a password.
 func (p *problems) url(field, text string) *url.URL {
 	if text == "" {
 		p.add(field, "is required")
@@ -95,37 +95,37 @@ func (p *problems) url(field, text string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		p.add(field, "is no URL: write https://host:port/path")
+		p.add(field, "must be a URL: write https://host:port/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		p.add(field, "must begin with https:// or http://")
 	case u.User != nil:
-		p.add(field, "must not hold a user or password: use basicAuthFile")
+		p.add(field, "must not contain a user or password: use basicAuthFile")
 	case u.Hostname() == "":
-		p.add(field, "names no host: write https://host:port/path")
+		p.add(field, "has no host: write https://host:port/path")
 	case u.Fragment != "" || u.Opaque != "":
 		p.add(field, "must end after the path or the query")
 	case strings.Contains(u.Path, "/../") || strings.HasSuffix(u.Path, "/.."):
-		p.add(field, "must not hold ..")
+		p.add(field, "must not contain ..")
 	default:
 		return u
 	}
 	return nil
 }
 
-// reserved are headers that belong to the transport.
+// reserved are headers of the transport.
 var reserved = []string{"Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Cookie2", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (p *problems) header(field, name string, others map[string]string) {
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	switch {
 	case name == "" || strings.ContainsFunc(name, notInHeaderName):
-		p.add(field, "%q is no name of a header", shorten(name, maxQuoted))
+		p.add(field, "%q is not a header name", shorten(name, maxQuoted))
 	case slices.Contains(reserved, canonical):
 		p.add(field+"."+name, "belongs to the transport")
 	default:
 		for other := range others {
 			if textproto.CanonicalMIMEHeaderKey(other) == canonical {
-				p.add(field+"."+name, "is in headerFiles, too")
+				p.add(field+"."+name, "is also in headerFiles")
 			}
 		}
 	}
@@ -135,10 +135,10 @@ func notInHeaderName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// maxRedirects of one request.
+// maxRedirects bounds the redirects of one request.
 const maxRedirects = 3
 
-// httpServer asks one Server.
+// httpServer sends requests to one Server.
 type httpServer struct {
 	base        *http.Transport
 	headers     http.Header
@@ -152,7 +152,7 @@ type httpServer struct {
 func newHTTPServer(s *Server, o Source, log *zap.Logger, dial files.Dial) *httpServer {
 	h := &httpServer{
 		base: &http.Transport{
-			// A request's context bounds all of it, so nothing here needs a timeout.
+			// A request's context bounds all of it, so that no timeout is needed here.
 			MaxConnsPerHost:        o.Concurrency,
 			MaxIdleConnsPerHost:    o.Concurrency,
 			IdleConnTimeout:        90 * time.Second,
@@ -162,7 +162,7 @@ func newHTTPServer(s *Server, o Source, log *zap.Logger, dial files.Dial) *httpS
 		headerFiles: map[string]*secretFile{},
 		maxBytes:    int64(o.MaxBytes),
 	}
-	// A connection that is being made may outlast the request that it was for.
+	// A connection being established may outlast its request.
 	timeout := time.Duration(o.Timeout)
 	h.base.DialContext = dial.Within(timeout)
 	h.base.DialTLSContext = dial.TLS(s.tls().config).Within(timeout)
@@ -189,8 +189,8 @@ func (s *Server) tls() *TLS {
 	return &TLS{}
 }
 
-// checkRedirect stays with the origin: each request carries the credentials, which another origin
-// must not get.
+// checkRedirect allows redirects within the origin only: each request carries the credentials,
+// which another origin must not get.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	from := via[len(via)-1].URL
 	switch {
@@ -200,13 +200,13 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	case len(via) > maxRedirects:
 		return failed(Refused, "it redirects more than %d times", maxRedirects)
 	case req.Method != via[0].Method:
-		return failed(Refused, "it redirects the query in a way that loses it: name in url where it leads")
+		return failed(Refused, "its redirect drops the query: set url to the target of the redirect")
 	}
 	return nil
 }
 
-// RoundTrip implements http.RoundTripper: it adds headers and credentials, and bounds
-// the answer.
+// RoundTrip implements http.RoundTripper: it adds headers and credentials, and bounds the
+// answer.
 func (h *httpServer) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, h.headers)
@@ -251,15 +251,14 @@ func (h *httpServer) authorize(header http.Header) error {
 			return err
 		}
 		if !strings.Contains(pair, ":") {
-			return failed(Unprepared, "basicAuthFile must hold user:password")
+			return failed(Unprepared, "basicAuthFile must contain user:password")
 		}
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
 	return nil
 }
 
-// isJSON reports whether a content type can be one of JSON. Some write it as plain text, or
-// say nothing.
+// isJSON reports whether a content type may be JSON. Some servers send plain text, or none.
 func isJSON(contentType string) bool {
 	if contentType == "" {
 		return true
@@ -271,10 +270,10 @@ func isJSON(contentType string) bool {
 	return media == "application/json" || media == "text/json" || media == "text/plain" || strings.HasSuffix(media, "+json")
 }
 
-// close ends idle connections.
+// close closes idle connections.
 func (h *httpServer) close() { h.base.CloseIdleConnections() }
 
-// boundedBody fails where a body is longer than it may be.
+// boundedBody fails if a body is longer than its bound.
 type boundedBody struct {
 	io.ReadCloser
 	left int64
@@ -283,7 +282,7 @@ type boundedBody struct {
 // Read implements io.Reader.
 func (b *boundedBody) Read(to []byte) (int, error) {
 	if b.left < 0 {
-		return 0, failed(Unusable, "the answer is larger than maxBytes: ask for less, or set more")
+		return 0, failed(Unusable, "the answer is larger than maxBytes: request less, or raise maxBytes")
 	}
 	if int64(len(to)) > b.left+1 {
 		to = to[:b.left+1]
@@ -291,7 +290,7 @@ func (b *boundedBody) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return 0, failed(Unusable, "the answer is larger than maxBytes: ask for less, or set more")
+		return 0, failed(Unusable, "the answer is larger than maxBytes: request less, or raise maxBytes")
 	}
 	return n, err
 }
@@ -305,7 +304,7 @@ func statusFailure(status int) error {
 	case http.StatusNotFound:
 		hint = ": check url and path"
 	case http.StatusTooManyRequests:
-		hint = ": it is asked too often"
+		hint = ": its rate limit is exceeded"
 	}
 	return failed(Refused, "it answered %d %s%s", status, http.StatusText(status), hint)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// The service joins what was read to the metrics of the spec, and decides as the
-// controller does on the answers of its metrics APIs.
+// The service joins the readings to the metrics of the spec, and decides as the controller does
+// with the answers of its metrics APIs.
 func TestTheServiceDecidesOnWhatWasRead(t *testing.T) {
 	prom := newFakeProm(t, byQuery(map[string]http.HandlerFunc{
 		"queue": vectorOf(series("3", "queue", "a"), series("4.5", "queue", "b")),

@@ -26,35 +26,35 @@ type Sample struct {
 	Pod, Container string
 	// Labels of the series; nil: the answer has none. They are shared and must not be changed.
 	Labels map[string]string
-	// Value in thousandths where the source has floating-point numbers, else as written.
+	// Value is in thousandths if the source has floating-point numbers, else as written.
 	Value resource.Quantity
 	// Timestamp is when the value was true: for a Prometheus, when the query was evaluated.
 	Timestamp time.Time
-	// Window is how far back it looks from there, as the query says.
+	// Window is the range before the timestamp, from the query.
 	Window time.Duration
 
-	// stands reports whether it stands for an empty result.
+	// stands reports whether it replaces an empty result.
 	stands bool
 }
 
-// value is one value of an answer, before it is known whether it counts.
+// value is one value of an answer, not yet validated.
 type value struct {
 	Sample
-	// err says why it can't count.
+	// err is why it is invalid.
 	err error
 }
 
-// backend asks one server. It is safe for concurrent use.
+// backend queries one server. It is safe for concurrent use.
 type backend interface {
-	// check returns what is wrong with a query.
+	// check returns the problems of a query.
 	check(Query) problems
-	// request returns what a query asks for: equal for queries that get the same answer.
+	// request identifies the request of a query: equal for queries with the same answer.
 	request(Query) string
-	// ask asks for that. Its errors are failures, or what classify understands.
+	// ask sends it. Its errors are failures, or understood by classify.
 	ask(ctx context.Context, q Query) (any, error)
-	// values reads the answer to a query, without changing it.
+	// values extracts the values of a query from an answer, without changing it.
 	values(q Query, answer any) ([]value, error)
-	// close ends its connections.
+	// close closes its connections.
 	close()
 }
 
@@ -64,18 +64,18 @@ type source struct {
 	Source
 	backend backend
 	sharing *sharing.Group[any]
-	// turns are taken by requests that are under way.
+	// turns bounds the requests in flight.
 	turns   chan struct{}
 	metrics *metrics
 	log     *zap.Logger
-	// unprepared is what was logged last of files that can't be read, empty: they can.
+	// unprepared is the last logged error of unreadable files; empty: they are readable.
 	unprepared atomic.Pointer[string]
 }
 
 // Set is the sources of a configuration. It is safe for concurrent use.
 type Set struct {
 	sources map[string]*source
-	// named are the metrics that have names.
+	// named are the named metrics.
 	named   map[string]NamedMetric
 	told    *told
 	metrics *metrics
@@ -85,16 +85,16 @@ type Set struct {
 type Options struct {
 	// Registerer is where the metrics of the sources are registered. Nil: nowhere.
 	Registerer prometheus.Registerer
-	// Dial connects to sources. The address is as the configuration, a redirect within its
-	// origin or a Redis names it. Nil: as net.Dialer does.
+	// Dial connects to sources. The address comes from the configuration, from a redirect
+	// within its origin, or from a Redis. Nil: as net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Log takes errors of files with credentials and certificates, and of named metrics, whose
-	// users don't see them. Nil: no log.
+	// Log receives errors of files with credentials and certificates, and of named metrics,
+	// whose users don't see them. Nil: no log.
 	Log *zap.Logger
 }
 
-// New makes the sources. It opens no connection. The error is a *ConfigError, or that of
-// the Registerer.
+// New makes the sources. It opens no connection. The error is a *ConfigError, or that of the
+// Registerer.
 func New(config Config, o Options) (*Set, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (s *Set) Close() {
 	}
 }
 
-// CheckQuery returns the problems of a query, as a *ConfigError. It makes no request.
+// CheckQuery returns the problems of a query, as a *ConfigError. It sends no request.
 func (s *Set) CheckQuery(q Query) error { return s.problems(q).err() }
 
 func (s *Set) problems(q Query) problems {
@@ -185,7 +185,7 @@ func (s *Set) Samples(ctx context.Context, q Query) ([]Sample, error) {
 
 func everyPod(string) bool { return true }
 
-// samples asks a query for the pods that keep is true for.
+// samples runs a query for the pods that keep accepts.
 func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
 	if err := s.CheckQuery(q); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) 
 	return samples, err
 }
 
-// read asks a query, or reads what another's request brought.
+// read runs a query, or uses the answer of an equal request.
 func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
 	answer, joined, err := s.sharing.Get(ctx, s.backend.request(q), time.Duration(s.Timeout), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
 	if joined {
@@ -239,12 +239,12 @@ func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) 
 	return samples, nil
 }
 
-// nothing is the sample of a query that takes an empty result for zero.
+// nothing is the sample for an empty result if emptyIsZero.
 func (q Query) nothing() Sample {
 	return Sample{Timestamp: time.Now(), Window: time.Duration(q.Window), stands: true}
 }
 
-// request makes one request when it is its turn.
+// request sends one request when a turn is free.
 func (s *source) request(ctx context.Context, q Query) (any, error) {
 	began := time.Now()
 	answer, err := s.inTurn(ctx, q)
@@ -261,28 +261,28 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 	return answer, err
 }
 
-// noteFiles logs that files can't be read without which nothing can be asked, once, and that
-// they can again. The owner of a workload sees it in a status, but can't mend it.
+// noteFiles logs once that required files are unreadable, and once that they are readable
+// again. The owner of a workload sees the problem in a status, but can't fix it.
 func (s *source) noteFiles(outcome Outcome, err error) {
 	text := ""
 	switch outcome {
 	case Unprepared:
 		text = err.Error()
-	case Cancelled, Busy, Timeout, Invalid: // it may not have come to the files
+	case Cancelled, Busy, Timeout, Invalid: // the files may not have been read
 		return
 	}
 	before := s.unprepared.Swap(&text)
 	switch {
 	case text != "" && (before == nil || *before != text):
-		s.log.Error("source not asked, a file can't be read", zap.String("error", text))
+		s.log.Error("source not queried, a file can't be read", zap.String("error", text))
 	case text == "" && before != nil && *before != "":
-		s.log.Info("source asked again, its files can be read")
+		s.log.Info("source queried again, its files can be read")
 	}
 }
 
 func (s *source) inTurn(ctx context.Context, q Query) (any, error) {
 	select {
-	case s.turns <- struct{}{}: // also when the time is up: then it was not others that took it
+	case s.turns <- struct{}{}: // even if the time is up: then others did not use it up
 	default:
 		select {
 		case s.turns <- struct{}{}:
@@ -296,7 +296,7 @@ func (s *source) inTurn(ctx context.Context, q Query) (any, error) {
 
 func (s *source) notInTurn(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failed(Busy, "its %d requests at once were not through within its timeout of %s: it is slow, or concurrency is too low", s.Concurrency, s.Timeout)
+		return failed(Busy, "its %d concurrent requests did not finish within its timeout of %s: it is slow, or concurrency is too low", s.Concurrency, s.Timeout)
 	}
 	return err
 }

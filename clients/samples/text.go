@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted bounds what is quoted of others' texts.
+// maxQuoted bounds quoted texts of others.
 const maxQuoted = 200
 
-// shorten returns others' text such that it can stand in a status or a log: one line,
-// valid UTF-8, at most that many bytes and the mark of what is left out.
+// shorten makes another's text fit into a status or a log: one line, valid UTF-8, at most that
+// many bytes plus a mark of the omission.
 func shorten(text string, most int) string {
 	cut := len(text) > most
 	if cut {

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// brief is a timeout that is meant to pass.
+// brief is a timeout that should expire.
 const brief = 50 * time.Millisecond
 
 func TestSourcesThatMisbehave(t *testing.T) {
@@ -64,15 +64,15 @@ func TestSourcesThatMisbehave(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json;;;=")
 			_, _ = w.Write([]byte("{}"))
 		}, nil, Unusable, "not JSON"},
-		{"answers half", body(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"s3cret":"`), nil, Unusable, "as Prometheus answers them"},
+		{"answers half", body(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"s3cret":"`), nil, Unusable, "of Prometheus' API"},
 		{"closes in the middle", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte(`{"status":`))
 			panic(http.ErrAbortHandler)
 		}, nil, Unreachable, "the connection failed"},
-		{"answers other JSON", body(`["s3cret"]`), nil, Unusable, "as Prometheus answers them"},
-		{"answers that it succeeded and nothing more", body(`{"status":"success"}`), nil, Unusable, "holds no result"},
+		{"answers other JSON", body(`["s3cret"]`), nil, Unusable, "of Prometheus' API"},
+		{"answers that it succeeded and nothing more", body(`{"status":"success"}`), nil, Unusable, "has no result"},
 		{"answers 401", status(401, "text/plain", secret), nil, Refused, "401 Unauthorized: check the source's credentials"},
 		{"answers 403", status(403, "text/plain", secret), nil, Refused, "403 Forbidden: check"},
 		{"answers 404", status(404, "text/html", secret), nil, Refused, "404 Not Found: check url"},
@@ -89,7 +89,7 @@ func TestSourcesThatMisbehave(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
 		},
 			nil, Refused, "more than 3 times"},
-		{"redirects so that the query is lost", redirect("/elsewhere", http.StatusFound), nil, Refused, "loses it"},
+		{"redirects so that the query is lost", redirect("/elsewhere", http.StatusFound), nil, Refused, "drops the query"},
 		{"sends endless headers", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
 		}, nil, Unreachable, "the connection failed"},
@@ -301,9 +301,9 @@ func TestWhoseTurnNeverComesIsToldThatTheSourceIsBusy(t *testing.T) {
 	prom := newFakeProm(t, vectorOf(series("1")))
 	set := promSource(t, prom.URL, func(s *Source) { s.Timeout, s.Concurrency = Duration(brief), 1 })
 	source := set.sources["prom"]
-	source.turns <- struct{}{} // another's, which takes for ever
+	source.turns <- struct{}{} // another query's, which never ends
 	_, err := set.Samples(t.Context(), promQuery("up"))
-	wantFailure(t, err, Busy, "its 1 requests at once")
+	wantFailure(t, err, Busy, "its 1 concurrent requests")
 	<-source.turns
 }
 

@@ -13,7 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Of a sum whose parts are not all known nobody knows more than that it is too small.
+// If parts of a sum are missing, all that is known is that it is too small.
 func TestASumHasAllItsParts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestASumHasAllItsParts(t *testing.T) {
 			for _, emptyIsZero := range []bool{false, true} {
 				got, err := set.Samples(t.Context(), Query{Source: "api", ValuePath: c.path, EmptyIsZero: emptyIsZero})
 				if c.want == nil {
-					wantFailure(t, err, Invalid, "a sum of the rest would be too small")
+					wantFailure(t, err, Invalid, "their sum would be too small")
 				} else if err != nil || !slices.Equal(values(got), c.want) {
 					t.Errorf("got %v, %v; want %v", values(got), err, c.want)
 				}
@@ -51,8 +51,8 @@ func TestASumHasAllItsParts(t *testing.T) {
 	}
 }
 
-// emptyIsZero and a selector: zero where nothing is selected, an error where the query lost
-// the labels that the selector looks at.
+// emptyIsZero with a selector: zero if nothing matches, an error if the query lost the labels
+// that the selector uses.
 func TestNothingSelectedIsZeroWhereEmptyIs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestNothingSelectedIsZeroWhereEmptyIs(t *testing.T) {
 	}
 }
 
-// What the operator configured and what a server sent is nothing for who reads a status.
+// Readers of a status see neither the operator's configuration nor the server's data.
 func TestErrorsQuoteNeitherFilesNorAnswers(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
@@ -124,7 +124,7 @@ func TestOtherErrorsOfConnectionsAreNotQuoted(t *testing.T) {
 	}
 }
 
-// Who writes a query writes what is said of it.
+// A query's author chooses texts in errors, so they are bounded.
 func TestProblemsAreBounded(t *testing.T) {
 	t.Parallel()
 	fields := map[string]any{}

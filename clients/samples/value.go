@@ -18,8 +18,8 @@ var (
 	errNoNumber = errors.New("the value is neither a number nor a quantity such as 1500m or 2Gi")
 )
 
-// fromFloat makes a quantity of a floating-point number as prometheus-adapter does: in
-// thousandths, the rest cut off. Where that one's conversion overflows, this one fails.
+// fromFloat converts a floating-point number to a quantity as prometheus-adapter does: in
+// thousandths, truncated. It fails where that conversion overflows.
 func fromFloat(v float64, allowNegative bool) (resource.Quantity, error) {
 	switch {
 	case math.IsNaN(v):
@@ -38,7 +38,7 @@ func fromFloat(v float64, allowNegative bool) (resource.Quantity, error) {
 	return *resource.NewMilliQuantity(milli, resource.DecimalSI), nil
 }
 
-// Bounds of a quantity's text: the parser computes with as many digits as it asks for.
+// Bounds on a quantity's text: the parser computes with as many digits as the text requests.
 const (
 	maxQuantityLength   = 64
 	maxQuantityExponent = 64
@@ -49,14 +49,14 @@ var (
 	leastMilli = resource.NewMilliQuantity(-math.MaxInt64, resource.DecimalSI)
 )
 
-// fromText makes a quantity of a number or quantity as it is written, exactly (to the
-// billionth, which is as fine as a quantity is).
+// fromText converts a number or quantity in text form exactly (to the billionth, the precision
+// of a quantity).
 func fromText(text string, allowNegative bool) (resource.Quantity, error) {
 	if len(text) > maxQuantityLength {
 		return resource.Quantity{}, errNoNumber
 	}
 	if at := strings.IndexAny(text, "eE"); at >= 0 {
-		// Not of 1E and 1Ei, which have none.
+		// Not for 1E and 1Ei, which have no exponent.
 		if e, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil && (e > maxQuantityExponent || e < -maxQuantityExponent) {
 			return resource.Quantity{}, errTooLarge
 		}

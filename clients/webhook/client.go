@@ -146,7 +146,7 @@ func current[T any](s Server, what, name string, most int64, parse func(text []b
 		return value, err
 	}, func(err error) {
 		if err != nil {
-			s.Log.Error("file not read, what it held before counts", zap.String("file", name), zap.String("error", what+": "+err.Error()))
+			s.Log.Error("file not read, keeping its previous content", zap.String("file", name), zap.String("error", what+": "+err.Error()))
 			return
 		}
 		s.Log.Info("file read again", zap.String("file", name))

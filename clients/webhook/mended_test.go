@@ -223,9 +223,9 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{func() { w.writeKeys("k1:short\n") }, "file not read, what it held before counts: key file: " + w.keyFile + ": line 1: the secret"},
+		{func() { w.writeKeys("k1:short\n") }, "file not read, keeping its previous content: key file: " + w.keyFile + ": line 1: the secret"},
 		{func() {}, ""},
-		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, what it held before counts: key file: stat " + w.keyFile},
+		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, keeping its previous content: key file: stat " + w.keyFile},
 		{func() { w.writeKeys("k1:" + secret) }, "file read again: "},
 	} {
 		step.do()
@@ -283,7 +283,7 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	if err := observe(); err == nil {
 		t.Error("without authorities that are trusted: no error")
 	}
-	if got := logs.TakeAll(); len(got) != 1 || got[0].Message != "file not read, what it held before counts" {
+	if got := logs.TakeAll(); len(got) != 1 || got[0].Message != "file not read, keeping its previous content" {
 		t.Errorf("logged %v", got)
 	}
 	must(t, os.WriteFile(file, second.CertPEM(), 0o600))
