@@ -94,6 +94,9 @@ func (c *oneCase) windowText(w *setpointv1.WindowExplanation) string {
 		return "looks at the proposal alone"
 	}
 	if w.GetRecommendations() == 0 {
+		if w.GetDirection() == down && proposed < c.current {
+			return "no recommendation in it: none was made for that long, so nothing holds the count"
+		}
 		return "no recommendation in it"
 	}
 	if w.GetRecommendationTime() == nil {
