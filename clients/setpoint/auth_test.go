@@ -95,7 +95,7 @@ func (g *guarded) client(t *testing.T, shows bool, options ...setpoint.Option) *
 	return g.directory.client(t, g.names, append(options, setpoint.WithTLS(own))...)
 }
 
-// Each way of saying who calls is told to real servers, by each kind of call.
+// Real servers see each kind of credentials, with each kind of call.
 func TestWhoCallsIsToldToRealServers(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 2)
@@ -133,8 +133,7 @@ func TestWhoCallsIsToldToRealServers(t *testing.T) {
 	}
 }
 
-// Servers come and go under callers whose credentials are looked at: nobody notices, and
-// nothing counts twice.
+// Servers restart under callers with credentials: no call fails, and none counts twice.
 func TestRetriesWithCredentialsLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -52,7 +52,7 @@ func (c *Client) BatchRecommend(ctx context.Context, requests []*setpointv1.Reco
 
 // fitting returns how many of the requests fit into one call, at least one.
 func (c *Client) fitting(requests []*setpointv1.RecommendRequest) int {
-	const tag = 6 // of a request in a batch, with its length
+	const tag = 6 // of a request in a batch, plus its length
 	size := 0
 	for i, req := range requests {
 		size += proto.Size(req) + tag
@@ -67,7 +67,7 @@ func (c *Client) fitting(requests []*setpointv1.RecommendRequest) int {
 func (c *Client) recommendAll(ctx context.Context, requests []*setpointv1.RecommendRequest, results []Result) {
 	ctx, cancel := bounded(ctx, c.config.timeout)
 	defer cancel()
-	left := make([]int, len(requests)) // those to be sent, in order
+	left := make([]int, len(requests)) // requests to send, in order
 	for i := range left {
 		left[i] = i
 	}
@@ -82,8 +82,8 @@ func (c *Client) recommendAll(ctx context.Context, requests []*setpointv1.Recomm
 	}
 }
 
-// recommendOnce sends the requests in one call, and reports whether they were answered. If
-// not, the call itself has been retried, and its error is the error of all of them.
+// recommendOnce sends the requests in one call, and reports whether they were answered. If not,
+// the call itself has been retried, and its error applies to all of them.
 func (c *Client) recommendOnce(ctx context.Context, requests []*setpointv1.RecommendRequest, results []Result, send []int) bool {
 	batch := &setpointv1.BatchRecommendRequest{}
 	for _, i := range send {
@@ -107,10 +107,10 @@ func (c *Client) recommendOnce(ctx context.Context, requests []*setpointv1.Recom
 	return err == nil
 }
 
-// refuseShared refuses recommendations that several targets got: at most one of them is
-// right, and the client can't tell which.
+// refuseShared refuses a recommendation that several targets got: it can belong to one of them
+// only, and the client can't tell which.
 func refuseShared(requests []*setpointv1.RecommendRequest, results []Result, sent []int) {
-	first := make(map[string]int, len(sent)) // where an id came first
+	first := make(map[string]int, len(sent)) // where an id occurred first
 	shared := make(map[string]bool)
 	for _, i := range sent {
 		id := results[i].Response.GetRecommendationId()

@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 )
 
-// batches is a fake that answers each request of a batch with its replicas, or with the
-// error that fail gives it. It notes the requests of each call.
+// batches is a fake that answers each request of a batch with its replicas, or with the error
+// from fail. It records the requests of each call.
 func batches(calls *[]string, fail func(call int, target string) error) *fake {
 	return &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
 		var names []string
@@ -156,8 +156,8 @@ func TestABatchWithTooFewResultsIsAnError(t *testing.T) {
 	})
 }
 
-// One answer in two places: nobody knows whose it is. For one target it is an answer
-// that was given before.
+// If one answer occurs twice, it is unknown which target it belongs to. For the same target it
+// is a repeated answer.
 func TestABatchThatIsMixedUp(t *testing.T) {
 	t.Parallel()
 	f := &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
@@ -185,7 +185,7 @@ func TestABatchThatIsMixedUp(t *testing.T) {
 	})
 }
 
-// Answers of two requests in each other's places, which their request ids tell.
+// Two answers are swapped, which their request ids reveal.
 func TestABatchWhoseAnswersAreSwapped(t *testing.T) {
 	t.Parallel()
 	f := &fake{batch: func(_ context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {

@@ -9,7 +9,7 @@ type budget struct {
 	most, ratio float64
 }
 
-// deposit notes a call.
+// deposit records a call.
 func (b *budget) deposit() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

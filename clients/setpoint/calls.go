@@ -53,8 +53,8 @@ func (c *Client) ListTargets(ctx context.Context, parent string) iter.Seq2[*setp
 	}
 }
 
-// DeleteTarget deletes a target. NOT_FOUND: there was none; it counts as success after a
-// failed attempt of the same call, which may have deleted it.
+// DeleteTarget deletes a target. NOT_FOUND: it did not exist; after a failed attempt of the
+// same call, which may have deleted it, that counts as success.
 func (c *Client) DeleteTarget(ctx context.Context, name string) error {
 	return c.DeleteIncarnation(ctx, &setpointv1.DeleteTargetRequest{Name: name})
 }

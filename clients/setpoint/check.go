@@ -56,8 +56,8 @@ type Asked struct {
 	MaxSkew time.Duration
 	// Previous is the last accepted answer for this target. Nil: none.
 	Previous *setpointv1.RecommendResponse
-	// Unrecorded reports whether nothing will be applied, so that the answer of a caller who
-	// may only have dry runs will do: it has no recommendation_id.
+	// Unrecorded reports whether the caller may only do dry runs and applies nothing, so that
+	// an answer needs no recommendation_id.
 	Unrecorded bool
 }
 
@@ -89,8 +89,8 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 }
 
 // CheckReport returns an [AnswerError] unless the response is valid for a report on the
-// recommendation in that answer, which CheckAnswer has accepted. A nil answer is one that the
-// caller no longer has.
+// recommendation in that answer, which CheckAnswer has accepted. A nil answer means that the
+// caller no longer has it.
 func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
 	if response == nil {
 		return &AnswerError{Problem: "there is no answer"}
@@ -129,7 +129,7 @@ func wrong(field, format string, args ...any) error {
 	return &AnswerError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// bounds are those of the spec.
+// bounds are the spec's.
 func (c *answerChecker) bounds() (least, most int32) {
 	spec := c.asked.Request.GetSpec()
 	least, most = 1, spec.GetMaxReplicas()
@@ -140,7 +140,7 @@ func (c *answerChecker) bounds() (least, most int32) {
 }
 
 // question checks that the answer does not belong to another request, perhaps of another
-// target. An older service does not say to which it belongs.
+// target. An older service does not say which request it answers.
 func (c *answerChecker) question() error {
 	got, want := c.answer.GetRequestId(), c.asked.Request.GetRequestId()
 	if got != "" && want != "" && got != want {
@@ -153,7 +153,7 @@ func (c *answerChecker) counts() error {
 	current, desired := c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas()
 	scale := c.asked.Request.GetScale()
 	if scale == nil || c.asked.Request.GetScaleError() != nil {
-		// Nobody knows the current count: it is the last one that the service knew.
+		// The current count is unknown: it is the last one that the service knew.
 		if current < 0 || desired != current {
 			return wrong("desiredReplicas", "%d of %d, although the scale could not be read", desired, current)
 		}
@@ -214,7 +214,7 @@ func (c *answerChecker) action() error {
 	return nil
 }
 
-// instant checks the answer's instant. Its messages hold no times, so that they repeat.
+// instant checks the answer's instant. Its messages contain no times, so that they repeat.
 func (c *answerChecker) instant() error {
 	const field = "evaluationTime"
 	at := c.answer.GetEvaluationTime()
@@ -261,7 +261,7 @@ func (c *answerChecker) status() error {
 	if len(status.GetConditions()) == 0 && c.hadConditions() {
 		return wrong("status.conditions", "there are none, but there were")
 	}
-	// Only a failed evaluation keeps the previous one, and says what was wrong.
+	// Only a failed evaluation keeps the previous generation, and says what was wrong.
 	if asked := c.asked.Request.Generation; status.ObservedGeneration != nil && asked != nil &&
 		c.answer.GetError() == "" && status.GetObservedGeneration() != *asked {
 		return wrong("status.observedGeneration", "%d, but generation %d was asked about", status.GetObservedGeneration(), *asked)
@@ -269,9 +269,9 @@ func (c *answerChecker) status() error {
 	return c.form(status)
 }
 
-// hadConditions reports whether an evaluation has left conditions, which stay from then on.
-// ScalingActive is its alone: AbleToScale callers may have set themselves. The design of
-// 2015, which knows none, leaves them, too.
+// hadConditions reports whether an evaluation has left conditions, which then stay.
+// ScalingActive comes from evaluations only, but callers may have set AbleToScale themselves.
+// The profile design-2015, which has no conditions, keeps existing ones.
 func (c *answerChecker) hadConditions() bool {
 	return slices.ContainsFunc(c.asked.Request.GetPreviousStatus().GetConditions(), func(had *setpointv1.HorizontalPodAutoscalerCondition) bool {
 		return had.GetType() == "ScalingActive"
@@ -290,14 +290,14 @@ func (c *answerChecker) wasDesired(n int32) bool {
 	return n >= 0 && n <= most
 }
 
-// word is what a reason is, as the Kubernetes API has it.
+// word matches a reason, as the Kubernetes API defines it.
 var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 func isWord(s string) bool { return len(s) <= maxAnswerWord && word.MatchString(s) }
 
 func isText(s string) bool { return len(s) <= maxAnswerText && utf8.ValidString(s) }
 
-// form checks what a status holds besides counts.
+// form checks the parts of a status other than counts.
 func (c *answerChecker) form(status *setpointv1.HorizontalPodAutoscalerStatus) error {
 	if status.ObservedGeneration != nil && status.GetObservedGeneration() < 0 {
 		return wrong("status.observedGeneration", "negative")
@@ -320,7 +320,7 @@ func (c *answerChecker) form(status *setpointv1.HorizontalPodAutoscalerStatus) e
 	return nil
 }
 
-// conditionProblem says what is wrong with a condition; seen are the types before it.
+// conditionProblem returns the problem of a condition; seen are the earlier types.
 func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[string]bool) string {
 	switch c.GetType() {
 	case "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero":
@@ -347,7 +347,7 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 	return ""
 }
 
-// isInstant reports whether a time is one, or absent.
+// isInstant reports whether a time is valid or absent.
 func isInstant(t *timestamppb.Timestamp) bool { return t == nil || t.IsValid() }
 
 func (c *answerChecker) texts() error {
@@ -362,7 +362,7 @@ func (c *answerChecker) says(events []*setpointv1.Event, problem string) error {
 	if !isText(problem) {
 		return wrong("error", "no text, or too long")
 	}
-	// One a metric, and some about the whole.
+	// One per metric, and some about the whole.
 	if n := len(events); n > len(c.asked.Request.GetSpec().GetMetrics())+8 {
 		return wrong("events", "%d of them", n)
 	}

@@ -19,7 +19,7 @@ import (
 
 var checkedAt = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// asked is a question about 4 replicas of 2 to 10, and fitting an answer to it: 5.
+// asked is a request about 4 replicas of 2 to 10, with a valid answer to it: 5.
 func asked() setpoint.Asked {
 	return setpoint.Asked{Now: checkedAt, Request: &setpointv1.RecommendRequest{
 		Spec:  &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 10},
@@ -34,7 +34,7 @@ func fitting() *setpointv1.RecommendResponse {
 	}
 }
 
-// counts sets those of an answer, and all that says the same.
+// counts sets the counts of an answer, and all fields that depend on them.
 func counts(current, desired int32) func(*setpoint.Asked, *setpointv1.RecommendResponse) {
 	return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
 		a.CurrentReplicas, a.DesiredReplicas = current, desired
@@ -103,7 +103,7 @@ func TestCheckAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change change
-		field  string // "": it is one
+		field  string // "": valid
 	}{
 		{"the generation that was asked about", generations(7, 7), ""},
 		{"another generation", generations(7, 6), "status.observedGeneration"},
@@ -167,8 +167,8 @@ func TestCheckAnswer(t *testing.T) {
 	}
 }
 
-// Whatever the service decides is an answer: of any profile, at any count, with bounds
-// that change, metrics that fail and changes that do.
+// Every real decision of the service is valid: with any profile, at any count, with changing
+// bounds, failing metrics and failing writes.
 func TestWhatTheServiceDecidesPasses(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -92,8 +92,7 @@ func New(target string, options ...Option) (*Client, error) {
 	c := &Client{config: cfg, retries: newRetrier(cfg.retry)}
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
-		// The policy of this client is the only one: what DNS says of retries would
-		// multiply with its own.
+		// The client's own retry policy is the only one: one from DNS would multiply with it.
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
 		grpc.WithDefaultServiceConfig(serviceConfig),
@@ -110,7 +109,7 @@ func New(target string, options ...Option) (*Client, error) {
 		dial = append(dial, grpc.WithResolvers(addressList(addresses)))
 	}
 	if name := cfg.serverName(); name != "" {
-		dial = append(dial, grpc.WithAuthority(name)) // that is what gRPC goes by
+		dial = append(dial, grpc.WithAuthority(name)) // gRPC uses it for the name
 	}
 	if cfg.token != nil {
 		dial = append(dial, grpc.WithPerRPCCredentials(bearer{token: cfg.token, anywhere: cfg.tokenAnywhere}))
@@ -124,7 +123,7 @@ func New(target string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// interceptors returns what a unary call goes through, the outermost first.
+// interceptors returns the interceptors of unary calls, the outermost first.
 func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
 	chain := []grpc.UnaryClientInterceptor{
 		withDefaultTimeout(c.config.timeout),
@@ -138,8 +137,8 @@ func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
 	return append(chain, withAttemptTimeout(c.config.retry.AttemptTimeout))
 }
 
-// connectParams bound how long a service that is back may go unnoticed: with gRPC's defaults
-// up to two minutes.
+// connectParams bound how long a recovered service may go unnoticed: with gRPC's defaults up to
+// two minutes.
 var connectParams = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 250 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
 	MinConnectTimeout: 5 * time.Second,

@@ -19,7 +19,7 @@ import (
 func (s *Stream) run() {
 	defer close(s.ended)
 	defer s.failAll(true, errClosed)
-	failures := 0 // one after the other
+	failures := 0 // in a row
 	ctx := spread(s.life)
 	for s.await() {
 		answered, err := s.converse(ctx)
@@ -38,7 +38,7 @@ func (s *Stream) run() {
 			continue
 		}
 		if !s.again(err) {
-			failures = 0 // the next request has had none
+			failures = 0 // a new request starts at zero
 		} else if !s.client.retries.wait(s.life, failures, least) {
 			s.failAll(false, err)
 		}
@@ -62,7 +62,7 @@ func (s *Stream) await() bool {
 	}
 }
 
-// errSilent is the cause of the end of a stream on which no answer came in time.
+// errSilent is the cause when a stream ends because no answer came in time.
 var errSilent = status.Error(codes.Unavailable, "the server did not answer in time on a stream")
 
 // converse opens a stream, sends the queue and receives answers until the stream ends. It
@@ -98,8 +98,8 @@ func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 	}
 }
 
-// send sends until the stream ends. Requests that a failure leaves unsent go on the next
-// stream; the receiving side knows why this one ended.
+// send sends until the stream ends. Requests left unsent by a failure go over the next stream;
+// the receiver knows why this one ended.
 func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationService_StreamRecommendClient, silence *silence) {
 	for {
 		call := s.next()
@@ -129,15 +129,15 @@ func (s *Stream) tried() {
 	}
 }
 
-// again queues the unanswered requests again, in their order. Those without attempts left
-// fail with the error that ended the stream. It reports whether any are queued.
+// again queues the unanswered requests again, in their order. Those without attempts left fail
+// with the error that ended the stream. It reports whether any are queued.
 func (s *Stream) again(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = nil
 	for _, call := range s.waiting {
 		switch {
-		case call.delayed: // it comes by itself
+		case call.delayed: // its timer queues it
 		case call.attempts >= s.client.retries.policy.MaxAttempts:
 			s.settleLocked(call, Result{Err: err})
 		default:
@@ -148,7 +148,7 @@ func (s *Stream) again(err error) bool {
 	return len(s.queue) > 0
 }
 
-// failAll ends all waiting requests with an error; for good if the stream is closed.
+// failAll fails all waiting requests; for good if the stream is closed.
 func (s *Stream) failAll(closed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,13 +159,13 @@ func (s *Stream) failAll(closed bool, err error) {
 	s.queue = nil
 }
 
-// silence detects a stream with unanswered requests on which no answer arrives.
+// silence detects a stream with unanswered requests on which no answers arrive.
 type silence struct {
 	limit time.Duration
 
 	mu    sync.Mutex
-	open  int         // guarded by mu; requests without an answer
-	timer *time.Timer // guarded by mu; nil: there is no limit
+	open  int         // guarded by mu; unanswered requests
+	timer *time.Timer // guarded by mu; nil: no limit
 }
 
 func newSilence(limit time.Duration, tooLong func()) *silence {
@@ -177,7 +177,7 @@ func newSilence(limit time.Duration, tooLong func()) *silence {
 	return w
 }
 
-// asked notes that a request is sent: the time begins with the first one.
+// asked records a sent request: the time starts with the first one.
 func (w *silence) asked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *silence) asked() {
 	}
 }
 
-// answered notes an answer: the time begins anew, if more are to come.
+// answered records an answer: the time restarts if more are expected.
 func (w *silence) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,19 +7,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errorDomain is that of the service's own ErrorInfo.
+// errorDomain is the domain of the service's own ErrorInfo.
 const errorDomain = "setpoint.dev"
 
-// Violation is one thing that is wrong with a request.
+// Violation is one problem of a request.
 type Violation struct {
 	// Field is the path of the field as in JSON, for example "spec.maxReplicas".
 	Field string
-	// Description says what is wrong, in the words of the Kubernetes API server.
+	// Description is the problem, in the words of the Kubernetes API server.
 	Description string
 }
 
 // Violations returns the violations of a request that was refused with INVALID_ARGUMENT; nil
-// for other errors. If they are very many it returns the first ones; the error's text has
+// for other errors. If there are very many it returns the first ones; the error's text has
 // their number.
 func Violations(err error) []Violation {
 	bad := detail[*errdetails.BadRequest](err)

@@ -40,7 +40,7 @@ func loopback() net.Listener {
 	return l
 }
 
-// What a caller does, and again 15 seconds after it is done.
+// A caller's loop; it repeats this 15 seconds after it is done.
 func ExampleClient() {
 	address, stop := service()
 	defer stop()

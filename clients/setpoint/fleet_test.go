@@ -22,8 +22,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// fleet is real servers on one store, as instances on one Redis are. They listen on
-// loopback, each time on another port; their names stay.
+// fleet is real servers on one store, like instances on one Redis. They listen on loopback,
+// each time on another port; their names stay.
 type fleet struct {
 	directory
 	tb      testing.TB
@@ -35,7 +35,7 @@ type fleet struct {
 	running map[string]*instance
 }
 
-// shared is a store that has a secret for all instances, as Redis has.
+// shared is a store with one secret for all instances, as Redis has.
 type shared struct {
 	*memory.Store
 
@@ -45,7 +45,7 @@ type shared struct {
 
 func newShared(options memory.Options) *shared { return &shared{Store: memory.New(options)} }
 
-// Secret implements store.Secrets: the first proposal counts.
+// Secret implements store.Secrets: the first proposal wins.
 func (s *shared) Secret(_ context.Context, _ string, proposal []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,15 +59,15 @@ type instance struct {
 	listener *severed
 	stop     context.CancelFunc
 	served   chan error
-	// killed says that its listener was closed under it.
+	// killed reports that its listener was closed under it.
 	killed bool
 
 	mu   sync.Mutex
 	gone bool // guarded by mu
 }
 
-// dial connects to it, if it is still there: when it is not its port may be another
-// server's, of another test, which must not get this one's requests.
+// dial connects to the instance if it still exists: its old port may belong to a server of
+// another test, which must not get this one's requests.
 func (i *instance) dial(ctx context.Context) (net.Conn, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -83,7 +83,7 @@ func (i *instance) leave() {
 	i.gone = true
 }
 
-// severed is a listener whose connections can be cut, as those of a killed process are.
+// severed is a listener whose connections can be cut, like those of a killed process.
 type severed struct {
 	net.Listener
 	mu    sync.Mutex
@@ -114,7 +114,7 @@ func (s *severed) sever() {
 func startFleet(tb testing.TB, n int, changes ...func(*fleet)) *fleet {
 	tb.Helper()
 	f := &fleet{tb: tb, options: server.DefaultOptions(), store: newShared(memory.Options{}), running: make(map[string]*instance)}
-	// The machine of a test may be busy, or stand still for seconds.
+	// A test's machine may be busy, or stall for seconds.
 	f.options.DrainTimeout, f.options.RequestTimeout = 2*time.Minute, 2*time.Minute
 	f.options.Limits.Shedding.Off = true
 	for _, change := range changes {
@@ -160,7 +160,7 @@ func listen(tb testing.TB) net.Listener {
 	return l
 }
 
-// kill cuts all connections at once and lets nothing in any more.
+// kill cuts all connections at once and accepts no more.
 func (f *fleet) kill(name string) {
 	i := f.running[name]
 	i.killed = true
@@ -180,7 +180,7 @@ func (f *fleet) drain(name string) {
 	delete(f.running, name)
 }
 
-// client returns a client of all servers. Delays are drawn, as they are for users.
+// client returns a client of all servers, with random delays as in production.
 func (f *fleet) client(options ...setpoint.Option) *setpoint.Client {
 	f.tb.Helper()
 	if f.tls == nil {
@@ -189,7 +189,7 @@ func (f *fleet) client(options ...setpoint.Option) *setpoint.Client {
 	return f.directory.client(f.tb, f.names, options...)
 }
 
-// recorded returns how many recommendations the target's history holds.
+// recorded returns the number of recommendations in the target's history.
 func (f *fleet) recorded(client *setpoint.Client, target string) int {
 	f.tb.Helper()
 	got, err := client.GetTarget(f.tb.Context(), target)
@@ -200,17 +200,17 @@ func (f *fleet) recorded(client *setpoint.Client, target string) int {
 	return len(got.GetHistory().GetRecommendations()) - 1
 }
 
-// patient is for callers who want an answer however often servers come and go.
+// patient is for callers that wait for an answer however often servers restart.
 var patient = setpoint.WithRetry(setpoint.Retry{MaxAttempts: 1000, BaseDelay: 20 * ms, MaxDelay: 100 * ms, BudgetReserve: 100000})
 
-// reconnecting is for servers that are away for moments only, again and again.
+// reconnecting is for servers that are away briefly, again and again.
 var reconnecting = setpoint.WithDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 10 * ms, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 50 * ms},
-	MinConnectTimeout: 30 * time.Second, // a busy machine takes long for a handshake
+	MinConnectTimeout: 30 * time.Second, // a handshake is slow on a busy machine
 }))
 
 func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
-	// While workers ask, servers come and go, cycles times at least however their turns fall.
+	// While workers send requests, servers restart, at least cycles times.
 	const workers, each, cycles = 8, 60, 3
 	type asker func(client *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	single := func(c *setpoint.Client) func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
@@ -285,7 +285,7 @@ func TestServersThatComeAndGoLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// The duties of a caller, with a client, from first to last.
+// The whole loop of a caller.
 func TestTheLoopOfACaller(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2)
@@ -369,8 +369,8 @@ func TestTargetsAreListedOverPages(t *testing.T) {
 	}
 }
 
-// A server that shuts down answers what is in flight and refuses the rest; with
-// another one nobody notices.
+// A server that shuts down answers requests in flight and refuses the rest; with another server
+// no call fails.
 func TestADrainIsNotNoticed(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 2)
@@ -392,7 +392,7 @@ func TestADrainIsNotNoticed(t *testing.T) {
 		}
 		<-drained
 		f.start(name)
-		// Until it is noticed the other one must stay.
+		// Keep the other server until the shutdown was noticed.
 		for tries := 0; ; tries++ {
 			used := map[string]bool{}
 			for range 8 {

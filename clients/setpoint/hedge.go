@@ -12,7 +12,7 @@ import (
 )
 
 // hedger sends further attempts of a call while the first is unanswered. It sits between
-// the retries and the connection; the retries see its attempts as one.
+// retries and connection; the retries see its attempts as one.
 type hedger struct {
 	delay  time.Duration
 	max    int
@@ -25,8 +25,8 @@ func (h *hedger) unary(ctx context.Context, method string, req, reply any, cc *g
 	if !ok || !repeatable[method] || method == setpointv1.TargetService_DeleteTarget_FullMethodName || writesBack(options) {
 		return invoke(ctx, method, req, reply, cc, options...)
 	}
-	// The attempts that lose have to end first: they read the request, which is the
-	// caller's again afterwards.
+	// The losing attempts have to end first: they read the request, which belongs to the caller
+	// again afterwards.
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -67,8 +67,8 @@ func (h *hedger) unary(ctx context.Context, method string, req, reply any, cc *g
 	}
 }
 
-// writesBack reports whether an option has gRPC write to the caller's memory when an
-// attempt ends: two that end at once would do so at once.
+// writesBack reports whether an option makes gRPC write to the caller's memory when an attempt
+// ends: two attempts might write at the same time.
 func writesBack(options []grpc.CallOption) bool {
 	for _, option := range options {
 		switch option.(type) {

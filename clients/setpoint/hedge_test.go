@@ -119,7 +119,7 @@ func TestWhatMustNotRunTwiceAtOnceIsNotSentAhead(t *testing.T) {
 		if err := client.DeleteTarget(t.Context(), web); err != nil {
 			t.Error(err)
 		}
-		// gRPC writes headers where it is told to when an attempt ends.
+		// gRPC writes the headers when an attempt ends.
 		var header metadata.MD
 		if _, err := setpointv1.NewRecommendationServiceClient(client.Conn()).Recommend(t.Context(), queue(web, 3, 50), grpc.Header(&header)); err != nil {
 			t.Error(err)

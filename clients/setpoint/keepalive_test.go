@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// inMemory is a listener whose connections seem to come from elsewhere, so that in a
-// bubble a real server takes them for a caller's. It counts them.
+// inMemory is a listener whose connections seem to come from elsewhere, so that a real server
+// treats them as callers'. It counts them.
 type inMemory struct {
 	*bufconn.Listener
 	conns atomic.Int32
@@ -37,8 +37,7 @@ type fromElsewhere struct{ net.Conn }
 
 func (fromElsewhere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7} }
 
-// A stream that is silent for hours outlives them on its connection: the server allows
-// what the client asks by default.
+// A stream that is silent for hours survives: the server allows the client's default pings.
 func TestKeepaliveIsWhatTheServerAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		options := server.DefaultOptions()
@@ -74,8 +73,8 @@ func TestKeepaliveIsWhatTheServerAllows(t *testing.T) {
 	})
 }
 
-// A server that is not told what clients of this package ask closes the connection, and
-// with it every call on it: that proves the test above.
+// A server with gRPC's default enforcement closes the connection because of the client's pings,
+// and every call on it: this proves the test above.
 func TestKeepaliveThatIsNotAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var streams atomic.Int32

@@ -27,15 +27,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// gRPC would print what some tests bring about.
+	// gRPC would print the errors that some tests cause.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	goleak.VerifyTestMain(m)
 }
 
 const web = "clusters/demo/namespaces/shop/targets/web"
 
-// queue returns a request for a target that scales on the length of a queue, ten
-// entries a replica. Its history holds each recommendation for an hour.
+// queue returns a request for a target that scales on the length of a queue, ten entries per
+// replica. Its history keeps each recommendation for an hour.
 func queue(target string, replicas, length int32) *setpointv1.RecommendRequest {
 	return &setpointv1.RecommendRequest{
 		Target: target,
@@ -66,7 +66,7 @@ func problem(code codes.Code, details ...protoadapt.MessageV1) error {
 	return s.Err()
 }
 
-// comeBack is what a server says that wants to be asked again later.
+// comeBack is a server's request to retry later.
 func comeBack(after time.Duration) *errdetails.RetryInfo {
 	return &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
 }
@@ -79,7 +79,7 @@ func wantCode(tb testing.TB, err error, want codes.Code) {
 	}
 }
 
-// directory knows where servers listen that clients know by name.
+// directory maps names of servers to where they listen.
 type directory struct {
 	mu    sync.Mutex
 	dials map[string]func(context.Context) (net.Conn, error) // guarded by mu
@@ -104,8 +104,8 @@ func (d *directory) dial(ctx context.Context, name string) (net.Conn, error) {
 	return dial(ctx)
 }
 
-// client returns a client of all those names, without TLS unless the options say so,
-// closed with the test. Its longest delays are its delays.
+// client returns a client of all those names, without TLS unless the options set it, closed
+// with the test. Its delays are the longest ones.
 func (d *directory) client(tb testing.TB, names []string, options ...setpoint.Option) *setpoint.Client {
 	tb.Helper()
 	options = append([]setpoint.Option{setpoint.WithDialOptions(grpc.WithContextDialer(d.dial))}, options...)
@@ -122,7 +122,7 @@ func (d *directory) client(tb testing.TB, names []string, options ...setpoint.Op
 	return client
 }
 
-// fake is a server whose answers the test chooses. It notes what it is asked.
+// fake is a server whose answers the test chooses. It records its calls.
 type fake struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	setpointv1.UnimplementedTargetServiceServer
@@ -132,7 +132,7 @@ type fake struct {
 	stream    func(stream setpointv1.RecommendationService_StreamRecommendServer) error
 	remove    func(attempt int) error
 	watch     func(req *setpointv1.WatchDecisionsRequest, stream watchStream) error
-	// strict closes connections that ask more often than gRPC has it, if it is not told.
+	// strict enforces gRPC's default limit on pings.
 	strict bool
 
 	begun time.Time
@@ -141,7 +141,7 @@ type fake struct {
 	calls []*fakeCall // guarded by mu; of Recommend, DeleteTarget and WatchDecisions
 }
 
-// fakeCall is one attempt as servers see it.
+// fakeCall is one attempt as seen by servers.
 type fakeCall struct {
 	number int // from 1, over all servers
 	server string
@@ -160,7 +160,7 @@ func (f *fake) note(ctx context.Context, req *setpointv1.RecommendRequest) *fake
 	return call
 }
 
-// times returns when the attempts came.
+// times returns when the attempts arrived.
 func (f *fake) times() []time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,15 +192,15 @@ func (f *fake) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream watc
 	return f.watch(req, stream)
 }
 
-// serve serves the fake under each of the names, in memory, until the test ends, and
-// returns a client of them. In a bubble time is the bubble's.
+// serve serves the fake under each of the names, in memory, until the test ends, and returns a
+// client of them. In a bubble it uses the bubble's time.
 func (f *fake) serve(t testing.TB, names []string, options ...setpoint.Option) *setpoint.Client {
 	t.Helper()
 	f.begun = time.Now()
 	var all directory
 	for _, name := range names {
 		listener := bufconn.Listen(1 << 20)
-		allowed := keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true} // as the real one does
+		allowed := keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true} // like the real server
 		if f.strict {
 			allowed = keepalive.EnforcementPolicy{}
 		}
@@ -221,7 +221,7 @@ func (f *fake) serve(t testing.TB, names []string, options ...setpoint.Option) *
 	return all.client(t, names, append([]setpoint.Option{setpoint.WithInsecure()}, options...)...)
 }
 
-// namedStream knows which server it came to.
+// namedStream knows its server.
 type namedStream struct {
 	grpc.ServerStream
 	name string

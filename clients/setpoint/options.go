@@ -36,7 +36,7 @@ type config struct {
 	userAgent       string
 	dial            []grpc.DialOption
 
-	err error // of options that can't be
+	err error // the first invalid option
 }
 
 func defaultConfig() *config {

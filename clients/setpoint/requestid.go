@@ -53,8 +53,8 @@ func newRequestID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// copyFields copies the fields of a message to an empty one of its type. They share
-// what lies deeper, pods for example, which may be thousands.
+// copyFields copies the fields of a message to an empty one of its type. Both share deeper
+// values, such as pods, of which there may be thousands.
 func copyFields(to, from proto.Message) {
 	into := to.ProtoReflect()
 	from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {

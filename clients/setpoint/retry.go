@@ -62,7 +62,7 @@ func (r Retry) withDefaults() Retry {
 type retrier struct {
 	policy Retry
 	budget budget
-	// random returns something between 0 and the duration given.
+	// random returns a random duration between 0 and the given one.
 	random func(time.Duration) time.Duration
 }
 
@@ -153,7 +153,7 @@ func mayPass(err error) (least time.Duration, ok bool) {
 	return 0, false
 }
 
-// sleep waits, and reports whether the context outlasted the wait.
+// sleep waits; it returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -79,7 +79,7 @@ func TestDelaysGrowUpToTheLongest(t *testing.T) {
 	})
 }
 
-// Callers that fail together must not come back together.
+// Callers that fail together must not retry together.
 func TestDelaysAreDrawnFromTheWholeRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{recommend: failing(problem(codes.Unavailable))}
@@ -192,7 +192,8 @@ func TestAttemptsOfOneCallHaveOneRequestID(t *testing.T) {
 	}
 }
 
-// Not the next one in turn, which other calls may have moved on to where it began.
+// A retry must not use the next connection in turn, because other calls may have moved the turn
+// back to the failed one.
 func TestAttemptsGoToDifferentConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		three := []string{"a:1", "b:1", "c:1"}
@@ -248,7 +249,7 @@ func TestCallsAreSpreadOverAllAddresses(t *testing.T) {
 	})
 }
 
-// silentOn lets attempts on a server wait for their end and answers those on others.
+// silentOn leaves attempts on some servers unanswered and answers those on others.
 func silentOn(silent func(call *fakeCall) bool) func(context.Context, *fakeCall) (*setpointv1.RecommendResponse, error) {
 	return func(ctx context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error) {
 		if silent(call) {
@@ -309,7 +310,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A service in trouble must not get a multiple of its load.
+// Retries must not multiply the load of a failing service.
 func TestTheBudgetBoundsRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{recommend: failing(problem(codes.Unavailable))}
@@ -322,8 +323,8 @@ func TestTheBudgetBoundsRetries(t *testing.T) {
 			}
 			return len(f.times()) - before
 		}
-		// Each of the first calls takes three retries, until ten and what they added are
-		// used up; then every second call has one.
+		// Each of the first calls makes three retries, until the reserve of ten and the calls'
+		// deposits are used up; then every second call makes one.
 		if got := attempts(20); got != 20+10+9 {
 			t.Errorf("20 calls made %d attempts, want 39", got)
 		}
@@ -364,7 +365,7 @@ func TestOneAttemptMeansNoRetries(t *testing.T) {
 	})
 }
 
-// Of methods that are not the service's nobody knows whether they may be repeated.
+// Methods of other services may not be idempotent.
 func TestOtherMethodsAreNotTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := (&directory{}).client(t, two, setpoint.WithInsecure())
@@ -390,7 +391,7 @@ func TestAServiceThatCannotBeReachedIsUnavailable(t *testing.T) {
 	})
 }
 
-// A copy of a request that leaves out a field would change what is decided.
+// A copy of a request that omits a field would change the decision.
 func TestCopiesOfRequestsAreComplete(t *testing.T) {
 	req := queue(web, 3, 50)
 	message := req.ProtoReflect()

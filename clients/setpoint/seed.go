@@ -8,7 +8,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Bounds of the readings in a status that is sent along, by their number and in bytes.
+// Bounds on the readings in a status that is sent along: their number and bytes.
 const (
 	maxSeedMetrics     = 100
 	maxSeedMetricBytes = 16 << 10

@@ -16,9 +16,9 @@ import (
 // the next connection, which is often the same one while other calls are under way.
 const spreadName = "setpoint_spread"
 
-// serviceConfig names the policy. There is no healthCheckConfig: a server that has
-// lost its store says that it is not healthy, but may still answer (hold-down), or
-// refuse with a reason that callers want to see.
+// serviceConfig selects the policy. It has no healthCheckConfig: a server that has lost its
+// store reports itself unhealthy, but may still answer (hold-down), or refuse with a reason
+// that callers want to see.
 const serviceConfig = `{"loadBalancingConfig": [{"` + spreadName + `": {}}]}`
 
 func init() { balancer.Register(spreadBuilder{}) }
@@ -67,8 +67,8 @@ func (p *spreadPicker) Pick(info balancer.PickInfo) (balancer.PickResult, error)
 	}
 }
 
-// connections are those that the attempts of one call were sent to. Nil: only one is
-// to be made.
+// connections are the connections that the attempts of one call were sent over. Nil: the call
+// makes one attempt only.
 type connections struct {
 	mu   sync.Mutex
 	used []balancer.SubConn // guarded by mu
@@ -100,7 +100,7 @@ func (c *connections) add(conn balancer.SubConn) bool {
 	return true
 }
 
-// keepLast forgets all connections but the one that was used last.
+// keepLast forgets all connections but the last used one.
 func (c *connections) keepLast() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

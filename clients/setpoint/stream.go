@@ -14,8 +14,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// DefaultInFlight is how many requests of a stream may be unanswered: a server's default
-// limit.
+// DefaultInFlight bounds the unanswered requests of a stream: a server's default limit.
 const DefaultInFlight = 64
 
 // Stream sends requests over one stream, which costs both sides less than a call for each. It
@@ -32,25 +31,25 @@ type Stream struct {
 	end    context.CancelFunc
 	// ended is closed when all its goroutines have ended.
 	ended chan struct{}
-	// wake means that something is to be sent; one such word is enough.
+	// wake signals that there is something to send; one signal is enough.
 	wake chan struct{}
 
 	mu      sync.Mutex
 	closed  bool                   // guarded by mu
 	number  uint64                 // guarded by mu; of the last request
-	waiting map[string]*streamCall // guarded by mu; those that are not answered
-	queue   []*streamCall          // guarded by mu; those to be sent, the next one first
+	waiting map[string]*streamCall // guarded by mu; unanswered requests
+	queue   []*streamCall          // guarded by mu; requests to send, the next one first
 }
 
-// streamCall is a request on its way to its answer.
+// streamCall is a request in flight.
 type streamCall struct {
 	number uint64
 	id     string
 	// message is the encoded request; it shares no memory with the caller's.
 	message  *setpointv1.StreamRecommendRequest
 	attempts int         // guarded by Stream.mu
-	delayed  bool        // guarded by Stream.mu; it is not its time to be sent
-	answer   chan Result // takes one
+	delayed  bool        // guarded by Stream.mu; waits for its retry
+	answer   chan Result // has room for one
 }
 
 // Stream returns a stream with at most inFlight unanswered requests; further ones wait. 0:
@@ -94,7 +93,7 @@ func (s *Stream) Recommend(ctx context.Context, req *setpointv1.RecommendRequest
 	}
 }
 
-// Close ends the stream. Requests that are not answered fail with CANCELED.
+// Close ends the stream. Unanswered requests fail with CANCELED.
 func (s *Stream) Close() {
 	s.end()
 	<-s.ended
@@ -102,7 +101,7 @@ func (s *Stream) Close() {
 
 var errClosed = status.Error(codes.Canceled, "the stream is closed")
 
-// add takes a request in.
+// add registers a request.
 func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
 	message, err := encoded(identified(req))
 	if err != nil {
@@ -124,7 +123,7 @@ func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
 // requestField is the number of StreamRecommendRequest.request.
 const requestField = 2
 
-// encoded returns a message with the request encoded as an unknown field. The stream may send
+// encoded returns a message with the request encoded as an unknown field: the stream may send
 // it late, and more than once, while the caller has given up and changes the request.
 func encoded(req *setpointv1.RecommendRequest) (*setpointv1.StreamRecommendRequest, error) {
 	data, err := proto.Marshal(req)
@@ -145,7 +144,7 @@ func (s *Stream) enqueueLocked(call *streamCall) {
 	}
 }
 
-// next returns the next request to send; nil: there is none.
+// next returns the next request to send; nil: none.
 func (s *Stream) next() *streamCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +160,7 @@ func (s *Stream) next() *streamCall {
 	return nil
 }
 
-// forget drops a request whose caller is gone.
+// forget drops a request whose caller has left.
 func (s *Stream) forget(call *streamCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +173,7 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) {
 	defer s.mu.Unlock()
 	call := s.waiting[response.GetId()]
 	if call == nil {
-		return // its caller is gone
+		return // its caller has left
 	}
 	result, retries := resultOf(response), s.client.retries
 	least, again := retries.mayRepeat(s.life, call.attempts, result.Err)

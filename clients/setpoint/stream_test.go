@@ -19,8 +19,8 @@ import (
 
 type recommendStream = setpointv1.RecommendationService_StreamRecommendServer
 
-// script runs a server's side of each stream in turn, the last one again and again,
-// and notes when and where streams began.
+// script runs a server's side of each stream in turn, repeating the last one, and records when
+// and where streams began.
 type script struct {
 	mu      sync.Mutex
 	begun   time.Time
@@ -39,7 +39,7 @@ func (s *script) play(parts ...func(recommendStream) error) *fake {
 	}}
 }
 
-// received is what a server took of a stream.
+// received reads n requests of a stream.
 func received(stream recommendStream, n int) (all []*setpointv1.StreamRecommendRequest, err error) {
 	for range n {
 		req, err := stream.Recv()
@@ -51,8 +51,8 @@ func received(stream recommendStream, n int) (all []*setpointv1.StreamRecommendR
 	return all, nil
 }
 
-// ask asks n times at once, for as many replicas as the number of the request, and
-// returns the outcomes.
+// ask sends n requests concurrently, each for as many replicas as its number, and returns the
+// outcomes.
 func ask(t *testing.T, s *setpoint.Stream, n int) []setpoint.Result {
 	t.Helper()
 	results := make([]setpoint.Result, n)
@@ -132,7 +132,7 @@ func TestAStreamSendsNoMoreThanItMay(t *testing.T) {
 		if most != 3 || all != 9 || time.Since(begun) != 3*time.Second {
 			t.Errorf("%d of %d requests were in flight, and it took %v; want 3 of 9 in 3 s", most, all, time.Since(begun))
 		}
-		// One that waits for its turn does not wait for longer than its caller.
+		// A request that waits for its turn waits no longer than its caller.
 		var asking sync.WaitGroup
 		for range 3 {
 			asking.Go(func() { _, _ = stream.Recommend(t.Context(), queue(web, 1, 50)) })
@@ -149,8 +149,8 @@ func TestAStreamSendsNoMoreThanItMay(t *testing.T) {
 	})
 }
 
-// What is unanswered when a stream ends goes on another one, in its order and under
-// its request ids; what was answered does not.
+// When a stream ends, unanswered requests go over another one, in order and with their request
+// ids; answered ones do not.
 func TestWhatIsUnansweredIsSentAgain(t *testing.T) {
 	for name, end := range map[string]func(recommendStream) error{
 		"when the server goes away":    refuse(codes.Unavailable),
@@ -187,7 +187,7 @@ func TestWhatIsUnansweredIsSentAgain(t *testing.T) {
 				connect(t, client, f, 2)
 				s.begun = time.Now()
 				f.recommend = silentOn(func(*fakeCall) bool { return false })
-				time.AfterFunc(50*ms, func() { // after which it would be the first one's turn again
+				time.AfterFunc(50*ms, func() { // after which it would be the first server's turn again
 					if _, err := client.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
 						t.Error(err)
 					}
@@ -212,8 +212,8 @@ func TestWhatIsUnansweredIsSentAgain(t *testing.T) {
 	}
 }
 
-// What is to be sent again later is sent once, when its time has come, whether or not
-// its stream lasts until then; what nobody waits for is not sent at all.
+// A request to retry later is sent once, when it is due, whether or not its stream lasts until
+// then; a request whose caller left is not sent.
 func TestWhatIsDelayedWhenAStreamEndsIsSentOnce(t *testing.T) {
 	for name, after := range map[string]time.Duration{"until the next stream": 0, "for longer": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestWhatIsDelayedWhenAStreamEndsIsSentOnce(t *testing.T) {
 	}
 }
 
-// When a call has returned the request is the caller's: nothing reads it any more.
+// After a call returned nothing reads its request any more.
 func TestRequestsAreTheCallersAgain(t *testing.T) {
 	f := &fake{
 		stream: echo,
@@ -326,11 +326,11 @@ func TestAStreamThatIsSilentIsLeft(t *testing.T) {
 		s.begun = time.Now()
 		stream := client.Stream(0)
 		wantAnswers(t, ask(t, stream, 3))
-		// Three seconds to the first answer, four more in silence.
+		// Three seconds to the first answer, four more of silence.
 		if len(s.streams) != 2 || !strings.HasSuffix(s.streams[1], "after 7.1s") || s.streams[0][0] == s.streams[1][0] {
 			t.Errorf("streams began at %v", s.streams)
 		}
-		// Where nothing is asked silence is no fault.
+		// Silence without unanswered requests is no failure.
 		time.Sleep(time.Hour)
 		wantAnswers(t, ask(t, stream, 3))
 		if len(s.streams) != 2 {
@@ -426,8 +426,7 @@ func TestErrorsOfRequestsOfAStream(t *testing.T) {
 	}
 }
 
-// A caller that leaves takes its request back: the memory is its own again, and
-// nobody gets the answer.
+// After its caller left, nothing reads a request any more, and its answer is dropped.
 func TestACallerMayLeaveAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s script

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/resolver"
 )
 
-// defaultPort is that of a server's gRPC.
+// defaultPort is the default gRPC port of a server.
 const defaultPort = "9090"
 
 // readTarget returns the target for gRPC and, if it is a list, its addresses.
@@ -33,7 +33,7 @@ func readTarget(target string) (dialTarget string, list []string, err error) {
 	return listScheme + ":///" + url.PathEscape(strings.Join(list, ",")), list, nil
 }
 
-// isURI tells targets in gRPC's own form from addresses.
+// isURI distinguishes targets in gRPC's own form from addresses.
 func isURI(target string) bool {
 	u, err := url.Parse(target)
 	return err == nil && (strings.Contains(target, "://") || resolver.Get(u.Scheme) != nil)
@@ -54,17 +54,17 @@ func withPort(address string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// listScheme is that of targets that are a list of addresses.
+// listScheme is the scheme of targets that are a list of addresses.
 const listScheme = "setpoint"
 
-// addressList resolves to itself. A name in it is resolved each time it is dialed, and
-// is what the certificate of its server must be for.
+// addressList resolves to itself. Each name in it is resolved when it is dialed, and the
+// certificate of its server must be for that name.
 type addressList []string
 
 // Scheme is the scheme of the targets that it resolves.
 func (addressList) Scheme() string { return listScheme }
 
-// Build tells the addresses.
+// Build reports the addresses.
 func (l addressList) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
 	var state resolver.State
 	for _, address := range l {
@@ -75,10 +75,10 @@ func (l addressList) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver
 	return l, cc.UpdateState(state)
 }
 
-// OverrideAuthority is the host that calls name, because the list itself is no host.
+// OverrideAuthority is the host in calls, because the list itself is no host.
 func (l addressList) OverrideAuthority(resolver.Target) string { return l[0] }
 
-// ResolveNow does nothing: the list stays.
+// ResolveNow does nothing: the list is fixed.
 func (addressList) ResolveNow(resolver.ResolveNowOptions) {}
 
 // Close does nothing.

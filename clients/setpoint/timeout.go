@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// withDefaultTimeout bounds calls without a deadline; 0: it does not.
+// withDefaultTimeout bounds calls without a deadline; 0: no bound.
 func withDefaultTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := bounded(ctx, timeout)
@@ -16,7 +16,7 @@ func withDefaultTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
 	}
 }
 
-// bounded gives a context that has none a deadline; a timeout of 0 does not.
+// bounded adds a deadline to a context without one; 0: no deadline.
 func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has || timeout <= 0 {
 		return context.WithCancel(ctx)
@@ -24,7 +24,7 @@ func bounded(ctx context.Context, timeout time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, timeout)
 }
 
-// withAttemptTimeout bounds each attempt of a repeatable call; below 0 it does not.
+// withAttemptTimeout bounds each attempt of a repeatable call; below 0: no bound.
 func withAttemptTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		if timeout > 0 && repeatable[method] {

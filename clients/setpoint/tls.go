@@ -23,7 +23,7 @@ type TLS struct {
 	ServerName string
 }
 
-// serverName is what all certificates must be for. Empty: each for its own address.
+// serverName is the expected name in all certificates. Empty: each one's own address.
 func (c *config) serverName() string {
 	switch {
 	case c.tls != nil:
@@ -34,7 +34,7 @@ func (c *config) serverName() string {
 	return ""
 }
 
-// credentials returns the transport that the options ask for.
+// credentials returns the transport that the options select.
 func (c *config) credentials() (credentials.TransportCredentials, error) {
 	asked := 0
 	for _, is := range []bool{c.insecure, c.tls != nil, c.tlsConfig != nil} {

@@ -15,11 +15,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// watchSilence is for how long a watch may hear nothing. A server gives a sign of life every
-// 15 s: two may be lost.
+// watchSilence bounds the silence of a watch. A server sends a sign of life every 15 s: two may
+// be lost.
 const watchSilence = 45 * time.Second
 
-// errWatchSilent is the cause of the end of a stream on which nothing came in time.
+// errWatchSilent is the cause when a stream ends because nothing came in time.
 var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of life in time on a watch")
 
 // WatchDecisions returns decisions as they are made, until ctx ends: its error comes last then.
@@ -47,7 +47,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 		defer context.AfterFunc(c.life, cancel)()
 		w := &watch{client: c, request: proto.CloneOf(req), yield: yield}
 		ctx = spread(ctx)
-		failures := 0 // one after the other
+		failures := 0 // in a row
 		for {
 			began := time.Now()
 			answered, err := w.stream(ctx)
@@ -58,7 +58,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 				yield(nil, status.FromContextError(ctx.Err()).Err())
 				return
 			}
-			// A server that answers and breaks at once is not asked ever faster.
+			// A server that answers and then fails at once must not speed up retries.
 			if answered {
 				usedBy(ctx).keepLast()
 				if time.Since(began) > c.config.retry.MaxDelay {
@@ -74,8 +74,8 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			if interrupted != nil {
 				interrupted(err)
 			}
-			// The budget is for calls: watchers that come back must not take it from them.
-			// There is one attempt of each in a delay.
+			// The budget is for calls: reconnecting watchers must not use it up. Each makes one
+			// attempt per delay.
 			if !sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
 				yield(nil, status.FromContextError(ctx.Err()).Err())
 				return
@@ -89,20 +89,20 @@ type watch struct {
 	client  *Client
 	request *setpointv1.WatchDecisionsRequest
 	yield   func(*setpointv1.WatchDecisionsResponse, error) bool
-	// left says that the caller takes nothing more.
+	// left reports that the caller wants no more responses.
 	left bool
-	// begun says that there was a response, and the token of the request is of the last one.
+	// begun reports that a response arrived: the request has the token of the last one.
 	begun bool
-	// missed says that the next response begins anew.
+	// missed reports that the next response starts anew.
 	missed bool
 }
 
-// stream opens a stream and hands out what comes until it ends. It returns whether anything
-// came, and why the stream ended.
+// stream opens a stream and yields its responses until it ends. It returns whether any arrived,
+// and why the stream ended.
 func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// A connection may take the request and be silent. A service that is well answers at once.
+	// A connection may accept the request and stay silent. A healthy service answers at once.
 	first := w.client.config.retry.AttemptTimeout
 	if first <= 0 {
 		first = watchSilence
@@ -132,7 +132,7 @@ func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// take hands a response out, and reports whether the caller wants more.
+// take yields a response, and reports whether the caller wants more.
 func (w *watch) take(response *setpointv1.WatchDecisionsResponse) bool {
 	w.begun = true
 	w.request.ResumeToken = response.GetResumeToken()
@@ -142,8 +142,8 @@ func (w *watch) take(response *setpointv1.WatchDecisionsResponse) bool {
 	return w.yield(response, nil)
 }
 
-// again reports whether another stream is to be opened, and the least wait before that.
-// failures is how many streams have failed in a row.
+// again reports whether to open another stream, and the minimum wait before that. failures is
+// the number of consecutive failed streams.
 func (w *watch) again(err error, answered bool, failures int) (least time.Duration, ok bool) {
 	if !w.begun {
 		least, ok = mayPass(err)
@@ -151,13 +151,13 @@ func (w *watch) again(err error, answered bool, failures int) (least time.Durati
 	}
 	switch code := status.Code(err); {
 	case code == codes.InvalidArgument && refusesToken(err) && w.request.GetResumeToken() != "":
-		// What was since the start of the watch would come twice.
+		// Decisions since the start of the watch would come twice.
 		w.request.ResumeToken, w.request.StartTime, w.missed = "", nil, true
 		return 0, true
 	case code == codes.Unauthenticated && answered:
 		return 0, true
 	case code == codes.ResourceExhausted && Reason(err) == "LIMIT_EXCEEDED":
-		// Instances have as many watchers as they may have, those of a killed one among them.
+		// Instances bound their watchers, and still count those of a killed instance's.
 		return w.client.config.retry.MaxDelay, true
 	}
 	return mayPass(err)

@@ -25,8 +25,8 @@ type watchStream = setpointv1.TargetService_WatchDecisionsServer
 
 const everything = "clusters/-/namespaces/-/targets/-"
 
-// watchScript is what servers do with each stream in turn, the last one again and again. It
-// notes the token, and whether there was an instant, with which each began.
+// watchScript is the servers' side of each stream in turn, repeating the last one. It records
+// with which token, and whether with a start time, each began.
 type watchScript struct {
 	parts []func(watchStream) error
 	mu    sync.Mutex
@@ -65,7 +65,7 @@ func stays(tokens ...string) func(watchStream) error {
 	}
 }
 
-// tokenRefused is what a server says of a token that is not its own.
+// tokenRefused is a server's error for a token of another store.
 func tokenRefused() error {
 	return problem(codes.InvalidArgument, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "resumeToken"}}})
 }
@@ -76,7 +76,7 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		parts []func(watchStream) error
-		// got are the tokens, "!" where decisions were missed, and the code of the end.
+		// got are the tokens, "!" for missed decisions, and the final code.
 		got, began string
 		interrupts int
 		after      time.Duration // of the last stream
@@ -167,7 +167,7 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// What is slow is the caller, not the server: the watch waits for it.
+// A slow caller is no silent server: the watch waits for it.
 func TestAWatchWaitsForItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := &watchScript{parts: []func(watchStream) error{stays("a", "b")}}
@@ -221,11 +221,11 @@ func TestAWatchEnds(t *testing.T) {
 	}
 }
 
-// followed is a watch of a real service, whose responses are pulled.
+// followed is a watch of a real service, pulled response by response.
 type followed struct {
 	tb   testing.TB
 	next func() (*setpointv1.WatchDecisionsResponse, error, bool)
-	// missed and uncounted are what was missed so far.
+	// missed and uncounted are the missed decisions so far.
 	missed    int
 	uncounted bool
 }
@@ -262,7 +262,7 @@ func (w *followed) decision() string {
 	}
 }
 
-// A watch of servers that are killed, drained and started again gets every decision, once.
+// A watch of servers that are killed, drained and restarted gets every decision, once.
 func TestAWatchOutlivesServers(t *testing.T) {
 	t.Parallel()
 	const cycles, each = 6, 10
@@ -307,7 +307,8 @@ func TestAWatchOutlivesServers(t *testing.T) {
 	}
 }
 
-// Who is away for longer than the feed reaches is told how much is missing.
+// A watcher that was away for longer than the feed's buffer learns how many decisions it
+// missed.
 func TestAWatchTellsWhatTheFeedHoldsNoLonger(t *testing.T) {
 	t.Parallel()
 	const kept, made = 10, 100
@@ -337,7 +338,7 @@ func TestAWatchTellsWhatTheFeedHoldsNoLonger(t *testing.T) {
 	}
 }
 
-// A service that comes back with another store knows no tokens of before.
+// A service with another store knows no earlier tokens.
 func TestAWatchBeginsAnewWhereTheStoreIsLost(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 1)
@@ -350,7 +351,7 @@ func TestAWatchBeginsAnewWhereTheStoreIsLost(t *testing.T) {
 	f.store = newShared(memory.Options{})
 	f.start(f.names[0])
 	for !w.uncounted {
-		w.response() // fails when it takes too long
+		w.response() // fails after a timeout
 	}
 	if _, err := client.Recommend(t.Context(), queue(web, 5, 50)); err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 )
 
-// What a reconcile costs on this side: two reads of the service and one of its tasks, over HTTP
-// to an engine in the same process, whose cost is in it.
+// The cost of a reconcile on the adapter's side: two reads of the service and one of its tasks,
+// over HTTP to an engine in the same process, whose cost is included.
 func BenchmarkRead(b *testing.B) {
 	w := newWorld(b)
 	p := w.Platform()

@@ -16,12 +16,12 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
-// document reads a label's YAML or JSON into a message, and tells whether it could. What
-// values the fields may have is the service's to say.
+// document parses a label's YAML or JSON into a message, and reports whether that succeeded.
+// The service validates the values.
 func (p *parser) document(label, text string, into proto.Message) bool {
 	before := len(p.problems)
 	if len(text) > maxValue {
-		return false // which is told
+		return false // reported already
 	}
 	converted, err := document.JSON([]byte(text), maxValue)
 	if err != nil {
@@ -55,8 +55,8 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 	return true
 }
 
-// message checks the keys of a message and the types of their values, all of them, and
-// returns it with quantities that are written as numbers as texts.
+// message checks the keys of a message and the types of all their values, and returns it with
+// quantities in text form.
 func (p *parser) message(label, path string, fields map[string]any, m protoreflect.MessageDescriptor) map[string]any {
 	names := make([]string, 0, m.Fields().Len())
 	for i := range m.Fields().Len() {
@@ -73,7 +73,7 @@ func (p *parser) message(label, path string, fields map[string]any, m protorefle
 			p.add(label, "%s: there is no such key; %s", shorten(at), hint)
 			continue
 		}
-		if fields[name] != nil { // null is as if it were not there
+		if fields[name] != nil { // treat null as absent
 			out[name] = p.field(label, at, fields[name], m.Fields().ByJSONName(name))
 		}
 	}
@@ -140,13 +140,13 @@ func (p *parser) single(label, path string, value any, field protoreflect.FieldD
 	return value
 }
 
-// isQuantity reports whether a field is a quantity, which the Kubernetes API takes as a
-// number, too.
+// isQuantity reports whether a field is a quantity, which the Kubernetes API also accepts as a
+// number.
 func isQuantity(name string) bool {
 	return name == "value" || name == "averageValue" || name == "tolerance"
 }
 
-// maxParseError bounds what is told of a parser's error, bytes: it quotes the document.
+// maxParseError bounds the quoted part of a parser's error, bytes: it quotes the document.
 const maxParseError = 256
 
 // parseError is the error of a parser, bounded.

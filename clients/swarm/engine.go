@@ -22,18 +22,17 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Engine is the engine of a manager. It is safe for concurrent use.
+// Engine is a manager's engine. It is safe for concurrent use.
 type Engine struct {
 	api *client.Client
-	// plain makes the one request that the client can't make: it names a tag for images
-	// without one and leaves out fields that it does not know, and either makes Swarm
-	// replace all tasks.
+	// plain sends the one request that the client can't send unchanged: the client adds a tag
+	// to images without one and drops unknown fields, and both make Swarm replace all tasks.
 	plain *http.Client
-	// requests counts those to the engine, by what they are for.
+	// requests counts requests to the engine, by purpose.
 	requests *prometheus.CounterVec
 }
 
-// What requests to the engine are for.
+// The purposes of requests to the engine.
 const (
 	callService = "service"
 	callTasks   = "tasks"
@@ -53,7 +52,7 @@ func (e *Engine) Register(r prometheus.Registerer) error {
 
 func (e *Engine) asked(call string) { e.requests.WithLabelValues(call).Inc() }
 
-// Connect returns an engine. It connects to nothing.
+// Connect returns an engine. It opens no connection.
 func Connect(options ...client.Opt) (*Engine, error) {
 	api, err := client.New(append(options, client.WithTraceProvider(noop.NewTracerProvider()))...)
 	if err != nil {
@@ -92,14 +91,14 @@ func (e *Engine) ClusterID(ctx context.Context) (string, error) {
 // errNoService means that there is no such service.
 var errNoService = errors.New("there is no such service")
 
-// service is one as it was read.
+// service is a service as read.
 type service struct {
 	swarm.Service
-	// raw is the same with all that the engine knows of it.
+	// raw is the same, with all fields that the engine knows.
 	raw json.RawMessage
 }
 
-// inspect reads the service of a name or id.
+// inspect reads a service by name or id.
 func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 	e.asked(callService)
 	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
@@ -112,7 +111,7 @@ func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 	return &service{Service: found.Service, raw: found.Raw}, nil
 }
 
-// Services are those that have opted in or tried to.
+// Services returns the services that opted in or tried to.
 func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
 	e.asked(callList)
 	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: client.Filters{}.Add("label", EnableLabel)})
@@ -128,14 +127,14 @@ func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
 	return enabled, nil
 }
 
-// tasks are those of a service, also the ones that have ended and that Swarm still lists.
+// tasks returns the tasks of a service, including ended ones that Swarm still lists.
 func (e *Engine) tasks(ctx context.Context, serviceID string) ([]swarm.Task, error) {
 	e.asked(callTasks)
 	found, err := e.api.TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
 	return found.Items, explain(err)
 }
 
-// events are those of services, until the context ends.
+// events returns the events of services, until the context ends.
 func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan error) {
 	e.asked(callEvents)
 	stream := e.api.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ServiceEventType))})
@@ -145,14 +144,14 @@ func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan erro
 // errOutOfSequence means that a service was changed after it was read.
 var errOutOfSequence = errors.New("the service was changed meanwhile")
 
-// scale writes a count with the rest of the spec as it was read. The error is
-// errOutOfSequence if the service has another version by now.
+// scale writes a count with the rest of the spec as read; errOutOfSequence if the service has
+// another version by now.
 func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 	spec, err := withReplicas(s.raw, replicas)
 	if err != nil {
 		return err
 	}
-	// Reading has negotiated the version: without one the path has none.
+	// Reading has negotiated the API version; without one the path has none.
 	at := url.URL{
 		Scheme: "http", Host: client.DummyHost, Path: "/v" + e.api.ClientVersion() + "/services/" + s.ID + "/update",
 		RawQuery: url.Values{"version": {strconv.FormatUint(s.Version.Index, 10)}}.Encode(),
@@ -170,7 +169,7 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if response.StatusCode < 300 {
-		return nil // it is written, whatever the warnings were to be
+		return nil // written, whatever the warnings
 	}
 	if err != nil {
 		return err
@@ -178,14 +177,14 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 	return refusal(response, body)
 }
 
-// refusal is an answer of the engine that is an error.
+// refusal converts an error answer of the engine.
 func refusal(response *http.Response, body []byte) error {
 	var said struct{ Message string }
 	if err := json.Unmarshal(body, &said); err != nil || said.Message == "" {
 		said.Message = "the engine answers " + response.Status
 	}
 	switch {
-	// There is no status of its own for it.
+	// It has no status code of its own.
 	case strings.Contains(said.Message, "update out of sequence"):
 		return errOutOfSequence
 	case response.StatusCode == http.StatusServiceUnavailable:
@@ -194,8 +193,8 @@ func refusal(response *http.Response, body []byte) error {
 	return errors.New(said.Message)
 }
 
-// withReplicas is the spec in a service as the engine describes it, with another count and
-// nothing else changed.
+// withReplicas returns the engine's spec of a service with another count and nothing else
+// changed.
 func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
 	var parsed struct{ Spec map[string]json.RawMessage }
 	var mode, replicated map[string]json.RawMessage
@@ -222,11 +221,11 @@ func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
 	return json.Marshal(parsed.Spec)
 }
 
-// needsManager is what to do about an engine that is not one of a manager, or of one that
-// has no quorum.
+// needsManager is the advice about an engine that is not a manager's, or of a manager without a
+// quorum.
 const needsManager = " (the agent needs the engine of a manager)"
 
-// explain adds what to do to an error of the engine.
+// explain adds advice to an error of the engine.
 func explain(err error) error {
 	switch {
 	case err == nil:

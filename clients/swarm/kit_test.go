@@ -26,8 +26,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 )
 
-// world is a swarm of one manager, behind the API of its engine over HTTP, and a source of
-// metrics. It implements agenttest.World.
+// world is a swarm of one manager behind its engine's HTTP API, and a source of metrics. It
+// implements agenttest.World.
 //
 // Of the engine it has what docs and a real one of 20.10 say: versions, the error of a stale
 // one, filters, events; and it counts the tasks that an update would replace.
@@ -36,21 +36,21 @@ type world struct {
 
 	t      testing.TB
 	engine *swarm.Engine
-	// platform is the adapter with options of the test.
+	// platform is the adapter's options.
 	options swarm.Options
 
 	mu       sync.Mutex
 	services map[string]*fakeService // by name; guarded by mu, as is all that follows
 	index    uint64
 	made     int
-	// replaced counts changes of a spec that make Swarm replace tasks.
+	// replaced counts spec changes that make Swarm replace tasks.
 	replaced int
-	loads    map[string]int32 // ten times what is wanted, by service
+	loads    map[string]int32 // ten times the wanted replicas, by service
 	watchers map[chan string]bool
 	requests []string
-	// hang has lists of services without an answer.
+	// hang leaves lists of services unanswered.
 	hang bool
-	// worker says that the node is no manager any more.
+	// worker makes the node no manager any more.
 	worker bool
 }
 
@@ -144,7 +144,7 @@ func (w *world) Create(wl agenttest.Workload) agent.Key {
 	return agent.Key{Kind: swarm.Kind, Namespace: "shop", Name: wl.Name}
 }
 
-// create makes a service. Its image has no tag, and its spec a field that no client knows.
+// create creates a service. Its image has no tag, and its spec a field that no client knows.
 func (w *world) create(name string, labels, mode map[string]any) *fakeService {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,7 +163,7 @@ func (w *world) create(name string, labels, mode map[string]any) *fakeService {
 	return s
 }
 
-// run makes a service's tasks as many as its count. The lock is held.
+// run starts or stops tasks to match a service's count. The lock is held.
 func (w *world) run(s *fakeService) {
 	n := int(s.replicas())
 	for slot := len(s.tasks) + 1; slot <= n; slot++ {
@@ -206,7 +206,7 @@ func (w *world) Scale(name string, replicas int32) {
 	})
 }
 
-// edit changes a service as somebody else does.
+// edit changes a service as another user would.
 func (w *world) edit(name string, change func(*fakeService)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +223,7 @@ func (w *world) label(name, label, value string) {
 	w.edit(name, func(s *fakeService) { s.spec["Labels"].(map[string]any)[label] = value })
 }
 
-// quietly has something happen of which no event tells.
+// quietly makes a change without an event.
 func (w *world) quietly(do func()) {
 	w.mu.Lock()
 	watchers := w.watchers
@@ -242,7 +242,7 @@ func (w *world) Replicas(name string) int32 {
 	return w.services[name].replicas()
 }
 
-// changed tells those who watch. The lock is held.
+// changed notifies the watchers. The lock is held.
 func (w *world) changed(id string) {
 	for watcher := range w.watchers {
 		watcher <- id
@@ -446,8 +446,7 @@ func (w *world) events(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// queues are the sources of the world: one that is called queues, whose queries are names
-// of services.
+// queues is the world's source, named queues, whose queries are names of services.
 type queues struct{ *world }
 
 func (q queues) CheckQuery(query samples.Query) error {

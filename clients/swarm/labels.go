@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
-// Kind of all objects. Swarm knows no groups of kinds; the service asks for one.
+// Kind is the kind of all objects. Swarm has no groups of kinds; the service requires one.
 const (
 	Kind       = "Service"
 	apiVersion = "docker.com/v1"
@@ -38,7 +38,7 @@ const (
 	shadowLabel  = prefix + "shadow"
 )
 
-// Keys of setpoint.metric.NAME that are no part of a query.
+// Keys of setpoint.metric.NAME that are not part of a query.
 const (
 	targetKey      = "target"
 	targetValueKey = "targetValue"
@@ -50,7 +50,7 @@ type Label struct {
 	Name string
 	// Value describes the values.
 	Value string
-	// Default is what holds without the label; empty: nothing does.
+	// Default applies without the label; empty: there is none.
 	Default string
 	// Meaning is a sentence.
 	Meaning string
@@ -76,26 +76,26 @@ func Labels() []Label {
 
 // Wants is the settings in a service's labels.
 type Wants struct {
-	// Spec is what its replicas are computed by. It names the service as its target.
+	// Spec is the spec of its replicas. Its target is the service.
 	Spec *setpointv1.HorizontalPodAutoscalerSpec
-	// Queries of its metrics but those of the types Resource, by their names.
+	// Queries of its metrics except those of type Resource, by name.
 	Queries map[string]samples.Query
 	// Period is the time between two reconciles, 0: that of the agent.
 	Period time.Duration
-	// Shadow reports whether nothing is to be applied.
+	// Shadow makes the service a shadow: nothing is applied.
 	Shadow bool
 	// Warnings name labels without effect.
 	Warnings []string
 }
 
-// Enabled reports whether a service with these labels has opted in. A wrong value counts: it
-// is told.
+// Enabled reports whether a service with these labels has opted in. An invalid value counts as
+// opting in, so that it is reported.
 func Enabled(labels map[string]string) bool {
 	value, there := labels[EnableLabel]
 	return there && value != "false"
 }
 
-// ParseLabels reads the settings of the service of that name. The error is a *LabelError.
+// ParseLabels parses the settings of the service of that name. The error is a *LabelError.
 func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	p := &parser{labels: labels, wants: &Wants{Queries: map[string]samples.Query{}}, metrics: map[string]map[string]any{}}
 	p.sort()
@@ -135,16 +135,16 @@ func (p *parser) err() error {
 	return p.problems.err()
 }
 
-// known are the labels that have no parts that users choose.
+// known are the labels without parts that users choose.
 var known = []string{EnableLabel, minLabel, maxLabel, cpuLabel, memoryLabel, behavior, specLabel, periodLabel, shadowLabel}
 
-// metricName is what a metric may be called: it is a part of a label.
+// metricName matches names of metrics, which are parts of labels.
 var metricName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)
 
 // maxValue bounds a label's value, bytes: a spec is a few thousand at most.
 const maxValue = 64 << 10
 
-// sort finds the labels of metrics, and those that there are not.
+// sort finds the labels of metrics, and unknown ones.
 func (p *parser) sort() {
 	for _, label := range slices.Sorted(maps.Keys(p.labels)) {
 		if !strings.HasPrefix(label, prefix) {
@@ -206,7 +206,7 @@ func (p *parser) period() time.Duration {
 	return d
 }
 
-// number reads a whole number from 1; 0 if it is absent or invalid.
+// number parses a whole number from 1; 0 if it is absent or invalid.
 func (p *parser) number(label, what string) int32 {
 	value, there := p.labels[label]
 	if !there {
@@ -224,13 +224,13 @@ func (p *parser) number(label, what string) int32 {
 	return int32(n)
 }
 
-// What numbers are of.
+// The units of numbers.
 const (
 	replicas = "replicas"
 	percent  = "percent"
 )
 
-// queries reads what metrics are asked for, but not whether there are such sources.
+// queries parses the queries of metrics, but does not check their sources.
 func (p *parser) queries() {
 	if len(p.metrics) > maxMetrics {
 		p.add(metricPrefix+"…", "there are %d metrics, %d at most", len(p.metrics), maxMetrics)
@@ -250,7 +250,7 @@ func (p *parser) queries() {
 	}
 }
 
-// addQuery adds what is wrong with the query of a metric.
+// addQuery adds the problems of a metric's query.
 func (p *problems) addQuery(name string, err error) {
 	var wrong *samples.ConfigError
 	switch {
@@ -267,7 +267,7 @@ func (p *problems) addQuery(name string, err error) {
 	}
 }
 
-// build makes the spec of the single labels.
+// build makes the spec from the single labels.
 func (p *parser) build() {
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(1)), MaxReplicas: p.number(maxLabel, replicas)}
 	if _, there := p.labels[maxLabel]; !there {
@@ -339,7 +339,7 @@ func (p *parser) metric(name string) *setpointv1.MetricSpec {
 	return &setpointv1.MetricSpec{Type: externalType, External: &setpointv1.ExternalMetricSource{Metric: id, Target: target}}
 }
 
-// quantity checks one.
+// quantity checks a quantity.
 func (p *parser) quantity(label, text string) {
 	if !positive(text) {
 		p.add(label, "must be a quantity above 0, such as 20, 500m or 1Gi, not %s", quote(text))
@@ -352,7 +352,7 @@ func positive(text string) bool {
 	return err == nil && q.Sign() > 0
 }
 
-// whole takes the spec of setpoint.spec.
+// whole reads the spec of setpoint.spec.
 func (p *parser) whole() {
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{}
 	if !p.document(specLabel, p.labels[specLabel], spec) {
@@ -376,7 +376,7 @@ func (p *parser) whole() {
 	}
 }
 
-// reconcile asks that each metric of the spec has a query, and each query a metric.
+// reconcile checks that each metric of the spec has a query, and each query a metric.
 func (p *parser) reconcile() {
 	asked := map[string]bool{}
 	for i, m := range p.wants.Spec.GetMetrics() {
@@ -386,7 +386,7 @@ func (p *parser) reconcile() {
 			p.add(specLabel, "metrics[%d]: a task has one container: use the type %s", i, resourceType)
 		case ofUsage && name != "cpu" && name != "memory":
 			p.add(specLabel, "metrics[%d]: there is cpu and memory, and no usage of %s", i, quote(name))
-		case ofUsage, name == "": // a name that is missing is the service's to tell
+		case ofUsage, name == "": // the service reports a missing name
 		case p.metrics[name] == nil:
 			p.add(specLabel, "metrics[%d]: where %s comes from must be said by %s%s.source", i, quote(name), metricPrefix, name)
 		default:
@@ -407,7 +407,7 @@ func (p *parser) warn(format string, args ...any) {
 	slices.Sort(p.wants.Warnings)
 }
 
-// nameOf returns the name of a metric, and whether it is one of usage.
+// nameOf returns the name of a metric, and whether it is resource usage.
 func nameOf(m *setpointv1.MetricSpec) (name string, ofUsage bool) {
 	switch m.GetType() {
 	case resourceType:

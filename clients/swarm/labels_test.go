@@ -169,7 +169,7 @@ func TestAServiceOptsIn(t *testing.T) {
 	}
 }
 
-// Every label that is described is read: with a value that can't be one it is told.
+// Every documented label is parsed: an invalid value is reported.
 func TestLabelsAreThoseThatAreDescribed(t *testing.T) {
 	t.Parallel()
 	for _, l := range swarm.Labels() {
@@ -220,7 +220,7 @@ func TestTheMetricsOfAServiceAreBounded(t *testing.T) {
 	}
 }
 
-// What a parser says quotes the document, which is a user's, and is bounded.
+// A parser's error quotes the user's document, so it is bounded.
 func TestErrorsOfParsersAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -22,13 +22,13 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 )
 
-// stackLabel is what docker stack deploy calls the stack of a service.
+// stackLabel is the label of a service's stack, set by docker stack deploy.
 const stackLabel = "com.docker.stack.namespace"
 
-// noStack is the namespace of services that no stack has.
+// noStack is the namespace of services without a stack.
 const noStack = "default"
 
-// Further reasons for not scaling a service.
+// Additional reasons for not scaling a service.
 const (
 	// ReasonNotReplicated means that the service has no count.
 	ReasonNotReplicated = "NotReplicated"
@@ -42,25 +42,25 @@ const (
 // ids (podLabel, podPath).
 type Usage func(resource, serviceID string) samples.Query
 
-// Sources are where metrics come from, as package samples' Set is.
+// Sources provides metrics, as package samples' Set does.
 type Sources interface {
-	// CheckQuery and Check return what is wrong, as a *samples.ConfigError.
+	// CheckQuery and Check return the problems, as a *samples.ConfigError.
 	CheckQuery(q samples.Query) error
 	Check(metrics []samples.Metric) error
-	// Read asks for the metrics of a workload whose tasks have these names.
+	// Read reads the metrics of a workload with these names of tasks.
 	Read(ctx context.Context, metrics []samples.Metric, tasks []string) samples.Readings
 }
 
 // Options are the settings of a platform.
 type Options struct {
-	// Sources are where metrics come from. Nil disables them.
+	// Sources provides metrics. Nil disables them.
 	Sources Sources
-	// Usage is where usage comes from. Nil, and without Nodes: from nowhere, so that metrics
-	// of cpu and memory fail.
+	// Usage queries resource usage. Nil, without Nodes: none, so that metrics of cpu and memory
+	// fail.
 	Usage Usage
-	// Nodes have what nodes report of their tasks, which is usage in place of Usage.
+	// Nodes has usage from the nodes' reports, instead of Usage.
 	Nodes *nodes.Store
-	// Shadow makes a shadow of every service.
+	// Shadow makes every service a shadow.
 	Shadow bool
 	// Timeout bounds a list of all services. Default: 10 s.
 	Timeout time.Duration
@@ -70,14 +70,14 @@ type Options struct {
 type Platform struct {
 	engine  *Engine
 	options Options
-	// listed means that the services have been listed once, and listErr why they have not.
+	// listed reports that the services have been listed once, and listErr why not.
 	listed  atomic.Bool
 	listErr atomic.Pointer[error]
 }
 
 var _ agent.Watched = (*Platform)(nil)
 
-// New returns the platform of a manager's engine. It connects to nothing.
+// New returns the platform of a manager's engine. It opens no connection.
 func New(engine *Engine, options Options) (*Platform, error) {
 	if options.Sources == nil {
 		none, err := samples.New(samples.Config{}, samples.Options{})
@@ -99,7 +99,7 @@ func KeyOf(s *swarm.Service) agent.Key {
 	return key
 }
 
-// scaled is a service with what it wants.
+// scaled is a service with its settings.
 type scaled struct {
 	id      string
 	wants   *Wants
@@ -115,7 +115,7 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if err != nil {
 		return nil, err
 	}
-	// The engine finds services by the beginning of their ids, too.
+	// The engine also finds services by prefixes of their ids.
 	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
 		return nil, agent.ErrGone
 	}
@@ -128,14 +128,14 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 	}
 	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow || p.options.Shadow, &scaled{s.ID, wants, metrics}
 	if o.Shadow {
-		o.Target = key.Name + ".shadow" // no service has a dot in its name
+		o.Target = key.Name + ".shadow" // no service's name has a dot
 	}
 	o.Warning = strings.Join(wants.Warnings, "; ")
 	return o, nil
 }
 
-// Read returns what a service wants, with the metrics of its spec and their queries. The
-// error is a *LabelError. It asks no source.
+// Read returns a service's settings, with the metrics of its spec and their queries. The error
+// is a *LabelError. It queries no source.
 func (p *Platform) Read(s *swarm.Service) (*Wants, []samples.Metric, error) {
 	wants, err := ParseLabels(s.Spec.Name, s.Spec.Labels)
 	if err != nil {
@@ -163,8 +163,8 @@ func (p *Platform) Read(s *swarm.Service) (*Wants, []samples.Metric, error) {
 	return wants, metrics, nil
 }
 
-// addMetrics adds what of queries does not fit their metrics. Fields begin with the type
-// and the name of the metric.
+// addMetrics adds the problems of queries that don't fit their metrics. Fields begin with the
+// type and the name of the metric.
 func (p *problems) addMetrics(err error, metrics []samples.Metric) {
 	var wrong *samples.ConfigError
 	if !errors.As(err, &wrong) {
@@ -183,7 +183,7 @@ func (p *problems) addMetrics(err error, metrics []samples.Metric) {
 	}
 }
 
-// revision is the same for labels that say the same.
+// revision is equal for equivalent labels.
 func revision(labels map[string]string) string {
 	var ours []string
 	for label, value := range labels {
@@ -195,7 +195,7 @@ func revision(labels map[string]string) string {
 	return strings.Join(ours, "\n")
 }
 
-// unscalable returns why a service can't be scaled, whatever its labels say.
+// unscalable returns why a service can't be scaled, whatever its labels.
 func unscalable(s *swarm.Service) *agent.Hold {
 	mode := ""
 	switch {
@@ -233,16 +233,16 @@ func unscalable(s *swarm.Service) *agent.Hold {
 // OutcomeUpdating counts reconciles that wait for an update.
 const OutcomeUpdating agent.Outcome = "updating"
 
-// paused reports whether Swarm has stopped an update that failed. Each change of a spec takes
-// that back, and the tasks of the old image would be replaced after all.
+// paused reports whether Swarm has paused an update that failed. Any change of the spec resumes
+// it, and would replace the tasks of the old image after all.
 func paused(s *swarm.Service) bool {
 	return s.UpdateStatus != nil && (s.UpdateStatus.State == swarm.UpdateStatePaused || s.UpdateStatus.State == swarm.UpdateStateRollbackPaused)
 }
 
-// updates reports whether an update is under way that failures may end. Swarm keeps one
-// previous spec: after a change of the count that is the new one with the old count, so
-// that a rollback would keep what it is to undo; and an update that begins anew counts
-// failures from none, so that it may never be paused.
+// updates reports whether an update is in progress that failures may end. Swarm keeps one
+// previous spec: after a change of the count that is the new spec with the old count, so that a
+// rollback would keep the failed image; and an update that restarts counts failures from zero,
+// so that it may never be paused.
 func updates(s *swarm.Service) bool {
 	if s.UpdateStatus == nil {
 		return false
@@ -256,7 +256,7 @@ func updates(s *swarm.Service) bool {
 	return false
 }
 
-// replicasOf is the count of a replicated service: none is one.
+// replicasOf is the count of a replicated service; absent: one.
 func replicasOf(s *swarm.Service) (int32, error) {
 	n := s.Spec.Mode.Replicated.Replicas
 	switch {
@@ -275,7 +275,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if err != nil {
 		return nil, err
 	}
-	// What keeps it from being scaled may have begun since it was read.
+	// A reason not to scale may have arisen since the service was read.
 	if hold := unscalable(&s.Service); hold != nil {
 		return nil, &agent.HoldError{Hold: *hold}
 	}
@@ -297,7 +297,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}, nil
 }
 
-// readings adds the values of the metrics, or why there are none.
+// readings adds the values of the metrics, or their errors.
 func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.Task, request *setpointv1.RecommendRequest) {
 	names := make([]string, len(request.GetPods()))
 	for i, pod := range request.GetPods() {
@@ -337,7 +337,7 @@ func hasMemory(m *setpointv1.PodMetrics) bool {
 	return slices.ContainsFunc(m.GetContainers(), func(c *setpointv1.ContainerMetrics) bool { return c.GetUsage()["memory"] != "" })
 }
 
-// skew is how far this machine's clock is ahead of a node's, as far as that is known.
+// skew is how far this machine's clock is ahead of a node's, as far as known.
 func (p *Platform) skew(node string) time.Duration {
 	if p.options.Nodes == nil {
 		return 0
@@ -345,7 +345,7 @@ func (p *Platform) skew(node string) time.Duration {
 	return p.options.Nodes.Skew(node)
 }
 
-// reported is the usage of running tasks as their nodes report it, or what is wrong.
+// reported is the usage of running tasks from their nodes' reports, or the problem.
 func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetrics, problem string) {
 	var running []nodes.Task
 	for i := range tasks {
@@ -371,15 +371,15 @@ func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetr
 // Apply implements agent.Platform.
 func (p *Platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
 	err := p.engine.scale(ctx, seen.Native.(*service), change.To)
-	// The version is that of the whole service. What changed may have been the image only;
-	// the count is decided again all the same, by what is there then.
+	// The version is that of the whole service. Even if only the image changed, the count is
+	// decided again.
 	if errors.Is(err, errOutOfSequence) {
 		return agent.ErrMoved
 	}
 	return err
 }
 
-// How often services are listed: soon after an event, and without one in case events were
+// The intervals of lists of services: soon after an event, and regularly in case events were
 // lost.
 const (
 	afterEvent  = time.Second
@@ -390,7 +390,7 @@ const (
 func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// The stream is there before the list, so that nothing falls between both.
+	// The stream is opened before the list, so that no change is missed in between.
 	happened, failed := p.engine.events(ctx)
 	known := map[agent.Key]string{}
 	timer := time.NewTimer(0)
@@ -424,7 +424,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	}
 }
 
-// list tells of services that are not as they were known.
+// list notifies about services that changed since the last list.
 func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed func(agent.Key)) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
@@ -450,7 +450,7 @@ func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed
 	return nil
 }
 
-// Ready returns why the services are not known yet, nil: they have been listed once.
+// Ready returns why the services are not known yet; nil: they have been listed once.
 func (p *Platform) Ready() error {
 	if p.listed.Load() {
 		return nil

@@ -22,7 +22,7 @@ func TestBehaviour(t *testing.T) {
 	agenttest.Run(t, func(t *testing.T) agenttest.World { return newWorld(t) }, testserver.Recommendations)
 }
 
-// start makes the world of a test that looks at the adapter itself.
+// start makes the world of a test of the adapter itself.
 func start(t *testing.T) (*world, agent.Watched) {
 	w := newWorld(t)
 	return w, w.Platform()
@@ -58,7 +58,7 @@ func TestNothingButTheCountIsWritten(t *testing.T) {
 	}
 }
 
-// An update is refused whatever changed: also the image, which leaves the count alone.
+// A count is refused after any change, even of the image only.
 func TestAChangeOfAnythingIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
@@ -175,7 +175,7 @@ func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
 	object(t, p, key)
 }
 
-// Without a source of usage cpu is a metric that failed, not one of zero.
+// Without a source of usage a cpu metric fails: it is not zero.
 func TestWithoutASourceOfUsageCPUFails(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
@@ -210,8 +210,8 @@ func TestARoundReadsTheServiceTwiceAndItsTasksOnce(t *testing.T) {
 	}
 }
 
-// Those who watch are told of services that are there, that change what they want, that opt
-// out and that go; of changes of counts they are not, which reconciles see by themselves.
+// Watchers are notified of services that exist, change their settings, opt out or are deleted;
+// not of changed counts, which reconciles read.
 func TestWatchTellsOfWhatServicesWant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestWatchTellsOfWhatServicesWant(t *testing.T) {
 			told = nil
 			mu.Unlock()
 		}
-		// Events may be lost; the list is not.
+		// An event may be lost; the next list shows the change.
 		w.quietly(func() { w.Create(agenttest.Workload{Name: "late", Replicas: 4}) })
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -267,7 +267,7 @@ func TestWatchTellsOfWhatServicesWant(t *testing.T) {
 	})
 }
 
-// A burst of events is one list a second.
+// A burst of events leads to one list per second.
 func TestEventsOfASecondAreOneList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestEventsOfASecondAreOneList(t *testing.T) {
 	})
 }
 
-// A worker's engine answers 503: what helps is said.
+// A worker's engine answers 503: the error advises what to do.
 func TestAnEngineThatIsNoManagersSaysSo(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
@@ -321,7 +321,7 @@ func TestASwarmHasAnID(t *testing.T) {
 	}
 }
 
-// An update that begins between reading a service and observing it is seen.
+// An update that starts between reading a service and observing it is noticed.
 func TestAnUpdateThatBeginsMeanwhileIsSeen(t *testing.T) {
 	t.Parallel()
 	for what, begin := range map[string]func(*fakeService){
@@ -353,7 +353,7 @@ func TestAWatchThatStopsIsNoFailure(t *testing.T) {
 	}
 }
 
-// A manager that takes a list and does not answer is asked again.
+// A list that hangs times out and is repeated.
 func TestAListThatHangsEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestAListThatHangsEnds(t *testing.T) {
 	})
 }
 
-// Usage that nodes report is that of the tasks which the swarm has put on them.
+// Usage counts only from the node that runs the task.
 func TestUsageComesFromNodes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -411,7 +411,7 @@ func TestUsageComesFromNodes(t *testing.T) {
 	}
 }
 
-// Memory that the nodes don't account is missing, and not none; the metric says why.
+// Memory that the nodes don't account is missing, not zero; the metric says why.
 func TestMemoryThatIsNotAccounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

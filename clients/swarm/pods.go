@@ -12,24 +12,24 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// stages are the states of tasks in their order: those up to running are on their way
-// there, those after it have ended.
+// stages are the states of tasks in order: those before running lead up to it, those after it
+// have ended.
 var stages = []swarm.TaskState{
 	swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
 	swarm.TaskStatePreparing, swarm.TaskStateReady, swarm.TaskStateStarting, swarm.TaskStateRunning,
 	swarm.TaskStateComplete, swarm.TaskStateShutdown, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateRemove, swarm.TaskStateOrphaned,
 }
 
-// running is the stage of tasks that run.
+// running is the stage of running tasks.
 var running = slices.Index(stages, swarm.TaskStateRunning)
 
-// stageOf returns the place of a state in the order. An unknown state counts as
-// before running: it is not known to run, nor to have ended.
+// stageOf returns the stage of a state. An unknown state counts as before running: it is not
+// known to run, nor to have ended.
 func stageOf(s swarm.TaskState) int { return slices.Index(stages, s) }
 
-// pods are the tasks of a service as pods, by name: those that are on their way, run or
-// shut down, and of each slot where the newest task has failed that one. What a slot keeps
-// of the past is no pod any more. Skew says how far this clock is ahead of a node's.
+// pods converts the tasks of a service to pods, by name: tasks that are starting, running or
+// shutting down, and for each slot whose newest task has failed that one. Older tasks of a slot
+// are no pods. skew says how far this clock is ahead of a node's.
 func pods(tasks []swarm.Task, skew func(node string) time.Duration) []*setpointv1.Pod {
 	newest := map[int]*swarm.Task{}
 	for i := range tasks {
@@ -53,8 +53,8 @@ func hasFailed(s swarm.TaskState) bool {
 	return s == swarm.TaskStateFailed || s == swarm.TaskStateRejected || s == swarm.TaskStateOrphaned
 }
 
-// pod is a task as a pod. A task whose health check has not passed yet is starting; one
-// whose check fails later is ended and replaced. So one that runs is ready since then.
+// pod converts a task. A task whose health check has not passed yet is starting; one whose
+// check fails later is stopped and replaced. So a running task has been ready since it started.
 func pod(t *swarm.Task, skew time.Duration) *setpointv1.Pod {
 	out := &setpointv1.Pod{
 		Name: t.ID, Phase: "Pending", StartTime: timestamppb.New(t.CreatedAt),
@@ -72,9 +72,9 @@ func pod(t *swarm.Task, skew time.Duration) *setpointv1.Pod {
 	return out
 }
 
-// since is when a task came to its state. Its node said when, by a clock that may be off; the
-// manager, by whose clock all else is told, noted it after it had made the task, and before it
-// noted anything else of it.
+// since is when a task reached its state, by the manager's clock. The node reports that time by
+// its own clock, which may be off; the manager recorded it after it created the task, and
+// before its next record of it.
 func since(t *swarm.Task, skew time.Duration) time.Time {
 	at := t.Status.Timestamp.Add(skew)
 	if !t.UpdatedAt.IsZero() && at.After(t.UpdatedAt) {
@@ -111,8 +111,7 @@ func requests(r *swarm.ResourceRequirements) map[string]string {
 	return out
 }
 
-// present counts the tasks that are there to serve, or on their way to: the replicas that
-// a status of Kubernetes counts.
+// present counts the tasks that serve or are about to: the replicas in a status of Kubernetes.
 func present(pods []*setpointv1.Pod) int32 {
 	var n int32
 	for _, p := range pods {

@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// task is one that was made so many seconds after noon and came to its state ten later.
+// task is a task that was created so many seconds after noon and reached its state ten later.
 func task(id string, slot int, made int, state, desired swarm.TaskState) swarm.Task {
 	at := noon.Add(time.Duration(made) * time.Second)
 	return swarm.Task{
@@ -25,7 +25,7 @@ func task(id string, slot int, made int, state, desired swarm.TaskState) swarm.T
 
 func noSkew(string) time.Duration { return 0 }
 
-// When a task came to its state its node has said by its own clock.
+// The node's own clock dates a task's state.
 func TestTheClockOfANodeIsNotTheManagers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -51,8 +51,7 @@ func TestTheClockOfANodeIsNotTheManagers(t *testing.T) {
 	}
 }
 
-// Two tasks of a slot that were made at the same instant: it does not depend on their order which
-// of them counts.
+// Of two tasks of a slot with the same creation time, always the same one counts.
 func TestTasksOfOneInstant(t *testing.T) {
 	t.Parallel()
 	one, other := task("1", 1, 0, swarm.TaskStateFailed, swarm.TaskStateShutdown), task("2", 1, 0, swarm.TaskStateFailed, swarm.TaskStateRunning)

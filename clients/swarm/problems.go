@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a label.
+// Problem is one problem of a label.
 type Problem struct {
 	// Label is its name.
 	Label string
@@ -13,7 +13,7 @@ type Problem struct {
 	Message string
 }
 
-// LabelError is all that is wrong with the labels of a service.
+// LabelError is all problems of a service's labels.
 type LabelError struct {
 	// Problems in the order of the labels; at least one.
 	Problems []Problem
@@ -28,10 +28,10 @@ func (e *LabelError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// mostProblems bounds the shown problems, because labels may cause any number.
+// mostProblems bounds the listed problems, because labels may cause any number.
 const mostProblems = 20
 
-// problems collects what is wrong.
+// problems collects problems.
 type problems []Problem
 
 func (p *problems) add(label, format string, args ...any) {
@@ -47,14 +47,14 @@ func (p problems) err() error {
 	return &LabelError{p}
 }
 
-// What a problem says is bounded, bytes: the name of a label may have any length.
+// Bounds on a problem's texts, bytes: the name of a label may have any length.
 const (
 	maxLabelName = 128
 	maxMessage   = 600
 )
 
-// maxQuoted bounds what a problem quotes of a label, bytes.
+// maxQuoted bounds a quoted label, bytes.
 const maxQuoted = 64
 
-// quote bounds and quotes a text of a user.
+// quote bounds and quotes a user's text.
 func quote(text string) string { return fmt.Sprintf("%q", shorten(text)) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The name of a label may have any length, and what is wrong with it ends up in logs.
+// The name of a label may have any length, and its problem may end up in logs.
 func TestProblemsAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)

@@ -15,8 +15,8 @@ const (
 )
 
 // Cadvisor returns usage from a Prometheus that scrapes cAdvisor on each node: cpu is a rate
-// over the window, memory the working set, as in Kubernetes. The window must hold two scrapes
-// at least: a task with fewer has no sample.
+// over the window, memory the working set, as in Kubernetes. The window must cover at least two
+// scrapes: a task with fewer has no sample.
 func Cadvisor(source string, window time.Duration) Usage {
 	return func(resource, serviceID string) samples.Query {
 		of := fmt.Sprintf("{%s=%q}", cadvisorService, serviceID)

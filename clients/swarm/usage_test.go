@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 )
 
-// The usage of tasks comes by their ids. One that the Prometheus has no rate of is missing,
-// and so not in the request; one that is not the service's is left out.
+// The usage of tasks is by id. A task without a rate in the Prometheus is missing from the
+// request; one of another service is dropped.
 func TestUsageComesFromCadvisor(t *testing.T) {
 	t.Parallel()
 	w, _ := start(t)

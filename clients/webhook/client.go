@@ -21,19 +21,20 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Server is where the calls go. The zero value of a field is its default where one is named.
+// Server is the address of the calls. The zero value of a field is its default where one is
+// named.
 type Server struct {
-	// URL is what the paths of the calls are added to, such as https://scheduler:8443/setpoint.
-	// It has no user, query or fragment. Required.
+	// URL is the prefix of the calls' paths, such as https://scheduler:8443/setpoint. It has no
+	// user, query or fragment. Required.
 	URL string
-	// KeyFile holds the keys that sign, NAME:SECRET on each line; read again when it changes.
+	// KeyFile has the signing keys, NAME:SECRET on each line; reloaded when it changes.
 	// Required.
 	KeyFile string
-	// CAFile holds the certificates that are trusted, PEM; read again when it changes. Default:
-	// the system's.
+	// CAFile has the trusted certificates, PEM; reloaded when it changes. Default: the
+	// system's.
 	CAFile string
 	// CertFile and KeyOfCertFile are the agent's own certificate and its key, PEM; read at each
-	// connection. Default: it shows none.
+	// connection. Default: none.
 	CertFile, KeyOfCertFile string
 	// Plain allows http URLs of other machines: anyone in between can then read counts and
 	// names, but signatures still prevent changes. Default: loopback only.
@@ -49,11 +50,11 @@ type Server struct {
 // Bounds of requests and answers.
 const (
 	defaultTimeout = 5 * time.Second
-	// handshakeTimeout bounds a connection's beginning.
+	// handshakeTimeout bounds connecting and the TLS handshake.
 	handshakeTimeout = 10 * time.Second
 	maxHeaderBytes   = 64 << 10
-	// maxListBytes bounds a page of the list, maxObserveBytes an observation, and
-	// maxShortBytes an answer that says little.
+	// maxListBytes bounds a page of the list, maxObserveBytes an observation, and maxShortBytes
+	// a short answer.
 	maxListBytes    = 8 << 20
 	maxObserveBytes = 16 << 20
 	maxShortBytes   = 64 << 10
@@ -67,7 +68,7 @@ type Client struct {
 	http   *http.Client
 }
 
-// Connect returns a client. It reads the files, and connects to nothing.
+// Connect returns a client. It reads the files, and opens no connection.
 func Connect(s Server) (*Client, error) {
 	base, err := s.base()
 	if err != nil {
@@ -95,7 +96,7 @@ func Connect(s Server) (*Client, error) {
 	transport := &http.Transport{
 		DialContext: s.DialContext, MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		DisableCompression:     true, // what is signed is what is sent
+		DisableCompression:     true, // the signed bytes are the sent bytes
 	}
 	if base.Scheme == "https" {
 		if transport.DialTLSContext, err = s.dialTLS(base.Hostname()); err != nil {
@@ -104,7 +105,7 @@ func Connect(s Server) (*Client, error) {
 	}
 	c.http = &http.Client{
 		Transport: transport,
-		// What is asked elsewhere is not what was signed.
+		// A redirected request would not match its signature.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
@@ -113,7 +114,7 @@ func Connect(s Server) (*Client, error) {
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// base checks the URL. Errors don't quote it, for it may hold a password.
+// base checks the URL. Errors don't quote it, because it may contain a password.
 func (s Server) base() (*url.URL, error) {
 	u, err := url.Parse(s.URL)
 	switch {
@@ -136,7 +137,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// current is a file that is read again when it changes, and what it is, for the log.
+// current is a reloaded file; what names it in the log.
 func current[T any](s Server, what, name string, most int64, parse func(text []byte) (T, error)) *files.Current[T] {
 	return files.NewCurrent(name, most, func(text []byte) (T, error) {
 		value, err := parse(text)
@@ -153,8 +154,8 @@ func current[T any](s Server, what, name string, most int64, parse func(text []b
 	})
 }
 
-// dialTLS returns what connects with TLS. What is trusted is looked at for each connection, and
-// the certificate that is shown is read for each.
+// dialTLS returns a function that connects with TLS. It uses the current trusted certificates
+// and reads the client certificate for each connection.
 func (s Server) dialTLS(host string) (files.Dial, error) {
 	own := files.TLS{CertFile: s.CertFile, KeyFile: s.KeyOfCertFile, ServerName: host}
 	authorities := current(s, "authorities", s.CAFile, files.MaxSecretBytes, files.ParseAuthorities)
@@ -173,7 +174,7 @@ func (s Server) dialTLS(host string) (files.Dial, error) {
 	if _, err := configure(""); err != nil {
 		return nil, err
 	}
-	// A connection that is being made may outlast the call that it was for.
+	// A connection being established may outlast its call.
 	return files.Dial(s.DialContext).TLS(configure).Within(handshakeTimeout), nil
 }
 
@@ -181,15 +182,15 @@ func (s Server) dialTLS(host string) (files.Dial, error) {
 type call struct {
 	method, path string
 	query        url.Values
-	// body is sent, nil: none.
+	// body is the request's, nil: none.
 	body []byte
-	// etag is what is known already, empty: nothing.
+	// etag is that of the known answer, empty: none.
 	etag string
 	// most bounds the answer, bytes.
 	most int64
 }
 
-// answer is what the server says.
+// answer is a verified answer.
 type answer struct {
 	status int
 	etag   string
@@ -201,7 +202,7 @@ type errUnsure struct{ error }
 
 func (e errUnsure) Unwrap() error { return e.error }
 
-// do makes a call. What it returns the server has signed.
+// do makes a call, and verifies the signature of the answer.
 func (c *Client) do(ctx context.Context, what call) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.server.Timeout)
 	defer cancel()
@@ -252,7 +253,7 @@ func (c *Client) do(ctx context.Context, what call) (*answer, error) {
 	return &answer{resp.StatusCode, resp.Header.Get("ETag"), body}, nil
 }
 
-// inShort leaves out the method and the URL, which are in the configuration.
+// inShort removes the method and the URL from an error, which are in the configuration.
 func inShort(ctx context.Context, err error, timeout time.Duration) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", timeout)
@@ -264,7 +265,7 @@ func inShort(ctx context.Context, err error, timeout time.Duration) error {
 	return err
 }
 
-// newNonce returns a random one.
+// newNonce returns a random nonce.
 func newNonce() string {
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // never fails

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Bounds of a file of keys.
+// Bounds on a file of keys.
 const (
 	maxKeyFileBytes = 16 << 10
 	maxKeys         = 4
@@ -18,8 +18,8 @@ const (
 
 var keyName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// ParseKeys reads a file of keys: lines NAME:SECRET, the first of which signs; empty lines and
-// those that begin with # don't count. Errors don't quote secrets.
+// ParseKeys parses a file of keys: lines NAME:SECRET, the first of which signs; it ignores
+// empty lines and those that begin with #. Errors don't quote secrets.
 func ParseKeys(text []byte) ([]Key, error) {
 	var keys []Key
 	seen := map[string]bool{}

@@ -23,8 +23,7 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// world is a scheduler that answers the three calls, over a pipe. It implements
-// agenttest.World.
+// world is a scheduler that serves the three calls over a pipe. It implements agenttest.World.
 type world struct {
 	agenttest.Faults
 
@@ -38,13 +37,13 @@ type world struct {
 	keys    []webhook.Key          // guarded by mu, as is all that follows
 	targets map[string]*fakeTarget // by name
 	made    int
-	// applied are the recommendations that were carried out.
+	// applied are the applied recommendations.
 	applied  map[string]bool
-	loads    map[string]int32 // ten times what is wanted, by target
+	loads    map[string]int32 // ten times the wanted replicas, by target
 	nonces   map[string]bool
 	pageSize int
 	calls    []recorded
-	// mangle changes an answer before it is signed, and tamper after that.
+	// mangle changes an answer before it is signed, and tamper afterwards.
 	mangle, tamper func(path string, said *reply)
 }
 
@@ -55,7 +54,7 @@ type reply struct {
 	body   []byte
 }
 
-// recorded is a call and its answer, as they were sent.
+// recorded is a call and its answer, as sent.
 type recorded struct {
 	method, path, query string
 	body                []byte
@@ -125,7 +124,7 @@ func (w *world) Create(wl agenttest.Workload) agent.Key {
 	return w.create(wl.Name, wl.Replicas, map[string]any{"spec": spec, "shadow": wl.Shadow})
 }
 
-// create makes a target with that entry in the list, which gets its names.
+// create creates a target with that entry in the list; it adds the names.
 func (w *world) create(name string, replicas int32, entry map[string]any) agent.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +178,7 @@ func set[T any](w *world, field *T, value T) {
 	*field = value
 }
 
-// recorded returns the calls so far, and forgets them.
+// recorded returns and clears the calls so far.
 func (w *world) recorded() []recorded {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,7 +207,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	key, problem := w.verify(r, body)
 	if problem != "" {
-		http.Error(rw, problem, http.StatusUnauthorized) // nobody to sign for
+		http.Error(rw, problem, http.StatusUnauthorized) // without a key to sign with
 		return
 	}
 	path := strings.TrimPrefix(r.URL.Path, "/setpoint")
@@ -256,7 +255,7 @@ func (w *world) verify(r *http.Request, body []byte) (webhook.Key, string) {
 	return w.keys[i], ""
 }
 
-// answer carries a call out. The lock is held.
+// answer handles a call. The lock is held.
 func (w *world) answer(r *http.Request, path string, body []byte) *reply {
 	switch {
 	case w.ReadErr() != nil && path != "/apply":
@@ -298,7 +297,7 @@ func (w *world) list(r *http.Request) *reply {
 	return answer
 }
 
-// find finds the target that a call names.
+// find finds the target of a call.
 func (w *world) find(name, uid string) (*fakeTarget, *reply) {
 	t := w.targets[name]
 	if t == nil || t.uid != uid {

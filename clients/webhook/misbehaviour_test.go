@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/webhook"
 )
 
-// watched is a world whose platform is watched, in a bubble of synctest.
+// watched is a world with a watched platform, in a bubble of synctest.
 type watched struct {
 	*world
 	platform *webhook.Platform
@@ -30,7 +30,7 @@ type watched struct {
 	told     chan agent.Key
 }
 
-// watch runs a test with a world that is watched.
+// watch runs a test with a watched world.
 func watch(t *testing.T, test func(t *testing.T, w *watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,16 +51,16 @@ func watch(t *testing.T, test func(t *testing.T, w *watched)) {
 	})
 }
 
-// goneAfter is for how long lists lack a target that is gone.
+// goneAfter is how long lists must lack a deleted target.
 const goneAfter = time.Minute
 
-// listed lets the targets be listed at least once more.
+// listed waits for at least one more list.
 func listed() {
 	time.Sleep(11 * time.Second)
 	synctest.Wait()
 }
 
-// news returns the names of those that were told of since, in order.
+// news returns the names of notified targets since the last call, in order.
 func (w *watched) news() []string {
 	var names []string
 	for len(w.told) > 0 {
@@ -79,7 +79,7 @@ func (w *watched) object(t *testing.T, key agent.Key) *agent.Object {
 	return o
 }
 
-// logged returns the errors of the lines of the log.
+// logged returns the errors in the log.
 func (w *watched) logged() string {
 	var lines []string
 	for _, line := range w.log.TakeAll() {
@@ -119,7 +119,7 @@ func TestWatchTellsOfWhatTargetsWant(t *testing.T) {
 	})
 }
 
-// A list that has not changed is an empty answer for each page.
+// An unchanged list costs an empty answer per page.
 func TestAnIdleListIsCheap(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
@@ -141,8 +141,8 @@ func TestAnIdleListIsCheap(t *testing.T) {
 	})
 }
 
-// A target that one list lacks is held, and only gone when the next lacks it, too: its history
-// must not be forgotten for a page that was read in the midst of a change.
+// A target that is missing from one list is held, and only gone if the next list lacks it, too:
+// a page that was read amid a change must not delete its history.
 func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
@@ -218,8 +218,8 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 	}
 }
 
-// Which incarnation a target is of which something is wrong is not believed: another one
-// would forget the history, and be forgotten itself when the server is mended.
+// An invalid target's UID is not believed: another UID would delete the history, and the old
+// one again once the server is fixed.
 func TestAWrongTargetKeepsItsHistory(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]any{"a number": 7, "too long": strings.Repeat("x", 200), "control characters": "a\nb"} {
@@ -271,7 +271,7 @@ func TestATargetThatIsThereTwiceIsHeld(t *testing.T) {
 	})
 }
 
-// A list that can't be read leaves the one before in place, for a while.
+// If a list can't be read, the previous one stays valid for a while.
 func TestAListThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	endless := 0
@@ -366,7 +366,7 @@ func TestAnObservationThatCantBeRead(t *testing.T) {
 	}
 }
 
-// An answer that was lost is asked for once more, and nothing is done twice.
+// A call with a lost answer is repeated once, and nothing is applied twice.
 func TestACountIsAppliedOnce(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
@@ -392,7 +392,7 @@ func TestACountIsAppliedOnce(t *testing.T) {
 		if calls := w.recorded(); len(calls) != 2 || w.Changes() != 1 || w.Replicas("web") != 5 {
 			t.Errorf("%d calls, %d changes, %d replicas", len(calls), w.Changes(), w.Replicas("web"))
 		}
-		// Decided by what is no more.
+		// The decision is outdated.
 		change.RecommendationID = "r2"
 		if err := w.platform.Apply(t.Context(), o, seen, change); !errors.Is(err, agent.ErrMoved) {
 			t.Errorf("got %v, want ErrMoved", err)
@@ -400,7 +400,7 @@ func TestACountIsAppliedOnce(t *testing.T) {
 	})
 }
 
-// A key is replaced without a moment in which calls fail.
+// A key is replaced without a failing call.
 func TestKeysAreReplaced(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
@@ -460,7 +460,7 @@ func TestWhereAServerMayBe(t *testing.T) {
 	}
 }
 
-// A query of a target is asked of the agent's sources, in place of an observation's samples.
+// The agent's sources answer a target's queries, in place of the observation's samples.
 func TestQueriesAreAsked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -526,7 +526,7 @@ func TestQueriesAreAsked(t *testing.T) {
 	}
 }
 
-// fixed answers each query with a value.
+// fixed answers each query with one value.
 type fixed int
 
 func (fixed) Check([]samples.Metric) error { return nil }

@@ -26,8 +26,8 @@ var update = flag.Bool("update", false, "write the generated part of openapi.yam
 
 const generated = "    # generated\n"
 
-// contract returns the schemas of the service's contract that the text refers to, and those
-// that they refer to.
+// contract returns the schemas of the service's contract that the text refers to, directly or
+// indirectly.
 func contract(t *testing.T, text string) []byte {
 	t.Helper()
 	source, err := os.ReadFile("../../api/openapi/setpoint.swagger.json")
@@ -65,7 +65,7 @@ func contract(t *testing.T, text string) []byte {
 
 const schemas = "#/components/schemas/"
 
-// The committed document has the service's contract as it is, and each field of this package.
+// The committed document has the service's current contract, and each field of this package.
 func TestOpenAPIIsUpToDate(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("openapi.yaml")
@@ -127,7 +127,7 @@ func (d document) schema(ref string) map[string]any {
 	return at
 }
 
-// check returns why a value is not as a schema says: of types, keys and required ones.
+// check returns why a value does not match a schema: types, keys and required ones.
 func (d document) check(path string, schema map[string]any, value any) error {
 	if ref, ok := schema["$ref"].(string); ok {
 		if schema = d.schema(ref); schema == nil {
@@ -191,7 +191,7 @@ func content(of any) map[string]any {
 	return schema
 }
 
-// What the agent sends, and what the tests' server answers, is as it is described.
+// The agent's calls and the fake server's answers match the document.
 func TestCallsAreAsOpenAPIDescribesThem(t *testing.T) {
 	t.Parallel()
 	d := openapi(t)

@@ -19,21 +19,21 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
-// Kind of the objects.
+// Kind is the kind of the objects.
 const Kind = "Target"
 
-// Outcomes and reasons beside those of the loop.
+// Outcomes and reasons besides those of the loop.
 const (
-	// OutcomeHeld counts reconciles of targets that the server holds.
+	// OutcomeHeld is the outcome of reconciles of targets that the server holds.
 	OutcomeHeld agent.Outcome = "held"
-	// ReasonNotListed means that a target was missing in the last list. It is gone when lists
-	// lack it for Options.GoneAfter.
+	// ReasonNotListed means that a target was missing from the last list. It is gone after
+	// lists lacked it for Options.GoneAfter.
 	ReasonNotListed = "NotListed"
 	// ReasonNotFound means that the server lists a target, and answers 404 when it is observed.
 	ReasonNotFound = "NotFound"
 )
 
-// Limits bound what a server may make the agent read. The zero value of a field is its
+// Limits bound the data that a server may make the agent read. The zero value of a field is its
 // default.
 type Limits struct {
 	// Targets in all pages. Default: 10000.
@@ -47,11 +47,11 @@ type Limits struct {
 // DefaultLimits returns the default limits of a platform.
 func DefaultLimits() Limits { return Limits{Targets: 10_000, Pods: 5000, Samples: 20_000} }
 
-// Sources are where metrics come from, as package samples' Set is.
+// Sources provides metrics, as package samples' Set does.
 type Sources interface {
 	// Check returns the problems of the queries of a spec's metrics.
 	Check(metrics []samples.Metric) error
-	// Read asks for the metrics of one workload, whose pods have these names.
+	// Read reads the metrics of one workload with these names of pods.
 	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
 }
 
@@ -70,18 +70,18 @@ func (noSources) Read(context.Context, []samples.Metric, []string) samples.Readi
 type Options struct {
 	// ListEvery is the time between two lists. Default: 10 s.
 	ListEvery time.Duration
-	// GoneAfter is for how long lists must lack a target before it is gone and its history is
-	// forgotten: a server that starts may list nothing for a while. Default: a minute.
+	// GoneAfter is how long lists must lack a target before it is gone and its history is
+	// deleted: a starting server may list nothing for a while. Default: a minute.
 	GoneAfter time.Duration
 	// Limits bound lists and observations.
 	Limits Limits
-	// Sources answer the queries of targets. Nil disables them.
+	// Sources answers the queries of targets. Nil disables them.
 	Sources Sources
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
 
-// pageSize is how many targets a page is asked to have at most.
+// pageSize is the requested maximum of targets per page.
 const pageSize = 500
 
 // Platform is the targets of a server. It implements agent.Watched.
@@ -89,29 +89,29 @@ type Platform struct {
 	client  *Client
 	options Options
 	log     *zap.Logger
-	// again has the targets listed soon, at most once a second.
+	// again triggers a list soon, at most once a second.
 	again chan struct{}
 
 	mu sync.Mutex
 	// known are the targets of the last list. Guarded by mu.
 	known map[agent.Key]*agent.Object
-	// missing is since when lists lack those that are held for it. Guarded by mu.
+	// missing has, for targets held because lists lack them, since when. Guarded by mu.
 	missing map[agent.Key]time.Time
-	// doubted are the targets that a call found gone, by their UIDs: the list was asked for
-	// once because of it, and is not again before they are observed or other ones. Guarded by mu.
+	// doubted are the targets that a call reported as gone, by their UIDs: that triggered a
+	// list once, and does not again before they are observed or replaced. Guarded by mu.
 	doubted map[agent.Key]string
-	// listed is when it was read; zero: never. Guarded by mu.
+	// listed is the time of the last list; zero: never. Guarded by mu.
 	listed time.Time
-	// problem is why they can't be listed, empty: they can. Guarded by mu.
+	// problem is why the last list failed, empty: it succeeded. Guarded by mu.
 	problem string
-	// unnamed are the entries of the last list that have no name. Guarded by mu.
+	// unnamed are the entries of the last list without a valid name. Guarded by mu.
 	unnamed unnamed
 
-	// pages are the pages of the last list, by their tokens. They are Watch's alone.
+	// pages are the pages of the last list, by their tokens. Owned by Watch.
 	pages map[string]*page
 }
 
-// page is a page that is known, for as long as its ETag is the same.
+// page is a known page, valid as long as its ETag is.
 type page struct {
 	etag    string
 	next    string
@@ -123,7 +123,7 @@ type page struct {
 // unnamed are entries without a readable name.
 type unnamed struct {
 	entries int
-	// problems of the first of them.
+	// problems are those of the first ones.
 	problems []string
 }
 
@@ -137,7 +137,7 @@ func (u *unnamed) add(entries int, problems ...string) {
 
 var _ agent.Watched = (*Platform)(nil)
 
-// New returns the platform of a server. It connects to nothing.
+// New returns the platform of a server. It opens no connection.
 func New(client *Client, options Options) *Platform {
 	setDefault(&options.ListEvery, 10*time.Second)
 	setDefault(&options.GoneAfter, time.Minute)
@@ -164,10 +164,10 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// stale is after how long without a list nothing is scaled by it any more.
+// stale is the age at which the last list is no longer used for scaling.
 func (p *Platform) stale() time.Duration { return max(time.Minute, 10*p.options.ListEvery) }
 
-// Object implements agent.Platform. What is wanted is that of the last list.
+// Object implements agent.Platform. The settings come from the last list.
 func (p *Platform) Object(_ context.Context, key agent.Key) (*agent.Object, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,8 +207,8 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}, nil
 }
 
-// ask asks the server what it sees of a target. Of one that is not there the error is a
-// *HoldError: whether it is gone the list says.
+// ask observes a target. For one that does not exist the error is a *HoldError: only the list
+// decides whether it is gone.
 func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv1.RecommendRequest, version string, err error) {
 	body, err := json.Marshal(Question{o.Key.Namespace, o.Key.Name, o.UID})
 	if err != nil {
@@ -240,7 +240,7 @@ func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv
 	return request, seen.Version, nil
 }
 
-// read adds what the sources answer.
+// read adds the sources' values.
 func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *setpointv1.RecommendRequest) (err error) {
 	pods := make([]string, len(request.GetPods()))
 	for i, pod := range request.GetPods() {
@@ -254,7 +254,7 @@ func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *
 	return err
 }
 
-// Ready returns why the targets are not known, nil: they are.
+// Ready returns why the targets are not known; nil: they are.
 func (p *Platform) Ready() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,13 +279,13 @@ func refusal(said *answer) error {
 	return fmt.Errorf("it answered %d: %s", said.status, shorten(failure.Error))
 }
 
-// notFound reports whether the answer says that there is no such target.
+// notFound reports whether the answer means that there is no such target.
 func (a *answer) notFound() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusGone
 }
 
-// doubt has the targets listed because one is not there, once: a server that lists what it
-// does not find must not be asked for its list again and again.
+// doubt triggers a list, once per target, because the target was not found: a server that lists
+// a target but does not find it must not get list requests again and again.
 func (p *Platform) doubt(o *agent.Object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,9 +306,9 @@ func (p *Platform) listSoon() {
 	}
 }
 
-// Apply implements agent.Platform. A call whose answer was lost is made once more: the
-// recommendation's id says that it is the same. Where the server does not remember that, or the
-// second answer is lost, too, the count that is there tells.
+// Apply implements agent.Platform. It repeats a call with a lost answer once: the
+// recommendation's id identifies it. If the server does not remember that, or the second answer
+// is lost as well, the current count decides.
 func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
 	body, err := json.Marshal(Application{
 		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
@@ -328,8 +328,8 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
 		switch now, _, asking := p.ask(ctx, o); {
 		case asking != nil && err != nil:
-			// The outcome is unknown. The next request's count shows it, which a report that it
-			// failed would keep from counting the change.
+			// The outcome is unknown. The next request's count shows it; a report of a failure
+			// would keep the service from counting the change.
 			return agent.ErrMoved
 		case asking == nil && now.GetScale().GetSpecReplicas() == change.To:
 			return nil
@@ -350,8 +350,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	return nil
 }
 
-// Watch implements agent.Watched: it lists the targets now and then, and tries again where it
-// could not.
+// Watch implements agent.Watched: it lists the targets regularly, and retries failed lists.
 func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -375,7 +374,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	}
 }
 
-// noteProblem notes why the targets can't be listed, and says it once.
+// noteProblem records why the targets can't be listed, and logs it once.
 func (p *Platform) noteProblem(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -400,7 +399,7 @@ const (
 	listTimeout   = time.Minute
 )
 
-// list reads all pages, and tells of targets that are not as they were known.
+// list reads all pages, and notifies about changed targets.
 func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -441,22 +440,21 @@ func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
 	return nil
 }
 
-// twice is a target that the list has twice. It is unclear which one counts.
+// twice is a target that the list contains twice. It is unclear which entry is valid.
 func twice(o *agent.Object) *agent.Object {
 	held := *o
 	held.Hold, held.Revision = invalid(errors.New("the list has it twice")), agent.Version("twice")
 	return &held
 }
 
-// note takes a list, and tells of what changed.
+// note takes over a list, and notifies about changes.
 func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, changed func(agent.Key)) {
 	var tell []agent.Key
 	p.mu.Lock()
 	for key, o := range there {
 		was := p.known[key]
 		if was != nil && o.UID != was.UID && o.Hold != nil && o.Hold.Reason == agent.ReasonInvalidObject {
-			// Which incarnation something is that can't be read is not to be believed either:
-			// another one forgets the history.
+			// An invalid target's UID is not believed either: another one deletes the history.
 			same := *o
 			same.UID = was.UID
 			o = &same
@@ -471,7 +469,7 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 		switch {
 		case there[key] != nil:
 		case was.Hold == nil || was.Hold.Reason != ReasonNotListed:
-			// A list that is read page by page may miss one that is there.
+			// Reading a list page by page may miss an existing target.
 			held := *was
 			held.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: ReasonNotListed, Message: "the last list does not have it", Silent: true}
 			held.Revision = agent.Version("not listed")
@@ -500,15 +498,16 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	}
 }
 
-// Problems returns what is wrong with the first entries of the last list that have no name,
-// and how many there are. Targets with a name are held, and say it themselves.
+// Problems returns the problems of the first entries without a valid name in the last list, and
+// the number of such entries. Targets with a name are held, and report their problems
+// themselves.
 func (p *Platform) Problems() (problems []string, entries int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.unnamed.problems, p.unnamed.entries
 }
 
-// page reads a page, or finds that it is as it was.
+// page reads a page, or finds it unchanged.
 func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 	query := url.Values{"pageSize": {strconv.Itoa(pageSize)}}
 	if token != "" {
@@ -524,8 +523,8 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 		return nil, err
 	}
 	if said.status == http.StatusNotModified && what.etag != "" && said.etag == what.etag {
-		// The answer's own ETag is signed. That of the request may have been replaced on
-		// the way, by the ETag of a list that the agent never read.
+		// The answer's own ETag is signed. The request's ETag may have been replaced in transit
+		// by that of a list that the agent never read.
 		return known, nil
 	}
 	if err := refusal(said); err != nil {
@@ -552,8 +551,8 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 	return read, nil
 }
 
-// readTarget reads a target. The error says why it has no key; all else that is wrong holds
-// the object.
+// readTarget parses a target. The error says why it has no key; any other problem holds the
+// object.
 func (p *Platform) readTarget(raw []byte) (*agent.Object, error) {
 	var t Target
 	wrong := strict(raw, &t)

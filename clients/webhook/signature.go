@@ -13,46 +13,45 @@ import (
 
 // Headers of requests and answers.
 const (
-	// HeaderKey is the name of the key.
+	// HeaderKey is the name of the signing key.
 	HeaderKey = "Setpoint-Key"
-	// HeaderTimestamp is when the message was made: seconds since 1970.
+	// HeaderTimestamp is the time of the message: seconds since 1970.
 	HeaderTimestamp = "Setpoint-Timestamp"
-	// HeaderNonce is a random text of 32 hexadecimal digits that no other request has. The
-	// answer to it is signed with the same.
+	// HeaderNonce is a random text of 32 hexadecimal digits, unique to the request. The answer
+	// is signed with the same nonce.
 	HeaderNonce = "Setpoint-Nonce"
 	// HeaderSignature is the signature: "v1=" and 64 hexadecimal digits.
 	HeaderSignature = "Setpoint-Signature"
 )
 
-// Window is how far the clocks of both sides may be apart. A server remembers the nonces that it
-// has seen for twice as long: a request from a clock that is a Window ahead is one that it takes
-// until two of them later.
+// Window bounds the difference of both clocks. A server must remember nonces for twice as long:
+// it accepts a request from a clock that is a Window ahead until two Windows later.
 const Window = time.Minute
 
 const signaturePrefix = "v1="
 
-// A Key signs. Both sides have it.
+// A Key signs messages. Both sides have it.
 type Key struct {
-	// Name tells it from others: letters, digits, dot, dash and underscore.
+	// Name identifies the key: letters, digits, dot, dash and underscore.
 	Name string
-	// Secret is what only both sides know: at least 32 bytes.
+	// Secret is the shared secret: at least 32 bytes.
 	Secret []byte
 }
 
-// SignRequest returns the signature of a request. Target is the path with the query, as on
-// the request's first line.
+// SignRequest returns the signature of a request. target is the path with the query, as in the
+// request line.
 func (k Key) SignRequest(method, target string, at time.Time, nonce string, body []byte) string {
 	return k.sign("request", k.Name, method, target, strconv.FormatInt(at.Unix(), 10), nonce, digest(body))
 }
 
-// SignAnswer returns the signature of the answer to the request of that nonce. ETag is that of
-// the header, unchanged; empty without one.
+// SignAnswer returns the signature of the answer to the request with that nonce. etag is the
+// ETag header, unchanged; empty without one.
 func (k Key) SignAnswer(status int, at time.Time, nonce, etag string, body []byte) string {
 	return k.sign("answer", k.Name, strconv.Itoa(status), strconv.FormatInt(at.Unix(), 10), nonce, etag, digest(body))
 }
 
-// sign signs lines. None of them has a line's end in it: they are a method, the target of a
-// request and values of headers, or made here.
+// sign signs lines. None contains a line break: they are a method, a request target, header
+// values, or generated here.
 func (k Key) sign(lines ...string) string {
 	mac := hmac.New(sha256.New, k.Secret)
 	mac.Write([]byte("setpoint-webhook-v1\n" + strings.Join(lines, "\n")))
@@ -64,8 +63,8 @@ func digest(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// verifyAnswer returns why an answer is not one to a request of the nonce that was signed with
-// the key.
+// verifyAnswer returns why an answer is not a valid answer, signed with the key, to the request
+// with the nonce.
 func (k Key) verifyAnswer(status int, header http.Header, nonce string, body []byte, now time.Time) error {
 	if header.Get(HeaderSignature) == "" {
 		return fmt.Errorf("it answered %d %s without a signature: is it the server that answers, and does it have the key %q?", status, http.StatusText(status), k.Name)

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/webhook"
 )
 
-// The vectors were made by another program than this one, and the example's server in Python
-// is held to them, too.
+// An independent program made the vectors, and the example server in Python is tested with
+// them, too.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/signatures.json")

@@ -1,4 +1,4 @@
-// Package answertest has answers that no honest service gives, for tests of callers.
+// Package answertest has invalid answers, for tests of callers.
 package answertest
 
 import (
@@ -12,13 +12,13 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Change changes an answer on its way.
+// Change changes an answer in transit.
 type Change = func(*setpointv1.RecommendResponse)
 
-// A Tampering makes of an answer one that can't be to what was asked.
+// A Tampering makes an answer invalid for its request.
 type Tampering struct {
 	Name string
-	// Field is the path of the field that is wrong, as an AnswerError names it.
+	// Field is the path of the wrong field, as in an AnswerError.
 	Field  string
 	Change Change
 }

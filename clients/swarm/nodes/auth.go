@@ -23,8 +23,8 @@ const (
 	signatureHeader = "Setpoint-Signature"
 )
 
-// signature signs a report, its body by its digest, so that a report of somebody else is
-// refused before its body is read.
+// signature signs a report, with its body by digest, so that a forged report is refused before
+// its body is read.
 func signature(secret []byte, node, sent, digest string) string {
 	mac := hmac.New(sha256.New, secret)
 	for _, part := range []string{"setpoint-usage-v1", node, sent, digest} {
@@ -39,7 +39,7 @@ func digestOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// signed reports whether one of the secrets has signed the headers.
+// signed reports whether one of the secrets signed the headers.
 func signed(secrets [][]byte, h http.Header) bool {
 	given := []byte(h.Get(signatureHeader))
 	ok := false
@@ -51,14 +51,14 @@ func signed(secrets [][]byte, h http.Header) bool {
 	return ok
 }
 
-// Bounds of a file with secrets: bytes of one, and how many there are.
+// Bounds on a file of secrets: bytes per secret, and their number.
 const (
 	minSecret  = 16
 	maxSecrets = 8
 )
 
-// ReadSecrets reads a file of secrets, one a line: the first one signs, and any is taken, so
-// that one can be replaced by another. It is read each time it is needed.
+// ReadSecrets reads a file of secrets, one a line: the first one signs, and all are accepted,
+// so that a secret can be rotated. It is read at each use.
 func ReadSecrets(name string) ([][]byte, error) {
 	text, err := files.Read(name, files.MaxSecretBytes)
 	if err != nil {
@@ -81,18 +81,18 @@ func ReadSecrets(name string) ([][]byte, error) {
 	return secrets, nil
 }
 
-// TLS are the files of a side of mutual TLS, PEM. They are read at each handshake, so that
+// TLS are the files of one side of mutual TLS, PEM. They are read at each handshake, so that
 // they may be replaced.
 type TLS struct {
-	// CAFile has the authorities that sign the other side's certificate, CertFile this
-	// side's certificate and KeyFile its key.
+	// CAFile has the authorities of the other side's certificate, CertFile this side's
+	// certificate and KeyFile its key.
 	CAFile, CertFile, KeyFile string
-	// ServerName is what the server's certificate must be for. Default, for a client: the
+	// ServerName is the expected name in the server's certificate. Default, for a client: the
 	// host of the address.
 	ServerName string
 }
 
-// load reads the files. The authorities are never the system's, which sign anybody's.
+// load reads the files. The system's authorities, which sign for anyone, are never trusted.
 func (t TLS) load() (*tls.Certificate, *x509.CertPool, error) {
 	pair, err := files.TLS(t).Pair()
 	if err != nil {
@@ -112,7 +112,7 @@ func (t TLS) authorities() (*x509.CertPool, error) {
 	return files.TLS(t).Authorities()
 }
 
-// Check returns what is wrong with the files.
+// Check returns the problem of the files.
 func (t TLS) Check() error {
 	_, _, err := t.load()
 	return err
@@ -128,7 +128,7 @@ func (t TLS) Server() *tls.Config {
 		return &tls.Config{
 			MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*pair},
 			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-			// A session that is resumed would not show a certificate that is no longer trusted.
+			// A resumed session would not present a certificate that is no longer trusted.
 			SessionTicketsDisabled: true,
 		}, nil
 	}}
@@ -146,19 +146,19 @@ func (t TLS) client(host string) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*pair}, RootCAs: pool, ServerName: host}, nil
 }
 
-// Errors of who a node is.
+// Errors about a node's identity.
 var (
 	errUnsigned  = errors.New("the report is not signed with the secret that the agent has")
 	errOtherNode = errors.New("the certificate is not that of the node that the report is of: its common name must be the node's id")
 )
 
-// isNode reports whether a connection's certificate, which was verified, is the node's.
+// isNode reports whether a connection's verified certificate is the node's.
 func isNode(state *tls.ConnectionState, node string) bool {
 	return state != nil && len(state.VerifiedChains) > 0 && len(state.PeerCertificates) > 0 && state.PeerCertificates[0].Subject.CommonName == node
 }
 
-// still returns why a certificate that was verified when its connection was made is not to be
-// trusted any more: it has expired, or its authority is no longer one.
+// still returns why a certificate that was verified at the start of its connection is no longer
+// trusted: it has expired, or its authority is no longer trusted.
 func (t TLS) still(state *tls.ConnectionState, now time.Time) error {
 	pool, err := t.authorities()
 	if err != nil {
@@ -174,7 +174,7 @@ func (t TLS) still(state *tls.ConnectionState, now time.Time) error {
 	return err
 }
 
-// clockError says that a node's clock is too far off.
+// clockError means that a node's clock is too far off.
 type clockError struct{ ahead, most time.Duration }
 
 // Error implements error.

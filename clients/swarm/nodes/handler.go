@@ -11,17 +11,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Path is where reports are sent to.
+// Path is the path of reports.
 const Path = "/v1/usage"
 
-// MaxSkew is how far a node's clock may be off where reports are signed: a report that
-// somebody has recorded is taken no longer than that by an agent that has just started.
+// MaxSkew bounds the error of a node's clock if reports are signed: a recorded report can be
+// replayed to a restarted agent for no longer than that.
 const MaxSkew = time.Minute
 
-// Handler takes reports. It serves Path, by POST.
+// Handler receives reports. It serves Path, by POST.
 type Handler struct {
 	store *Store
-	// secrets returns those that sign; nil: certificates say who a node is, by the files.
+	// secrets returns the signing secrets; nil: certificates from the files authenticate nodes.
 	secrets func() ([][]byte, error)
 	files   TLS
 	now     func() time.Time
@@ -29,7 +29,7 @@ type Handler struct {
 	reports *prometheus.CounterVec
 }
 
-// maxReading is how many bodies are read at once, of callers that are known.
+// maxReading bounds the bodies read concurrently, from authenticated callers.
 const maxReading = 32
 
 // Outcomes of reports.
@@ -42,9 +42,9 @@ const (
 	busy            = "busy"
 )
 
-// NewHandler returns a handler for a store. Secrets returns those that reports are signed
-// with; nil: the connection's certificate, which the server of the files has verified, says
-// whose a report is, for as long as it is valid.
+// NewHandler returns a handler for a store. secrets returns the secrets that sign reports; nil:
+// the connection's certificate, which the server verified with the files, says which node a
+// report is from, as long as it is valid.
 func NewHandler(store *Store, secrets func() ([][]byte, error), files TLS, r prometheus.Registerer) (*Handler, error) {
 	h := &Handler{store: store, secrets: secrets, files: files, now: time.Now, reading: make(chan struct{}, maxReading)}
 	h.reports = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -62,7 +62,7 @@ func NewHandler(store *Store, secrets func() ([][]byte, error), files TLS, r pro
 	return h, errors.Join(r.Register(h.reports), r.Register(reporting))
 }
 
-// refused is a report that is not taken.
+// refused is a refused report.
 type refused struct {
 	status  int
 	outcome string
@@ -77,7 +77,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if no := h.take(w, r); no != nil {
 		h.reports.WithLabelValues(no.outcome).Inc()
-		w.Header().Set("Connection", "close") // what is left of the body is not read
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		http.Error(w, no.err.Error(), no.status)
 		return
 	}
@@ -97,8 +97,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	if no := h.authenticate(r, node, sent); no != nil {
 		return no
 	}
-	// Nobody but the node can have sent what comes over its own connection: the order is that in
-	// which it comes, whatever the node's clock was set to meanwhile.
+	// A node's own connection can't be used by others: the order of arrival counts, even if the
+	// node's clock was set back.
 	signed := h.secrets != nil
 	if signed {
 		if err := h.store.Fresh(node, sent); err != nil {
@@ -137,7 +137,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	return nil
 }
 
-// authenticate refuses other senders than the node, without reading the body.
+// authenticate refuses senders other than the node, without reading the body.
 func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *refused {
 	if h.secrets == nil {
 		if !isNode(r.TLS, node) {

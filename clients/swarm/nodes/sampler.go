@@ -31,18 +31,18 @@ type Sampler struct {
 	timeout time.Duration
 	// readings are the last ones, by container.
 	readings map[string]reading
-	// rounds since the node's id was read.
+	// rounds counts samples since the node's id was read.
 	rounds int
 	node   string
 }
 
-// reading is what a container's counters showed.
+// reading is a container's counters at an instant.
 type reading struct {
 	task   string
-	made   int64 // when the container was, seconds since 1970
+	made   int64 // creation of the container, seconds since 1970
 	at     time.Time
 	cpu    uint64 // nanoseconds since its start
-	memory int64  // 0: it is not accounted
+	memory int64  // 0: not accounted
 }
 
 // NewSampler returns a sampler of an engine's containers.
@@ -50,18 +50,18 @@ func NewSampler(engine *client.Client, timeout time.Duration) *Sampler {
 	return &Sampler{engine: engine, timeout: timeout, readings: map[string]reading{}}
 }
 
-// atOnce is how many containers are read at once: some engines take a second for each.
+// atOnce bounds the containers read concurrently: some engines take a second for each.
 const atOnce = 16
 
 // maxStatsBytes bounds the statistics of a container.
 const maxStatsBytes = 1 << 20
 
-// idEvery is after how many reports the node's id is read again: who leaves a swarm and
-// joins it again has another.
+// idEvery is the number of reports after which the node's id is read again: a node that leaves
+// a swarm and rejoins gets another one.
 const idEvery = 20
 
-// Sample reads all tasks' containers, and returns the usage of those that were read before.
-// Failed is how many could not be read.
+// Sample reads the containers of all tasks, and returns the usage of those that were read
+// before. failed is the number of failed reads.
 func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err error) {
 	if err := s.identify(ctx); err != nil {
 		return nil, 0, err
@@ -89,7 +89,7 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				failed++ // also one that has just ended
+				failed++ // including containers that just ended
 				return
 			}
 			r.task, r.made = task, one.Created
@@ -108,7 +108,7 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 	return report, failed, nil
 }
 
-// newest returns the containers of tasks, by task: of each the one that was made last.
+// newest returns the newest container of each task.
 func newest(readings map[string]reading) []string {
 	ids := slices.SortedFunc(maps.Keys(readings), func(a, b string) int {
 		one, other := readings[a], readings[b]
@@ -153,9 +153,9 @@ func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 	return reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}, nil
 }
 
-// workingSet is the memory that can't be taken back at will, as Kubernetes counts it: all
-// but what of files was not used lately, by version 1 of control groups or by version 2. It is 0
-// where the kernel does not account memory, and never otherwise: what runs has some.
+// workingSet is the memory that can't be reclaimed at will, as Kubernetes counts it: all but
+// files that were not used lately, for version 1 or 2 of control groups. It is 0 only where the
+// kernel does not account memory.
 func workingSet(m *container.MemoryStats) int64 {
 	if m.Usage == 0 {
 		return 0
@@ -170,7 +170,8 @@ func workingSet(m *container.MemoryStats) int64 {
 	return int64(min(m.Usage-inactive, math.MaxInt64))
 }
 
-// usageBetween is the usage between two readings of a container; false: they are no two.
+// usageBetween is the usage between two readings of a container; false: they are not of one
+// run.
 func usageBetween(before, after reading) (TaskUsage, bool) {
 	window := after.at.Sub(before.at)
 	if before.at.IsZero() || window <= 0 || window > maxWindow || after.cpu < before.cpu {

@@ -20,8 +20,8 @@ type Sender struct {
 	client  *http.Client
 }
 
-// NewSender returns a sender to the agent at host:port. Either secrets sign its reports, or
-// certificates say who it is.
+// NewSender returns a sender to the agent at host:port. Its reports are signed with secrets, or
+// its certificate authenticates it.
 func NewSender(address string, secrets func() ([][]byte, error), files *TLS, timeout time.Duration) (*Sender, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -49,10 +49,10 @@ func NewSender(address string, secrets func() ([][]byte, error), files *TLS, tim
 // Close ends its connections.
 func (s *Sender) Close() { s.client.CloseIdleConnections() }
 
-// maxAnswer bounds what is read of an answer, bytes.
+// maxAnswer bounds the part of an answer that is read, bytes.
 const maxAnswer = 4 << 10
 
-// Send sends a report. The error says what the agent answers.
+// Send sends a report. The error contains the agent's answer.
 func (s *Sender) Send(ctx context.Context, r *Report) error {
 	body, err := json.Marshal(r)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Report is what a node says of the usage of its tasks.
+// Report is a node's report about the usage of its tasks.
 type Report struct {
 	// Node is its id in the swarm.
 	Node string `json:"node"`
-	// At is when it was sent, by the node's clock.
+	// At is the time of the report, by the node's clock.
 	At time.Time `json:"at"`
 	// Tasks of the node that have a whole window.
 	Tasks []TaskUsage `json:"tasks"`
@@ -27,8 +27,8 @@ type TaskUsage struct {
 	// At is when the window ended, by the node's clock; Window is how long it was, seconds.
 	At     time.Time `json:"at"`
 	Window float64   `json:"window"`
-	// CPU is the rate over the window, billionths of a core; Memory the working set at its
-	// end, bytes, 0: it is not known, as the node's kernel does not account it.
+	// CPU is the rate over the window, billionths of a core; Memory the working set at its end,
+	// bytes, 0: unknown, because the node's kernel does not account it.
 	CPU    int64 `json:"cpu"`
 	Memory int64 `json:"memory,omitempty"`
 }
@@ -42,7 +42,7 @@ const (
 	maxWindow      = time.Hour
 )
 
-// ParseReport reads a report. The error says what can't be of it.
+// ParseReport parses a report. The error says what is invalid.
 func ParseReport(body []byte) (*Report, error) {
 	if len(body) > MaxReportBytes {
 		return nil, fmt.Errorf("a report has %d bytes at most", MaxReportBytes)
@@ -67,14 +67,14 @@ func ParseReport(body []byte) (*Report, error) {
 	return &r, nil
 }
 
-// No task uses more: sums of what is larger would leave 64 bits of milli-units, and come out
-// below zero.
+// Larger values are refused: their sums would overflow 64 bits of milli-units and become
+// negative.
 const (
 	maxCPU    = 10_000 * 1_000_000_000 // nanocores
 	maxMemory = 1 << 42                // bytes
 )
 
-// isID reports whether a text can be an id of Swarm's.
+// isID reports whether a text can be one of Swarm's ids.
 func isID(text string) bool {
 	for _, c := range []byte(text) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
@@ -84,7 +84,7 @@ func isID(text string) bool {
 	return text != "" && len(text) <= maxIDBytes
 }
 
-// Store has what nodes report. It is safe for concurrent use.
+// Store has the last reports of nodes. It is safe for concurrent use.
 type Store struct {
 	maxAge time.Duration
 
@@ -93,33 +93,32 @@ type Store struct {
 	nodes map[string]*node
 }
 
-// node is what one reported last.
+// node is a node's last report.
 type node struct {
-	// sent is when it was sent, by the node's clock, and came when it came, by this one's.
+	// sent is when it was sent, by the node's clock, and came when it arrived, by this one's.
 	sent, came time.Time
 	// tasks by their ids.
 	tasks map[string]TaskUsage
 }
 
-// DefaultUsageAge is how old usage may be that counts: three reports' time, so that one that
-// is lost takes nothing away.
+// DefaultUsageAge is the default maximum age of usage: three reports' time, so that a lost one
+// has no effect.
 const DefaultUsageAge = 45 * time.Second
 
-// NewStore returns a store to which no node has reported. Usage older than maxAge, 0:
-// DefaultUsageAge, does not count.
+// NewStore returns an empty store. Usage older than maxAge does not count; 0: DefaultUsageAge.
 func NewStore(maxAge time.Duration) *Store {
 	return &Store{maxAge: cmp.Or(maxAge, DefaultUsageAge), nodes: map[string]*node{}}
 }
 
-// Errors of reports that are not taken.
+// Errors about refused reports.
 var (
-	// ErrReplayed means that the node has sent as new a report before.
+	// ErrReplayed means that a report is not newer than the node's last one.
 	ErrReplayed = errors.New("the report is not newer than the last one of its node")
 	errTooMany  = fmt.Errorf("there are %d nodes already", maxNodes)
 )
 
-// Fresh returns ErrReplayed unless a report of the node that was sent at that time is newer
-// than the last one.
+// Fresh returns ErrReplayed unless a report that the node sent at that time is newer than its
+// last one.
 func (n *Store) Fresh(id string, sent time.Time) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,8 +132,7 @@ func (n *Store) fresh(id string, sent time.Time) error {
 	return nil
 }
 
-// useless returns what is wrong with a report whose usage would be too old before the next one
-// comes.
+// useless returns the problem of a report whose usage would be too old before the next report.
 func (n *Store) useless(r *Report) error {
 	for i := range r.Tasks {
 		if window := time.Duration(r.Tasks[i].Window * float64(time.Second)); window > n.maxAge {
@@ -145,8 +143,8 @@ func (n *Store) useless(r *Report) error {
 	return nil
 }
 
-// Take takes a report of a node that was authenticated as the one that it names; a signed one,
-// which others may send again, only if it is newer than the last.
+// Take stores a report of an authenticated node; a signed one, which others may replay, only if
+// it is newer than the last.
 func (n *Store) Take(r *Report, now time.Time, signed bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -163,7 +161,7 @@ func (n *Store) Take(r *Report, now time.Time, signed bool) error {
 	}
 	taken := &node{sent: r.At, came: now, tasks: make(map[string]TaskUsage, len(r.Tasks))}
 	for _, t := range r.Tasks {
-		// Of two containers of a task the one that was read last counts.
+		// Of two containers of a task the one with the latest window counts.
 		if last, twice := taken.tasks[t.Task]; !twice || t.At.After(last.At) {
 			taken.tasks[t.Task] = t
 		}
@@ -172,11 +170,11 @@ func (n *Store) Take(r *Report, now time.Time, signed bool) error {
 	return nil
 }
 
-// forgetNode is how long a node is remembered that is silent: as long as an authenticated
-// report of it might be sent again, and longer.
+// forgetNode is how long a silent node is kept: longer than an authenticated report of it might
+// be replayed.
 const forgetNode = 15 * time.Minute
 
-// sweep drops nodes that are silent. The lock is held.
+// sweep drops silent nodes. The lock is held.
 func (n *Store) sweep(now time.Time) {
 	for id, node := range n.nodes {
 		if now.Sub(node.came) > forgetNode {
@@ -185,7 +183,7 @@ func (n *Store) sweep(now time.Time) {
 	}
 }
 
-// Reporting returns how many nodes have reported within the age that counts.
+// Reporting returns the number of nodes that reported within the maximum age.
 func (n *Store) Reporting(now time.Time) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -198,11 +196,12 @@ func (n *Store) Reporting(now time.Time) int {
 	return count
 }
 
-// leastSkew is the least difference of clocks that is told from the time that a report takes.
+// leastSkew is the smallest difference of clocks that is distinguished from the duration of a
+// report.
 const leastSkew = time.Second
 
-// Skew returns how far this machine's clock is ahead of a node's, as its last report tells; 0: by
-// less than a second, or that is not known.
+// Skew returns how far this machine's clock is ahead of a node's, according to its last report;
+// 0: less than a second, or unknown.
 func (n *Store) Skew(id string) time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -214,12 +213,12 @@ func (n *Store) Skew(id string) time.Duration {
 	return 0
 }
 
-// Task is one that runs, and the node that it runs on.
+// Task is a running task and its node.
 type Task struct{ ID, Node string }
 
 // Usage returns the usage of the tasks that have any, in their order, with timestamps of this
-// machine's clock; or what is wrong if no task has any. Only a task's own node may report
-// it. A task without a whole window, or with usage that is too old, is missing.
+// machine's clock; or the problem if no task has any. Only a task's own node may report it. A
+// task without a whole window, or with old usage, is missing.
 func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,7 +233,8 @@ func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem str
 		if !there {
 			continue
 		}
-		// By the node's clock it is this old, whatever that clock shows. None is of the future.
+		// It has this age by the node's own clock, whatever that shows. None lies in the
+		// future.
 		used.At = from.came.Add(-max(from.sent.Sub(used.At), 0))
 		if now.Sub(used.At) <= n.maxAge {
 			out = append(out, used)
@@ -251,7 +251,7 @@ func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem str
 	return nil, fmt.Sprintf("there is no usage of the %d running tasks yet: that of a task takes two reports of its node", len(tasks))
 }
 
-// maxQuoted bounds what errors quote of others' texts, bytes.
+// maxQuoted bounds others' texts in errors, bytes.
 const maxQuoted = 200
 
 func shorten(text string) string {
