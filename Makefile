@@ -130,7 +130,7 @@ e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, 
 e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults, two versions on one Redis
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./nomad ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./hostile ./nomad ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
 e2e-load: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload

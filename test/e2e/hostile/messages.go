@@ -4,8 +4,11 @@ package hostile
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"io"
 	"net"
 	"sync"
@@ -35,16 +38,26 @@ func (c *stingyConn) Write(data []byte) (int, error) {
 }
 
 // GzipBomb is a GiB of zeros.
-var GzipBomb = sync.OnceValue(func() []byte {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
+var GzipBomb = sync.OnceValue(func() []byte { return gzipZeros(1 << 10) })
+
+// gzipZeros returns so many MiB of zeros as one member of gzip. One MiB is compressed, and its
+// bytes repeated: to compress a GiB takes a minute with the race detector.
+func gzipZeros(times int) []byte {
 	zeros := make([]byte, 1<<20)
-	for range 1 << 10 {
-		_, _ = w.Write(zeros)
+	var piece bytes.Buffer
+	w, _ := flate.NewWriter(&piece, flate.DefaultCompression)
+	_, _ = w.Write(zeros)
+	_ = w.Flush() // it ends with a byte, and refers to nothing before it
+	data := []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}
+	sum := crc32.NewIEEE()
+	for range times {
+		data = append(data, piece.Bytes()...)
+		_, _ = sum.Write(zeros)
 	}
-	_ = w.Close()
-	return b.Bytes()
-})
+	data = append(data, 1, 0, 0, 0xff, 0xff) // the last block, of nothing
+	data = binary.LittleEndian.AppendUint32(data, sum.Sum32())
+	return binary.LittleEndian.AppendUint32(data, uint32(times<<20))
+}
 
 // bomber sends a bomb, whatever it is to compress.
 type bomber struct{}
