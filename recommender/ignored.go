@@ -47,7 +47,7 @@ func (d *decider) ignored() []string {
 			}
 		}
 		if p.noBehavior {
-			warn("spec.behavior", "does not know it")
+			warn("spec.behavior", "does not have it")
 		}
 	}
 	if p.keepsOne() && spec.MinReplicas == 0 {
@@ -57,7 +57,7 @@ func (d *decider) ignored() []string {
 		warn("options.scaleToZero", "scales neither to nor from zero")
 	}
 	if s := d.in.SelectorProblem; s != nil && s.Reason == AmbiguousSelector && (p.sharedPods || p.algorithm == designAlgorithm) {
-		warn("the selector problem "+string(AmbiguousSelector), "does not mind if another autoscaler selects the same pods")
+		warn("the selector problem "+string(AmbiguousSelector), "tolerates another autoscaler that selects the same pods")
 	}
 	for _, o := range d.ignoredOptions() {
 		warn("options."+o.name, "%s", o.why)

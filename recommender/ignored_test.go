@@ -83,23 +83,23 @@ func TestWhatAProfileIgnoresIsAWarning(t *testing.T) {
 	}{
 		{"nothing is set", func(*Input) {}, nil},
 		{"behavior", withBehavior, map[string][]string{
-			"v1.15":       one("spec.behavior is ignored: the profile v1.15 does not know it"),
-			"cooldown":    one("spec.behavior is ignored: the profile cooldown does not know it"),
-			"design-2015": one("spec.behavior is ignored: the profile design-2015 does not know it"),
+			"v1.15":       one("spec.behavior is ignored: the profile v1.15 does not have it"),
+			"cooldown":    one("spec.behavior is ignored: the profile cooldown does not have it"),
+			"design-2015": one("spec.behavior is ignored: the profile design-2015 does not have it"),
 		}},
 		{"a tolerance of behavior", withTolerance, map[string][]string{
 			"v1.28":       one("spec.behavior.scaleDown.tolerance is ignored: the profile v1.28 has one tolerance for both directions, options.tolerance"),
 			"v1.19":       one("spec.behavior.scaleDown.tolerance is ignored: the profile v1.19 has one tolerance for both directions, options.tolerance"),
-			"v1.15":       one("spec.behavior is ignored: the profile v1.15 does not know it"),
-			"cooldown":    one("spec.behavior is ignored: the profile cooldown does not know it"),
-			"design-2015": one("spec.behavior is ignored: the profile design-2015 does not know it"),
+			"v1.15":       one("spec.behavior is ignored: the profile v1.15 does not have it"),
+			"cooldown":    one("spec.behavior is ignored: the profile cooldown does not have it"),
+			"design-2015": one("spec.behavior is ignored: the profile design-2015 does not have it"),
 		}},
 		{"scaling to zero", atZero, map[string][]string{"v1.15": zero("v1.15"), "cooldown": zero("cooldown"), "design-2015": zero("design-2015")}},
 		{"pods that another autoscaler selects", shared, map[string][]string{
-			"v1.19":       one("the selector problem AmbiguousSelector is ignored: the profile v1.19 does not mind if another autoscaler selects the same pods"),
-			"v1.15":       one("the selector problem AmbiguousSelector is ignored: the profile v1.15 does not mind if another autoscaler selects the same pods"),
-			"cooldown":    one("the selector problem AmbiguousSelector is ignored: the profile cooldown does not mind if another autoscaler selects the same pods"),
-			"design-2015": one("the selector problem AmbiguousSelector is ignored: the profile design-2015 does not mind if another autoscaler selects the same pods"),
+			"v1.19":       one("the selector problem AmbiguousSelector is ignored: the profile v1.19 tolerates another autoscaler that selects the same pods"),
+			"v1.15":       one("the selector problem AmbiguousSelector is ignored: the profile v1.15 tolerates another autoscaler that selects the same pods"),
+			"cooldown":    one("the selector problem AmbiguousSelector is ignored: the profile cooldown tolerates another autoscaler that selects the same pods"),
+			"design-2015": one("the selector problem AmbiguousSelector is ignored: the profile design-2015 tolerates another autoscaler that selects the same pods"),
 		}},
 		{"options that are named", named(all), map[string][]string{
 			"v1.36": noDelays("v1.36"), "v1.37": noDelays("v1.37"), "v1.28": noDelays("v1.28"), "v1.19": noDelays("v1.19"), "v1.15": noDelays("v1.15"),
@@ -131,7 +131,7 @@ func TestIgnoredSettingsAreToldOnEveryWay(t *testing.T) {
 		in := utilized(3, alike(3, 80)...)
 		in.Options.Profile, in.Spec.Behavior = &V115, defaultBehavior()
 		change(in)
-		equal(t, name, decide(in).Explanation.Warnings, []string{"spec.behavior is ignored: the profile v1.15 does not know it"})
+		equal(t, name, decide(in).Explanation.Warnings, []string{"spec.behavior is ignored: the profile v1.15 does not have it"})
 	}
 }
 

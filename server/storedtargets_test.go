@@ -306,7 +306,7 @@ func TestAPollerGetsNoNumberThatWasNotComputed(t *testing.T) {
 	s.observe(t, 7, "")
 	_, err = s.poll(t)
 	wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
-	if !strings.Contains(err.Error(), "it was reported 61 s ago, and may be 60 s old") {
+	if !strings.Contains(err.Error(), "it was reported 61 s ago; the maximum age is 60 s") {
 		t.Error(err)
 	}
 	s.clock.Advance(61 * time.Second)

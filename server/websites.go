@@ -55,7 +55,7 @@ func guardHost(address net.Addr, names []string, next, refuse http.Handler) http
 }
 
 func refuseHost(w http.ResponseWriter, r *http.Request) {
-	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: ask by localhost or an IP address, or name the host in --allowed-hosts", apierror.Clip(r.Host)))
+	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: use localhost or an IP address, or name the host in --allowed-hosts", apierror.Clip(r.Host)))
 }
 
 // isThisMachine reports whether a request's host is allowed: an IP address, which DNS can't

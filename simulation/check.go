@@ -128,7 +128,7 @@ func (c *checker) autoscaler(s *Scenario, a *Autoscaler) {
 		}
 		u := s.Workload.usageOf(metricKey(m))
 		if u == nil {
-			c.refuse(true, "workload.usage: says nothing of %s, which spec.metrics[%d] is about", metricKey(m), i)
+			c.refuse(true, "workload.usage: has no %s, which spec.metrics[%d] needs", metricKey(m), i)
 			continue
 		}
 		total := m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric

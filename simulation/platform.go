@@ -25,11 +25,11 @@ func (w *world) sorted(pods []*pod) {
 // tooMuch returns an error when a run has exceeded its limits of time or memory.
 func (w *world) tooMuch() error {
 	if w.overdone() {
-		return fmt.Errorf("%w: at %s it has looked at pods %d times and has %d of them, of at most %d and %d; shorten it, or lower maxReplicas",
+		return fmt.Errorf("%w: at %s it has evaluated pods %d times and has %d of them, the maxima are %d and %d; shorten it, or lower maxReplicas",
 			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
 	}
 	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > w.mostKept {
-		return fmt.Errorf("%w: at %s it keeps up to %d numbers of its %d pods, of at most %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
+		return fmt.Errorf("%w: at %s it stores up to %d numbers for its %d pods, the maximum is %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
 			ErrTooMuch, w.now, kept, len(w.pods), w.mostKept)
 	}
 	return nil

@@ -417,7 +417,7 @@ func (w *world) write() error {
 		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
 	}
 	if p.replicas > MaxPods { // before that many pods are created
-		return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, w.now, p.replicas, MaxPods)
+		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods", ErrTooMuch, w.now, p.replicas, MaxPods)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
 	w.replicas = p.replicas

@@ -50,7 +50,7 @@ func StartBare(command []string, folder string, config bare.Config) (*Bare, erro
 	}
 	if err != nil {
 		b.Kill()
-		return nil, fmt.Errorf("the bare handlers don't tell their addresses: %w\n%s", err, b.Log())
+		return nil, fmt.Errorf("the bare handlers sent no addresses: %w\n%s", err, b.Log())
 	}
 	return b, nil
 }

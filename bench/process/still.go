@@ -35,10 +35,10 @@ func StartStill(command []string, folder string) (*Still, error) {
 	case <-watches:
 		return s, nil
 	case <-s.Ended():
-		return nil, fmt.Errorf("nothing tells when the machine stands still: %s", s.Log())
+		return nil, fmt.Errorf("standstills of the machine can't be detected: %s", s.Log())
 	case <-time.After(process.Patience):
 		s.Kill()
-		return nil, fmt.Errorf("nothing tells when the machine stands still within %v", process.Patience)
+		return nil, fmt.Errorf("no report of standstills within %v", process.Patience)
 	}
 }
 

@@ -29,7 +29,7 @@ func recordBytes(ctx context.Context, r *process.Redis) (int, error) {
 		return 0, err
 	}
 	if n == 0 {
-		return 0, errors.New("redis holds no histories")
+		return 0, errors.New("redis has no histories")
 	}
 	return int(sum / n), nil
 }

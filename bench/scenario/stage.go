@@ -157,7 +157,7 @@ func (s *stage) warm(c *client.Client, set *request.Set) ([]byte, error) {
 	req := request.For(0, usualPods, time.Now())
 	req.DryRun = true
 	if err := c.Ask(s.ctx, setpointv1.RecommendationService_Recommend_FullMethodName, req, answer); err != nil {
-		return nil, fmt.Errorf("ask once: %w", err)
+		return nil, fmt.Errorf("call once: %w", err)
 	}
 	return proto.Marshal(answer)
 }

@@ -171,7 +171,7 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		{func() {}, "", false},
 		{func() { must(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, keeping its previous content: bearerTokenFile is empty", false},
 		{func() { must(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file read again: ", false},
-		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile holds more than one line", true},
+		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile has more than one line", true},
 		{func() {}, "", true},
 		{func() { must(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source queried again, its files can be read: ", false},
 	} {

@@ -50,7 +50,7 @@ func TestLintExitCodes(t *testing.T) {
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
 		{"with a load", "", []string{linted, "--scenario=../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},
 		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a Kubernetes manifest, not a scenario"},
-		{"with a load of another metric", strings.NewReplacer("name: cpu", "name: memory").Replace(plain), []string{"--scenario=../../examples/simulation/web.yaml"}, cli.ExitUsage, "", "workload.usage: says nothing of memory"},
+		{"with a load of another metric", strings.NewReplacer("name: cpu", "name: memory").Replace(plain), []string{"--scenario=../../examples/simulation/web.yaml"}, cli.ExitUsage, "", "workload.usage: has no memory"},
 		{"no YAML", "{", nil, cli.ExitUsage, "", "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

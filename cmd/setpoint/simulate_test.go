@@ -130,7 +130,7 @@ func TestSimulateRefusesBadInput(t *testing.T) {
 		{"an empty scenario", "", []string{"-f", "-", simulatedBy}, "-: is empty"},
 		{"a file that is not there", "", []string{"-f", "nowhere.yaml", simulatedBy}, "open nowhere.yaml: no such file"},
 		{"a load that is not there", "load: [{csv: {file: nowhere.csv}}]\n" + workload, []string{"-f", "-", simulatedBy}, "load[0].csv: open nowhere.csv: no such file"},
-		{"no usage for a metric", "load: [{constant: 5}]\nworkload: {usage: [{metric: memory, perLoad: 1Mi}]}\n", []string{"-f", "-", simulatedBy}, "workload.usage: says nothing of cpu"},
+		{"no usage for a metric", "load: [{constant: 5}]\nworkload: {usage: [{metric: memory, perLoad: 1Mi}]}\n", []string{"-f", "-", simulatedBy}, "workload.usage: has no cpu"},
 		{"too long a loop", "load: [{constant: 5}]\nduration: 8784h\nloop: {syncPeriod: 1s}\n" + workload, []string{"-f", "-", simulatedBy}, "are 31622400 evaluations, more than 2200000"},
 		{"an unknown form", "", []string{"-f", simulated, simulatedBy, "-o", "xml"}, "must be one of [table json csv svg html]"},
 		{"an unknown profile", "", []string{"-f", simulated, simulatedBy, "--profile", "v9"}, "options.profile"},

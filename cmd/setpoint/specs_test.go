@@ -39,7 +39,7 @@ func TestSpecs(t *testing.T) {
 		{"set an autoscaler", "", []string{"set", demoTarget, "-f", hpa}, 0, "Replicas   2 to 20"},
 		{"list", "", []string{"list"}, 0, demoTarget + "   2     20    1"},
 		{"get", "", []string{"get", demoTarget, "-o", "yaml"}, 0, "averageValue: \"10\""},
-		{"poll without a scale", "", []string{"poll", demoTarget}, cli.ExitFailed, "how many replicas " + demoTarget + " has is not known"},
+		{"poll without a scale", "", []string{"poll", demoTarget}, cli.ExitFailed, "the number of replicas of " + demoTarget + " is unknown"},
 		{"poll without a metric", "", []string{"poll", demoTarget, "--current-replicas=4"}, cli.ExitFailed, "FailedGetExternalMetric"},
 		{"set a spec", assumed, []string{"set", demoTarget, "-f", "-"}, 0, "Replicas   3 to 9"},
 		{"set an older version", "etag: aa\nspec: {maxReplicas: 3}", []string{"set", demoTarget, "-f", "-"}, cli.ExitFailed, "has changed since that etag"},

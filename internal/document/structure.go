@@ -29,7 +29,7 @@ func (r *reader) parse(data []byte) (*yaml.Node, error) {
 	}
 	switch err := decoder.Decode(&next); {
 	case err == nil:
-		return nil, errors.New("must hold one document, holds several")
+		return nil, errors.New("must contain one document, not several")
 	case !errors.Is(err, io.EOF):
 		return nil, syntaxError(err)
 	}

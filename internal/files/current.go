@@ -81,7 +81,7 @@ var (
 	ErrEmpty = errors.New("is empty")
 	// ErrLines is the error for a file whose content does not fit a header. The content
 	// is not quoted.
-	ErrLines = errors.New("holds more than one line, or control characters")
+	ErrLines = errors.New("has more than one line, or control characters")
 )
 
 // Secret is a credential in a file: the text without surrounding space. It is safe for

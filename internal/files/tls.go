@@ -59,7 +59,7 @@ func readPEM(setting, path string) ([]byte, error) {
 func ParseAuthorities(pem []byte) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("holds no certificates (PEM is wanted)")
+		return nil, errors.New("has no certificates (it must be PEM)")
 	}
 	return pool, nil
 }
@@ -108,7 +108,7 @@ func (t TLS) Pair() (*tls.Certificate, error) {
 		}
 		again, err := readPEM("certFile", t.CertFile)
 		if err != nil || bytes.Equal(again, cert) {
-			return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, fmt.Errorf("hold no certificate with its key: %w", wrongPair)}
+			return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, fmt.Errorf("are not a certificate and its key: %w", wrongPair)}
 		}
 		cert = again
 	}

@@ -28,11 +28,11 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 		want     string
 	}{
 		{"no authorities' file", files.TLS{CAFile: "/nowhere"}, "caFile", "open /nowhere: no such file"},
-		{"no authorities in it", files.TLS{CAFile: empty}, "caFile", empty + " holds no certificates"},
+		{"no authorities in it", files.TLS{CAFile: empty}, "caFile", empty + " has no certificates"},
 		{"no certificate's file", files.TLS{CertFile: "/nowhere", KeyFile: own.ClientKeyFile}, "certFile", "open /nowhere"},
 		{"no key's file", files.TLS{CertFile: own.ClientCertFile, KeyFile: "/nowhere"}, "keyFile", "open /nowhere"},
 		{"half a pair", files.TLS{KeyFile: own.ClientKeyFile}, "certFile keyFile", "belong together"},
-		{"of two pairs", files.TLS{CertFile: own.ClientCertFile, KeyFile: own.ServerKeyFile}, "certFile keyFile", own.ClientCertFile + " and " + own.ServerKeyFile + " hold no certificate with its key: "},
+		{"of two pairs", files.TLS{CertFile: own.ClientCertFile, KeyFile: own.ServerKeyFile}, "certFile keyFile", own.ClientCertFile + " and " + own.ServerKeyFile + " are not a certificate and its key: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, ofOne := tt.files.Config("localhost:1")

@@ -16,7 +16,7 @@ const (
 	mostExponent = 64
 )
 
-var errTooLong = errors.New("a quantity of that many digits, or that exponent, is not taken")
+var errTooLong = errors.New("a quantity with that many digits, or that exponent, is not supported")
 
 // Parse is resource.ParseQuantity for untrusted texts. It refuses texts longer than 64
 // bytes, or with an exponent beyond ±64.

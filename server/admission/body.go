@@ -13,7 +13,7 @@ import (
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 // ErrCut is the error of a body that was cut off to free memory for others.
-var ErrCut = errors.New("too much that was unfinished")
+var ErrCut = errors.New("too many unfinished messages")
 
 // ReadBody reads a body to its end, or up to the limit, in bytes.
 func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {

@@ -50,7 +50,7 @@ func readToken(ctx context.Context, ticket *limit.Ticket, decode func(any) error
 	}
 	if len(message.Data) > MostTokenMessage {
 		message.Free()
-		return nil, apierror.OverLimit("maxTokenMessageBytes", MostTokenMessage, "the message is larger than this server reads of callers that it does not know")
+		return nil, apierror.OverLimit("maxTokenMessageBytes", MostTokenMessage, "the message is larger than this server accepts from unknown callers")
 	}
 	return message, nil
 }

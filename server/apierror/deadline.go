@@ -10,7 +10,7 @@ import (
 
 // errOwnDeadline is the cause of a context that ended by the server's own limit, not
 // the caller's deadline.
-var errOwnDeadline = errors.New("the server's time for a call is up")
+var errOwnDeadline = errors.New("the server's time limit for the call is over")
 
 // WithOwnDeadline limits a call that has no deadline.
 func WithOwnDeadline(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {

@@ -141,14 +141,14 @@ func Contended(target string, attempts int) error {
 // EvaluationTimePast is FAILED_PRECONDITION for an instant before the newest record.
 func EvaluationTimePast(target string, asked, newest time.Time) error {
 	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_EVALUATION_TIME_PAST,
-		fmt.Sprintf("evaluationTime %s lies before %s, the newest record of %s", asked.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), target),
+		fmt.Sprintf("evaluationTime %s is before %s, the newest record of %s", asked.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), target),
 		"target", target, "newestRecord", newest.Format(time.RFC3339Nano))
 }
 
 // OtherCluster is FAILED_PRECONDITION for a target of another cluster of the same name.
 func OtherCluster(target string) error {
 	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
-		target+" belongs to another cluster that reports under the same cluster name (its clusterUid is another one); give one of the two a cluster name of its own, or, if the other one is gone, delete the target to hand it over",
+		target+" belongs to another cluster with the same cluster name (its clusterUid differs); give one of the two another cluster name, or, if the other cluster is gone, delete the target to hand it over",
 		"target", target)
 }
 

@@ -29,7 +29,7 @@ func OfStored(ctx context.Context, target string, err error) error {
 			target+" is "+err.Error()+"; try again", "target", target)
 	case errors.Is(err, stored.ErrNoScale):
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_SCALE_UNKNOWN,
-			"how many replicas "+target+" has is not known: "+err.Error()+"; report it with ReportObservation, say it with currentReplicas, "+
+			"the number of replicas of "+target+" is unknown: "+err.Error()+"; report it with ReportObservation, send currentReplicas, "+
 				"or set assumeApplied in the stored spec", "target", target)
 	case errors.Is(err, stored.ErrSelectorTerms):
 		return OverBudget(conversion.SelectorTerms)

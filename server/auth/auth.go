@@ -279,7 +279,7 @@ func (a *Authenticator) authenticate(ctx context.Context, c Credentials, now tim
 	// Nothing counts on a connection whose handshake would fail now.
 	if a.options.Clients != nil && c.TLS != nil && len(c.TLS.PeerCertificates) > 0 {
 		if err := a.options.Clients.CheckClient(c.TLS); err != nil {
-			return nil, refuse(ReasonRevoked, "the client certificate no longer counts: it was revoked, or its CA is not trusted any more; connect again with another one", err)
+			return nil, refuse(ReasonRevoked, "the client certificate is no longer valid: it was revoked, or its CA is no longer trusted; connect again with another one", err)
 		}
 	}
 	takesTokens := a.tokens != nil || a.oidc != nil
@@ -327,7 +327,7 @@ func (a *Authenticator) bearer(ctx context.Context, c Credentials, now time.Time
 // bearerToken extracts the token from the header.
 func bearerToken(authorization []string) (string, *Error) {
 	if len(authorization) > 1 {
-		return "", refuse(ReasonMalformed, "the authorization header is there more than once", nil)
+		return "", refuse(ReasonMalformed, "the authorization header is repeated", nil)
 	}
 	value := authorization[0]
 	if len(value) > MaxTokenBytes+len("Bearer ") {
@@ -354,7 +354,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string, digest [sha256.Si
 	a.misses.Add(1)
 	name, err := claimedIssuer(token)
 	if err != nil {
-		return nil, refuse(ReasonMalformed, "the bearer token is not a JWT that can be read", err)
+		return nil, refuse(ReasonMalformed, "the bearer token is not a valid JWT", err)
 	}
 	from, trusted := set.byURL[name]
 	if !trusted {

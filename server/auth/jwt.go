@@ -65,7 +65,7 @@ func (i *issuer) verify(ctx context.Context, token string, now time.Time, waits 
 	case errors.As(err, &wrongAlgorithm):
 		return verified{}, refuse(ReasonWrongAlgorithm, "the bearer token is signed with an algorithm that is not accepted; accepted are "+joinAlgorithms(i.config.Algorithms), i.detail("algorithm"))
 	case err != nil:
-		return verified{}, refuse(ReasonMalformed, "the bearer token is not a JWT that can be read", i.detail("not a signed JWT"))
+		return verified{}, refuse(ReasonMalformed, "the bearer token is not a valid JWT", i.detail("not a signed JWT"))
 	}
 	var claims map[string]json.RawMessage
 	state, failure := i.verifySignature(ctx, parsed, &claims, waits)
@@ -160,11 +160,11 @@ func (i *issuer) checkRegistered(claims *jwt.Claims, now time.Time) *Error {
 	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
 		return refuse(ReasonNotYetValid, "the bearer token is not valid yet: is the clock of its issuer, or of this service, wrong?", i.detail("nbf or iat"))
 	}
-	return refuse(ReasonWrongClaims, "the bearer token's claims are not as they must be", i.detail("claims"))
+	return refuse(ReasonWrongClaims, "the bearer token's claims are invalid", i.detail("claims"))
 }
 
 func wrongIssuer() *Error {
-	return refuse(ReasonWrongIssuer, "the bearer token is of an issuer (iss) that this service does not trust", nil)
+	return refuse(ReasonWrongIssuer, "the bearer token is from an issuer (iss) that this service does not trust", nil)
 }
 
 // identity reads the identity from the claims.
@@ -217,5 +217,5 @@ func (i *issuer) detail(what string) error {
 
 // unreachable is the error for callers while the keys can't be fetched.
 func (i *issuer) unreachable(err error) *Error {
-	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not answer; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
+	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not respond; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
 }

@@ -31,7 +31,7 @@ const (
 
 var (
 	errClosed  = errors.New("the server stops")
-	errCrowded = errors.New("too many calls wait for the issuer's answer")
+	errCrowded = errors.New("too many calls wait for the issuer")
 )
 
 // keySet keeps an issuer's keys. One goroutine fetches them: at once, then every

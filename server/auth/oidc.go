@@ -72,7 +72,7 @@ func parseIssuers(name, folder string, data []byte) ([]IssuerConfig, error) {
 func refuseSame(v document.Value, issuer, other IssuerConfig) {
 	switch {
 	case issuer.Issuer == other.Issuer:
-		v.Refuse("is there twice: %s", issuer.Issuer)
+		v.Refuse("is a duplicate: %s", issuer.Issuer)
 	case strings.HasPrefix(issuer.Prefix, other.Prefix), strings.HasPrefix(other.Prefix, issuer.Prefix):
 		v.Refuse("prefix %q and prefix %q of %s: neither may begin with the other, or callers of one issuer could pass for those of the other", issuer.Prefix, other.Prefix, other.Issuer)
 	}

@@ -54,7 +54,7 @@ func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]stri
 func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
 	set := a.issuers.Load()
 	if set == nil || set.byURL[issuer] == nil {
-		return Endpoints{}, fmt.Errorf("issuer %s is not accepted any more", issuer)
+		return Endpoints{}, fmt.Errorf("issuer %s is no longer accepted", issuer)
 	}
 	running := set.byURL[issuer]
 	client, err := newClient(running.config, running.pool)
@@ -83,7 +83,7 @@ func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints
 		}
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return errors.New("redirected, which an endpoint for tokens must not do")
+		return errors.New("redirected, which a token endpoint must not do")
 	}
 	return e, nil
 }

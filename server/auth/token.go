@@ -191,7 +191,7 @@ func readSHA256(v document.Value) ([sha256.Size]byte, bool) {
 	case err != nil || len(sum) != sha256.Size:
 		v.Refuse("must be 64 hexadecimal digits, the token's SHA-256; %s", plaintext)
 	case [sha256.Size]byte(sum) == sha256.Sum256(nil):
-		v.Refuse("is the SHA-256 of nothing: was the variable set?")
+		v.Refuse("is the SHA-256 of an empty text: was the variable set?")
 	default:
 		return [sha256.Size]byte(sum), true
 	}

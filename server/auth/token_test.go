@@ -209,11 +209,11 @@ func TestTokensFileProblems(t *testing.T) {
 		}},
 		{"a token in the clear", "tokens: [{identity: ci, token: sp_secret}]", []string{"tokens.yaml:1: tokens[0].token: " + clear, "tokens.yaml:1: tokens[0]: sha256 is missing"}},
 		{"a token for a digest", "tokens: [{identity: ci, sha256: sp_secret}]", []string{"tokens.yaml:1: tokens[0].sha256: " + clear}},
-		{"the digest of nothing", "tokens: [{identity: ci, sha256: " + emptyDigest + "}]", []string{"tokens.yaml:1: tokens[0].sha256: is the SHA-256 of nothing: was the variable set?"}},
+		{"the digest of nothing", "tokens: [{identity: ci, sha256: " + emptyDigest + "}]", []string{"tokens.yaml:1: tokens[0].sha256: is the SHA-256 of an empty text: was the variable set?"}},
 		{"a digest twice", "tokens:\n- {identity: a, sha256: " + digest + "}\n- {identity: b, sha256: " + strings.ToUpper(digest) + "}", []string{"tokens.yaml:3: tokens[1]: has the same sha256 as tokens[0]"}},
 		{"a time that ends before it begins", "tokens: [{identity: a, sha256: " + digest + ", notBefore: 2027-01-01T00:00:00Z, expires: 2026-01-01T00:00:00Z}]", []string{"tokens.yaml:1: tokens[0]: expires must be after notBefore"}},
 		{"a key twice", "tokens: []\ntokens: []", []string{"tokens.yaml:2: tokens: is a duplicate key, first in line 1"}},
-		{"several documents", "tokens: []\n---\ntokens: []", []string{"tokens.yaml: must hold one document, holds several"}},
+		{"several documents", "tokens: []\n---\ntokens: []", []string{"tokens.yaml: must contain one document, not several"}},
 		{"aliases", "tokens: [&a {identity: a, sha256: " + digest + "}, *a]", []string{
 			"tokens.yaml:1: tokens[0]: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for",
 			"tokens.yaml:1: tokens[1]: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for",

@@ -160,7 +160,7 @@ func TestRevokedOnOpenConnections(t *testing.T) {
 		t.Helper()
 		for name, call := range calls {
 			message := call()
-			if (message != "") != refused || refused && !strings.Contains(message, "no longer counts") {
+			if (message != "") != refused || refused && !strings.Contains(message, "no longer valid") {
 				t.Errorf("%s, over %s: %q", when, name, message)
 			}
 		}

@@ -266,7 +266,7 @@ func (s *Source) verifyServer(name string, state tls.ConnectionState) error {
 		name = state.ServerName
 	}
 	if len(state.PeerCertificates) == 0 || name == "" {
-		return errors.New("certificates: the server's certificate and name are needed to verify it; of an IP address the name is not known")
+		return errors.New("certificates: the server's certificate and name are needed to verify it; an IP address has no known name")
 	}
 	options := x509.VerifyOptions{
 		Roots: used.cas, CurrentTime: s.options.Clock(), DNSName: name, Intermediates: x509.NewCertPool(),

@@ -68,7 +68,7 @@ func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options 
 		in.PreviousStatus = r.status(req.GetPreviousStatus())
 	}
 	if r.unnoted > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("there are %d more remarks like these, left out", r.unnoted))
+		r.notes = append(r.notes, fmt.Sprintf("%d more remarks like these are left out", r.unnoted))
 	}
 	in.Notes = r.notes
 	return in, r.violations, r.tooMuch
@@ -125,7 +125,7 @@ func (r *requestReader) scale(in *recommender.Input, req *setpointv1.RecommendRe
 	if e := req.GetScaleError(); e != nil {
 		in.ScaleError = &recommender.ScaleError{Reason: scaleErrorReasons[e.GetReason()], Message: e.GetMessage()}
 	} else if req.GetScale() == nil {
-		r.refuse("scale", "Required value: must hold the workload's replicas, unless scaleError says why they are not known")
+		r.refuse("scale", "Required value: must have the workload's replicas, unless scaleError says why they are unknown")
 		return
 	}
 	s := req.GetScale()

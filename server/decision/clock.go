@@ -79,7 +79,7 @@ func (c *clock) measure(ctx context.Context) {
 	theirs, err := c.store.Time(ctx)
 	wall, took := c.wall(), time.Since(begun)
 	if err != nil {
-		c.log.Debug("the store's clock is not known", zap.Error(err))
+		c.log.Debug("the store's clock is unknown", zap.Error(err))
 		return
 	}
 	offset := wall.Add(-took / 2).Sub(theirs)

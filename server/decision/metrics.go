@@ -61,7 +61,7 @@ func newMetrics(options *Options, calls *telemetry.Calls) *metrics {
 			Name: "setpoint_store_errors_total", Help: "Failed operations of the history store.",
 		}, []string{"operation"}),
 		storeUp: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "setpoint_store_up", Help: "1 while the history store answers, else 0.",
+			Name: "setpoint_store_up", Help: "1 while the history store responds, else 0.",
 		}),
 		conflicts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_store_conflicts_total", Help: "Decisions repeated because another caller had changed the history.",
@@ -76,7 +76,7 @@ func newMetrics(options *Options, calls *telemetry.Calls) *metrics {
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
 		}),
 		slowPath: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_requests_slow_path_total", Help: "Recommendation requests that did not go the short way, by stage (decode: read as protobuf messages; rest: translated by the gateway) and reason.",
+			Name: "setpoint_requests_slow_path_total", Help: "Recommendation requests that did not take the fast path, by stage (decode: read as protobuf messages; rest: translated by the gateway) and reason.",
 		}, []string{"stage", "reason"}),
 	}
 	m.Slow = newSlowPaths(m.slowPath)

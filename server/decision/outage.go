@@ -331,7 +331,7 @@ func (w *writeBack) swapped(result store.SwapResult, _ []byte) {
 		w.end()
 	case w.attempts >= maxWriteBacks:
 		// Others write all the time: the next check, or the caller, tries again.
-		w.err = fmt.Errorf("%w: lost to other callers each time", store.ErrUnavailable)
+		w.err = fmt.Errorf("%w: lost every race to other callers", store.ErrUnavailable)
 	}
 }
 

@@ -200,7 +200,7 @@ func (s *shares) count(ctx context.Context, h *share, cluster string, now time.T
 	h.at = now
 	used, err := s.engine.Usage(ctx, cluster)
 	if err != nil {
-		s.options.Log.Warn("a cluster's targets are not counted", zap.String("cluster", cluster), zap.Error(err))
+		s.options.Log.Warn("counting a cluster's targets failed", zap.String("cluster", cluster), zap.Error(err))
 		return
 	}
 	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
@@ -208,11 +208,11 @@ func (s *shares) count(ctx context.Context, h *share, cluster string, now time.T
 
 // crowded returns the error for a new target beyond a limit.
 func crowded(reason limit.Reason, cluster string, b bounds) error {
-	value, kept := b.keys, fmt.Sprintf("%d targets are kept of the cluster %s", b.keys, cluster)
+	value, kept := b.keys, fmt.Sprintf("cluster %s has %d targets", cluster, b.keys)
 	if reason == limit.ClusterBytes {
-		value, kept = b.bytes, fmt.Sprintf("what is kept of the targets of the cluster %s takes %d bytes", cluster, b.bytes)
+		value, kept = b.bytes, fmt.Sprintf("the targets of cluster %s take %d bytes", cluster, b.bytes)
 	}
 	return apierror.New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED,
-		kept+", which is as much as may be: new ones are refused, those that are there go on; delete some, wait until some expire, or have the limit raised",
+		kept+", the maximum: new targets are refused, existing ones continue; delete some, wait until some expire, or have the limit raised",
 		"limit", reason.String(), "value", strconv.FormatInt(value, 10), "cluster", cluster)
 }

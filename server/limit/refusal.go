@@ -59,17 +59,17 @@ func (r Reason) String() string { return reasonNames[r] }
 var reasonMessages = [reasonCount]string{
 	GlobalInFlight:   "too many calls in flight; retry later",
 	Overload:         "the server is overloaded; retry later",
-	IdentityInFlight: "this caller has too many calls in flight; wait for their answers before sending more",
+	IdentityInFlight: "this caller has too many calls in flight; wait for their responses before sending more",
 	IdentityRate:     "rate limit exceeded for this caller; retry later",
-	IdentityStreams:  "this caller has too many open streams; use those it has",
+	IdentityStreams:  "this caller has too many open streams; use the existing ones",
 	Unfinished:       "too many incomplete requests; resend this one without pausing",
-	Unread:           "too many answers of this connection are unread; read them before sending more",
-	ExemptCalls:      "this connection has too many open health checks and reflections; use those it has",
+	Unread:           "too many responses on this connection are unread; read them before sending more",
+	ExemptCalls:      "this connection has too many open health checks and reflections; use the existing ones",
 	Streams:          "too many open streams; retry later",
-	ClusterTargets:   "as many targets are kept of this cluster as may be; delete some, or wait until some expire",
-	LargeRequests:    "as many large requests are worked on as there is memory for; retry later, or ask without explain",
-	Fetches:          "as many metrics are being fetched from sources as may be, for this namespace or for all; retry later",
-	ClusterBytes:     "what is kept of this cluster's targets takes as much as it may; delete some, or wait until some expire",
+	ClusterTargets:   "this cluster has its maximum number of targets; delete some, or wait until some expire",
+	LargeRequests:    "the large requests in progress use all their memory; retry later, or call without explain",
+	Fetches:          "too many metrics are being fetched from sources, for this namespace or for all; retry later",
+	ClusterBytes:     "this cluster's targets have their maximum size; delete some, or wait until some expire",
 }
 
 // Refusal is why a call may not run, and when to retry. The zero value: it may.

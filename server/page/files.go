@@ -149,7 +149,7 @@ func newFile(name string, content, brotli, gzipped []byte) (*file, error) {
 	extension := path.Ext(name)
 	f := &file{contentType: types[extension], cacheControl: "no-cache", policy: Policy, plain: content, brotli: brotli}
 	if f.contentType == "" {
-		return nil, fmt.Errorf("the page's file %s: no media type is known for %q", name, extension)
+		return nil, fmt.Errorf("the page's file %s: unknown media type of %q", name, extension)
 	}
 	if base := path.Base(name); hashed.MatchString(base) {
 		f.cacheControl = "public, max-age=31536000, immutable"

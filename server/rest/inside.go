@@ -95,7 +95,7 @@ func (c *inside) checkSize(size int) error {
 	if size <= most {
 		return nil
 	}
-	return apierror.OverLimit("maxRequestBytes", most, fmt.Sprintf("the message that the body makes is %d bytes, larger than %d", size, most))
+	return apierror.OverLimit("maxRequestBytes", most, fmt.Sprintf("the body's message has %d bytes, more than %d", size, most))
 }
 
 // answerTo returns the error of a request that was not passed on. For a message that is

@@ -169,14 +169,14 @@ func TestWhatIsCalledInTheProcessHasTheLimitsOfGRPC(t *testing.T) {
 	t.Parallel()
 	client := clientInside(t, watched{})
 	long := strings.Repeat("n", 1<<10)
-	if _, err := client.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: long}); !strings.Contains(err.Error(), "larger than 1024") {
+	if _, err := client.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: long}); !strings.Contains(err.Error(), "more than 1024") {
 		t.Errorf("a call with a message over the limit: %v", err)
 	}
 	stream, err := client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: long})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := stream.Recv(); err == nil || !strings.Contains(err.Error(), "larger than 1024") {
+	if _, err := stream.Recv(); err == nil || !strings.Contains(err.Error(), "more than 1024") {
 		t.Errorf("a stream with a message over the limit: %v", err)
 	}
 	if _, err := client.GetTarget(t.Context(), &setpointv1.GetTargetRequest{}); status.Code(err) != codes.Internal {

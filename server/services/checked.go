@@ -30,7 +30,7 @@ type checked[S any, Req, Resp proto.Message] struct {
 func (l *checked[S, Req, Resp]) answer(s S, ctx context.Context, in *encoded.Message) (*encoded.Message, error) {
 	t := l.targets(s)
 	if len(in.Data) > l.most {
-		return nil, apierror.OverLimit(l.limit, l.most, "the message is larger than what this server keeps")
+		return nil, apierror.OverLimit(l.limit, l.most, "the message is larger than this server stores")
 	}
 	if !in.Pass.Entered() {
 		if err := t.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), &in.Pass, decision.IsLarge(in.Data)); err != nil {

@@ -93,10 +93,10 @@ func (r *simulationReader) specs() []simulatedSpec {
 	asked := r.req.GetSpecs()
 	switch {
 	case len(asked) == 0 && r.req.GetSpec() == nil:
-		r.refuse("spec", "Required value, unless specs has some")
+		r.refuse("spec", "Required value, unless specs is set")
 		return nil
 	case len(asked) > 0 && r.req.GetSpec() != nil:
-		r.refuse("spec", "Forbidden: specs has some already")
+		r.refuse("spec", "Forbidden: specs is set")
 		return nil
 	case len(asked) == 0:
 		return []simulatedSpec{{autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions())}}
@@ -146,7 +146,7 @@ func (r *simulationReader) scenario(ctx context.Context) *simulation.Scenario {
 		{"syncPeriod", req.GetSyncPeriod() != nil}, {"startTime", req.GetStartTime() != nil},
 	} {
 		if f.set {
-			r.refuse(f.name, "Forbidden: the scenario says it")
+			r.refuse(f.name, "Forbidden: it is part of the scenario")
 		}
 	}
 	world, err := scenario.Read(ctx, "scenario", []byte(req.GetScenario()), r.seed(), func(name string) ([]byte, error) {
@@ -155,7 +155,7 @@ func (r *simulationReader) scenario(ctx context.Context) *simulation.Scenario {
 				return []byte(f.GetContent()), nil
 			}
 		}
-		return nil, errors.New("files of the request has none of that name")
+		return nil, errors.New("the request's files have none of that name")
 	})
 	for _, err := range flat(err) {
 		r.refuse("scenario", "%v", err)
@@ -179,13 +179,13 @@ const sampleAge = 15 * time.Second
 func (r *simulationReader) workload(spec *recommender.Spec) *simulation.Scenario {
 	req, asked := r.req, r.req.GetWorkload()
 	if asked == nil {
-		r.refuse("workload", "Required value, unless there is a scenario")
+		r.refuse("workload", "Required value, unless scenario is set")
 	}
 	if len(req.GetLoad()) == 0 {
-		r.refuse("load", "Required value, unless there is a scenario")
+		r.refuse("load", "Required value, unless scenario is set")
 	}
 	if len(req.GetFiles()) > 0 {
-		r.refuse("files", "Forbidden: they are a scenario's")
+		r.refuse("files", "Forbidden without a scenario")
 	}
 	if len(r.violations) > 0 {
 		return nil

@@ -83,7 +83,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 	s.mu.Lock()
 	if caller != "" && s.byCaller[caller] >= mostOfCaller {
 		s.mu.Unlock()
-		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has as many simulations running or waiting as one caller may; wait for them")
+		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has the maximum number of simulations running or waiting; wait for them")
 	}
 	s.byCaller[caller]++
 	s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 	}
 	busy := func() error {
 		left()
-		return apierror.OverLimit("maxSimulations", s.options.AtOnce, "this instance runs as many simulations as it may; retry later, or elsewhere")
+		return apierror.OverLimit("maxSimulations", s.options.AtOnce, "this instance runs its maximum number of simulations; retry later, or elsewhere")
 	}
 	select {
 	case s.turns <- struct{}{}:
@@ -270,7 +270,7 @@ func (p *played) send(r *setpointv1.SimulateResponse) error {
 		if t := r.GetTime(); t != nil {
 			at = t.AsTime()
 		}
-		return apierror.OverLimit("simulatedBytes", mostSimulatedBytes, fmt.Sprintf("at %s the answer is larger than %d bytes: set stepInterval or figuresOnly, leave out explain, or shorten the time",
+		return apierror.OverLimit("simulatedBytes", mostSimulatedBytes, fmt.Sprintf("at %s the response has more than %d bytes: set stepInterval or figuresOnly, leave out explain, or shorten the time",
 			at.Format(time.RFC3339), mostSimulatedBytes))
 	}
 	return p.stream.Send(r)

@@ -108,7 +108,7 @@ func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logg
 		problems = append(problems, err)
 	}
 	if !slices.Contains(o.Scopes, "openid") {
-		problems = append(problems, errors.New("sign-in: the scopes must have openid"))
+		problems = append(problems, errors.New("sign-in: the scopes must include openid"))
 	}
 	return s, errors.Join(problems...)
 }
@@ -153,7 +153,7 @@ func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 	f := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), To: ownPath(r.URL.Query().Get("to")), Began: time.Now()}
 	plain, err := json.Marshal(f)
 	if err != nil {
-		s.refuse(w, r, http.StatusInternalServerError, "The sign-in could not be begun.", err)
+		s.refuse(w, r, http.StatusInternalServerError, "The sign-in could not be started.", err)
 		return
 	}
 	sealed, err := s.sealer.seal(r.Context(), forFlow, plain)
@@ -174,7 +174,7 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	// Whatever the result, the response is valid once.
 	http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
 	if err != nil {
-		s.refuse(w, r, http.StatusBadRequest, "This sign-in was not begun in this browser, or more than ten minutes ago. Begin again.", err)
+		s.refuse(w, r, http.StatusBadRequest, "This sign-in was started in another browser, or more than ten minutes ago. Start again.", err)
 		return
 	}
 	raw, identity, status, err := s.exchange(r, f)
@@ -195,7 +195,7 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.setSession(w, sealed, time.Until(identity.Expires)) {
-		s.refuse(w, r, http.StatusBadRequest, "The identity provider's token is too large for a cookie: it has to name fewer groups.", errors.New("ID token of "+fmt.Sprint(len(raw))+" bytes"))
+		s.refuse(w, r, http.StatusBadRequest, "The identity provider's token is too large for a cookie: it must contain fewer groups.", errors.New("ID token of "+fmt.Sprint(len(raw))+" bytes"))
 		return
 	}
 	s.log.Info("signed in", zap.String("identity", identity.Name))
@@ -252,10 +252,10 @@ func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
 		return flow{}, err
 	}
 	if age := time.Since(f.Began); age < -time.Minute || age > flowAge {
-		return flow{}, errors.New("the sign-in was begun too long ago")
+		return flow{}, errors.New("the sign-in was started too long ago")
 	}
 	if state := r.URL.Query()["state"]; len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(f.State)) != 1 {
-		return flow{}, errors.New("the answer is of another sign-in (state)")
+		return flow{}, errors.New("the response belongs to another sign-in (state)")
 	}
 	return f, nil
 }
@@ -270,14 +270,14 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	// RFC 9207: otherwise the response could be from another issuer, which would get
 	// the code.
 	if from := query["iss"]; len(from) > 1 || len(from) == 1 && from[0] != s.options.Issuer || endpoints.NamesItself && len(from) == 0 {
-		return "", nil, http.StatusBadRequest, errors.New("the answer is of another issuer (iss)")
+		return "", nil, http.StatusBadRequest, errors.New("the response is from another issuer (iss)")
 	}
 	if refusal := query.Get("error"); refusal != "" {
-		return "", nil, http.StatusForbidden, fmt.Errorf("the issuer answered %q", clip(refusal))
+		return "", nil, http.StatusForbidden, fmt.Errorf("the issuer responded %q", clip(refusal))
 	}
 	code := query["code"]
 	if len(code) != 1 || code[0] == "" {
-		return "", nil, http.StatusBadRequest, errors.New("the answer has no code")
+		return "", nil, http.StatusBadRequest, errors.New("the response has no code")
 	}
 	select {
 	case s.asking <- struct{}{}:
@@ -297,7 +297,7 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	}
 	raw, _ = token.Extra("id_token").(string)
 	if raw == "" {
-		return "", nil, http.StatusBadRequest, errors.New("the issuer's answer has no id_token")
+		return "", nil, http.StatusBadRequest, errors.New("the issuer's response has no id_token")
 	}
 	identity, err = s.authenticator.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + raw}})
 	if err != nil {
@@ -327,7 +327,7 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 func (s *SignIn) checkClaims(raw, nonce string) error {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
-		return errors.New("the ID token is no JWT")
+		return errors.New("the ID token is not a JWT")
 	}
 	data, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
@@ -344,13 +344,13 @@ func (s *SignIn) checkClaims(raw, nonce string) error {
 	}
 	switch {
 	case claims.Issuer != s.options.Issuer:
-		return errors.New("the ID token is of another issuer")
+		return errors.New("the ID token is from another issuer")
 	case !slices.Contains(claims.Audience, s.options.ClientID):
 		return errors.New("the ID token is for another client (aud)")
 	case claims.Party != "" && claims.Party != s.options.ClientID, claims.Party == "" && len(claims.Audience) > 1:
-		return errors.New("the ID token was given to another client (azp)")
+		return errors.New("the ID token was issued to another client (azp)")
 	case subtle.ConstantTimeCompare([]byte(claims.Nonce), []byte(nonce)) != 1:
-		return errors.New("the ID token is of another sign-in (nonce)")
+		return errors.New("the ID token belongs to another sign-in (nonce)")
 	}
 	return nil
 }

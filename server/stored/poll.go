@@ -352,7 +352,7 @@ func (s *sampler) add(m *setpointv1.MetricSpec) (err error) {
 	}
 	failed.Message = "it was never reported"
 	if at != nil {
-		failed.Message = fmt.Sprintf("it was reported %s ago, and may be %s old", seconds(s.now.Sub(at.AsTime())), seconds(s.most))
+		failed.Message = fmt.Sprintf("it was reported %s ago; the maximum age is %s", seconds(s.now.Sub(at.AsTime())), seconds(s.most))
 	}
 	s.request.MetricErrors = append(s.request.MetricErrors, failed)
 	return nil

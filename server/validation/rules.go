@@ -62,7 +62,7 @@ func (c *compiler) of(md protoreflect.MessageDescriptor) (*messageRules, error) 
 func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, error) {
 	if rules, ok := c.done[md]; ok {
 		if rules == nil {
-			return nil, fmt.Errorf("%s: a message in itself is not known here", md.FullName())
+			return nil, fmt.Errorf("%s: a recursive message is not supported", md.FullName())
 		}
 		return rules, nil
 	}
@@ -88,11 +88,11 @@ func (c *compiler) compile(md protoreflect.MessageDescriptor) (*messageRules, er
 // ofFieldsOnly fails for a message with rules other than those of its fields.
 func ofFieldsOnly(md protoreflect.MessageDescriptor) error {
 	if proto.HasExtension(md.Options(), validate.E_Message) {
-		return fmt.Errorf("%s: rules of a message are not known here", md.FullName())
+		return fmt.Errorf("%s: rules of a message are not supported", md.FullName())
 	}
 	for i := range md.Oneofs().Len() {
 		if oneof := md.Oneofs().Get(i); proto.HasExtension(oneof.Options(), validate.E_Oneof) {
-			return fmt.Errorf("%s: rules of a oneof are not known here", oneof.FullName())
+			return fmt.Errorf("%s: rules of a oneof are not supported", oneof.FullName())
 		}
 	}
 	return nil
@@ -124,7 +124,7 @@ func (c *compiler) field(fd protoreflect.FieldDescriptor) (fieldRules, error) {
 		return f, err
 	case len(inner.fields) == 0:
 	case fd.IsMap():
-		return f, fmt.Errorf("%s: rules of the messages in a map are not known here", fd.FullName())
+		return f, fmt.Errorf("%s: rules of the messages in a map are not supported", fd.FullName())
 	default:
 		f.inner = inner
 	}
@@ -171,7 +171,7 @@ func checksOf(fd protoreflect.FieldDescriptor, rules *validate.FieldRules) ([]ch
 	var checks []check
 	for _, rule := range rules.GetCel() {
 		if !fits("string", fd) {
-			return nil, fmt.Errorf("expression %s of what is no string is not known here", rule.GetId())
+			return nil, fmt.Errorf("expression %s for a non-string is not supported", rule.GetId())
 		}
 		c, err := expression(rule)
 		if err != nil {
@@ -199,7 +199,7 @@ func checksOf(fd protoreflect.FieldDescriptor, rules *validate.FieldRules) ([]ch
 		}
 	}
 	for name := range stated {
-		return nil, fmt.Errorf("rule %s is not known here", name)
+		return nil, fmt.Errorf("rule %s is not supported", name)
 	}
 	return checks, nil
 }
@@ -208,7 +208,7 @@ func checksOf(fd protoreflect.FieldDescriptor, rules *validate.FieldRules) ([]ch
 func statedRules(field protoreflect.FieldDescriptor, rules *validate.FieldRules) (map[string]protoreflect.Value, error) {
 	stated := make(map[string]protoreflect.Value)
 	if len(rules.ProtoReflect().GetUnknown()) > 0 {
-		return nil, errors.New("rules of another version are not known here")
+		return nil, errors.New("rules of another version are not supported")
 	}
 	var unknown error
 	rules.ProtoReflect().Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -217,7 +217,7 @@ func statedRules(field protoreflect.FieldDescriptor, rules *validate.FieldRules)
 			return true
 		}
 		if fd.Message() == nil || fd.IsList() || len(v.Message().GetUnknown()) > 0 {
-			unknown = fmt.Errorf("rule %s is not known here", fd.Name())
+			unknown = fmt.Errorf("rule %s is not supported", fd.Name())
 			return false
 		}
 		if !fits(fd.Name(), field) {
@@ -240,7 +240,7 @@ var matching = regexp.MustCompile(`^this\.matches\('([^'\\]*)'\)(?: && !this\.ma
 func expression(rule *validate.Rule) (check, error) {
 	parts := matching.FindStringSubmatch(rule.GetExpression())
 	if parts == nil || rule.GetMessage() == "" {
-		return nil, fmt.Errorf("expression %s is not known here", rule.GetId())
+		return nil, fmt.Errorf("expression %s is not supported", rule.GetId())
 	}
 	must, err := regexp.Compile(parts[1])
 	if err != nil {
@@ -306,7 +306,7 @@ func (o order) between(stated map[string]protoreflect.Value) (check, error) {
 	case words == nil:
 		return nil, nil
 	case least > most: // protovalidate excludes only the range in between
-		return nil, fmt.Errorf("rule %s.gte above %s.lte is not known here", o.kind, o.kind)
+		return nil, fmt.Errorf("rule %s.gte above %s.lte is not supported", o.kind, o.kind)
 	}
 	message := "must be " + strings.Join(words, " and ")
 	return func(v protoreflect.Value) string {
@@ -353,7 +353,7 @@ func pattern(rule protoreflect.Value) (check, error) {
 
 func onlyFinite(rule protoreflect.Value) (check, error) {
 	if !rule.Bool() {
-		return nil, errors.New("false is not known here")
+		return nil, errors.New("false is not supported")
 	}
 	return finite, nil
 }

@@ -22,17 +22,17 @@ func TestStructureRefusesWhatItCannotEvaluate(t *testing.T) {
 		rules validate.FieldRules_builder
 		want  string
 	}{
-		{"another expression", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("broken"), Message: new("m"), Expression: new("this.nonsense(")}}}, "expression broken is not known here"},
-		{"an expression without words", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("mute"), Expression: new("this.matches('a')")}}}, "expression mute is not known here"},
+		{"another expression", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("broken"), Message: new("m"), Expression: new("this.nonsense(")}}}, "expression broken is not supported"},
+		{"an expression without words", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("mute"), Expression: new("this.matches('a')")}}}, "expression mute is not supported"},
 		{"no regular expression", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("odd"), Message: new("m"), Expression: new("this.matches('(')")}}}, "missing closing )"},
 		{"no regular expression to avoid", validate.FieldRules_builder{Cel: []*validate.Rule{{Id: new("odd"), Message: new("m"), Expression: new("this.matches('a') && !this.matches('(')")}}}, "missing closing )"},
-		{"another rule", validate.FieldRules_builder{String: validate.StringRules_builder{Prefix: new("a")}.Build()}, "rule string.prefix is not known here"},
-		{"another rule beside one that is known", validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(1)), Lt: new(int32(3))}.Build()}, "rule int32.lt is not known here"},
+		{"another rule", validate.FieldRules_builder{String: validate.StringRules_builder{Prefix: new("a")}.Build()}, "rule string.prefix is not supported"},
+		{"another rule beside one that is known", validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(1)), Lt: new(int32(3))}.Build()}, "rule int32.lt is not supported"},
 		{"no pattern", validate.FieldRules_builder{String: validate.StringRules_builder{Pattern: new("(")}.Build()}, "string.pattern: error parsing regexp"},
-		{"a range without its middle", validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3)), Lte: new(int32(1))}.Build()}, "rule int32.gte above int32.lte is not known here"},
-		{"numbers that need not be finite", validate.FieldRules_builder{Double: validate.DoubleRules_builder{Finite: new(false)}.Build()}, "double.finite: false is not known here"},
+		{"a range without its middle", validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3)), Lte: new(int32(1))}.Build()}, "rule int32.gte above int32.lte is not supported"},
+		{"numbers that need not be finite", validate.FieldRules_builder{Double: validate.DoubleRules_builder{Finite: new(false)}.Build()}, "double.finite: false is not supported"},
 		{"rules of another kind of field", validate.FieldRules_builder{Bytes: validate.BytesRules_builder{MinLen: new(uint64(1))}.Build()}, "rules of bytes do not fit the field"},
-		{"another way to ignore", validate.FieldRules_builder{Ignore: validate.Ignore_IGNORE_IF_ZERO_VALUE.Enum()}, "rule ignore is not known here"},
+		{"another way to ignore", validate.FieldRules_builder{Ignore: validate.Ignore_IGNORE_IF_ZERO_VALUE.Enum()}, "rule ignore is not supported"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestStructureRefusesRulesBesideFields(t *testing.T) {
 			options := &descriptorpb.MessageOptions{}
 			proto.SetExtension(options, validate.E_Message, validate.MessageRules_builder{Cel: []*validate.Rule{{Id: new("both"), Expression: new("this.a > this.b")}}}.Build())
 			return []*descriptorpb.DescriptorProto{{Name: new("Broken"), Options: options}}
-		}, "Broken: rules of a message are not known here"},
+		}, "Broken: rules of a message are not supported"},
 		{"of a oneof", func() []*descriptorpb.DescriptorProto {
 			options := &descriptorpb.OneofOptions{}
 			proto.SetExtension(options, validate.E_Oneof, validate.OneofRules_builder{Required: new(true)}.Build())
@@ -128,10 +128,10 @@ func TestStructureRefusesRulesBesideFields(t *testing.T) {
 				Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{field},
 				OneofDecl: []*descriptorpb.OneofDescriptorProto{{Name: new("either"), Options: options}},
 			}}
-		}, "Broken.either: rules of a oneof are not known here"},
+		}, "Broken.either: rules of a oneof are not supported"},
 		{"of messages in a map", func() []*descriptorpb.DescriptorProto {
 			return []*descriptorpb.DescriptorProto{mapOf(".Ruled"), ruled}
-		}, "Broken.held: rules of the messages in a map are not known here"},
+		}, "Broken.held: rules of the messages in a map are not supported"},
 		{"none of messages in a map", func() []*descriptorpb.DescriptorProto {
 			return []*descriptorpb.DescriptorProto{mapOf(".Free"), free}
 		}, ""},
@@ -139,16 +139,16 @@ func TestStructureRefusesRulesBesideFields(t *testing.T) {
 			return []*descriptorpb.DescriptorProto{{Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{
 				holding("inner", 1, ".Broken"), withRules(fieldOf("name", 2, descriptorpb.FieldDescriptorProto_TYPE_STRING), short),
 			}}}
-		}, "Broken: a message in itself is not known here"},
+		}, "Broken: a recursive message is not supported"},
 		{"of a message in a map of itself", func() []*descriptorpb.DescriptorProto {
 			return []*descriptorpb.DescriptorProto{mapOf(".Broken")}
-		}, "Broken: a message in itself is not known here"},
+		}, "Broken: a recursive message is not supported"},
 		{"of a message in one that it holds", func() []*descriptorpb.DescriptorProto {
 			return []*descriptorpb.DescriptorProto{
 				{Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{holding("inner", 1, ".Other")}},
 				{Name: new("Other"), Field: []*descriptorpb.FieldDescriptorProto{holding("outer", 1, ".Broken")}},
 			}
-		}, "Broken: a message in itself is not known here"},
+		}, "Broken: a recursive message is not supported"},
 		{"of a message that is there twice", func() []*descriptorpb.DescriptorProto {
 			return []*descriptorpb.DescriptorProto{{Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{
 				holding("one", 1, ".Ruled"), holding("other", 2, ".Ruled"),
@@ -164,14 +164,14 @@ func TestStructureRefusesRulesBesideFields(t *testing.T) {
 			return []*descriptorpb.DescriptorProto{{Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{
 				withRules(fieldOf("count", 1, descriptorpb.FieldDescriptorProto_TYPE_INT32), rules),
 			}}}
-		}, "Broken.count: expression odd of what is no string is not known here"},
+		}, "Broken.count: expression odd for a non-string is not supported"},
 		{"of another version", func() []*descriptorpb.DescriptorProto {
 			rules := &validate.FieldRules{}
 			rules.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 5000, protowire.VarintType), 1))
 			return []*descriptorpb.DescriptorProto{{Name: new("Broken"), Field: []*descriptorpb.FieldDescriptorProto{
 				withRules(fieldOf("name", 1, descriptorpb.FieldDescriptorProto_TYPE_STRING), rules),
 			}}}
-		}, "Broken.name: rules of another version are not known here"},
+		}, "Broken.name: rules of another version are not supported"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func (l *Loop) Step(s *Step) (Outcome, error) {
 	}
 	out.Ready, out.Short = l.view.ready, l.view.short(s.CPULimit)
 	if l.work += int64(len(in.Pods)+len(s.Input.Pods)) * int64(4+len(in.Spec.Metrics)); l.work > mostWork {
-		return Outcome{}, fmt.Errorf("%w: at %s it has looked at pods %d times, of at most %d; take a shorter recording, or a lower maxReplicas",
+		return Outcome{}, fmt.Errorf("%w: at %s it has evaluated pods %d times, the maximum is %d; take a shorter recording, or a lower maxReplicas",
 			ErrTooMuch, s.Time.UTC().Format(time.RFC3339), l.work, int64(mostWork))
 	}
 	l.counter++
@@ -186,7 +186,7 @@ func fits(count int32, at time.Time) error {
 	if count <= simulation.MaxPods {
 		return nil
 	}
-	return fmt.Errorf("%w: at %s the count would be %d, of at most %d pods", ErrTooMuch, at.UTC().Format(time.RFC3339), count, simulation.MaxPods)
+	return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods", ErrTooMuch, at.UTC().Format(time.RFC3339), count, simulation.MaxPods)
 }
 
 // write writes a decision, unless writing failed.

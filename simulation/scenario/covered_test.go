@@ -107,7 +107,7 @@ func TestSeriesAreStepsOfSamples(t *testing.T) {
 			}
 		}
 	}
-	for text, want := range map[string]string{"0,3\n15,3\n": "must be instants", "{": "is no answer of Prometheus", "a;b;c\n": "must have two"} {
+	for text, want := range map[string]string{"0,3\n15,3\n": "must be instants", "{": "is not a response of Prometheus", "a;b;c\n": "must have two"} {
 		if _, err := ReadSeries(t.Context(), []byte(text), nil); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -224,7 +224,7 @@ func (r *reader) usage(_ int, v document.Value) {
 	)
 	for _, other := range r.scenario.Workload.Usage {
 		if other.Metric == u.Metric {
-			v.Refuse("there is one for this metric already")
+			v.Refuse("duplicate metric")
 		}
 	}
 	if len(r.scenario.Workload.Usage) == 100 {

@@ -218,7 +218,7 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 			s.Duration = defaultDuration
 		}
 		if s.Duration > simulation.MaxDuration {
-			parts.Refuse("goes on for %s, longer than %s; give a duration", s.Duration, simulation.MaxDuration)
+			parts.Refuse("lasts %s, longer than %s; set a duration", s.Duration, simulation.MaxDuration)
 			return
 		}
 	}

@@ -41,7 +41,7 @@ const maxSeries = 50
 func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if first := bytes.TrimSpace(data[:min(len(data), 64)]); len(first) > 0 && first[0] == '{' {
-		return recorded{}, errors.New("is JSON, not CSV; an answer of Prometheus goes to prometheus: {file: …}")
+		return recorded{}, errors.New("is JSON, not CSV; a response of Prometheus goes to prometheus: {file: …}")
 	}
 	source := &record{rest: data, separator: separator(data)}
 	lines := csv.NewReader(source)
@@ -208,7 +208,7 @@ func (s *series) add(seconds, value float64) error {
 		case point == last:
 			return nil // exported twice
 		case point.At < last.At:
-			return fmt.Errorf("its time is %s before that of the sample before; sort the samples by time", last.At-point.At)
+			return fmt.Errorf("its time is %s before the previous sample's; sort the samples by time", last.At-point.At)
 		}
 	}
 	s.points = append(s.points, point)
@@ -361,7 +361,7 @@ func (v *prometheusValues) UnmarshalJSON(data []byte) error {
 		}
 		switch v.err = v.add(seconds, value); {
 		case v.err == nil && len(v.points) > v.most:
-			v.err = fmt.Errorf("with those before there are more than %d points", simulation.MaxPoints)
+			v.err = fmt.Errorf("there are more than %d points in total", simulation.MaxPoints)
 		case v.err == nil && n%asked == 0:
 			v.err = v.ctx.Err()
 		}
@@ -390,13 +390,13 @@ func readPrometheus(ctx context.Context, data []byte, _ *time.Location) (recorde
 	answer := prometheusAnswer{}
 	answer.Data.Result.ctx = ctx
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return recorded{}, fmt.Errorf("is no answer of Prometheus: %w", err)
+		return recorded{}, fmt.Errorf("is not a response of Prometheus: %w", err)
 	}
 	switch result := &answer.Data.Result; {
 	case answer.Status != "success":
-		return recorded{}, fmt.Errorf("the status of the answer is %q: %s", answer.Status, answer.Error)
+		return recorded{}, fmt.Errorf("the status of the response is %q: %s", answer.Status, answer.Error)
 	case answer.Data.ResultType != "matrix":
-		return recorded{}, fmt.Errorf("the result is a %q, must be a matrix: ask /api/v1/query_range", answer.Data.ResultType)
+		return recorded{}, fmt.Errorf("the result is a %q, must be a matrix: query /api/v1/query_range", answer.Data.ResultType)
 	case result.err != nil:
 		return recorded{}, result.err
 	case result.count == 0:

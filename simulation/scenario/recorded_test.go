@@ -104,7 +104,7 @@ func TestAnswersOfPrometheusThatAreWrong(t *testing.T) {
 		before + `{"values":[[2,"2"],[1,"2"]]}` + after:                                       "sort the samples",
 		`{"status":"success","data":{"resultType":"matrix","result":{"a":1}}}`:                "has 0 series",
 		`{"status":"success","data":{"resultType":"vector","result":[{"value":[1,"2"]}]}}`:    "must be a matrix",
-		before + `{"values":[[1,"2"],]}` + after:                                              "is no answer of Prometheus",
+		before + `{"values":[[1,"2"],]}` + after:                                              "is not a response of Prometheus",
 	} {
 		if _, err := readPrometheus(t.Context(), []byte(text), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.120s: %v, want %s", text, err, want)

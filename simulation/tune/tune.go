@@ -143,7 +143,7 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	if math.IsInf(given[0].Searched.Cost, 1) {
-		return nil, fmt.Errorf("the spec as it is: %w", simulation.ErrTooMuch)
+		return nil, fmt.Errorf("the given spec: %w", simulation.ErrTooMuch)
 	}
 	all := slices.Clone(given)
 	result := &Result{Split: s.first.Duration}
@@ -318,7 +318,7 @@ func split(s *simulation.Scenario, a *simulation.Autoscaler) (first, second *sim
 		at = at.Truncate(24 * time.Hour)
 	}
 	if at < time.Minute {
-		return nil, nil, fmt.Errorf("a duration of %s: must be at least 2m, for it is split into a part that is searched and one that confirms", s.Duration)
+		return nil, nil, fmt.Errorf("a duration of %s: must be at least 2m, because it is split into a part to search and one to confirm", s.Duration)
 	}
 	one, two := *s, *s
 	one.Duration, two.Duration = at, s.Duration-at

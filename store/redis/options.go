@@ -120,7 +120,7 @@ func (o Options) Validate() error {
 		refuse("database %d: must be 0 or above, and 0 for a cluster", o.Database)
 	}
 	if strings.ContainsAny(o.KeyPrefix, "{}") {
-		refuse("key prefix %q: must not contain braces, which mark hash tags", o.KeyPrefix)
+		refuse("key prefix %q: must not contain braces, which delimit hash tags", o.KeyPrefix)
 	}
 	if o.Timeout < 0 || o.MaxAttempts < 0 || o.PoolSize < 0 || o.BreakerFailures < 0 || o.BreakerPause < 0 {
 		refuse("timeout, attempts, pool size and breaker settings must not be negative")

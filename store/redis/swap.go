@@ -92,7 +92,7 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]
 
 // errOvertaken means that it is unknown whether the swap took effect: its first reply
 // was lost, and the key has changed since.
-var errOvertaken = fmt.Errorf("%w: an answer was lost and the key has changed since", store.ErrUnavailable)
+var errOvertaken = fmt.Errorf("%w: a reply was lost and the key has changed since", store.ErrUnavailable)
 
 // performSwaps performs swaps in one round trip per shard and reports whether any
 // failed.

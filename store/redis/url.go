@@ -120,7 +120,7 @@ func (o *Options) parseParameters(query string) (hosts []string, err error) {
 			}
 		case "master":
 			if o.MasterName = v[0]; strings.Contains(v[0], "@") {
-				return nil, errors.New("parameter master: no name has an @")
+				return nil, errors.New("parameter master: a name must not contain @")
 			}
 		case "sentinelUser":
 			o.SentinelUsername = v[0]
@@ -166,10 +166,10 @@ func withPort(host, port string) (string, error) {
 	case host == "":
 		return "", errors.New("a host is missing")
 	case strings.Contains(host, "@"):
-		return "", errors.New("a host has an @: user and password stand before the first one, once")
+		return "", errors.New("a host has an @: user and password go before the first host only")
 	}
 	if strings.Count(host, ":") > 1 && !strings.HasPrefix(host, "[") {
-		return "", fmt.Errorf("host %q: an IPv6 address must stand in brackets", host)
+		return "", fmt.Errorf("host %q: an IPv6 address must be in brackets", host)
 	}
 	name, given, err := net.SplitHostPort(host)
 	if err != nil {
@@ -186,7 +186,7 @@ func (o *Options) validateURL() error {
 	case o.Cluster && o.MasterName != "":
 		return errors.New("cluster and master exclude each other")
 	case o.Cluster && o.Database != 0:
-		return fmt.Errorf("database %d: a cluster has database 0 only; several hosts are a cluster unless master names what sentinels watch", o.Database)
+		return fmt.Errorf("database %d: a cluster has database 0 only; several hosts are a cluster unless master names the sentinels' master", o.Database)
 	case o.MasterName == "" && (o.SentinelUsername != "" || o.SentinelPassword != ""):
 		return errors.New("sentinelUser and sentinelPassword need master")
 	}

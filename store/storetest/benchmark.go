@@ -80,7 +80,7 @@ func (set *benchmarkSet) swapBatch(b *testing.B, e Engine, from, to int) {
 	}
 	for i, res := range results {
 		if !res.Swapped {
-			b.Fatalf("lost a race that nobody ran: %v, %s", swaps[i].Key, show(res.Record))
+			b.Fatalf("lost a race without a competitor: %v, %s", swaps[i].Key, show(res.Record))
 		}
 		set.versions[from+i] = res.Record.Version
 	}
@@ -121,7 +121,7 @@ func benchmarkSwap(b *testing.B, e Engine, set *benchmarkSet) {
 	set.parallel(b, func(ctx context.Context, i int) error {
 		res, err := e.CompareAndSwap(ctx, store.Swap{Key: set.keys[i], Old: set.versions[i], Value: set.value})
 		if err == nil && !res.Swapped {
-			err = fmt.Errorf("lost a race that nobody ran: %v, %s", set.keys[i], show(res.Record))
+			err = fmt.Errorf("lost a race without a competitor: %v, %s", set.keys[i], show(res.Record))
 		}
 		set.versions[i] = res.Record.Version
 		return err

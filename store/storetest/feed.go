@@ -162,7 +162,7 @@ func testFeedFirst(t *testing.T, s suite) {
 	clear(r.after)
 	for _, item := range r.all() {
 		if item.First {
-			t.Errorf("%v is told to be the first, of which %d were dropped", item.Position, item.Position.Number)
+			t.Errorf("%v claims to be the first entry, but %d were dropped", item.Position, item.Position.Number)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func testPartsLoadedTogether(t *testing.T, s suite) {
 	}
 	f.wantParts(key("nobody"), nil)
 	if _, err := f.asParts().LoadParts(t.Context(), key("target"), "no such part"); err == nil {
-		t.Error("LoadParts takes a part that is none")
+		t.Error("LoadParts accepts an unknown part")
 	}
 }
 

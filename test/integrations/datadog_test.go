@@ -124,7 +124,7 @@ func TestWPAHolds(t *testing.T) {
 	held("it was never reported")
 	s.want(t, 7)
 	s.advance(2 * time.Minute)
-	held("it was reported 135 s ago, and may be 60 s old")
+	held("it was reported 135 s ago; the maximum age is 60 s")
 	w.settings = map[string]string{"target": "other"}
 	held("no spec is stored of clusters/demo/namespaces/shop/targets/other")
 	w.settings, w.url = nil, s.url+"/v1/integrations/datadog/clusters/a%20b"

@@ -198,7 +198,7 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 	switch instruction {
 	case "FROM":
 		if rest != "scratch" {
-			return fmt.Errorf("only images from scratch can be put together")
+			return fmt.Errorf("only images from scratch are supported")
 		}
 	case "STOPSIGNAL":
 		is.Config.StopSignal = rest
@@ -228,7 +228,7 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 	case "COPY":
 		words := strings.Fields(rest)
 		if len(words) < 2 {
-			return fmt.Errorf("COPY takes what to copy, and where to")
+			return fmt.Errorf("COPY takes a source and a destination")
 		}
 		to := words[len(words)-1]
 		for _, pattern := range words[:len(words)-1] {
@@ -237,7 +237,7 @@ func (is *image) apply(files *tar.Writer, made map[string]bool, created time.Tim
 			}
 		}
 	default:
-		return fmt.Errorf("this can't be put together")
+		return fmt.Errorf("this instruction is not supported")
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (is *image) check(rest string) error {
 			"--interval": &is.Config.Healthcheck.Interval, "--timeout": &is.Config.Healthcheck.Timeout, "--start-period": &is.Config.Healthcheck.StartPeriod,
 		}[key]
 		if into == nil {
-			return fmt.Errorf("%q is not known", word)
+			return fmt.Errorf("%q is not supported", word)
 		}
 		d, err := time.ParseDuration(value)
 		if err != nil {

@@ -226,7 +226,7 @@ func (c *component) read(root string, folders []string) error {
 				if isLicense {
 					found := identify(string(raw))
 					if len(found) == 0 {
-						return fmt.Errorf("%s: no licence that is known and allowed; add its wording to tools/licenses/identify.go if the project may pass it on, or do without %s", file, c.Path)
+						return fmt.Errorf("%s: no known and allowed licence; add its wording to tools/licenses/identify.go if the project may pass it on, or do without %s", file, c.Path)
 					}
 					for _, id := range found {
 						licenses[id] = true

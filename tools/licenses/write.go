@@ -93,7 +93,7 @@ func writeBill(out io.Writer, of program, info *debug.BuildInfo, known []compone
 		}
 		ids := licenses[m.Path]
 		if len(ids) == 0 {
-			return fmt.Errorf("%s is linked with %s, of which no licence is known", of.name, m.Path)
+			return fmt.Errorf("%s is linked with %s, whose licence is unknown", of.name, m.Path)
 		}
 		reference := "pkg:golang/" + m.Path + "@" + version
 		components = append(components, cdx.Component{

@@ -267,7 +267,7 @@ log-level: [info]
 		{
 			name: "several documents, were the first empty",
 			file: "---\n---\nport: 2\n",
-			want: []string{"setpoint.yaml: must hold one document, holds several"},
+			want: []string{"setpoint.yaml: must contain one document, not several"},
 		},
 	}
 	for _, tt := range tests {

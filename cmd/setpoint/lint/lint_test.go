@@ -593,7 +593,7 @@ func TestAScenarioThatDoesNotSuit(t *testing.T) {
 		findings   bool
 	}{
 		"two autoscalers": {hpa(5, 5, onCPU, "") + other(hpa(5, 5, onCPU, "")), "2 HorizontalPodAutoscalers were read", false},
-		"another metric":  {hpa(5, 5, onTotal, ""), "workload.usage: says nothing of load", true},
+		"another metric":  {hpa(5, 5, onTotal, ""), "workload.usage: has no load", true},
 		"too many pods":   {strings.Replace(hpa(1, 5, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "maxReplicas: 5", "maxReplicas: 2000000000", 1), "the simulation is too large", true},
 	} {
 		huge := "duration: 1h\nload: [{constant: 1e6}]\nworkload: {requests: {cpu: 500m}, startup: 10s, usage: [{metric: cpu, perLoad: 10m}]}\n"

@@ -240,7 +240,7 @@ func (s *settings) validate() error {
 		refuse("history-limit", "%d is not from %d to %d", s.HistoryLimit, recommender.LeastHistoryLimit, recommender.MostHistoryLimit)
 	}
 	if window := max(recommender.LongestWindow, s.DownscaleStabilization, s.UpscaleDelay, s.DownscaleDelay); s.HistoryTTL > 0 && s.HistoryTTL < window {
-		refuse("history-ttl", "%s is shorter than the longest stabilization window or delay that may be asked for, %s: a target would be forgotten while its history still decides; give at least that, or 0 to keep histories", s.HistoryTTL, window)
+		refuse("history-ttl", "%s is shorter than the longest stabilization window or delay that may be asked for, %s: a history would be deleted while it still affects decisions; give at least that, or 0 to keep histories", s.HistoryTTL, window)
 	}
 	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
 		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)

@@ -125,7 +125,7 @@ func readDefaults(v document.Value, o *Options, kept time.Duration) {
 		return func(v document.Value) {
 			window, ok := v.Duration(maxDuration)
 			if ok && kept > 0 && window > kept {
-				v.Refuse("%s is longer than histories are kept (--history-ttl, %s): a target would be forgotten while its history still decides", window, kept)
+				v.Refuse("%s is longer than histories are kept (--history-ttl, %s): a history would be deleted while it still affects decisions", window, kept)
 			}
 			keep(into)(window, ok)
 		}

@@ -145,7 +145,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	id, secret, _ := r.BasicAuth()
 	if id != url.QueryEscape(ClientID) || secret != url.QueryEscape(ClientSecret) {
-		i.refuse(w, "invalid_client", "the client is not the one that is known")
+		i.refuse(w, "invalid_client", "the client is unknown")
 		return
 	}
 	granted, known := i.codes[r.PostFormValue("code")]
@@ -153,7 +153,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	switch {
 	case !known:
-		i.refuse(w, "invalid_grant", "the code is unknown, or was taken before")
+		i.refuse(w, "invalid_grant", "the code is unknown, or was used before")
 		return
 	case r.PostFormValue("grant_type") != "authorization_code" || r.PostFormValue("redirect_uri") != i.redirectURL:
 		i.refuse(w, "invalid_grant", "grant_type or redirect_uri")
