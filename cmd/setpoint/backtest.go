@@ -181,6 +181,9 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalin
 	read := false
 	for scenario, err := range recording.NewReader(name, file).All() {
 		read = true
+		if ended := cmd.Context().Err(); ended != nil {
+			return ended
+		}
 		if err != nil {
 			if c.unreadable++; c.unreadable <= maxUnreadable {
 				fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err)

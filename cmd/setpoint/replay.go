@@ -169,6 +169,9 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 	read := false
 	for scenario, err := range recording.NewReader(name, in).All() {
 		read = true
+		if ended := cmd.Context().Err(); ended != nil {
+			return ended
+		}
 		if err != nil {
 			c.summary.UnreadableLines++
 			tell("%v", err)

@@ -45,6 +45,8 @@ type Options struct {
 	// Workers is the number of concurrent runs (0: one per processor). The result does
 	// not depend on it.
 	Workers int
+	// Work bounds the runs together, in the unit of MaxWork. 0, or more: that.
+	Work int64
 	// Progress is called after each run, one call at a time. May be nil.
 	Progress func(done int)
 }
@@ -113,6 +115,23 @@ type search struct {
 	space         space
 	mu            sync.Mutex
 	done          int
+	// work is that of all runs so far. Guarded by mu.
+	work int64
+}
+
+// MaxWork bounds the runs of a search together, in simulation.MaxWork's unit: some hours.
+const MaxWork = 300 * simulation.MaxWork
+
+// tooMuch refuses a search once its runs have taken, or so many more of the given spec would
+// take, more than they may.
+func (s *search) tooMuch(more int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if most := s.options.Work; s.work > most/int64(1+more) {
+		return fmt.Errorf("%w: %d candidates would look at pods %d times or more, of at most %d; try fewer, or a shorter scenario",
+			simulation.ErrTooMuch, s.options.Candidates, s.work*int64(1+more), most)
+	}
+	return nil
 }
 
 // Run searches. It ends with the context's error when the context does.
@@ -125,6 +144,9 @@ func Run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, 
 	}
 	if options.Candidates < 0 || options.Candidates > MaxCandidates {
 		return nil, fmt.Errorf("%d candidates: must be between 1 and %d", options.Candidates, MaxCandidates)
+	}
+	if options.Work <= 0 || options.Work > MaxWork {
+		options.Work = MaxWork
 	}
 	if options.Workers <= 0 {
 		options.Workers = runtime.GOMAXPROCS(0)
@@ -145,6 +167,9 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 	if math.IsInf(given[0].Searched.Cost, 1) {
 		return nil, fmt.Errorf("the given spec: %w", simulation.ErrTooMuch)
 	}
+	if err := s.tooMuch(s.options.Candidates); err != nil {
+		return nil, err
+	}
 	all := slices.Clone(given)
 	result := &Result{Split: s.first.Duration}
 	for len(all) <= s.options.Candidates {
@@ -153,6 +178,9 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		all = append(all, next...)
+		if err := s.tooMuch(0); err != nil {
+			return nil, err
+		}
 	}
 	for i := range all {
 		if math.IsInf(all[i].Searched.Cost, 1) {
@@ -269,12 +297,15 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 		}
 		return ctx.Err()
 	})
+	work := int64(0)
 	score := Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
 	switch {
 	case errors.Is(err, simulation.ErrTooMuch):
+		work = simulation.MaxWork
 	case err != nil:
 		return err
 	default:
+		work = result.Work
 		f, hours := &result.Figures, scenario.Duration.Hours()
 		score = Score{Short: f.ShortTime.Hours() / hours, Reversals: float64(f.Reversals) * 24 / hours, Cost: f.RunningHours / hours}
 		if f.Offered > 0 {
@@ -288,6 +319,7 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.work += work
 	if s.done++; s.options.Progress != nil {
 		s.options.Progress(s.done)
 	}

@@ -169,6 +169,26 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 }
 
 // Where nothing reaches the goal it says so.
+// A search that would take too long is refused after its first run.
+func TestASearchThatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 4*time.Hour, simulation.Point{Value: 100})
+	one, err := simulation.Run(s, onCPU(1, 50, 60), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		work int64
+		done int
+	}{{one.Work, 1}, {10 * one.Work, 1}, {60 * one.Work, 1}} {
+		done := 0
+		_, err := tune.Run(t.Context(), s, onCPU(1, 50, 60), tune.Goal{MaxShort: 1}, tune.Options{Candidates: 200, Work: tt.work, Progress: func(n int) { done = n }})
+		if !errors.Is(err, simulation.ErrTooMuch) || done != tt.done {
+			t.Errorf("%d of work: %v after %d runs, want %d", tt.work, err, done, tt.done)
+		}
+	}
+}
+
 func TestAGoalThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 2*time.Hour, simulation.Point{Value: 1000})

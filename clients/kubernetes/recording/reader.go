@@ -17,6 +17,9 @@ const MaxLineBytes = 256 << 20
 // of them in a few bytes.
 const MaxEmptyBytes = 1 << 20
 
+// MaxUnreadable bounds the lines that hold no scenario: a file with more of them is something else.
+const MaxUnreadable = 1000
+
 // Reader reads the scenarios of a file one by one.
 type Reader struct {
 	name  string
@@ -27,6 +30,8 @@ type Reader struct {
 	line int
 	// empty counts the bytes of empty lines.
 	empty int
+	// unreadable is how many lines held no scenario.
+	unreadable int
 	// err is the final error: io.EOF or an error of the input.
 	err error
 }
@@ -68,7 +73,12 @@ func (r *Reader) Next() (*Scenario, error) {
 		}
 		scenario, err := parseLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", r.name, r.line, err)
+			err = fmt.Errorf("%s:%d: %w", r.name, r.line, err)
+			if r.unreadable++; r.unreadable >= MaxUnreadable {
+				r.err = fmt.Errorf("%w; %d lines hold no scenario, up to here: is this a recording?", err, r.unreadable)
+				return nil, r.err
+			}
+			return nil, err
 		}
 		return scenario, nil
 	}

@@ -200,3 +200,16 @@ func TestEmptyLinesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What goes on for ever and is no recording is not read for ever.
+func TestUnreadableLinesAreBounded(t *testing.T) {
+	t.Parallel()
+	told := 0
+	var last error
+	for _, err := range recording.NewReader("f", strings.NewReader(strings.Repeat("{}\n", 2*recording.MaxUnreadable))).All() {
+		told, last = told+1, err
+	}
+	if told != recording.MaxUnreadable || last == nil || !strings.Contains(last.Error(), "f:1000: ") || !strings.Contains(last.Error(), "is this a recording?") {
+		t.Errorf("%d lines were told of, the last one: %v", told, last)
+	}
+}
