@@ -34,7 +34,7 @@ step() {
 
 # What starts daemons, or installs packages in a folder of its own, needs root.
 root=()
-test "$(id -u)" -eq 0 || root=(sudo --non-interactive --preserve-env=CI,PATH,HOME)
+test "$(id -u)" -eq 0 || root=(sudo --non-interactive --preserve-env=CI,FULL,PATH,HOME)
 only=("$@")
 ran=0
 {
