@@ -1,8 +1,9 @@
-// Command setpoint-external-metrics serves external.metrics.k8s.io from recommendations, so that
-// a plain HorizontalPodAutoscaler follows Setpoint. docs/guides/external-metrics.md explains it.
+// Command setpoint-external-metrics serves external.metrics.k8s.io from recommendations, so
+// that a plain HorizontalPodAutoscaler follows Setpoint. docs/guides/external-metrics.md
+// explains it.
 //
-// It is a module of its own: the API server that it is built on would more than double what the
-// main module depends on.
+// It is a module of its own, because the API server library would more than double the main
+// module's dependencies.
 package main
 
 import (
@@ -27,12 +28,12 @@ import (
 )
 
 func main() {
-	// What the library serves at /metrics is in this registry, beside its own.
+	// The library serves this registry at /metrics, with its own metrics.
 	legacyregistry.RawMustRegister(buildmetric.New())
 	cli.Main(newRoot())
 }
 
-// settings are the program's own; those of the API server are the library's.
+// settings are the program's own; the library has those of the API server.
 type settings struct {
 	connection connection.Settings
 	cluster    string
@@ -60,7 +61,7 @@ Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
 }
 
 func (s *settings) bind(flags *pflag.FlagSet) {
-	// The API server has flags of the same names for what it serves with.
+	// The API server has flags of the same names for its serving certificates.
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s.connection.Bind(own, "Setpoint")
 	own.VisitAll(func(flag *pflag.Flag) {
@@ -76,7 +77,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	s.adapter.InstallFlags()
 }
 
-// serverFlag is the flag here for one of connection.Settings.
+// serverFlag is this program's name of a flag of connection.Settings.
 func serverFlag(name string) string {
 	if strings.HasPrefix(name, "server") {
 		return name

@@ -19,13 +19,13 @@ import (
 const (
 	// apiService is the registration of the API; a cluster has one.
 	apiService = "v1beta1.external.metrics.k8s.io"
-	// lookEvery is how often is looked at whose it is, and lookTimeout how long that may take.
+	// lookEvery is the interval of checks who owns the API, and lookTimeout the timeout of one.
 	lookEvery, lookTimeout = 30 * time.Second, 10 * time.Second
 )
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// owner knows whose the API is. Providers of it replace each other without a word.
+// owner knows the owner of the API. Its providers replace each other silently.
 type owner struct {
 	// service is that before this program, namespace/name.
 	service     string
@@ -38,8 +38,8 @@ type owner struct {
 // errOthers means that another provider has the API.
 var errOthers = errors.New("a cluster has one provider of external.metrics.k8s.io: use that one, or remove it and its APIService first")
 
-// look returns an error where the API is another's, or can't be looked at. Nobody's is fine: the
-// APIService may be made after this program.
+// look returns an error if another provider owns the API, or if the check failed. No owner is
+// fine: the APIService may be created after this program starts.
 func (o *owner) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -66,8 +66,8 @@ func holderOf(found *unstructured.Unstructured) string {
 	return namespace + "/" + name
 }
 
-// watch looks again and again. Once another has the API the program is not ready, and says so in
-// its log.
+// watch repeats the check. Once another provider owns the API the program is not ready, and
+// logs it.
 func (o *owner) watch(ctx context.Context) {
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
@@ -79,7 +79,7 @@ func (o *owner) watch(ctx context.Context) {
 		}
 		err := o.look(ctx)
 		if err != nil && !errors.Is(err, errOthers) {
-			continue // the cluster is away: what was known stays
+			continue // the cluster is away: the last result stays
 		}
 		if before := o.set(err); (before == nil) != (err == nil) {
 			if err != nil {

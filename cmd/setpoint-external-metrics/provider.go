@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// metricName is the one metric: the count itself, so that a HorizontalPodAutoscaler with
-	// an AverageValue of 1 comes to it.
+	// metricName is the only metric: the count itself, so that a HorizontalPodAutoscaler with
+	// an AverageValue of 1 scales to it.
 	metricName = "recommended-replicas"
-	// targetLabel selects the target, by its name in the namespace that is asked about.
+	// targetLabel selects the target by its name in the requested namespace.
 	targetLabel = "target"
 )
 
 var resources = schema.GroupResource{Group: "external.metrics.k8s.io", Resource: metricName}
 
 // provider answers a HorizontalPodAutoscaler with recommendations for targets of its own
-// namespace, and of no other: that is in the path of its request, which the API server has
-// authorized.
+// namespace only: the path of its request has the namespace, and the API server has authorized
+// it.
 type provider struct {
 	cluster   string
 	timeout   time.Duration
@@ -75,8 +75,7 @@ func (p *provider) GetExternalMetric(ctx context.Context, namespace string, sele
 	}}}, nil
 }
 
-// check holds an answer against what a recommendation can be: a field that was lost on the way
-// reads as zero.
+// check validates a recommendation: a field that is lost in transit reads as zero.
 func (p *provider) check(r *setpointv1.Recommendation) error {
 	desired, current := r.GetDesiredReplicas(), r.GetCurrentReplicas()
 	want := "NONE"
@@ -102,12 +101,12 @@ func (p *provider) check(r *setpointv1.Recommendation) error {
 	return nil
 }
 
-// segment is what a part of a target's name is.
+// segment matches a part of a target's name.
 var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
 
 func isSegment(s string) bool { return segment.MatchString(s) && s != "." && s != ".." && s != "-" }
 
-// targetOf reads the target's name of a selector: target=NAME and nothing else.
+// targetOf returns the target's name from a selector: exactly target=NAME.
 func targetOf(selector labels.Selector) (string, error) {
 	requirements, selectable := selector.Requirements()
 	if selectable && len(requirements) == 1 {
@@ -123,8 +122,8 @@ func targetOf(selector labels.Selector) (string, error) {
 	return "", apierrors.NewBadRequest(fmt.Sprintf("select one target: metric.selector.matchLabels must be {%s: NAME} and nothing else, not %.200q", targetLabel, selector))
 }
 
-// ofService is the API's error for one of the service. Its text is the HorizontalPodAutoscaler's
-// condition, for people who may see the target.
+// ofService converts an error of the service to one of the API. Its text goes to the
+// HorizontalPodAutoscaler's condition, which users of the target may read.
 func ofService(target string, err error) error {
 	s := status.Convert(err)
 	reason := setpoint.Reason(err)
@@ -135,7 +134,7 @@ func ofService(target string, err error) error {
 	case codes.NotFound:
 		return notFound("%s: %s: %.500s", target, reason, s.Message())
 	case codes.PermissionDenied, codes.Unauthenticated:
-		// Whose credentials were refused is the operator's concern.
+		// Refused credentials are the operator's problem.
 		return unavailable("%s: the service refuses this program: %s", target, reason)
 	case codes.DeadlineExceeded:
 		return apierrors.NewTimeoutError(fmt.Sprintf("%s: the service did not answer in time", target), 0)

@@ -20,8 +20,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fixed is a provider before a service that gives that answer, and the target that it was asked
-// about.
+// fixed is a provider with one answer of the service, and the requested target.
 func fixed(answer *setpointv1.Recommendation, err error) (p *provider, asked *string) {
 	asked = new(string)
 	return &provider{cluster: "east", timeout: time.Minute, now: func() time.Time { return now }, recommend: func(_ context.Context, target string) (*setpointv1.Recommendation, error) {
@@ -64,8 +63,8 @@ func TestTheCountIsTheValue(t *testing.T) {
 	}
 }
 
-// One target of the namespace is selected by its name, or the request is bad: nothing else that a
-// selector may hold leads to another target.
+// A selector must name one target of the namespace: anything else is a bad request and never
+// leads to another target.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ selector, target string }{
@@ -135,8 +134,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// What can't be a recommendation is no value: a field that is lost reads as zero, and an HPA would
-// scale to its minimum.
+// An invalid recommendation is no value: a lost field reads as zero, and an HPA would scale to
+// its minimum.
 func TestAnswersAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

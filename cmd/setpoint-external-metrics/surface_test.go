@@ -15,9 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write the list of flags anew, as a release does")
 
-// Flags of the last release are there (docs/reference/compatibility.md). The list is not among the
-// others' because it takes this module to know them. Of the library's it has what our manifests
-// set: others come and go with versions of Kubernetes.
+// Flags of the last release still exist (docs/reference/compatibility.md). The list is here
+// because the flags are known only in this module. Of the library's flags it has those that our
+// manifests set: others change with versions of Kubernetes.
 func TestFlagsOfTheLastReleaseAreThere(t *testing.T) {
 	t.Parallel()
 	const list = "../../test/compatibility/testdata/flags-external-metrics.txt"
@@ -53,8 +53,7 @@ func TestFlagsOfTheLastReleaseAreThere(t *testing.T) {
 	}
 }
 
-// The registry that the library serves takes the metric by which a dashboard sees which versions
-// run.
+// The library's registry has the build metric.
 func TestTheBuildIsAMetric(t *testing.T) {
 	t.Parallel()
 	legacyregistry.RawMustRegister(buildmetric.New())

@@ -75,8 +75,8 @@ is; those that decide are for setpoint serve.`,
 	return cmd
 }
 
-// checkAgent looks at everything that the settings name and that can be wrong, and
-// prints the settings. It asks neither the cluster nor the server.
+// checkAgent checks all settings and the files they name, and prints the settings. It contacts
+// neither the cluster nor the server.
 func checkAgent(cmd *cobra.Command, s *agentSettings) error {
 	if _, err := s.clusterConfig(); err != nil {
 		return cli.BadInput(err)

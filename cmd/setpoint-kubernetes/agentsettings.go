@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// agentSettings are those of setpoint agent kubernetes.
+// agentSettings are the settings of setpoint agent kubernetes.
 type agentSettings struct {
 	agentcmd.Settings
 	Source  string
@@ -47,10 +47,10 @@ type agentSettings struct {
 	RetryPeriod          time.Duration
 }
 
-// bothSources is --source for all there are.
+// bothSources is the value of --source for all sources.
 const bothSources = "both"
 
-// What --on-rival may say.
+// The values of --on-rival.
 const (
 	giveWay = "give-way"
 	keepOn  = "keep-on"
@@ -123,7 +123,7 @@ func (s *agentSettings) validateElection(refuse agentcmd.Refuse) {
 	if s.RetryPeriod <= 0 {
 		refuse("leader-elect-retry-period", "%s is not above 0", s.RetryPeriod)
 	}
-	// client-go asks for a fifth more, so that two attempts fit.
+	// client-go requires a fifth more, so that two attempts fit.
 	if s.RenewDeadline <= s.RetryPeriod*6/5 {
 		refuse("leader-elect-renew-deadline", "%s is not above 1.2 times the retry period of %s", s.RenewDeadline, s.RetryPeriod)
 	}
@@ -140,7 +140,7 @@ func (s *agentSettings) source() string {
 	return s.Source
 }
 
-// sources are those of --source, nil for what there is not.
+// sources are those of --source, nil for an unknown value.
 func (s *agentSettings) sources() []agent.Source {
 	switch s.source() {
 	case string(agent.HPA), string(agent.Autoscaler):
@@ -178,7 +178,8 @@ func profilePeriods() map[string]time.Duration {
 	return periods
 }
 
-// options are the agent's, from settings that are valid, and what closes the recording.
+// options converts valid settings to the agent's options, with a function that closes the
+// recording.
 func (s *agentSettings) options(targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) (agent.Options, func(), error) {
 	o := agent.Options{
 		Cluster: s.Cluster, Sources: s.sources(), Namespaces: s.Namespaces, SyncPeriod: s.SyncPeriod, Workers: s.Workers,

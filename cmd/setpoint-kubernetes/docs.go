@@ -35,10 +35,10 @@ func newDocs() *cobra.Command {
 	}
 }
 
-// metricsDocument describes the metrics of all agents, those that only the Kubernetes agent
-// has, and those of metric sources, each of one that has just been made.
+// metricsDocument describes the metrics of all agents, those of the Kubernetes agent only, and
+// those of metric sources, from fresh instances.
 func metricsDocument() (text string, err error) {
-	client, err := setpoint.New("127.0.0.1:9090", setpoint.WithInsecure()) // nobody connects
+	client, err := setpoint.New("127.0.0.1:9090", setpoint.WithInsecure()) // never connects
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +90,7 @@ func metricsDocument() (text string, err error) {
 		"\n## Metric sources\n\nOf agents with `--sources-file`; the label `source` is its name in the file.\n\n" + metricsdoc.Table(sources, listed), nil
 }
 
-// everyAgent makes what the agents of all platforms have.
+// everyAgent creates the common parts of the agents of all platforms.
 func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
 	if err := r.Register(buildmetric.New()); err != nil {
 		return err

@@ -29,8 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
 
-// quietClients keeps client-go from writing to standard error what is told in the
-// explanation.
+// quietClients keeps client-go from writing to standard error what the explanation says anyway.
 var quietClients = sync.OnceFunc(func() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
@@ -82,8 +81,8 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	return req, nil
 }
 
-// snapshot reads what an agent with these metric sources would. Why a source can't be read is
-// told beside the explanation: a status has only what kind of failure it is.
+// snapshot reads the input of an agent with these metric sources. It prints why a source can't
+// be read beside the explanation: a status has only the kind of failure.
 func (l *liveCluster) snapshot(cmd *cobra.Command, stored client.Object, sourcesFile string) (*kubernetes.Snapshot, error) {
 	told := zapcore.NewCore(zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", LineEnding: zapcore.DefaultLineEnding}),
 		zapcore.AddSync(cmd.ErrOrStderr()), zapcore.WarnLevel)
@@ -95,7 +94,7 @@ func (l *liveCluster) snapshot(cmd *cobra.Command, stored client.Object, sources
 	return agent.SnapshotOf(cmd.Context(), l.reader, stored, sources, liveTimeout)
 }
 
-// liveConfig leads to the cluster that kubectl would ask, and to the namespace.
+// liveConfig returns the configuration of kubectl's current cluster, and the namespace.
 func liveConfig(l *explaincmd.Live) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = l.Kubeconfig
@@ -126,7 +125,7 @@ const (
 	autoscalerKind
 )
 
-// parseReference reads KIND/NAME, the kind as kubectl takes it.
+// parseReference parses KIND/NAME, with the kind as in kubectl.
 func parseReference(text string) (liveKind, string, error) {
 	resource, name, found := strings.Cut(text, "/")
 	short, _, _ := strings.Cut(strings.ToLower(resource), ".")
@@ -144,7 +143,7 @@ func parseReference(text string) (liveKind, string, error) {
 // liveTimeout bounds one request for an autoscaler.
 const liveTimeout = 15 * time.Second
 
-// liveCluster reads autoscalers and what they see.
+// liveCluster reads autoscalers and their inputs.
 type liveCluster struct {
 	objects rest.Interface
 	reader  *cluster.Reader
@@ -166,8 +165,8 @@ func newLiveCluster(config *rest.Config) (*liveCluster, error) {
 	}, cluster.Options{})}, nil
 }
 
-// maxNeighbors bounds the autoscalers whose scales are read for the check that no
-// pod belongs to two.
+// maxNeighbors bounds the autoscalers whose scales are read for the check that no pod belongs
+// to two.
 const maxNeighbors = 200
 
 // learnNeighbors reads the selectors of the namespace's other autoscalers that an agent

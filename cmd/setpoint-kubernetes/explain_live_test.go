@@ -53,7 +53,7 @@ func liveUsage(name string) string {
 // the methods that were used.
 func serveLive(t *testing.T, answers map[string]string) (kubeconfig string, methods func() []string) {
 	t.Helper()
-	var mu sync.Mutex // requests come at once
+	var mu sync.Mutex // requests are concurrent
 	var used []string
 	methods = func() []string {
 		mu.Lock()
@@ -83,7 +83,7 @@ contexts:
 - {name: nowhere, context: {cluster: gone, user: me}}`), methods
 }
 
-// explained is what of an explanation tests look at.
+// explained is the tested part of an explanation.
 type explained struct {
 	DesiredReplicas int
 	Reason          string
@@ -140,7 +140,7 @@ func TestExplainReadsTheCluster(t *testing.T) {
 	}
 }
 
-// What can't be read is explained as the controller would tell it.
+// Failed reads are explained as the controller would word them.
 func TestExplainOfAClusterInTrouble(t *testing.T) {
 	t.Parallel()
 	answers := liveShop()
@@ -200,8 +200,7 @@ func TestExplainOfAWorkloadThatMoves(t *testing.T) {
 	}
 }
 
-// Named metrics come from the sources that an agent has, for Autoscalers; why one can't be
-// read is told.
+// Named metrics of Autoscalers come from the agent's sources; a failure is explained.
 func TestExplainReadsTheAgentsSources(t *testing.T) {
 	t.Parallel()
 	answers := liveShop()
@@ -237,7 +236,7 @@ metrics: {queue: {namespaces: [shop], query: {source: mine, path: /depth, valueP
 	}
 }
 
-// What was saved explains the same, and holds nothing of pods that it does not need.
+// A saved snapshot explains the same, and has only the necessary fields of pods.
 func TestExplainSaves(t *testing.T) {
 	t.Parallel()
 	kubeconfig, _ := serveLive(t, liveShop())

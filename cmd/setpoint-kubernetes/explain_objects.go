@@ -17,8 +17,7 @@ import (
 	autoscalingcrd "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
-// asJSONClient makes a config one of a client that hands out what the API server
-// answers, in JSON.
+// asJSONClient changes a config for a client that returns the API server's answers as JSON.
 func asJSONClient(config *rest.Config) *rest.Config {
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -56,7 +55,7 @@ func (l *liveCluster) read(ctx context.Context, kind liveKind, namespace, name s
 	return own, l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
 }
 
-// optionsOf are those that an autoscaler sets itself, nil: none.
+// optionsOf are the autoscaler's own options, nil: none.
 func optionsOf(stored client.Object) *setpointv1.RecommendOptions {
 	if own, ok := stored.(*autoscalingcrd.Autoscaler); ok {
 		return own.Spec.Options.ToProto()
@@ -64,8 +63,8 @@ func optionsOf(stored client.Object) *setpointv1.RecommendOptions {
 	return nil
 }
 
-// standing reads the autoscalers of the namespace, both sorts, and returns how an agent
-// takes this one among them. A cluster need not have setpoint's own.
+// standing reads the autoscalers of the namespace, of both kinds, and returns the standing of
+// this one for an agent. A cluster may lack setpoint's own kind.
 func (l *liveCluster) standing(ctx context.Context, stored client.Object) (agent.Standing, error) {
 	var hpas autoscalingv2.HorizontalPodAutoscalerList
 	if err := l.get(ctx, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", stored.GetNamespace(), "", &hpas); err != nil {

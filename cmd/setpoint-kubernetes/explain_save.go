@@ -24,8 +24,8 @@ func (l *savedList) add(kind *metav1.TypeMeta, apiVersion, name string, object a
 	l.Items = append(l.Items, object)
 }
 
-// saveSnapshot writes what was read to a file, for --dump. Of pods only what an
-// explanation needs is written: no environment, no commands.
+// saveSnapshot writes the snapshot to a file, for --dump. Of pods it writes only the fields
+// that an explanation needs: no environment, no commands.
 func saveSnapshot(name string, snapshot *kubernetes.Snapshot) error {
 	list := &savedList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	hpa := *snapshot.Autoscaler

@@ -1,6 +1,6 @@
-// Command setpoint-kubernetes is what of setpoint asks a Kubernetes cluster: the agent, and
-// explain with --live. `setpoint agent kubernetes` and `setpoint explain --live` run it. Under the name
-// kubectl-setpoint it is a plugin of kubectl.
+// Command setpoint-kubernetes is the part of setpoint that talks to a Kubernetes cluster: the
+// agent, and explain with --live. `setpoint agent kubernetes` and `setpoint explain --live` run
+// it. Under the name kubectl-setpoint it is a plugin of kubectl.
 package main
 
 import (

@@ -20,7 +20,8 @@ func TestFlagsOfTheControllerManager(t *testing.T) {
 	}
 }
 
-// A period under the controller manager's name is one that the user set: profiles bring none.
+// A period set under the controller manager's name counts as set by the user: profiles don't
+// override it.
 func TestAPeriodUnderItsOtherNameIsSet(t *testing.T) {
 	t.Parallel()
 	cmd := newAgent()

@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 )
 
-// settings are those of the agent that only Nomad has.
+// settings are Nomad's own settings of the agent.
 type settings struct {
 	config      nomad.Config
 	namespace   string
@@ -71,7 +71,7 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 	}
 }
 
-// environment fills in what is not set from the variables of Nomad's own command.
+// environment sets unset settings from the variables of Nomad's own command.
 func (s *settings) environment(getenv func(string) string) nomad.Config {
 	c := s.config
 	fill := func(field *string, variable string) {

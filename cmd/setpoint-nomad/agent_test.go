@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 )
 
-// run runs the command and returns what it prints.
+// run runs the command and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := newRoot()
@@ -22,7 +22,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// What `make generate` writes is what is committed.
+// The committed docs are up to date with `make generate`.
 func TestGeneratedDocs(t *testing.T) {
 	for command, file := range map[string]string{"docs": "configuration-nomad.md", "reference": "nomad.md"} {
 		want, err := os.ReadFile(filepath.Join("../../docs/reference", file))
@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The variables of the command nomad fill in what no flag says.
+// The variables of the command nomad set what flags don't.
 func TestVariablesOfNomad(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{

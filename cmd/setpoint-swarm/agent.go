@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
-// settings are those of the agent that only Swarm has.
+// settings are Swarm's own settings of the agent.
 type settings struct {
 	dockerHost   string
 	nodesAddress string
@@ -157,7 +157,7 @@ const (
 	maxHeaderBytes  = 8 << 10
 )
 
-// receiver returns what takes reports until its context ends.
+// receiver returns a function that receives reports until its context ends.
 func (s *settings) receiver(store *nodes.Store, parts agentcmd.Parts) (func(ctx context.Context) error, error) {
 	secrets, config, err := credentials(s.nodesSecret, s.nodesTLS, "nodes-secret-file", "nodes-tls-ca-file")
 	if err != nil {
@@ -176,8 +176,8 @@ func (s *settings) receiver(store *nodes.Store, parts agentcmd.Parts) (func(ctx 
 	}, nil
 }
 
-// credentials are what nodes and the agent know each other by: secrets, or certificates. The
-// files are looked at once.
+// credentials are how nodes and the agent authenticate: secrets, or certificates. It checks the
+// files once.
 func credentials(secretFile string, files nodes.TLS, secretFlag, tlsFlag string) (secrets func() ([][]byte, error), config *tls.Config, err error) {
 	if secretFile == "" {
 		if err := files.Check(); err != nil {
@@ -192,7 +192,7 @@ func credentials(secretFile string, files nodes.TLS, secretFlag, tlsFlag string)
 	return secrets, nil, nil
 }
 
-// serveReports takes reports on a listener, by TLS if there is a configuration.
+// serveReports receives reports on a listener, with TLS if there is a configuration.
 func serveReports(ctx context.Context, listener net.Listener, handler http.Handler, config *tls.Config, log *zap.Logger) error {
 	set := connections.New(connections.Options{Most: mostConnections})
 	listener = set.Listen(listener)

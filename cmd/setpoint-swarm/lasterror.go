@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of what is told of errors that last: each kind once, of so many, and after so long
-// again.
+// Bounds on the log of persistent errors: each kind once, up to a number of kinds, and again
+// after an interval.
 const (
 	mostKinds  = 8
 	againAfter = 10 * time.Minute
@@ -18,16 +18,17 @@ type lastError struct {
 	mu  sync.Mutex
 	err error // guarded by mu, as is all that follows
 	was bool  // there was a report
-	// told are the kinds of errors that were told since the last success, and toldAt when the
-	// last one was; failed is how many reports failed since then.
+	// told are the kinds of errors logged since the last success, and toldAt the time of the
+	// last one; failed counts failed reports since then.
 	told   map[string]bool
 	toldAt time.Time
 	failed int
 }
 
-// set sets it and tells whether that is news: the first success after errors, or an error of
-// another kind than those before. One of an address that changes with each connection is not.
-// One that lasts is told again from time to time. Failed is how many reports in a row failed.
+// set records the last result and reports whether to log it: the first success after errors, or
+// an error of another kind than those before. An address that differs with each connection does
+// not make another kind. A persistent error is logged again from time to time. failed is the
+// number of consecutive failed reports.
 func (l *lastError) set(err error, now time.Time) (news bool, failed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
-// nodeSettings are those of node.
+// nodeSettings are the settings of node.
 type nodeSettings struct {
 	dockerHost   string
 	agentAddress string
@@ -117,7 +117,7 @@ the node's id, as the swarm gives one to each node.`,
 	return cmd
 }
 
-// node is what runs on a node.
+// node is the reporter of a node.
 type node struct {
 	*nodeSettings
 	engine  *client.Client

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// stack is what of a stack file is looked at.
+// stack is the tested part of a stack file.
 type stack struct {
 	Services map[string]struct {
 		Command     []string
@@ -35,8 +35,7 @@ func readStack(t *testing.T, name string) stack {
 	return s
 }
 
-// What stands in the stack file are settings that there are, and the labels of the example
-// are ones that the agent takes.
+// The stack file uses existing settings, and the labels of the example are valid.
 func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 	t.Parallel()
 	s := readStack(t, "stack.yaml")

@@ -88,8 +88,8 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	}
 }
 
-// Reports reach the agent's address, those of others do not, and whoever holds connections
-// open is shown the door.
+// The agent's address accepts its nodes' reports and refuses others, and idle connections are
+// closed.
 func TestReportsAreServed(t *testing.T) {
 	t.Parallel()
 	name := clitest.File(t, "secret", secret)
@@ -173,7 +173,7 @@ func TestErrorsOfReportsAreTold(t *testing.T) {
 	}
 }
 
-// Whoever connects without a certificate, and as often as it likes, does not write the log.
+// Repeated connections without a certificate do not fill the log.
 func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.DebugLevel)

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// What an operator may get wrong is told with the place and what to do, before anything is
-// served, with exit code 2, and without secrets.
+// An operator's mistakes are reported with their place and a remedy, before serving, with exit
+// code 2, and without secrets.
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	config := func(text string) string { return "--config=" + clitest.File(t, "setpoint.yaml", text) }
@@ -56,7 +56,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	}
 }
 
-// What --check prints is a config file that says the same.
+// The output of --check is a config file with the same settings.
 func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
 	t.Parallel()
 	first := run(t, "", "serve", "--check", "--max-pods=7", "--admin-address=", "--drain-timeout=90s")
@@ -68,8 +68,8 @@ func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
 	}
 }
 
-// What an operator should have put into a file, and put into a URL: whatever setting it is of,
-// neither what --check prints nor an error tells it.
+// A secret that an operator put into a URL instead of a file appears neither in the output of
+// --check nor in an error, whatever the setting.
 func TestCheckTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
@@ -99,7 +99,7 @@ func TestCheckTellsNoSecret(t *testing.T) {
 			}
 		}
 	}
-	// Of all settings, those that come some day too, no URL is printed as it is.
+	// No setting, not even a future one, prints a URL unmasked.
 	for _, command := range newRoot().Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
 			if kind := flag.Value.Type(); kind != "string" && kind != "stringSlice" && kind != "stringArray" {
@@ -107,7 +107,7 @@ func TestCheckTellsNoSecret(t *testing.T) {
 			}
 			for _, u := range urls {
 				if !strings.Contains(u, "://") {
-					continue // no setting takes such: see above
+					continue // no setting accepts such values: see above
 				}
 				if text := config.Mask(flag.Name, u); strings.Contains(text, secret) {
 					t.Errorf("%s --%s: %s is shown as %s", command.Name(), flag.Name, u, text)
@@ -119,7 +119,7 @@ func TestCheckTellsNoSecret(t *testing.T) {
 
 func yamlString(text string) string { return "'" + text + "'" }
 
-// What is no secret is shown, so that an operator sees what is in force.
+// Values that are not secret are shown, so that an operator sees the effective settings.
 func TestCheckShowsWhatIsNoSecret(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
-// addServerFlags adds --server and what goes with it. Without a fallback the command can do
-// without.
+// addServerFlags adds --server and the flags of the connection. Without a fallback the server
+// is optional.
 func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Settings {
 	s := &connection.Settings{Server: fallback, ClearOnLoopback: true}
 	s.FromEnvironment()
@@ -20,8 +20,8 @@ func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Setting
 	return s
 }
 
-// openServer returns a client of the server; nothing is sent before the first call. A person
-// waits: what takes long is not given up, and they interrupt it when they like.
+// openServer returns a client of the server; it sends nothing before the first call. A person
+// waits: calls have no timeout, and the person may interrupt them.
 func openServer(s *connection.Settings) (*setpoint.Client, error) {
 	var problems []error
 	s.Validate(func(flag, format string, args ...any) {

@@ -43,7 +43,7 @@ func startSecured(t *testing.T) (address, ca, token string) {
 	return "localhost:" + port, cert, clitest.File(t, "token", secret+"\n")
 }
 
-// The commands that ask a server reach one that takes TLS and tokens, as deploy/ sets it up.
+// The commands that call a server reach one with TLS and tokens, as deploy/ sets it up.
 func TestCommandsReachASecuredServer(t *testing.T) {
 	t.Parallel()
 	address, ca, token := startSecured(t)

@@ -8,11 +8,11 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
 
-// about is what help says of this build beside what setpoint is for.
+// about is this build's addition to the help of setpoint.
 const about = ""
 
-// others are the commands beside those of the service: what works on files, on stored specs and
-// with platforms, and generated documents.
+// others are the commands besides those of the service: for files, stored specs and platforms,
+// and generated documents.
 func others() []*cobra.Command {
 	return []*cobra.Command{
 		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newSpecs(), newAgent(), newDocs(),

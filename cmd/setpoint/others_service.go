@@ -4,13 +4,13 @@ package main
 
 import "github.com/spf13/cobra"
 
-// about says what the program of the service's own image lacks, and where it is.
+// about says what the program in the service's own image lacks, and where to find it.
 const about = `
 
 This program is the service alone, with what looks after it. The commands that read
 manifests, recordings and scenarios, and the agents of platforms, are in the releases,
 the packages and the image setpoint.`
 
-// others are none: what reads manifests is linked with the types of Kubernetes, which are a sixth
-// of the program. See docs/decisions/0099-the-services-own-image.md.
+// others are none: reading manifests needs the types of Kubernetes, a sixth of the program. See
+// docs/decisions/0099-the-services-own-image.md.
 func others() []*cobra.Command { return nil }

@@ -18,9 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
 
-// platforms are those with an agent, and the description of each. An agent is a program of
-// its own, setpoint-PLATFORM, so that the libraries of unused platforms are neither built nor
-// run.
+// platforms are the platforms with an agent, with descriptions. Each agent is a program of its
+// own, setpoint-PLATFORM, so that the libraries of unused platforms are neither built nor run.
 var platforms = map[string]string{
 	"kubernetes": "Scale the workloads of a Kubernetes cluster",
 	"swarm":      "Scale the services of a Docker Swarm",
@@ -51,7 +50,7 @@ is a program of its own, such as setpoint-kubernetes, beside this one or on the 
 	return cmd
 }
 
-// explainElsewhere has the program that is linked with what reads clusters explain.
+// explainElsewhere runs the program that links a cluster client.
 func explainElsewhere(*cobra.Command, *explaincmd.Live) (*setpointv1.RecommendRequest, error) {
 	return nil, runPlatform("kubernetes", os.Args[1:])
 }

@@ -41,8 +41,8 @@ func setpointIn(t *testing.T, folder string) string {
 	return program
 }
 
-// What asks a platform is a program of its own: it takes setpoint's place, beside it first,
-// and who has none is told what to install.
+// Commands for a platform run its own program, preferably the one beside setpoint; if it is
+// missing, the error says what to install.
 func TestPlatformsProgramsTakeOver(t *testing.T) {
 	t.Parallel()
 	beside, path, alone := t.TempDir(), t.TempDir(), t.TempDir()

@@ -105,7 +105,7 @@ func unmarshal(text []byte, msg proto.Message) error {
 	return restjson.Unmarshal(converted, msg)
 }
 
-// recommendOnce asks the server, or decides here where there is none.
+// recommendOnce calls the server, or decides locally without one.
 func recommendOnce(ctx context.Context, server *connection.Settings, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	if server.Server == "" {
 		return explaincmd.Decide(ctx, req)

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 )
 
-// replaceWith runs a program and ends as it does.
+// replaceWith runs a program and exits with its exit code.
 func replaceWith(program string, args []string) error {
 	cmd := &exec.Cmd{Path: program, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	err := cmd.Run()

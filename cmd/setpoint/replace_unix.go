@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// replaceWith has a program take this process' place, with its signals and its exit code.
+// replaceWith replaces this process by a program, with its signals and its exit code.
 func replaceWith(program string, args []string) error {
 	return fmt.Errorf("%s: %w", program, syscall.Exec(program, args, os.Environ()))
 }

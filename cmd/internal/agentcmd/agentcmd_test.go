@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
 
-// program is one of a platform in memory.
+// program is the program of a platform in memory.
 func program(platform *Platform) Program {
 	return Program{
 		Platform: "fake", Short: "Scale the services of a fake",
@@ -75,7 +75,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// freePort is one that nobody listens at now.
+// freePort is a port without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,7 +108,7 @@ func start(t *testing.T, p Program, args ...string) *running {
 	return r
 }
 
-// end stops the agent and returns what it ended with.
+// end stops the agent and returns its result.
 func (r *running) end() clitest.Result {
 	r.t.Helper()
 	r.stop()
@@ -150,7 +150,7 @@ func (s *Status) object(name string) *Object {
 	return &Object{}
 }
 
-// An agent scales, says what it did, and the next one knows of it.
+// An agent scales and shows it in its status, and so does the agent that replaces it.
 func TestAnAgentTellsWhatItDoes(t *testing.T) {
 	t.Parallel()
 	world, state := &agenttest.Fake{}, t.TempDir()
@@ -186,8 +186,7 @@ func TestAnAgentTellsWhatItDoes(t *testing.T) {
 	}
 }
 
-// What runs beside the loop ends the agent when it fails, and a cluster that does not
-// answer is asked again.
+// If a companion of the loop fails, the agent stops; an unreachable cluster is retried.
 func TestWhatRunsBeside(t *testing.T) {
 	t.Parallel()
 	p := fake(&agenttest.Fake{})
@@ -215,8 +214,8 @@ func TestWhatRunsBeside(t *testing.T) {
 	}
 }
 
-// While the service is away objects are held, since when is known, and a restart does not
-// begin anew.
+// While the service is away objects are held, the status shows since when, and a restart does
+// not reset that.
 func TestHoldsOutliveTheAgent(t *testing.T) {
 	t.Parallel()
 	world, state := &agenttest.Fake{}, t.TempDir()
@@ -237,7 +236,7 @@ func TestHoldsOutliveTheAgent(t *testing.T) {
 	}
 }
 
-// At a count of 0 nothing is scaled, and the status says so.
+// With a count of 0 nothing is scaled, and the status says so.
 func TestTheStatusOfACountOfZero(t *testing.T) {
 	t.Parallel()
 	world := &agenttest.Fake{}
@@ -252,7 +251,7 @@ func TestTheStatusOfACountOfZero(t *testing.T) {
 	}
 }
 
-// A count that is written while the agent ends is kept.
+// A count written while the agent stops is recorded.
 func TestTheLastScaleIsKept(t *testing.T) {
 	t.Parallel()
 	world, state := &agenttest.Fake{}, t.TempDir()
@@ -266,8 +265,8 @@ func TestTheLastScaleIsKept(t *testing.T) {
 	r := start(t, program(fake(world)), "--server="+clitest.StartServer(t), "--state-dir="+state)
 	<-writing
 	r.stop()
-	// What the file says when the agent has been told to end is not the last of it. Whoever writes
-	// it at that moment has written it a second later.
+	// The file may still change after the agent was told to stop. A write in flight is done a
+	// second later.
 	time.Sleep(time.Second)
 	close(write)
 	if got := r.await(); got.Code != 0 {
@@ -302,7 +301,7 @@ func TestStateThatIsNone(t *testing.T) {
 	}
 }
 
-// What users write does not break a line, or the terminal.
+// Users' texts break neither lines nor the terminal.
 func TestTheStatusIsText(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

@@ -26,20 +26,20 @@ type Object struct {
 	agent.Key
 	// UID of the object; empty: the platform has none.
 	UID string `json:"uid,omitempty"`
-	// At is when its last reconcile ended, Outcome what came of it.
+	// At is the end of its last reconcile, Outcome its outcome.
 	At      time.Time     `json:"at"`
 	Outcome agent.Outcome `json:"outcome"`
 	// Shadow reports whether nothing is applied.
 	Shadow bool `json:"shadow,omitempty"`
 	// Decision is the last one. Nil before the first.
 	Decision *Decided `json:"decision,omitempty"`
-	// Hold is why it is not scaled. Nil: nothing keeps it from that.
+	// Hold is why it is not scaled. Nil: it is.
 	Hold *Held `json:"hold,omitempty"`
-	// Error is what failed in the last reconcile, such as a metric or a read.
+	// Error is the failure of the last reconcile, such as a metric or a read.
 	Error string `json:"error,omitempty"`
 	// Warning is a problem of the object that does not keep it from being scaled.
 	Warning string `json:"warning,omitempty"`
-	// Scaled is the last change of the count. Nil: none is known.
+	// Scaled is the last change of the count. Nil: unknown.
 	Scaled *Scaled `json:"scaled,omitempty"`
 }
 
@@ -48,12 +48,12 @@ type Decided struct {
 	At      time.Time `json:"at"`
 	Current int32     `json:"current"`
 	Desired int32     `json:"desired"`
-	// Reason says in a few words why it is to change; empty: it is not.
+	// Reason says in a few words why the count should change; empty: it should not.
 	Reason string `json:"reason,omitempty"`
 	// Metrics are the values of the metrics that were computed, such as "cpu 48%".
 	Metrics []string `json:"metrics,omitempty"`
-	// Inactive says why nothing is scaled although nothing failed, such as at a count of 0 that
-	// others have set. Empty: it is.
+	// Inactive says why nothing is scaled although nothing failed, such as a count of 0 set by
+	// others. Empty: it is scaled.
 	Inactive string `json:"inactive,omitempty"`
 }
 
@@ -76,18 +76,17 @@ type Scaled struct {
 // maxText bounds the texts that are kept of an object, bytes: some are users'.
 const maxText = 4096
 
-// book has what is known of each object, and keeps it in a file. It is safe for concurrent
-// use.
+// book has the status of each object, and stores it in a file. It is safe for concurrent use.
 type book struct {
 	cluster string
 	file    string // empty: it is kept in memory only
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// objects that had a reconcile, before those that an agent before this one knew. Guarded by
+	// objects were reconciled by this agent; before are those of an earlier agent. Guarded by
 	// mu.
 	objects, before map[agent.Key]*Object
-	// errs are what failed since the object's last reconcile was told. Guarded by mu.
+	// errs are errors since the object's last Tell. Guarded by mu.
 	errs map[agent.Key]string
 	// dirty reports whether the file is not up to date, watching why objects are not watched.
 	// Guarded by mu.
@@ -112,8 +111,8 @@ const (
 	dropBefore = time.Hour
 )
 
-// openBook opens the book in a folder; an empty one: nothing is kept. A file that can't be
-// read is an error of the folder, one that can't be understood begins a new book.
+// openBook opens the book in a folder; empty: nothing is stored. An unreadable file is an
+// error; an unparsable one starts a new book.
 func openBook(folder, cluster string) (*book, error) {
 	b := &book{
 		cluster: cluster, log: zap.NewNop(),
@@ -139,7 +138,7 @@ func openBook(folder, cluster string) (*book, error) {
 	}
 	var k kept
 	if json.Unmarshal(text, &k) != nil || k.Version != keptVersion || k.Cluster != cluster {
-		return b, nil // of another version or cluster, or broken: what it said is worth no more
+		return b, nil // of another version or cluster, or broken: worthless
 	}
 	for _, o := range k.Objects {
 		if o != nil {
@@ -149,14 +148,14 @@ func openBook(folder, cluster string) (*book, error) {
 	return b, nil
 }
 
-// failed notes an error of an object's, for its round to be told with.
+// failed records an error of an object, for its next Tell.
 func (b *book) failed(key agent.Key, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.errs[key] = cut(err.Error())
 }
 
-// unread notes an object that could not be read: there is no round to tell of.
+// unread records an object that could not be read, which has no Tell.
 func (b *book) unread(key agent.Key, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +167,7 @@ func (b *book) unread(key agent.Key, err error) {
 	b.put(o)
 }
 
-// lastOf is what is known of an object. Guarded by mu.
+// lastOf is the last status of an object. The lock is held.
 func (b *book) lastOf(key agent.Key) *Object {
 	if o := b.objects[key]; o != nil {
 		return o
@@ -176,7 +175,7 @@ func (b *book) lastOf(key agent.Key) *Object {
 	return b.before[key]
 }
 
-// put takes in what is known of an object. Guarded by mu.
+// put stores the status of an object. The lock is held.
 func (b *book) put(o *Object) {
 	b.objects[o.Key], b.dirty = o, true
 	delete(b.before, o.Key)
@@ -283,19 +282,19 @@ func (b *book) watched(problem string) {
 	b.watching = cut(problem)
 }
 
-// all returns what is known of objects that had a reconcile, by namespace, name and kind, and
-// why no objects are watched.
+// all returns the status of reconciled objects, by namespace, name and kind, and why no objects
+// are watched.
 func (b *book) all() (objects []*Object, watching string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, o := range b.objects {
-		objects = append(objects, o) // which nobody changes any more
+		objects = append(objects, o) // immutable by now
 	}
 	slices.SortFunc(objects, func(a, b *Object) int { return a.Compare(b.Key) })
 	return objects, b.watching
 }
 
-// keep writes the file when it is not up to date, until the context ends, and then.
+// keep writes the file when it is out of date, until the context ends, and then once more.
 func (b *book) keep(ctx context.Context) {
 	if b.file == "" {
 		return
@@ -348,7 +347,7 @@ func (b *book) write(withoutBefore bool) error {
 	return err
 }
 
-// replace puts a new file in place of the old one, so that none is ever half written.
+// replace replaces the file atomically, so that it is never half written.
 func (b *book) replace(k *kept) error {
 	text, err := json.Marshal(k)
 	if err != nil {

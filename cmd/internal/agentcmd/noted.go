@@ -7,11 +7,11 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// noted is a platform whose reconciles are noted in a book. It implements agent.Watched and
+// noted is a platform whose reconciles are recorded in a book. It implements agent.Watched and
 // agent.Teller.
 type noted struct {
 	agent.Watched
-	teller agent.Teller // nil: the platform is none
+	teller agent.Teller // nil: the platform is not a Teller
 	book   *book
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
-// userAgent is what agents call themselves at the service.
+// userAgent is the agents' name at the service.
 const userAgent = "setpoint-agent"
 
 // OpenService returns a client of the service; nothing is sent before the first call.
@@ -30,17 +30,16 @@ func (s *Settings) OpenService() (*setpoint.Client, error) {
 	return client, nil
 }
 
-// InFlight is how many questions a stream may have under way.
+// InFlight bounds the unanswered requests of a stream.
 func (s *Settings) InFlight() int { return min(s.Workers, setpoint.DefaultInFlight) }
 
-// PrintChecked prints the settings, after all that they name has been looked at: what --check
-// ends with.
+// PrintChecked prints the settings after all checks, for --check.
 func PrintChecked(cmd *cobra.Command) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. What was set says so.\n%s", config.Effective(cmd.Flags(), config.Mask))
 	return err
 }
 
-// Check checks the settings and the files that they name. It makes no request.
+// Check checks the settings and the files that they name. It sends no request.
 func (s *Settings) Check() error {
 	client, err := s.OpenService()
 	if err != nil {
@@ -58,8 +57,8 @@ const memoryShare = 90
 // garbage costs much memory and saves little time.
 const collectOftenAt = 35
 
-// TuneMemory has the collector keep within the user's limit and, unless the user has said how
-// often, collect often.
+// TuneMemory makes the collector respect the user's memory limit and, unless the user has set
+// the rate, collect often.
 func TuneMemory() {
 	daemon.KeepWithin(memoryShare)
 	if os.Getenv("GOGC") == "" {
@@ -67,7 +66,7 @@ func TuneMemory() {
 	}
 }
 
-// Serve serves pages at the admin address, and tells the supervisor, while run runs.
+// Serve serves pages at the admin address, and notifies the supervisor, while run runs.
 func (s *Settings) Serve(ctx context.Context, pages []daemon.Page, log *zap.Logger, run func(context.Context) error) error {
 	var admin net.Listener
 	if s.AdminAddress != "" {
@@ -81,8 +80,8 @@ func (s *Settings) Serve(ctx context.Context, pages []daemon.Page, log *zap.Logg
 	return run(ctx)
 }
 
-// Pages are those that every agent has at its admin address. Ready returns what keeps it from
-// being so, nil for nothing, and whatReady says what is asked.
+// Pages are the pages of every agent's admin address. ready returns why the agent is not ready,
+// nil if it is; whatReady describes the check.
 func Pages(metrics prometheus.Gatherer, ready func() error, whatReady string, shadows ShadowReport) []daemon.Page {
 	return append([]daemon.Page{
 		daemon.MetricsPage(metrics, nil),

@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// Program is what is particular to a platform's program.
+// Program is the platform's part of a program.
 type Program struct {
 	// Platform is its name in commands: swarm for setpoint-swarm.
 	Platform string
@@ -28,52 +28,52 @@ type Program struct {
 	Short, Long, Example string
 	// Bind adds the platform's own flags. May be nil.
 	Bind func(flags *pflag.FlagSet)
-	// Validate refuses what can't be of them. May be nil.
+	// Validate refuses invalid values. May be nil.
 	Validate func(refuse Refuse)
-	// Open opens the platform. It reads what flags name and connects to nothing, so that
-	// --check opens, too. Its errors are the user's to mend.
+	// Open opens the platform. It reads files that flags name, but opens no connection, so that
+	// --check can call it. Its errors are the user's to fix.
 	Open func(Parts) (*Platform, error)
 }
 
-// Parts are what a platform is opened with.
+// Parts are the inputs of Program.Open.
 type Parts struct {
-	// Sources are the metric sources of --sources-file; without the flag there are none.
+	// Sources are the metric sources of --sources-file; without the flag an empty set.
 	Sources *samples.Set
 	// RequestTimeout bounds one read of the cluster.
 	RequestTimeout time.Duration
-	// Shadow makes a shadow of every object: nothing is written.
+	// Shadow makes every object a shadow: nothing is written.
 	Shadow  bool
 	Metrics prometheus.Registerer
 	Log     *zap.Logger
 }
 
-// Platform is what was opened. Fields may be nil but for Watched.
+// Platform is an opened platform. Fields other than Watched may be nil.
 type Platform struct {
 	agent.Watched
-	// Kinds are the kinds of objects, and what the metric of objects calls each.
+	// Kinds maps the kinds of objects to their labels in the metric of objects.
 	Kinds map[string]string
 	// ClusterUID returns a unique id of the cluster. It is called until it answers,
 	// before anything else is.
 	ClusterUID func(ctx context.Context) (string, error)
-	// Ready returns what keeps the platform from being known, nil for nothing.
+	// Ready returns why the platform is not ready, nil if it is.
 	Ready func() error
-	// Run runs beside the loop until the context ends. An error ends the agent.
+	// Run runs beside the loop until the context ends. An error stops the agent.
 	Run func(ctx context.Context) error
 	// Pages are the platform's own at the admin address.
 	Pages []daemon.Page
-	// Close ends connections.
+	// Close closes connections.
 	Close func()
 }
 
-// New returns the commands agent and status of a program, and docs, which prints what is
-// generated from it.
+// New returns the commands agent and status of a program, and docs, which prints the generated
+// docs.
 func New(p Program) []*cobra.Command { return []*cobra.Command{newAgent(p), newStatus(p), newDocs(p)} }
 
 // command is a run of the command agent.
 type command struct {
 	Settings
 	program Program
-	// sourcesFile and stateFolder are what the flags say.
+	// sourcesFile and stateFolder are flags.
 	sourcesFile, stateFolder string
 }
 
@@ -126,8 +126,8 @@ func (c *command) validate() error {
 	return problems.Err()
 }
 
-// check looks at everything that the settings name and that can be wrong, and prints the
-// settings. It asks neither the platform nor the service.
+// check checks all settings and the files they name, and prints the settings. It contacts
+// neither the platform nor the service.
 func (c *command) check(cmd *cobra.Command) error {
 	if err := c.Check(); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 )
 
-// Record says what the flight recorder writes.
+// Record is the settings of the flight recorder.
 type Record struct {
 	File     string
 	MaxBytes int64
@@ -31,8 +31,8 @@ func (s *Record) validate(refuse Refuse) {
 	RefuseUnlessAbove(refuse, "record-max-files", s.MaxFiles)
 }
 
-// Open begins to record in the format, nil for the one of all platforms, until the function
-// that it returns is called. There is no observer if nothing is to be recorded.
+// Open starts recording in the format (nil: the one of all platforms) until the returned
+// function is called. Without a file it returns no observer.
 func (s *Record) Open(format flight.Format, targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) ([]agent.Observer, func(), error) {
 	if s.File == "" {
 		return nil, func() {}, nil

@@ -22,13 +22,13 @@ const ShadowPath = "/shadow"
 // ShadowReport returns the report of the shadows as they are now.
 type ShadowReport func() *shadow.Report
 
-// Answers of a running agent: how long one may take, and how large it may be, bytes.
+// Bounds on answers of a running agent: time and bytes.
 const (
 	answerTimeout  = 30 * time.Second
 	maxAnswerBytes = 256 << 20
 )
 
-// answerJSON serves what is returned now.
+// answerJSON serves the current value as JSON.
 func answerJSON(now func() any) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -36,8 +36,8 @@ func answerJSON(now func() any) http.Handler {
 	})
 }
 
-// askAgent asks the agent at an admin address for a page of JSON. Command is what was
-// typed, for errors.
+// askAgent fetches a JSON page from the agent at an admin address. command is the typed
+// command, for errors.
 func askAgent(cmd *cobra.Command, command, address, page string, into any) error {
 	if address == "" {
 		return cli.BadInput(fmt.Errorf("%s: --%s says which agent is asked", command, adminFlag))
@@ -74,14 +74,14 @@ func askAgent(cmd *cobra.Command, command, address, page string, into any) error
 	return nil
 }
 
-// writeJSON writes a value for people who read JSON.
+// writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
 }
 
-// ReportFlags say whether a report of the shadows is wanted, and of what.
+// ReportFlags are the flags for a report of the shadows.
 type ReportFlags struct {
 	all, differing bool
 	output         *cli.OutputFlag
@@ -96,7 +96,7 @@ func AddReportFlags(flags *pflag.FlagSet) *ReportFlags {
 	return r
 }
 
-// Wanted reports whether a report is to be printed in place of running.
+// Wanted reports whether to print a report instead of running.
 func (r *ReportFlags) Wanted() bool { return r.all || r.differing }
 
 // Print prints the report of the agent at the admin address.

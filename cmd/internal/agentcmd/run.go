@@ -47,7 +47,7 @@ func (c *command) run(ctx context.Context) error {
 	return c.serve(ctx, platform.Platform, client, kept, metrics, log)
 }
 
-// serve runs the loop, what runs beside it, and the admin address.
+// serve runs the loop, its companions, and the admin address.
 func (c *command) serve(ctx context.Context, platform *Platform, client *setpoint.Client, kept *book, metrics *prometheus.Registry, log *zap.Logger) error {
 	noted := &noted{Watched: platform.Watched, book: kept}
 	noted.teller, _ = platform.Watched.(agent.Teller)
@@ -87,12 +87,12 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 	})
 }
 
-// runAll runs the loop and what runs beside it. The first that fails ends all.
+// runAll runs the loop and its companions. The first failure stops all.
 func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.Driver, identity *identity, kept *book) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var beside sync.WaitGroup
-	var failed error // of what runs beside; read when that has ended
+	var failed error // of a companion; read after it ended
 	if platform.Run != nil {
 		beside.Go(func() {
 			if err := platform.Run(ctx); err != nil && ctx.Err() == nil {
@@ -101,7 +101,7 @@ func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.
 			}
 		})
 	}
-	// What reconciles come to that are in flight when the agent is to stop is kept, too.
+	// Outcomes of reconciles in flight are stored while the agent stops.
 	keeping, done := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
 	keeper.Go(func() { kept.keep(keeping) })
@@ -127,13 +127,13 @@ type identity struct {
 	known   atomic.Bool
 }
 
-// How long after a first failure the cluster is asked again, and at most.
+// The first and the longest pause before the cluster is asked again.
 const (
 	firstIdentityRetry = time.Second
 	lastIdentityRetry  = 30 * time.Second
 )
 
-// await asks until there is an answer; false: the context ended.
+// await retries until there is an answer; false: the context ended.
 func (i *identity) await(ctx context.Context) (uid string, ok bool) {
 	for wait := firstIdentityRetry; i.ask != nil; wait = min(2*wait, lastIdentityRetry) {
 		uid, err := i.once(ctx)

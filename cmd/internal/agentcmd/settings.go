@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-// Settings are those of every platform's agent.
+// Settings are the settings of every platform's agent.
 type Settings struct {
 	Cluster        string
 	Shadow         bool
@@ -39,8 +39,8 @@ func Defaults() Settings {
 	}
 }
 
-// Bind adds a flag for each setting; what the settings hold is the default. Pages are those
-// of the admin address that only this platform's agent has.
+// Bind adds a flag for each setting; the current values are the defaults. pages are additional
+// pages of the admin address of this platform's agent.
 func (s *Settings) Bind(flags *pflag.FlagSet, pages string) {
 	flags.StringVar(&s.Cluster, "cluster", s.Cluster, "`name` of this cluster at the server; required. Agents of different clusters must use different names")
 	flags.BoolVar(&s.Shadow, "shadow", s.Shadow, "decide beside the acting controller with a history of its own; apply and write nothing")
@@ -76,10 +76,10 @@ func (p *Problems) Refuse(flag, format string, args ...any) {
 	*p = append(*p, fmt.Errorf("--"+flag+": "+format, args...))
 }
 
-// Err joins all problems, nil if there is none.
+// Err joins all problems, nil without any.
 func (p *Problems) Err() error { return errors.Join(*p...) }
 
-// Validate refuses what can't be.
+// Validate refuses invalid settings.
 func (s *Settings) Validate(refuse Refuse) {
 	switch {
 	case s.Cluster == "":

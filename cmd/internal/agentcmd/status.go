@@ -25,15 +25,15 @@ const StatusPath = "/status"
 
 const statusJSON = StatusPath + ".json"
 
-// Status is what an agent knows.
+// Status is an agent's status.
 type Status struct {
 	At       time.Time `json:"at"`
 	Version  string    `json:"version"`
 	Platform string    `json:"platform"`
 	Cluster  string    `json:"cluster"`
-	// Shadow reports whether nothing is applied at all.
+	// Shadow reports whether the whole agent applies nothing.
 	Shadow bool `json:"shadow,omitempty"`
-	// Problem is a problem of the agent as a whole. Empty: none is known.
+	// Problem is a problem of the agent as a whole. Empty: none.
 	Problem string `json:"problem,omitempty"`
 	// Objects by namespace, name and kind.
 	Objects []*Object `json:"objects"`
@@ -96,7 +96,7 @@ func (s *Status) head(text *strings.Builder) {
 
 func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
 
-// state is a word for what an object's last reconcile came to.
+// state is a word for the outcome of an object's last reconcile.
 func (o *Object) state() string {
 	switch {
 	case o.Hold != nil:
@@ -127,8 +127,7 @@ func (o *Object) lastScaled(now time.Time) string {
 	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
 }
 
-// why says in a line what keeps an object from being scaled, what failed, or why the count is
-// what it is.
+// why says in a line why an object is not scaled, what failed, or why the count is what it is.
 func (o *Object) why(now time.Time) string {
 	var text string
 	switch {
@@ -165,8 +164,8 @@ func age(now, then time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// oneLine is a text without what would break lines or move a terminal's cursor: names of
-// labels are users'.
+// oneLine removes line breaks and control characters from a text: names of labels are chosen by
+// users.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -176,7 +175,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// only drops objects that none of the names means: NAME, or NAMESPACE/NAME.
+// only drops objects that match none of the names: NAME, or NAMESPACE/NAME.
 func (s *Status) only(names []string) error {
 	if len(names) == 0 {
 		return nil

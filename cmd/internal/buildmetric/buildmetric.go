@@ -1,4 +1,4 @@
-// Package buildmetric has the metric by which a dashboard sees which versions run.
+// Package buildmetric has the metric that shows which versions run.
 package buildmetric
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
-// New returns setpoint_build_info, by which a dashboard sees which versions run: always
-// 1, with the program's version, commit, the commit's date (RFC 3339) and Go's version as labels.
+// New returns setpoint_build_info, which shows which versions run: always 1, with the program's
+// version, commit, the commit's date (RFC 3339) and Go's version as labels.
 func New() prometheus.Collector {
 	b := cli.ThisBuild()
 	metric := prometheus.NewGauge(prometheus.GaugeOpts{

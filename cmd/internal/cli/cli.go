@@ -1,5 +1,5 @@
-// Package cli is what the programs' command lines have in common: exit codes, errors that
-// are the user's to mend, forms of output, and the version.
+// Package cli has the common parts of the programs' command lines: exit codes, the user's
+// errors, output formats, and the version.
 package cli
 
 import (
@@ -25,7 +25,7 @@ const (
 	ExitUsage  = 2 // invalid flags or input
 )
 
-// Main runs a program's command until it ends or a signal comes, and exits.
+// Main runs a program's command until it ends or a signal arrives, and exits.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := CalledAs(root, os.Args[0]).ExecuteContext(ctx)
@@ -36,8 +36,8 @@ func Main(root *cobra.Command) {
 	os.Exit(ExitCode(err))
 }
 
-// Root completes a program's command and adds the others: without arguments it prints
-// its help, and what is wrong with a command line is the user's to mend.
+// Root completes a program's command and adds subcommands: without arguments it prints its
+// help, and an invalid command line is the user's error.
 func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = ThisBuild().String() // has cobra add --version, which prints the line of the command version
@@ -53,7 +53,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// UsageArgs marks errors about arguments as the user's, and adds what would be right.
+// UsageArgs marks errors about arguments as the user's, and adds the correct usage.
 func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
@@ -70,7 +70,7 @@ func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 				text += "; did you mean " + strings.Join(near, " or ") + "?"
 			}
 			return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
-		case strings.Contains(err.Error(), "arg(s)"): // cobra's words, which do not say for what
+		case strings.Contains(err.Error(), "arg(s)"): // cobra's text does not name the command
 			given := "an argument is missing"
 			if len(args) > 0 {
 				given = fmt.Sprintf("%d arguments are not what it takes", len(args))
@@ -95,12 +95,12 @@ func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	return file, nil
 }
 
-// inputError is an error of what the user gave.
+// inputError is an error in the user's input.
 type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
-// BadInput marks an error as the user's to mend; nil stays nil.
+// BadInput marks an error as the user's; nil stays nil.
 func BadInput(err error) error {
 	if err == nil {
 		return nil
@@ -108,10 +108,10 @@ func BadInput(err error) error {
 	return inputError{err}
 }
 
-// ErrQuiet ends with an exit code and no message, for the output has said it all.
+// ErrQuiet ends with an exit code but no message, because the output has said it all.
 var ErrQuiet = errors.New("")
 
-// ExitCode is what a program ends with after an error, nil for none.
+// ExitCode is the exit code for an error.
 func ExitCode(err error) int {
 	var input inputError
 	switch {

@@ -44,7 +44,7 @@ func WriteMan(folder string, cmd *cobra.Command) error {
 		return nil // one page for all shells
 	}
 	for _, below := range cmd.Commands() {
-		// A command that hands its flags to another program has no text of its own.
+		// A command that passes its flags to another program has no text of its own.
 		if !below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() || below.DisableFlagParsing {
 			continue
 		}
@@ -91,7 +91,7 @@ func manPage(cmd *cobra.Command) string {
 	return b.String()
 }
 
-// roffFlags writes a section of flags, with nothing for none.
+// roffFlags writes a section of flags, or nothing without flags.
 func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
@@ -143,7 +143,7 @@ func roffLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// roff escapes a line: nothing in it is a request, and each hyphen can be copied as one.
+// roff escapes a line: it contains no request, and its hyphens can be copied.
 func roff(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(line)
 	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {

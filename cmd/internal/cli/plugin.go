@@ -11,8 +11,8 @@ import (
 // as `kubectl setpoint`.
 const plugin = "kubectl-setpoint"
 
-// CalledAs makes help and usage speak of the command as the user typed it: as a
-// plugin of kubectl when the program runs under that name.
+// CalledAs makes help and usage show the command as typed: as a kubectl plugin if the program
+// runs under that name.
 func CalledAs(root *cobra.Command, program string) *cobra.Command {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	if name != plugin {

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress shows on standard error how far a command is, on one line that Clear takes away. It
-// is safe for concurrent use. Nil shows nothing.
+// Progress shows on standard error how far a command is, on a line that Clear removes. It is
+// safe for concurrent use. Nil shows nothing.
 type Progress struct {
 	out   io.Writer
 	what  string
-	total int64 // 0: nobody knows
+	total int64 // 0: unknown
 
 	mu    sync.Mutex
 	done  int64     // guarded by mu
 	last  time.Time // guarded by mu; when the line was written
-	shown int       // guarded by mu; the length of the line, 0: there is none
+	shown int       // guarded by mu; the length of the line, 0: no line
 }
 
 // progressInterval is how often the line is written at most.
@@ -60,8 +60,7 @@ func (p *Progress) show() {
 	p.shown = max(p.shown, len(line))
 }
 
-// Clear takes the line away, so that something else can be written. The next step may show it
-// again.
+// Clear removes the line, so that other text can be written. The next step may show it again.
 func (p *Progress) Clear() {
 	if p == nil {
 		return

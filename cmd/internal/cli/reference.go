@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Reference is the page of a program: its commands in the order of help, each with its flags, as
+// Reference is a program's page of commands, in the order of help, each with its flags, as
 // Markdown. The texts are those of --help and of the manual.
 func Reference(root *cobra.Command) string {
 	root.InitDefaultHelpFlag()
@@ -26,7 +26,7 @@ func Reference(root *cobra.Command) string {
 	for _, cmd := range commandsBelow(root) {
 		fmt.Fprintf(&b, "## `%s`\n\n%s\n\n```\n%s\n```\n\n", cmd.CommandPath(), sentence(cmd.Short), cmd.UseLine())
 		if cmd.Long != "" {
-			// As the terminal has it: what is indented there is a table or commands.
+			// As on the terminal: indented text is a table or commands.
 			fmt.Fprintf(&b, "```text\n%s\n```\n\n", strings.Trim(cmd.Long, "\n"))
 		}
 		if cmd.Example != "" {
@@ -38,7 +38,7 @@ func Reference(root *cobra.Command) string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// commandsBelow are those that the manual has, each before those below it.
+// commandsBelow are the commands in the manual, parents first.
 func commandsBelow(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, below := range cmd.Commands() {
@@ -85,7 +85,7 @@ func referenceFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	}
 }
 
-// sentence ends as one does.
+// sentence adds a final full stop.
 func sentence(text string) string {
 	if text == "" || strings.ContainsAny(text[len(text)-1:], ".?!") {
 		return text
@@ -93,7 +93,8 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// cell is text for a table: one line, with nothing that ends the cell or begins HTML.
+// cell makes a text fit into a table: one line, without characters that end the cell or begin
+// HTML.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`, "*", `\*`).Replace(strings.Join(strings.Fields(text), " "))
 }

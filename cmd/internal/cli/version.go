@@ -10,18 +10,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What a release's build sets, as scripts/build.sh and .goreleaser.yaml do:
-// -ldflags "-X github.com/setpoint-dev/setpoint/cmd/internal/cli.release=v1.2.3".
+// A release's build sets these, as scripts/build.sh and .goreleaser.yaml do: -ldflags "-X
+// github.com/setpoint-dev/setpoint/cmd/internal/cli.release=v1.2.3".
 var (
 	release string // v1.2.3
 	commit  string // of git, whole
-	date    string // of that commit, as RFC 3339 has it: the same source makes the same bytes
+	date    string // of that commit, RFC 3339: the same source makes the same bytes
 )
 
-// Unknown stands for what the build was not told.
+// Unknown replaces what the build does not know.
 const Unknown = "unknown"
 
-// Build says what a program was built from.
+// Build describes a program's build.
 type Build struct {
 	// Version is the release (v1.2.3), or dev with the commit where the build knows it.
 	Version string `json:"version"`
@@ -35,16 +35,16 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// Version is the release, or what the build knows of its source.
+// Version is the release, or the best description of the source.
 func Version() string { return ThisBuild().Version }
 
-// ThisBuild says what the running program was built from.
+// ThisBuild describes the running program's build.
 var ThisBuild = sync.OnceValue(func() Build {
 	info, _ := debug.ReadBuildInfo()
 	return buildOf(info, release, commit, date)
 })
 
-// buildOf prefers what the build was told to what Go noted of the source; info may be nil.
+// buildOf prefers the values set by the build to those recorded by Go; info may be nil.
 func buildOf(info *debug.BuildInfo, release, commit, date string) Build {
 	b := Build{Version: release, Commit: commit, Date: date, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
@@ -79,7 +79,7 @@ func buildOf(info *debug.BuildInfo, release, commit, date string) Build {
 	return b
 }
 
-// String is what --version prints after the program's name.
+// String is the text of --version after the program's name.
 func (b Build) String() string {
 	return fmt.Sprintf("%s (commit %s, %s) %s %s", b.Version, b.Commit, b.Date, b.Go, b.Platform)
 }

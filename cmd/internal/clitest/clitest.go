@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
-// Result is what a run of a command left behind.
+// Result is the result of a command.
 type Result struct {
 	Stdout, Stderr string
 	Code           int

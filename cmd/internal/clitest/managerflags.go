@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 )
 
-// inManifests are flags as they stand in manifests of controller managers from v1.1 on, and
-// what becomes of the settings that they stand for.
+// inManifests are flags from manifests of controller managers since v1.1, with the resulting
+// settings.
 var inManifests = map[string]string{
 	"--horizontal-pod-autoscaler-sync-period=7s":                 "sync-period: 7s # set",
 	"--horizontal-pod-autoscaler-tolerance=0.25":                 `tolerance: "0.25" # set`,
@@ -29,9 +29,9 @@ func nameOf(flag string) string {
 	return name
 }
 
-// TakesManagerFlags tests that a command takes each of the controller manager's flags, sets
-// what it stands for, and says so of those that are not its own. The arguments have it print
-// its settings.
+// TakesManagerFlags tests that a command accepts each of the controller manager's flags, sets
+// the corresponding setting, and notes flags without effect. The arguments make it print its
+// settings.
 func TakesManagerFlags(t *testing.T, root func() *cobra.Command, command string, args ...string) {
 	t.Helper()
 	if len(inManifests) != len(managerflags.All) {
@@ -64,7 +64,7 @@ func TakesManagerFlags(t *testing.T, root func() *cobra.Command, command string,
 	}
 }
 
-// HasManagerSettings tests that a command has the settings that those flags stand for.
+// HasManagerSettings tests that a command has the settings of those flags.
 func HasManagerSettings(t *testing.T, cmd *cobra.Command, command string) {
 	t.Helper()
 	for i := range managerflags.All {

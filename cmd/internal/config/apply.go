@@ -18,25 +18,23 @@ func AddFlag(flags *pflag.FlagSet) {
 // checkFlag is the flag that looks at the settings only.
 const checkFlag = "check"
 
-// AddCheck adds the flag --check, which is no setting: it can be given on the command
-// line only.
+// AddCheck adds the flag --check, which is not a setting: only the command line can set it.
 func AddCheck(flags *pflag.FlagSet, check *bool) {
 	flags.BoolVar(check, checkFlag, false, "check the settings and the files they name, print them with secrets masked, and exit")
 }
 
-// Apply sets the flags that were not given on the command line, which must have
-// been parsed, from environ (as os.Environ returns it) and the config file. A
-// flag that has been set is Changed; the values of weaker sources are then not
-// looked at.
+// Apply sets the flags that were not given on the command line, which must have been parsed,
+// from environ (as os.Environ returns it) and the config file. A flag that has been set is
+// Changed; values of weaker sources are then ignored.
 //
-// Variables that begin with SETPOINT_ and belong to no flag are errors, except
-// those in foreign, which may be there for other commands, and those that
-// Kubernetes and Docker set for a service that happens to be named setpoint.
+// Variables that begin with SETPOINT_ and belong to no flag are errors, except those in
+// foreign, which may be there for other commands, and those that Kubernetes and Docker set for
+// a service that happens to be named setpoint.
 //
-// The error joins all problems of all sources, each a line that names its place:
-// the variable, or file, line and key. Some flags may be set even so.
+// The error joins all problems of all sources, each a line that names its place: the variable,
+// or file, line and key. Some flags may be set even so.
 func Apply(flags *pflag.FlagSet, environ []string, foreign ...string) error {
-	// The stronger source comes first, and may name the file.
+	// The stronger source comes first, because it may set the file's name.
 	problems := applyEnvironment(flags, environ, foreign)
 	if file := flags.Lookup(fileFlag); file != nil && file.Value.String() != "" {
 		problems = append(problems, applyFile(flags, file.Value.String())...)

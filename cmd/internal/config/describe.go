@@ -22,12 +22,12 @@ type Setting struct {
 	// Default is the default value as the config file would have it: ":9090"
 	// with its quotes, 30s, ["a", "b"].
 	Default string
-	// Usage says what it is for, in one line.
+	// Usage is its purpose, in one line.
 	Usage string
 }
 
-// Describe returns the settings by flag name, without hidden and deprecated
-// ones. It makes no difference whether flags have been set.
+// Describe returns the settings by flag name, without hidden and deprecated ones, whether or
+// not flags have been set.
 func Describe(flags *pflag.FlagSet) []Setting {
 	var described []Setting
 	for _, flag := range settings(flags) {
@@ -68,8 +68,7 @@ func Markdown(flags *pflag.FlagSet) string {
 // cell is text as it stands in a cell of a Markdown table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// Example renders a config file that explains every setting and gives it its
-// default value.
+// Example renders a config file that explains every setting and sets its default.
 func Example(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	b.WriteString("# Every setting with its default value.\n")
@@ -108,12 +107,12 @@ func defaultText(flag *pflag.Flag) string {
 	return "[" + strings.Join(elements, ", ") + "]"
 }
 
-// defaultElements takes apart a list flag's default, which pflag keeps as
-// comma-separated values in brackets.
+// defaultElements splits a list flag's default, which pflag formats as comma-separated values
+// in brackets.
 func defaultElements(flag *pflag.Flag) []string {
 	values := strings.TrimSuffix(strings.TrimPrefix(flag.DefValue, "["), "]")
 	elements, err := csv.NewReader(strings.NewReader(values)).Read()
-	if err != nil { // There are none.
+	if err != nil { // no elements
 		return nil
 	}
 	return elements

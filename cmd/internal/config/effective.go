@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Effective renders the settings as they are, as a config file. Mask hides what is
-// secret in a value; it gets the flag's name.
+// Effective renders the current settings as a config file. mask hides secrets in a value, given
+// the flag's name.
 func Effective(flags *pflag.FlagSet, mask func(flag, value string) string) string {
 	var b strings.Builder
 	for _, flag := range settings(flags) {

@@ -66,9 +66,9 @@ var (
 	servicePort     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-// isServiceLink reports whether a variable is one that Kubernetes or Docker sets
-// for a service whose name begins with "setpoint". A flag named port or …-port
-// would take such a variable for its own; better avoid the name.
+// isServiceLink reports whether Kubernetes or Docker sets such a variable for a service whose
+// name begins with "setpoint". A flag named port or …-port would conflict with it; avoid such
+// names.
 func isServiceLink(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && servicePort.MatchString(value)
 }

@@ -14,8 +14,7 @@ import (
 // maxBytes bounds a file of settings.
 const maxBytes = 1 << 20
 
-// applyFile sets the flags that are not set yet from the file at path. One that says nothing
-// sets none.
+// applyFile sets the flags that are not set yet from the file at path. An empty file sets none.
 func applyFile(flags *pflag.FlagSet, path string) []error {
 	data, err := files.Read(path, maxBytes)
 	if err != nil {

@@ -12,9 +12,9 @@ const masked = "xxxxx"
 // to a URL some day is secret until it is listed here.
 var harmless = []string{"addr", "cluster", "master"}
 
-// Mask hides what may be secret in a URL, whichever setting it is of: who asks, and parameters
-// that are not known to be harmless. It is read by hand, for several hosts are no URL to
-// net/url. Of one with a sign that should have been encoded, nothing but the scheme is shown.
+// Mask hides possible secrets in a URL, whichever setting it belongs to: user info, and
+// parameters that are not known to be harmless. It parses by hand, because net/url refuses
+// several hosts. Of a URL with an unescaped sign in its password only the scheme is shown.
 func Mask(_, value string) string {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL {

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// typeOf returns the type of a flag's values, or for a list flag of its elements. Any is that of
-// flags which the command defines itself: only they can say what is wrong with a value.
+// typeOf returns the type of a flag's values, or for a list flag of its elements. Flags that
+// the command defines itself have type Any: only they can validate a value.
 func typeOf(flag *pflag.Flag) *document.Type {
 	switch strings.TrimSuffix(strings.TrimSuffix(flag.Value.Type(), "Slice"), "Array") {
 	case "bool":
@@ -59,8 +59,8 @@ func list(flag *pflag.Flag) pflag.SliceValue {
 	return value
 }
 
-// invalid says why a flag refused text, which it quotes only for types that
-// hold no secrets.
+// invalid explains why a flag refused text. It quotes the text only for types that hold no
+// secrets.
 func invalid(flag *pflag.Flag, err error, each, text string) error {
 	var refused *pflag.InvalidValueError
 	if errors.As(err, &refused) {

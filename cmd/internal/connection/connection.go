@@ -1,5 +1,5 @@
-// Package connection is how the programs reach a server: its address, what to trust, and who
-// they are.
+// Package connection is how the programs connect to a server: its address, trust, and
+// credentials.
 package connection
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// lookUp is the least time between two lookups of a server's name. gRPC looks it up again when a
-// connection ends, but by default no sooner than 30 s after the last time: a program that has just
-// looked would know none of the instances that came in the place of those that went.
+// lookUp is the minimum time between two lookups of a server's name. gRPC repeats the lookup
+// when a connection ends, but by default no sooner than after 30 s: a program that has just
+// looked would know none of the new instances.
 const lookUp = 5 * time.Second
 
-// It is one setting of a process, which gRPC takes before its first call only.
+// A setting of the whole process, which gRPC accepts only before its first call.
 func init() { dns.SetMinResolutionInterval(lookUp) }
 
 // Settings say how a server is reached.
@@ -32,12 +32,12 @@ type Settings struct {
 	ServerName                string
 	TokenFile                 string
 	Insecure                  bool
-	// ClearOnLoopback has a server on this machine talked to in the clear, as it serves by
-	// default, unless a flag says what to trust.
+	// ClearOnLoopback makes the program talk to a server on this machine without TLS, the
+	// server's default there, unless a flag sets what to trust.
 	ClearOnLoopback bool
 }
 
-// Bind adds a flag for each setting; what the settings hold is the default.
+// Bind adds a flag for each setting; the current values are the defaults.
 func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
 	flags.StringVar(&s.Server, "server", s.Server, "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090")
 	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "PEM `file` of the CAs that sign the server's certificate; empty means the system's")
@@ -48,11 +48,11 @@ func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server without TLS")
 }
 
-// Variables are those from which commands take settings that ask a server once; of an agent
-// each flag has one.
+// Variables are the variables of commands that call a server once; an agent has one for each
+// flag.
 var Variables = []string{config.Variable("server"), config.Variable("token-file"), config.Variable("tls-ca-file")}
 
-// FromEnvironment sets what those variables say.
+// FromEnvironment sets the settings from those variables.
 func (s *Settings) FromEnvironment() {
 	for i, setting := range []*string{&s.Server, &s.TokenFile, &s.CAFile} {
 		if value := os.Getenv(Variables[i]); value != "" {
@@ -61,7 +61,7 @@ func (s *Settings) FromEnvironment() {
 	}
 }
 
-// Validate refuses what can't be.
+// Validate refuses invalid settings.
 func (s *Settings) Validate(refuse func(flag, format string, args ...any)) {
 	if s.Server == "" {
 		refuse("server", "is required")
@@ -93,8 +93,7 @@ func (s *Settings) onLoopback() bool {
 	return true
 }
 
-// Open returns a client that calls itself by that name; nothing is sent before the first
-// call.
+// Open returns a client with that user agent; it sends nothing before the first call.
 func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client, error) {
 	options := append([]setpoint.Option{setpoint.WithUserAgent(name + "/" + cli.Version())}, more...)
 	if s.Insecure || s.ClearOnLoopback && !s.hasTLS() && s.onLoopback() {

@@ -28,14 +28,14 @@ func TestInstancesAreLookedUpAgainSoon(t *testing.T) {
 	began := time.Now()
 	await(t, seen, "192.0.2.1:9090")
 	last.Store(2)
-	r.ResolveNow(resolver.ResolveNowOptions{}) // as when a connection has ended
+	r.ResolveNow(resolver.ResolveNowOptions{}) // as after the end of a connection
 	await(t, seen, "192.0.2.2:9090")
 	if took := time.Since(began); took < lookUp {
 		t.Errorf("the name was looked up again after %v already, want %v at least", took, lookUp)
 	}
 }
 
-// await waits for an address, for less than gRPC would take by itself.
+// await waits for an address, for less than gRPC's own interval.
 func await(t *testing.T, seen <-chan string, want string) {
 	t.Helper()
 	for deadline := time.After(25 * time.Second); ; {
@@ -77,14 +77,14 @@ func answering(t *testing.T, last *atomic.Uint32) string {
 				}}
 			}
 			if answer, err := m.Pack(); err == nil {
-				_, _ = conn.WriteTo(answer, from) // who asked asks again
+				_, _ = conn.WriteTo(answer, from) // the resolver retries
 			}
 		}
 	}()
 	return conn.LocalAddr().String()
 }
 
-// addresses takes what a resolver finds.
+// addresses receives a resolver's results.
 type addresses chan<- string
 
 func (a addresses) UpdateState(s resolver.State) error {

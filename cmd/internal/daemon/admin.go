@@ -14,9 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
-// ServePages serves what operators look at until the function that it returns is called,
-// profiles only where no other machine reaches the listener; nil: nothing. Web pages of other
-// hosts than those given don't get at them on loopback.
+// ServePages serves the operators' pages until the returned function is called, profiles only
+// if no other machine can reach the listener; a nil listener: nothing. On loopback, web pages
+// of hosts other than the given ones can't read them.
 func ServePages(listener net.Listener, pages http.Handler, hosts []string, log *zap.Logger) (stop func()) {
 	if listener != nil && !IsLoopback(listener.Addr().String()) {
 		pages = withoutProfiles(pages)
@@ -24,8 +24,8 @@ func ServePages(listener net.Listener, pages http.Handler, hosts []string, log *
 	return ServeProfiles(listener, pages, hosts, log)
 }
 
-// adminConnections is how many connections the admin address takes. Beyond it the oldest
-// makes way, so that probes and scrapers are answered however many are held open.
+// adminConnections bounds the connections of the admin address. Beyond it the oldest one is
+// closed, so that probes and scrapers are served however many are held open.
 const adminConnections = 64
 
 // ServeProfiles is ServePages with profiles wherever the listener is.

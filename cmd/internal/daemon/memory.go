@@ -1,5 +1,5 @@
-// Package daemon is what the programs that go on running have in common: the log, the admin
-// address, the word to the supervisor, and how much of a memory limit is used.
+// Package daemon has the common parts of long-running programs: the log, the admin address,
+// notification of the supervisor, and the use of a memory limit.
 package daemon
 
 import (
@@ -8,11 +8,11 @@ import (
 	"runtime/debug"
 )
 
-// KeepWithin makes the collector keep within a share, in percent, of the memory limit that the
-// user has set (GOMEMLIMIT), if any. The collector runs beside what makes
-// garbage, so that what is resident goes beyond a limit under load, by the program's own pages
-// too; and where a container has the limit, going beyond it ends the process. The more of a
-// process' memory lives, the larger the share must be, or it collects all the time.
+// KeepWithin makes the collector stay within a share, in percent, of the user's memory limit
+// (GOMEMLIMIT), if set. The collector runs concurrently with allocation, so that under load the
+// resident memory exceeds its limit, also by the program's own pages; and if a container has
+// that limit, exceeding it kills the process. The larger the live part of the heap, the larger
+// the share must be, or the collector runs all the time.
 func KeepWithin(share int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		return
@@ -22,7 +22,7 @@ func KeepWithin(share int64) {
 	}
 }
 
-// shareOf is so many percent of a limit in bytes.
+// shareOf is a percentage of a limit in bytes.
 func shareOf(limit, percent int64) int64 {
 	return limit/100*percent + limit%100*percent/100
 }

@@ -22,17 +22,16 @@ type Page struct {
 	Handler     http.Handler
 }
 
-// MetricsPage serves what a gatherer gathers; its errors are those of the registry, nil for
-// none.
+// MetricsPage serves the metrics of a gatherer; registry receives its error metrics, nil: none.
 func MetricsPage(metrics prometheus.Gatherer, registry prometheus.Registerer) Page {
 	return Page{"/metrics", "metrics for Prometheus", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{Registry: registry, MaxRequestsInFlight: metricsInFlight})}
 }
 
-// metricsInFlight is how often metrics may be gathered at once.
+// metricsInFlight bounds concurrent gathering.
 const metricsInFlight = 8
 
-// DebugPages are those that every process has. Of pprof's pages the command line is not
-// served: it may hold the password of a Redis URL.
+// DebugPages are the pages of every process. They exclude pprof's command line, which may
+// contain the password of a Redis URL.
 func DebugPages() []Page {
 	return []Page{
 		{"/debug/buildinfo", "what the process was built from", http.HandlerFunc(answerBuildInfo)},
@@ -58,8 +57,8 @@ func Routes(pages []Page) http.Handler {
 	return mux
 }
 
-// withoutProfiles serves all pages but those that look into the process: their readers
-// learn names of callers and targets, and can keep a processor busy.
+// withoutProfiles serves all pages except those about the inside of the process: their readers
+// would learn names of callers and targets, and could keep a processor busy.
 func withoutProfiles(pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
@@ -86,7 +85,7 @@ func indexPage(pages []Page) string {
 	return text.String()
 }
 
-// BuildInfo is what /debug/buildinfo answers.
+// BuildInfo is the answer of /debug/buildinfo.
 type BuildInfo struct {
 	Version   string            `json:"version"`
 	Commit    string            `json:"commit"`

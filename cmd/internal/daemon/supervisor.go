@@ -7,9 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TellSupervisor tells systemd, if it started the process (Type=notify), that the
-// service listens, and, when the context ends, that it drains. The function that it
-// returns is to be called at the end.
+// TellSupervisor notifies systemd, if it started the process (Type=notify), that the service
+// listens, and, when the context ends, that it drains. Call the returned function at the end.
 func TellSupervisor(ctx context.Context, log *zap.Logger) func() {
 	notify := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {

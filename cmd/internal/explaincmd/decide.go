@@ -8,10 +8,10 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// localTarget names the target of a request that names none and goes nowhere.
+// localTarget is the default target of a request that is decided locally.
 const localTarget = "clusters/local/namespaces/default/targets/request"
 
-// Decide decides with the service itself, on a store that ends with it.
+// Decide decides with the service itself, on a temporary store.
 func Decide(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	if req.GetTarget() == "" {
 		req.Target = localTarget

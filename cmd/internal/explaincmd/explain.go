@@ -1,5 +1,5 @@
-// Package explaincmd is the command explain, from files or from a cluster: programs that are
-// linked with what reads clusters do that themselves.
+// Package explaincmd is the command explain, from files or from a cluster; only programs that
+// link a cluster client read clusters.
 package explaincmd
 
 import (
@@ -32,19 +32,19 @@ type explainCommand struct {
 	output    *cli.OutputFlag
 }
 
-// Live says what is explained from a cluster, and how.
+// Live is the options for explaining from a cluster.
 type Live struct {
 	// Reference is the autoscaler, KIND/NAME; empty: files are explained.
 	Reference string
 	// Kubeconfig, Context and Save are the flags of these names.
 	Kubeconfig, Context, Save string
-	// SourcesFile is the flag's; empty: all metrics are asked for at the metrics APIs.
+	// SourcesFile is the flag's value; empty: all metrics come from the metrics APIs.
 	SourcesFile string
 	// Namespace is the flag's; empty: that of the kubeconfig.
 	Namespace string
 	// At is the instant to decide for.
 	At time.Time
-	// Options are those of the command line.
+	// Options are the command line's.
 	Options *Options
 }
 
@@ -59,7 +59,7 @@ func (l *Live) bind(flags *pflag.FlagSet) {
 // FromLive makes the request from the cluster.
 type FromLive func(cmd *cobra.Command, live *Live) (*setpointv1.RecommendRequest, error)
 
-// partFlags name the files that hold one part of a dump each.
+// partFlags name the files with one part of a dump each.
 var partFlags = []struct {
 	part       manifest.Part
 	flag, what string
@@ -137,8 +137,8 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	return explain.Write(cmd.OutOrStdout(), req, resp, options)
 }
 
-// gather makes the request from the cluster or from files, and names what of the
-// files is of no use.
+// gather makes the request from the cluster or from files, and names the unused objects of the
+// files.
 func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendRequest, []string, error) {
 	if c.live.Reference != "" {
 		req, err := c.readLive(cmd)

@@ -46,8 +46,8 @@ func (o *Options) Bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.scaleToZero, "scale-to-zero", s.ScaleToZero, "the controller's HPAScaleToZero feature is on (v1.37: on unless this says otherwise)")
 }
 
-// Message returns the options by a profile. Those that it ignores are left out unless
-// they were asked for: then the answer warns of them.
+// Message returns the options for a profile. It omits those that the profile ignores unless the
+// user set them: then the answer warns about them.
 func (o *Options) Message(profile string) *setpointv1.RecommendOptions {
 	var ignored recommender.OptionSet
 	if p, ok := recommender.ProfileByName(profile); ok {
@@ -73,7 +73,7 @@ func (o *Options) Message(profile string) *setpointv1.RecommendOptions {
 	return options
 }
 
-// Over returns the options of the command line over those of the object.
+// Over returns the object's options, overridden by those of the command line.
 func (o *Options) Over(object *setpointv1.RecommendOptions) *setpointv1.RecommendOptions {
 	profile := o.Profile
 	if named := object.GetProfile(); named != "" && !o.flags.Changed("profile") {

@@ -1,5 +1,5 @@
-// Package managerflags takes the flags of kube-controller-manager that concern its
-// autoscaler under their own names.
+// Package managerflags accepts the autoscaler flags of kube-controller-manager under their own
+// names.
 package managerflags
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flag is a flag of kube-controller-manager, of any version, that is taken under
-// its own name, as it stands in a controller manager's manifest.
+// Flag is a flag of kube-controller-manager, of any version, accepted under its own name, as in
+// a controller manager's manifest.
 type Flag struct {
 	// Name is the controller manager's.
 	Name string
@@ -45,13 +45,13 @@ var All = []Flag{
 	{"concurrent-horizontal-pod-autoscaler-syncs", integerFlag, "", "workers"},
 }
 
-// The commands that take the controller manager's flags.
+// The commands that accept the controller manager's flags.
 const (
 	Serve = "setpoint serve"
 	Agent = "setpoint agent kubernetes"
 )
 
-// Setting returns the command's setting that the flag stands for, "" for none.
+// Setting returns the command's setting for the flag, "" for none.
 func (f *Flag) Setting(command string) string {
 	if command == Serve {
 		return f.Serve
@@ -59,9 +59,9 @@ func (f *Flag) Setting(command string) string {
 	return f.Agent
 }
 
-// Bind lets a command take the controller manager's flags, on the command line:
-// those that stand for a setting are other names of it, and as of all flags the last one
-// counts. The others are taken without effect, so that one list of flags does for both commands.
+// Bind makes a command accept the controller manager's flags on the command line: those with a
+// setting are other names for it, and the last one on the command line wins. The others are
+// accepted without effect, so that one list of flags works for both commands.
 func Bind(flags *pflag.FlagSet, command string) {
 	names := make(map[string]string)
 	for i := range All {
@@ -92,8 +92,8 @@ func Bind(flags *pflag.FlagSet, command string) {
 	})
 }
 
-// WithoutEffect names the controller manager's flags that were given and make no difference
-// to the command, and says what does.
+// WithoutEffect names the given flags of the controller manager that have no effect on the
+// command, and the alternative.
 func WithoutEffect(flags *pflag.FlagSet, command string) []string {
 	var notes []string
 	for i := range All {
@@ -115,7 +115,7 @@ func WithoutEffect(flags *pflag.FlagSet, command string) []string {
 	return notes
 }
 
-// TellNotes prints notes where nothing is logged.
+// TellNotes prints notes for commands without a log.
 func TellNotes(cmd *cobra.Command, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), note)

@@ -13,11 +13,11 @@ import (
 // maxListedValues is how many values of a label the table lists.
 const maxListedValues = 8
 
-// buildInfo is the metric whose labels each build has values of its own for.
+// buildInfo is the metric whose labels differ for each build.
 const buildInfo = "setpoint_build_info"
 
-// Table returns a table of metrics in Markdown, in the order given. The values of labels are
-// listed where they are few and listed tells so.
+// Table returns a table of metrics in Markdown, in the given order. It lists the values of
+// labels with few values, if listed says so.
 func Table(families []*dto.MetricFamily, listed func(family, label string) bool) string {
 	var b strings.Builder
 	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")

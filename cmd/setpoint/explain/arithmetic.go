@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// ready is what a pod is that counts with its sample: only for cpu it matters
-// whether it is ready, too.
+// ready describes a pod whose sample counts: only for cpu its readiness matters.
 func (m *metric) ready() string {
 	if m.unit == inCores && !m.habits.perPodPercentages {
 		return "ready"
@@ -55,8 +54,8 @@ func (m *metric) exactPercent() string {
 	return text + nbsp + "%"
 }
 
-// countsMissingOnTarget reports whether missing pods are taken for using nothing also where the
-// others are exactly on target.
+// countsMissingOnTarget reports whether missing pods count as using nothing even if the others
+// are exactly on target.
 func (m *metric) countsMissingOnTarget() bool {
 	return m.habits.missingAtRequest && m.GetCalculation() == averageValue
 }
@@ -75,8 +74,8 @@ func (m *metric) ignoredSamples() int32 {
 	return n
 }
 
-// percentOf prints a percentage and, where that was truncated, of what. The
-// quotient is left out where it does not come to that.
+// percentOf prints a percentage and, if it was truncated, its quotient, unless that does not
+// match.
 func percentOf(usage, requests int64, truncated int32) string {
 	text := percent(truncated)
 	if requests == 0 || int32(usage*100/requests) != truncated {
@@ -135,7 +134,7 @@ func (m *metric) totalText() string {
 	return text
 }
 
-// capped reports whether the sum is the largest that there is.
+// capped reports whether the sum is at the largest possible value.
 func (m *metric) capped() bool { return m.GetType() == "External" && m.usage == math.MaxInt64 }
 
 // ratioTerms is "90 % / 60 %".
@@ -160,7 +159,7 @@ func (c *oneCase) ratioTerms(m *metric) string {
 	return m.unit.text(m.usage) + " / (" + m.unit.text(m.target) + " × " + replicas + ")"
 }
 
-// assumed is which pods the second pass filled in and with what: "1 missing pod
+// assumed describes the pods that the second pass filled in, and with what: "1 missing pod
 // counted at 100 % of its request". Empty without such pods.
 func (m *metric) assumed() string {
 	c := m.GetPodCounts()
@@ -182,7 +181,7 @@ func (m *metric) assumed() string {
 	return who + " counted at " + m.fill(n)
 }
 
-// fill is what that many pods were filled in with.
+// fill is the value that n pods were filled in with.
 func (m *metric) fill(n int32) string {
 	their := "its"
 	if n > 1 {
@@ -227,7 +226,7 @@ func (m *metric) secondPass() string {
 	return m.unit.text(usage) + " of " + m.unit.text(requests) + " requested = " + percentOf(usage, requests, int32(usage*100/requests))
 }
 
-// basePods is what the ratio was multiplied with: "5 pods (3 ready, 1 missing,
+// basePods describes the pods that the ratio was multiplied with: "5 pods (3 ready, 1 missing,
 // 1 unready)".
 func (m *metric) basePods() string {
 	base := m.GetReplicasBase()

@@ -2,8 +2,8 @@ package explain
 
 import "strings"
 
-// bareVerdict is that of an answer without an explanation: what its reason and
-// conditions say.
+// bareVerdict is the verdict for an answer without an explanation, from its reason and
+// conditions.
 func (c *oneCase) bareVerdict(v *verdict) {
 	able, active, limited := c.condition("AbleToScale"), c.condition("ScalingActive"), c.condition("ScalingLimited")
 	switch {

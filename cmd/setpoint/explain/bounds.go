@@ -8,7 +8,7 @@ const (
 	scaleDownLimit  = "ScaleDownLimit"
 )
 
-// writeBounds explains what minReplicas and maxReplicas made of the count.
+// writeBounds explains the effect of minReplicas and maxReplicas.
 func (c *oneCase) writeBounds(p *page) {
 	if b := c.trace.GetBounds(); b != nil {
 		p.heading("Bounds", c.boundsOutcome())
@@ -45,14 +45,13 @@ func (c *oneCase) leastText() string {
 	return number(c.trace.GetBounds().GetBoundedReplicas()) + ", the least that " + c.profile() + " keeps"
 }
 
-// floored reports whether the count was lifted on the way back from zero.
+// floored reports whether the count was raised when scaling up from zero.
 func (c *oneCase) floored() bool {
 	b := c.trace.GetBounds()
 	return c.trace.GetPath() == pathMetrics && c.current == 0 && c.desired != b.GetBoundedReplicas()
 }
 
-// boundText is the verdict's clause on limits and bounds, empty where they did
-// nothing.
+// boundText is the verdict's clause on limits and bounds, empty if they had no effect.
 func (c *oneCase) boundText() string {
 	b := c.trace.GetBounds()
 	if b == nil || b.GetBoundedReplicas() == b.GetWantedReplicas() {

@@ -31,7 +31,7 @@ const (
 type oneCase struct {
 	req  *setpointv1.RecommendRequest
 	resp *setpointv1.RecommendResponse
-	// trace is nil where the answer has none.
+	// trace is nil if the answer has none.
 	trace   *setpointv1.Explanation
 	habits  habits
 	clock   clock
@@ -61,7 +61,7 @@ func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendRespons
 	return c
 }
 
-// target is "namespace/target", empty where there is no request.
+// target is "namespace/target", empty without a request.
 func (c *oneCase) target() string {
 	if name, ok := target.Parse(c.req.GetTarget()); ok {
 		return name.Namespace + "/" + name.Target
@@ -83,7 +83,7 @@ func (c *oneCase) workload() string {
 	return clean(ref.GetKind()) + nbsp + clean(ref.GetName())
 }
 
-// condition returns the condition of that type, nil if there is none.
+// condition returns the condition of that type, nil if absent.
 func (c *oneCase) condition(kind string) *setpointv1.HorizontalPodAutoscalerCondition {
 	for _, cond := range c.resp.GetStatus().GetConditions() {
 		if cond.GetType() == kind {
@@ -93,7 +93,7 @@ func (c *oneCase) condition(kind string) *setpointv1.HorizontalPodAutoscalerCond
 	return nil
 }
 
-// winner is the metric whose proposal counts, nil if there is none.
+// winner is the metric with the winning proposal, nil if there is none.
 func (c *oneCase) winner() *metric {
 	p := c.trace.GetProposal()
 	if p == nil || p.MetricIndex == nil || int(p.GetMetricIndex()) >= len(c.metrics) {
@@ -137,7 +137,7 @@ func (c *oneCase) observed() (replicas int32, ok bool) {
 // youngHistory reports whether a running controller may know more than is known here.
 func (c *oneCase) youngHistory() bool { return c.trace.GetHistory().GetYoungerThanWindow() }
 
-// noHistory reports whether nothing was known from before.
+// noHistory reports whether there was no history.
 func (c *oneCase) noHistory() bool {
 	h := c.trace.GetHistory()
 	return h.GetRecommendations() == 0 && h.GetScaleUps() == 0 && h.GetScaleDowns() == 0

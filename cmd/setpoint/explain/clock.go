@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// clock tells instants as seen from the one that was decided for.
+// clock formats instants relative to the evaluation time.
 type clock struct {
 	now  time.Time
 	zone *time.Location

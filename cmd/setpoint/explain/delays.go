@@ -6,8 +6,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// writeDelays explains what the delays after the last change made of the count that the
-// bounds let through.
+// writeDelays explains the effect of the delays after the last change on the count within the
+// bounds.
 func (c *oneCase) writeDelays(p *page) {
 	s := c.trace.GetStabilization()
 	if s == nil {
@@ -61,7 +61,7 @@ func (c *oneCase) lastChange() *timestamppb.Timestamp {
 	return c.resp.GetStatus().GetLastScaleTime()
 }
 
-// delayedText is the verdict's clause on delays, empty where they did nothing.
+// delayedText is the verdict's clause on delays, empty if they had no effect.
 func (c *oneCase) delayedText() string {
 	if w := c.holding(); w != nil {
 		return "held at " + number(c.current) + " by the " + windowDirection(w) + " delay: for " + seconds(w.GetWindowSeconds()) +
@@ -96,7 +96,7 @@ func (c *oneCase) unfollowed() string {
 	return "as the ratio " + ratio + " points the other way"
 }
 
-// writeDelayHistory explains what was known of the last change.
+// writeDelayHistory explains the known last change.
 func (c *oneCase) writeDelayHistory(p *page) {
 	last := c.lastChange()
 	if last != nil {

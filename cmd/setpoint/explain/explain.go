@@ -1,14 +1,13 @@
-// Package explain tells a person what a recommendation is and why: the verdict
-// first, then each metric's arithmetic with its numbers, how the pods counted,
-// what the windows, policies and bounds made of it, and the conditions.
+// Package explain explains a recommendation to people: the verdict first, then each metric's
+// arithmetic with its numbers, how the pods counted, the effects of windows, policies and
+// bounds, and the conditions.
 //
 //	req.Explain = true
 //	resp, err := client.Recommend(ctx, req)
 //	err = explain.Write(os.Stdout, req, resp, explain.Options{})
 //
-// It decides nothing: every sentence is worded from the trace that came with the
-// answer, and arithmetic is shown only where it comes to the number in the trace.
-// For programs there is the trace itself.
+// It decides nothing: every sentence comes from the answer's trace, and arithmetic is shown
+// only if its result equals the number in the trace. Programs read the trace itself.
 package explain
 
 import (
@@ -27,10 +26,10 @@ type Options struct {
 	// Width is in columns; 0: 100, and at least 40. Words that are longer, such
 	// as names, stick out.
 	Width int
-	// AllPods lists every pod. Otherwise, of more than 20 only those that did not
-	// simply count are.
+	// AllPods lists every pod. Otherwise, of more than 20 pods only those that did not
+	// simply count are listed.
 	AllPods bool
-	// Zone is where the clock is that instants are told by. Nil: UTC.
+	// Zone is the time zone of instants. Nil: UTC.
 	Zone *time.Location
 }
 
@@ -40,9 +39,9 @@ const (
 	minimumWidth = 40
 )
 
-// Write explains the answer to a request. The request may be nil: names and some
-// of the arithmetic are missing then. An answer without an explanation gives the
-// verdict and the conditions.
+// Write explains the answer to a request. Without the request, which may be nil, names and some
+// of the arithmetic are missing. An answer without an explanation gives the verdict and the
+// conditions only.
 func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse, opts Options) error {
 	if resp == nil {
 		return errors.New("no response to explain")

@@ -23,7 +23,7 @@ func (c *oneCase) failedMetrics() []*metric {
 	return failed
 }
 
-// failedVerdict is that of metrics that came to no count.
+// failedVerdict is the verdict if the metrics yielded no count.
 func (c *oneCase) failedVerdict(v *verdict) {
 	v.style = loud
 	c.failures(v, "")
@@ -40,7 +40,7 @@ func (c *oneCase) failedVerdict(v *verdict) {
 	}
 }
 
-// aborted reports whether a metric's failure ended the evaluation of several.
+// aborted reports whether a failing metric ended the evaluation of several.
 func (c *oneCase) aborted() bool {
 	return c.habits.failures == failureAborts && max(len(c.metrics), len(c.req.GetSpec().GetMetrics())) > 1
 }

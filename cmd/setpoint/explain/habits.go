@@ -1,26 +1,26 @@
 package explain
 
-// habits are what an older controller did otherwise, as far as it takes other words. The
-// zero value is that of today's.
+// habits are the differences of older controllers that need other words. The zero value is the
+// current controller.
 type habits struct {
 	// reorders: metrics were evaluated in another order than the spec's, for specs
 	// were stored so.
 	reorders bool
 	// byDistance: a ratio was within tolerance by its distance from 1.
 	byDistance bool
-	// missingAtRequest: on a way down a missing pod counted at 100 % of its request
-	// also where the target was above that; and for averages, at nothing exactly on target.
+	// missingAtRequest: when scaling down, a missing pod counted at 100 % of its request even
+	// if the target was above that; and for averages, at nothing if exactly on target.
 	missingAtRequest bool
 	// ignoredCount: samples of ignored pods counted in sums and averages.
 	ignoredCount bool
-	// failures is what a metric that fails did to the others.
+	// failures is the effect of a failing metric on the others.
 	failures failureHabit
 	// zero is when a workload without replicas was left alone.
 	zero zeroHabit
 	// oneSided: only the window of the proposal's direction was looked at, and it was
 	// followed beyond the current count.
 	oneSided bool
-	// minBlocks: a selectPolicy of Min let nothing change.
+	// minBlocks: a selectPolicy of Min prevented all changes.
 	minBlocks bool
 	// delays: a change was delayed for a while after the one before, in place of windows.
 	delays bool

@@ -18,8 +18,8 @@ import (
 
 var start = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 
-// checkout is the request of a target with that many pods of 500m each, the i-th
-// of which uses usage(i) milli-cores; below 0: it has no sample.
+// checkout is the request of a target with that many pods of 500m each; pod i uses usage(i)
+// milli-cores; below 0: it has no sample.
 func checkout(pods int, name string, usage func(i int) int) *setpointv1.RecommendRequest {
 	replicas := int32(pods)
 	window := int32(300)
@@ -91,8 +91,8 @@ func TestGoldenOptions(t *testing.T) {
 	}
 }
 
-// Of very many pods an answer lists the first ones, the metrics together, and says how
-// many it leaves out.
+// For very many pods an answer lists the first ones, over all metrics, and says how many it
+// omits.
 func TestGoldenPodsLeftOut(t *testing.T) {
 	const pods = recommender.DefaultExplainLimit + 12
 	req := checkout(pods, "checkout-%05d", func(i int) int { return 280 + i%3*20 })
@@ -146,7 +146,7 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// TestBareSummaries are those of answers without an explanation.
+// TestBareSummaries tests answers without an explanation.
 func TestBareSummaries(t *testing.T) {
 	condition := func(kind, status, reason, message string) *setpointv1.HorizontalPodAutoscalerCondition {
 		return &setpointv1.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason, Message: message}
@@ -203,7 +203,7 @@ func TestBareSummaries(t *testing.T) {
 	}
 }
 
-// TestHostileText is printed without what a terminal would obey.
+// TestHostileText checks that the text contains no control sequences.
 func TestHostileText(t *testing.T) {
 	req := checkout(2, "pod-%d\x1b[31m\r\n\tred\u202e", func(int) int { return 100 })
 	resp := decide(t, replay.NewEngine(), req, "")

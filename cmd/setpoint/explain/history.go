@@ -4,7 +4,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// writeHistory explains what was known from before, and what that means.
+// writeHistory explains the known history, and its consequences.
 func (c *oneCase) writeHistory(p *page) {
 	h := c.trace.GetHistory()
 	if h == nil {
@@ -25,7 +25,7 @@ func (c *oneCase) writeHistory(p *page) {
 	}
 }
 
-// noHistoryText explains what a running controller may know that is not known here.
+// noHistoryText explains what a running controller may know that is unknown here.
 func (c *oneCase) noHistoryText() string {
 	text := "A running controller may decide otherwise: it remembers "
 	windows := c.youngHistory()
@@ -67,7 +67,7 @@ func (c *oneCase) longestWindow() string {
 	return ", " + seconds(longest)
 }
 
-// writeWarnings writes what the inputs made of the arithmetic.
+// writeWarnings explains unusual inputs of the arithmetic.
 func (c *oneCase) writeWarnings(p *page) {
 	warnings := c.trace.GetWarnings()
 	if len(warnings) == 0 {

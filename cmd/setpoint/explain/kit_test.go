@@ -57,8 +57,8 @@ func curated(tb testing.TB, name string) *recording.Scenario {
 	return nil
 }
 
-// play decides the steps of a scenario one after the other, applying changes as
-// the recording says, and hands each to visit.
+// play decides the steps of a scenario in order, applying the recorded changes, and passes each
+// to visit.
 func play(tb testing.TB, scenario *recording.Scenario, visit func(step int, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse)) {
 	tb.Helper()
 	engine := replay.NewEngine()
@@ -78,7 +78,7 @@ func play(tb testing.TB, scenario *recording.Scenario, visit func(step int, req 
 	}
 }
 
-// decide asks for an explained answer, and reports that it was applied, or why not.
+// decide requests an explained answer, and reports that it was applied, or why not.
 func decide(tb testing.TB, engine *replay.Engine, req *setpointv1.RecommendRequest, failure string) *setpointv1.RecommendResponse {
 	tb.Helper()
 	req.Explain = true

@@ -34,8 +34,8 @@ type metric struct {
 	unit      unit
 	tolerance tolerance
 	habits    habits
-	// usage, requests and target are milli-units; target of a utilization is a
-	// percentage. The sums are those of the first pass, where hasUsage.
+	// usage, requests and target are milli-units; the target of a utilization is a percentage.
+	// With hasUsage, the sums are those of the first pass.
 	usage, requests, target int64
 	hasUsage                bool
 }
@@ -118,8 +118,8 @@ func identifierLabel(m *setpointv1.MetricIdentifier) string {
 	return clean(m.GetName() + selectorLabel(m.GetSelector()))
 }
 
-// selectorLabel prints a selector as kubectl takes one, in braces; empty if it
-// selects everything.
+// selectorLabel prints a selector in kubectl's syntax, in braces; empty if it selects
+// everything.
 func selectorLabel(s *setpointv1.LabelSelector) string {
 	var parts []string
 	for key, value := range s.GetMatchLabels() {

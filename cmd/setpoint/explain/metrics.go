@@ -25,7 +25,7 @@ func (c *oneCase) writeMetrics(p *page) {
 	}
 }
 
-// metricsOutcome is what the metrics came to together.
+// metricsOutcome is the joint result of the metrics.
 func (c *oneCase) metricsOutcome() string {
 	w := c.winner()
 	switch {
@@ -160,8 +160,7 @@ func (m *metric) leftOut() string {
 	return text
 }
 
-// dampeningText explains what was assumed of pods without a usable sample, and what
-// came of it.
+// dampeningText explains the assumptions about pods without a usable sample, and their effect.
 func (m *metric) dampeningText() string {
 	text := m.assumed()
 	if text == "" {
@@ -189,7 +188,7 @@ func (c *oneCase) toleranceText(m *metric) string {
 	return m.tolerance.ratioText(m.decisive()) + verb + m.tolerance.text() + m.tolerance.distanceText(m.decisive())
 }
 
-// proposalText is how the metric's proposal came about.
+// proposalText is how the metric's proposal was computed.
 func (c *oneCase) proposalText(m *metric) string {
 	keeps := "no change: " + number(m.GetProposal())
 	switch m.GetRule() {

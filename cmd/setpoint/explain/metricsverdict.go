@@ -23,7 +23,7 @@ func (c *oneCase) metricsVerdict(v *verdict) {
 	c.failures(v, c.failureRemark())
 }
 
-// failureRemark is what a metric that fails does to the others where they decide.
+// failureRemark is the effect of a failing metric if the others decide.
 func (c *oneCase) failureRemark() string {
 	if c.habits.failures == failureIgnored {
 		return " (which " + c.profile() + " ignores)"
@@ -31,7 +31,7 @@ func (c *oneCase) failureRemark() string {
 	return " (that would only block a scale-down)"
 }
 
-// anywayText is what would hold the count where the window now does.
+// anywayText is the limit that would hold the count without the window.
 func (c *oneCase) anywayText() string {
 	w, b := c.holding(), c.trace.GetBounds()
 	if w == nil || c.trace.GetStabilization().GetStabilizedReplicas() != c.current {
@@ -39,7 +39,7 @@ func (c *oneCase) anywayText() string {
 	}
 	behavior := c.req.GetSpec().GetBehavior()
 	if !c.hasBehavior() {
-		behavior = nil // of which the profile may know nothing
+		behavior = nil // the profile may not know it
 	}
 	switch {
 	case w.GetDirection() == down && c.current <= b.GetMinReplicas():
@@ -54,7 +54,7 @@ func (c *oneCase) anywayText() string {
 	return ""
 }
 
-// winnerText is what the winning metric asks for and why.
+// winnerText is the winning metric's proposal with its reason.
 func (c *oneCase) winnerText() string {
 	m := c.winner()
 	if m == nil {
@@ -92,7 +92,7 @@ func (c *oneCase) toleranceClause(m *metric) string {
 	return text
 }
 
-// dampenedClause is why assumptions made a metric ask for no change.
+// dampenedClause is why assumptions led to no change.
 func (c *oneCase) dampenedClause(m *metric) string {
 	ratio := m.tolerance.ratioText(m.GetDampenedUsageRatio())
 	assumed := m.assumed()

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// unit is what a metric is measured in.
+// unit is a metric's unit.
 type unit int
 
 // The units: a metric's own, cores, bytes.
@@ -91,7 +91,7 @@ func binary(milli int64) string {
 	return text
 }
 
-// milli reads a quantity of the trace; ok is false where there is none.
+// milli parses a quantity of the trace; ok is false if it is absent.
 func milli(s string) (value int64, ok bool) {
 	if s == "" {
 		return 0, false
@@ -107,12 +107,11 @@ const (
 	allDigits  = 17
 )
 
-// huge is where decimal notation ends.
+// huge is the end of decimal notation.
 const huge = 1e9
 
-// digits prints f with the fewest digits that tell enough: 2 to 4, and more where
-// enough says so of what the printed number would be. Zeros at the end beyond
-// least are cut.
+// digits prints f with the fewest digits that suffice: 2 to 4, and more if enough requires
+// them. It cuts trailing zeros beyond least digits.
 func digits(f float64, least int, enough func(printed float64) bool) string {
 	if math.Abs(f) >= huge {
 		return magnitude(f)
@@ -157,7 +156,7 @@ func ratioText(f float64) string {
 	return digits(f, fewDigits, func(printed float64) bool { return (printed < 1) == (f < 1) && (printed > 1) == (f > 1) })
 }
 
-// tolerance is the ratios within which nothing changes.
+// tolerance is the range of ratios without a change.
 type tolerance struct {
 	low, high float64
 	// distance is the tolerance where a ratio is held against it by its distance from 1,
@@ -196,7 +195,7 @@ func (t tolerance) ratioText(f float64) string {
 	})
 }
 
-// productText prints what is rounded up to a count, so that it shows why.
+// productText prints the product that is rounded up to a count, with enough digits to show why.
 func productText(f float64) string {
 	return digits(f, 0, func(printed float64) bool { return math.Ceil(printed) == math.Ceil(f) })
 }

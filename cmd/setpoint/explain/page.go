@@ -25,7 +25,7 @@ const (
 	notice style = "1;33"
 )
 
-// page is text of a given width in the making.
+// page is text of a given width.
 type page struct {
 	text  strings.Builder
 	width int
@@ -43,8 +43,8 @@ func (p *page) put(s style, text string) {
 
 func (p *page) blank() { p.text.WriteByte('\n') }
 
-// line writes text between the indent and the width, as many lines as it takes;
-// all but the first are indented by hang more.
+// line writes text between the indent and the width, on as many lines as necessary; all but the
+// first are indented by hang more.
 func (p *page) line(indent, hang int, s style, text string) {
 	for i, l := range wrap(text, p.width-indent, p.width-indent-hang) {
 		by := indent
@@ -109,8 +109,8 @@ func (p *page) rows(indent int, rows []row) {
 	}
 }
 
-// wrap breaks text into lines at its spaces: the first as wide as first, the
-// others as rest. A word that is longer is a line of its own.
+// wrap breaks text into lines at its spaces: the first of width first, the others of width
+// rest. A longer word gets its own line.
 func wrap(text string, first, rest int) []string {
 	var lines []string
 	line, used := "", 0
@@ -137,8 +137,7 @@ func columns(s string) int { return utf8.RuneCountInString(s) }
 // spaces turns the spaces that keep words together into ordinary ones.
 func spaces(s string) string { return strings.ReplaceAll(s, nbsp, " ") }
 
-// clean makes text from elsewhere fit for a terminal: one line, no control
-// characters.
+// clean makes foreign text safe for a terminal: one line, no control characters.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

@@ -8,7 +8,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// maxPods is how many pods are listed unless all are asked for.
+// maxPods bounds the listed pods unless all are requested.
 const maxPods = 20
 
 // Groups of pods, in the trace's words.
@@ -77,7 +77,7 @@ func (c *oneCase) writePodTable(p *page, m *metric, all bool) {
 	c.writeStarting(p, listed)
 }
 
-// podTable has columns for what the pods have.
+// podTable has the columns that the pods need.
 func (c *oneCase) podTable(m *metric, pods []*setpointv1.PodExplanation) *table {
 	t := &table{header: []string{"POD", "COUNTED AS", "USAGE"}, right: []bool{false, false, true}}
 	has := func(test func(*setpointv1.PodExplanation) bool) bool { return slices.ContainsFunc(pods, test) }
@@ -215,7 +215,7 @@ func (c *oneCase) writeStarting(p *page, pods []*setpointv1.PodExplanation) {
 	}
 }
 
-// writeUnlisted describes samples whose pods the request does not list.
+// writeUnlisted describes samples of pods that the request does not list.
 func (c *oneCase) writeUnlisted(p *page, m *metric) {
 	n := m.GetUnlistedSamples()
 	if n == 0 {

@@ -8,11 +8,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// remarkable returns the pods to list where there are too many for all: those that
-// did not simply count, and of too many of these some of each kind, in their order.
+// remarkable returns the pods to list if there are too many: those that did not simply count,
+// and if these are too many, some of each kind, in order.
 func remarkable(pods []*setpointv1.PodExplanation) []*setpointv1.PodExplanation {
 	kinds := make(map[string]int)
-	// rank is the place of each pod among those of its kind.
+	// rank is each pod's position within its kind.
 	rank := make(map[*setpointv1.PodExplanation]int)
 	for _, pod := range pods {
 		if pod.GetGroup() != podReady {

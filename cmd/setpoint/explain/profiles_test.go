@@ -22,7 +22,7 @@ func usingAll(milli ...int) *setpointv1.RecommendRequest {
 	return req
 }
 
-// changedAgo says when the count was last changed.
+// changedAgo sets when the count last changed.
 func changedAgo(ago time.Duration) func(*setpointv1.RecommendRequest) {
 	return func(req *setpointv1.RecommendRequest) {
 		req.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{LastScaleTime: timestamppb.New(start.Add(-ago))}
@@ -69,12 +69,12 @@ func atZero(req *setpointv1.RecommendRequest) {
 	req.Scale.SpecReplicas, req.Pods, req.PodMetrics = 0, nil, nil
 }
 
-// What each profile does otherwise is told in its own words.
+// The differences of each profile are explained in its own words.
 func TestGoldenProfiles(t *testing.T) {
 	type change = func(*setpointv1.RecommendRequest)
 	for _, g := range []struct {
 		file, profile string
-		// before are what the pods used a minute apart, up to a minute ago; 0: nothing.
+		// before are the pods' usages a minute apart, up to a minute ago; 0: none.
 		before []int
 		milli  []int
 		change []change
@@ -149,8 +149,8 @@ func TestGoldenProfiles(t *testing.T) {
 	}
 }
 
-// A profile without words of its own speaks as the newest ones do, so that each is to be
-// thought of.
+// A profile without words of its own gets those of the newest version, so this test lists all
+// profiles.
 func TestEveryProfileHasItsWords(t *testing.T) {
 	usual := []string{"v1.36", "v1.37"}
 	for _, name := range recommender.ProfileNames() {

@@ -67,7 +67,7 @@ func TestEveryStepRendersByEveryProfile(t *testing.T) {
 	}
 }
 
-// problems says what is wrong with the text for an answer.
+// problems returns the problems of the text for an answer.
 func problems(t *testing.T, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse, width int) []string {
 	t.Helper()
 	var b strings.Builder
@@ -96,7 +96,7 @@ func problems(t *testing.T, req *setpointv1.RecommendRequest, resp *setpointv1.R
 	return append(out, clauseProblems(c)...)
 }
 
-// textProblems finds what no text may have.
+// textProblems returns the problems that no text may have.
 func textProblems(text string, width int) []string {
 	var out []string
 	for _, bad := range []string{"NaN", "%!", "<nil>", "\t", "\x1b", nbsp, "  ,", " ;", "::"} {
@@ -118,7 +118,7 @@ func textProblems(text string, width int) []string {
 	return out
 }
 
-// tooWide tells that a line is wider although its last word could have gone.
+// tooWide reports whether a line is too wide although its last word could have been wrapped.
 func tooWide(line string, width int) bool {
 	if utf8.RuneCountInString(line) <= width {
 		return false
@@ -152,7 +152,7 @@ func countProblem(head string, resp *setpointv1.RecommendResponse) string {
 	return ""
 }
 
-// arithmeticProblems checks that what is calculated comes to what was proposed.
+// arithmeticProblems checks that shown calculations yield the proposal.
 func arithmeticProblems(m *metric) []string {
 	var out []string
 	if m.GetRule() == proportional {
@@ -167,7 +167,7 @@ func arithmeticProblems(m *metric) []string {
 	return out
 }
 
-// clauseProblems checks that the verdict tells of each thing that changed a count.
+// clauseProblems checks that the verdict mentions everything that changed the count.
 func clauseProblems(c *oneCase) []string {
 	if c.trace.GetPath() != pathMetrics {
 		return nil

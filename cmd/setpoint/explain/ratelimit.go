@@ -7,10 +7,10 @@ import (
 // selectDisabled is the selectPolicy that forbids a direction.
 const selectDisabled = "Disabled"
 
-// writeRateLimit explains what the scaling policies allowed.
+// writeRateLimit explains the limits of the scaling policies.
 func (c *oneCase) writeRateLimit(p *page) {
 	r := c.trace.GetRateLimit()
-	if r == nil || c.habits.perPodPercentages { // which knows none
+	if r == nil || c.habits.perPodPercentages { // the profile has no policies
 		return
 	}
 	p.heading("Rate limit", c.rateOutcome(r))
@@ -49,8 +49,8 @@ func (c *oneCase) rateOutcome(r *setpointv1.RateLimitExplanation) string {
 // growthText is how far a count may grow without behavior.
 const growthText = "at most twice the replicas, or 4, per evaluation"
 
-// minBlocks reports whether the selection of the least change came to none at all, by a mistake
-// of the first versions with policies.
+// minBlocks reports whether selecting the smallest change resulted in no change, by a bug of
+// the first versions with policies.
 func (c *oneCase) minBlocks(r *setpointv1.RateLimitExplanation) bool {
 	return c.habits.minBlocks && r.GetSelectPolicy() == "Min"
 }
@@ -110,7 +110,7 @@ func (c *oneCase) policyTable(r *setpointv1.RateLimitExplanation) *table {
 	return t
 }
 
-// selectedPolicy returns the policy whose limit counts, nil if there is none.
+// selectedPolicy returns the selected policy, nil if there is none.
 func selectedPolicy(r *setpointv1.RateLimitExplanation) *setpointv1.PolicyExplanation {
 	for _, l := range r.GetPolicies() {
 		if l.GetSelected() {
@@ -129,8 +129,8 @@ func (c *oneCase) policyNote(r *setpointv1.RateLimitExplanation) string {
 	return "A limit never turns the direction: in place of " + number(l.GetLimit()) + " it is the current " + number(r.GetLimit()) + "."
 }
 
-// roomText is when the selected policy allows more, empty where that depends on
-// more than its own direction's changes.
+// roomText is when the selected policy allows more, empty if that depends on more than its own
+// direction's changes.
 func (c *oneCase) roomText(r *setpointv1.RateLimitExplanation) string {
 	l := selectedPolicy(r)
 	if l == nil || l.GetReleaseTime() == nil {
@@ -174,7 +174,7 @@ func (c *oneCase) limitText() string {
 	return text
 }
 
-// exhaustion is why a policy has no room.
+// exhaustion is why a policy allows no further change.
 func exhaustion(r *setpointv1.RateLimitExplanation, l *setpointv1.PolicyExplanation) string {
 	start := l.GetPeriodStartReplicas()
 	switch {

@@ -6,14 +6,14 @@ import "strings"
 const (
 	gap    = 2
 	indent = 2
-	// narrowest is what a column that wraps is shrunk to at most.
+	// narrowest is the minimum width of a wrapped column.
 	narrowest = 20
 )
 
 // table is rows of cells in columns. The last column wraps where it has to.
 type table struct {
 	header []string
-	// right tells which columns are aligned right.
+	// right are the columns aligned right.
 	right []bool
 	rows  []tableRow
 }
@@ -92,7 +92,7 @@ func (t *table) leading(widths []int, cells []string) string {
 	return b.String()
 }
 
-// list writes each row as its first cell and a line of what the others say.
+// list writes each row as its first cell and a line of the others.
 func (t *table) list(p *page) {
 	for _, r := range t.rows {
 		p.line(indent, 2, r.style, r.cells[0])
@@ -112,8 +112,8 @@ func (t *table) list(p *page) {
 	}
 }
 
-// none is the cell of a value that there is not.
+// none is the cell of an absent value.
 const none = "-"
 
-// unitHeader heads cells that tell their unit themselves.
+// unitHeader is the header of cells with their own units.
 const unitHeader = "%"

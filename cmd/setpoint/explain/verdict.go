@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// verdict is what happens and the decisive why.
+// verdict is the outcome and its deciding reason.
 type verdict struct {
 	// head is "3 → 5 replicas (scale up)" or "stays at 3 replicas".
 	head  string
@@ -42,7 +42,7 @@ func (c *oneCase) writeVerdict(p *page) {
 	p.line(0, 2, dim, c.circumstances())
 }
 
-// circumstances is what was decided, when and how.
+// circumstances are the outcome, its time and the settings.
 func (c *oneCase) circumstances() string {
 	var parts []string
 	if workload := c.workload(); workload != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// Engine is a backend in this process without a server: the recommender alone.
-// It decides what it can read, also specs that the service would refuse.
+// Engine is an in-process backend without a server: the recommender alone. It also decides
+// specs that the service would refuse.
 type Engine struct {
 	histories map[string][]byte
 	ids       uint64
@@ -114,7 +114,7 @@ func NewServer(conn grpc.ClientConnInterface) *Server {
 	return &Server{setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)}
 }
 
-// Recommend asks the server.
+// Recommend calls the server.
 func (s *Server) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	return s.recommendations.Recommend(ctx, req)
 }
@@ -124,7 +124,7 @@ func (s *Server) ReportScale(ctx context.Context, req *setpointv1.ReportScaleReq
 	return s.recommendations.ReportScale(ctx, req)
 }
 
-// Delete makes the server forget a target.
+// Delete deletes a target at the server.
 func (s *Server) Delete(ctx context.Context, target string) error {
 	_, err := s.targets.DeleteTarget(ctx, &setpointv1.DeleteTargetRequest{Name: target})
 	if status.Code(err) == codes.NotFound {

@@ -104,7 +104,7 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 	return err
 }
 
-// agreement compares the counts of the own spec with those that were recorded.
+// agreement compares the counts of the own spec with the recorded ones.
 type agreement struct{ same, near, all float64 }
 
 func (a *agreement) compare(replicas *scenario.Series) func(*simulation.Step, time.Duration) {

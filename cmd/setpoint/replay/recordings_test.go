@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// recorded are the files of recordings and what they hold: of the reference, and of
-// the profiles.
+// recorded are the files of recordings and their contents: of the reference, and of the
+// profiles.
 var recorded = []struct {
 	name             string
 	scenarios, steps int
@@ -31,8 +31,8 @@ var recorded = []struct {
 	{"v1.15", 113, 1484},
 }
 
-// refused are the recorded scenarios whose specs the Kubernetes API server would
-// not take: the engine decides them, the service refuses them.
+// refused are the recorded scenarios whose specs the Kubernetes API server would refuse: the
+// engine decides them, the service refuses them.
 var refused = []string{
 	"external/average-value-wins-when-both-targets-are-set",
 	"metrics/external-without-any-target",
@@ -115,8 +115,8 @@ func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	}
 }
 
-// reportDifferences fails the test where a step came out otherwise, or was not compared.
-// It returns how many steps were compared: 1 or 0.
+// reportDifferences fails the test if a step differs, or was not compared. It returns the
+// number of compared steps: 1 or 0.
 func reportDifferences(t *testing.T, s *Step) (compared int) {
 	t.Helper()
 	if !s.Compared {
@@ -129,8 +129,8 @@ func reportDifferences(t *testing.T, s *Step) (compared int) {
 	return 1
 }
 
-// Where upstream leaves a conversion to the platform, numbers out of range
-// saturate: those of a status that divides by zero replicas are the largest, or 0.
+// Where upstream leaves a conversion to the platform, out-of-range numbers saturate: those of a
+// status that divides by zero replicas are the largest, or 0.
 func TestReadingsOutOfRangeSaturate(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()

@@ -1,5 +1,5 @@
-// Package replay runs recordings through the recommender, step by step, and
-// compares what comes of each step with what the recording expects.
+// Package replay runs recordings through the recommender, step by step, and compares the
+// outcome of each step with the recorded one.
 package replay
 
 import (
@@ -16,35 +16,35 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// Backend is what answers: the engine in this process, or a server.
+// Backend answers requests: the engine in this process, or a server.
 type Backend interface {
 	Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
-	// Delete forgets a target; it is no error if nothing is kept of it.
+	// Delete deletes a target; deleting an unknown one is no error.
 	Delete(ctx context.Context, target string) error
 }
 
-// Beginner is a backend that can be given what a target had before.
+// Beginner is a backend that can set a target's history.
 type Beginner interface {
-	// Begin gives a target that was never asked about a history.
+	// Begin sets the history of a new target.
 	Begin(target string, history *recording.History)
 }
 
-// ErrHistory is wrapped in the error for a scenario that begins with a history, which
-// the backend can't be given.
+// ErrHistory is wrapped in the error for a scenario that begins with a history, if the backend
+// can't set one.
 var ErrHistory = errors.New("the scenario begins with a history, which a server can't be given; replay it without a server")
 
-// Step is what came of one step.
+// Step is the result of one step.
 type Step struct {
 	Scenario *recording.Scenario
 	// Index of the step in the scenario, from 0.
 	Index int
-	// Response and Report are nil where nothing was asked or applied.
+	// Response and Report are nil if nothing was requested or applied.
 	Response *setpointv1.RecommendResponse
 	Report   *setpointv1.ReportScaleResponse
 	Outcome  recording.Outcome
-	// Compared reports whether the recording expects something that was looked at,
-	// Differences where it came out otherwise.
+	// Compared reports whether the recording has an expectation that was compared; Differences
+	// are the deviations.
 	Compared    bool
 	Differences []recording.Difference
 }
@@ -53,12 +53,12 @@ type Step struct {
 type Options struct {
 	// Spec replaces that of the recordings; nothing is compared then.
 	Spec *autoscalingv2.HorizontalPodAutoscalerSpec
-	// NoCompare compares nothing.
+	// NoCompare disables comparisons.
 	NoCompare bool
-	// Explain asks for explanations.
+	// Explain requests explanations.
 	Explain bool
-	// Cluster is a prefix of the clusters whose targets the replay makes and
-	// deletes, one a scenario. Empty: "replay".
+	// Cluster is the prefix of the clusters of the replay's targets, which it deletes, one per
+	// scenario. Empty: "replay".
 	Cluster string
 }
 
@@ -77,10 +77,9 @@ func NewRunner(backend Backend, options Options) *Runner {
 	return &Runner{backend: backend, options: options}
 }
 
-// Run replays a scenario on a target of its own, which it deletes in the end, and
-// hands each step to visit. The first error ends it: a step that can't be
-// converted, a backend that refuses it, or visit's own. [EndsAll] tells whether it
-// would end other scenarios, too.
+// Run replays a scenario on its own target, which it deletes in the end, and passes each step
+// to visit. The first error stops it: a step that can't be converted, a backend's refusal, or
+// visit's own. [EndsAll] reports whether it would stop other scenarios, too.
 func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit func(*Step) error) (err error) {
 	r.run++
 	player := recording.NewPlayer(scenario)
@@ -124,13 +123,13 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 	return nil
 }
 
-// visitError is an error of whom the steps are handed to.
+// visitError is an error of the visitor.
 type visitError struct{ error }
 
 func (e visitError) Unwrap() error { return e.error }
 
-// EndsAll reports whether an error of Run is not one of the scenario alone: the visitor
-// failed, the replay was ended, or the server is away or lets this caller do nothing.
+// EndsAll reports whether an error of Run is not specific to the scenario: the visitor failed,
+// the replay was cancelled, or the server is away or refuses everything.
 func EndsAll(err error) bool {
 	var visit visitError
 	if errors.As(err, &visit) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -147,7 +146,7 @@ func EndsAll(err error) bool {
 	return false
 }
 
-// begin gives the target the history that the scenario begins with.
+// begin sets the target's history from the scenario.
 func (r *Runner) begin(target string, scenario *recording.Scenario) error {
 	if scenario.History == nil {
 		return nil
@@ -170,7 +169,7 @@ func (r *Runner) forget(ctx context.Context, target *string) error {
 	return err
 }
 
-// ask recommends, and reports what the recording says of applying it.
+// ask requests a recommendation, and reports the recorded result of applying it.
 func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendRequest) (err error) {
 	req.Explain = r.options.Explain
 	if step.Response, err = r.backend.Recommend(ctx, req); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// addresses are what serve listens on, by flag; an admin address that is empty is none.
+// addresses are the addresses of serve, by flag; an empty admin address is left out.
 func (s *settings) addresses() []flagAddress {
 	all := []flagAddress{{"grpc-address", s.GRPCAddress}, {"rest-address", s.RESTAddress}}
 	if s.AdminAddress != "" {
@@ -16,8 +16,7 @@ func (s *settings) addresses() []flagAddress {
 
 type flagAddress struct{ flag, address string }
 
-// validateAddresses says which addresses can't be listened on, and reports whether all are
-// right.
+// validateAddresses refuses invalid addresses, and reports whether all are valid.
 func (s *settings) validateAddresses(refuse func(flag, format string, args ...any)) (right bool) {
 	right = true
 	taken := map[string]string{}
@@ -42,7 +41,7 @@ func (s *settings) validateAddresses(refuse func(flag, format string, args ...an
 	return right
 }
 
-// isHostName reports whether a name could be that of a host, whether or not there is one.
+// isHostName reports whether a name is a valid host name, whether or not the host exists.
 func isHostName(name string) bool {
 	for _, c := range []byte(name) {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
-// newRegistry returns where metrics are gathered: those of the process to begin with.
+// newRegistry returns a registry with the metrics of the process.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewBuildInfoCollector(), buildmetric.New(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -45,7 +45,7 @@ func adminPages(health http.Handler, metrics *prometheus.Registry) []daemon.Page
 // redisCollector turns the store's counts into metrics.
 type redisCollector struct{ store *redis.Store }
 
-// redisMetric is one of them.
+// redisMetric is one of these metrics.
 type redisMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -95,7 +95,7 @@ func (c redisCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// driverLog takes the log lines of the Redis client about single connections. Callers of the
+// driverLog receives the Redis client's log lines about single connections. Callers of the
 // client report final failures.
 type driverLog struct{ log *zap.Logger }
 

@@ -63,7 +63,7 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 	}
 }
 
-// get makes a request and returns its code and body.
+// get sends a request and returns its code and body.
 func get(t *testing.T, method, url string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
@@ -128,7 +128,7 @@ func TestTheAdminIndexListsAllPages(t *testing.T) {
 	}
 }
 
-// The command line may hold a password.
+// The command line may contain a password.
 func TestTheAdminAddressDoesNotTellTheCommandLine(t *testing.T) {
 	t.Parallel()
 	_, admin := startWithAdmin(t)
@@ -137,7 +137,7 @@ func TestTheAdminAddressDoesNotTellTheCommandLine(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener of which one can't know that only this machine reaches it.
+// elsewhere is a listener that other machines may be able to reach.
 type elsewhere struct {
 	net.Listener
 	address string
@@ -149,7 +149,7 @@ func (l elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(l.addre
 func TestProfilesAreServedToThisMachineOnlyUnlessThatIsWanted(t *testing.T) {
 	t.Parallel()
 	profiles := []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/symbol", "/debug//pprof/heap", "//debug/pprof/heap"}
-	alone := []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/trace"} // a process takes one at a time
+	alone := []string{"/debug/pprof/profile?seconds=1", "/debug/pprof/trace"} // a process allows one at a time
 	for _, tt := range []struct {
 		name, address string
 		wanted        bool
@@ -188,7 +188,7 @@ func TestProfilesAreServedToThisMachineOnlyUnlessThatIsWanted(t *testing.T) {
 	}
 }
 
-// Who may ask for recommendations may not look into the process.
+// Callers of the API can't read the process' internals.
 func TestThePublicAddressServesNoAdminPages(t *testing.T) {
 	t.Parallel()
 	rest, _ := startWithAdmin(t)
@@ -258,8 +258,8 @@ func TestTracingIsOffUnlessThereIsAnEndpoint(t *testing.T) {
 	})
 }
 
-// wantQuick fails the test where something that may take a second or so takes longer each time:
-// of some tries the quickest counts, the others are those of a busy machine.
+// wantQuick fails the test if something that should take about a second takes longer in every
+// attempt: the quickest attempt counts, because the machine may be busy.
 func wantQuick(t *testing.T, do func()) {
 	t.Helper()
 	const tries, most = 5, 3 * time.Second
@@ -277,16 +277,16 @@ func wantQuick(t *testing.T, do func()) {
 	}
 }
 
-// A collector that can't be reached, or takes what it is sent and says nothing, holds up no
-// stop for long.
+// A collector that is unreachable, or accepts data and never answers, does not delay a stop for
+// long.
 func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = mute.Close() }() // nobody accepts
-	// Of a port that was free somebody else may be the owner now; nobody serves the first one.
+	defer func() { _ = mute.Close() }() // nothing accepts
+	// A port that was free may have another owner now; nothing listens on the first one.
 	for name, address := range map[string]string{"mute": mute.Addr().String(), "gone": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +308,7 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 	}
 }
 
-// A page of a web site whose name leads to this machine must not read what operators look at.
+// A web page whose host name resolves to this machine must not read the operators' pages.
 func TestAdminPagesOnLoopbackAreForThisMachine(t *testing.T) {
 	t.Parallel()
 	_, admin := startWithAdmin(t, func(s *settings, _ *listeners) { s.AllowedHosts = []string{"proxy.example"} })

@@ -18,16 +18,15 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// The benchmarks of the service on Redis: client, service and Redis on one machine,
-// over loopback sockets. Ratios are of rates that were measured in turns, and of those
-// the median. Clients send messages that were encoded before, as load generators do,
-// and do not decode the answers.
+// Benchmarks of the service on Redis: client, service and Redis on one machine, over loopback.
+// Ratios are medians of rates measured in alternation. Clients send pre-encoded messages, as
+// load generators do, and do not decode the answers.
 
 const (
 	benchCallers = 32
 	benchTargets = 5000
 	benchBatch   = 500
-	// benchBatchCallers keep one batch on its way while another is decided on.
+	// benchBatchCallers keep a batch in flight while another one is being decided.
 	benchBatchCallers = 3
 )
 
@@ -45,7 +44,7 @@ func (encodedMessages) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// encodedClient returns a connection that takes encoded messages.
+// encodedClient returns a connection that sends encoded messages.
 func encodedClient(b *testing.B, address string) *grpc.ClientConn {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -89,7 +88,7 @@ func (s *bareService) Recommend(ctx context.Context, req *setpointv1.RecommendRe
 	return s.answer, err
 }
 
-// bareScript does to Redis what the engine's swap does.
+// bareScript does the same to Redis as the engine's swap.
 const bareScript = `redis.call('GETRANGE', KEYS[1], 0, 8)
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`
@@ -114,7 +113,7 @@ func startBare(b *testing.B, r *redistest.Server, answer *setpointv1.RecommendRe
 	return listener.Addr().String()
 }
 
-// callAll makes n calls by that many callers and returns the calls per second.
+// callAll makes n calls from that many callers and returns the calls per second.
 func callAll(b *testing.B, callers, n int, call func(i int) error) float64 {
 	b.Helper()
 	var running sync.WaitGroup

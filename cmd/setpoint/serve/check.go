@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// checkOnly looks at everything that the settings name and that can be wrong, and
-// prints the settings. It listens to nothing, and does not ask Redis.
+// checkOnly checks all settings and the files they name, and prints the settings. It listens on
+// nothing, and does not contact Redis.
 func checkOnly(cmd *cobra.Command, s *settings) error {
 	edge, err := s.Edge.open(zap.NewNop(), s.HistoryTTL)
 	if err != nil {

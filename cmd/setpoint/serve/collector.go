@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// The heap may grow by headroom before garbage is collected, and by no less and no more
-// than these shares of what lives, in percent. What lives is little and what a request
-// leaves behind is much, so that collecting seldom saves more time than it takes memory;
-// but when much lives, as under attack, the same share would be far too much.
+// The heap may grow by headroom before garbage collection, within these bounds in percent of
+// the live heap. The live heap is small and a request leaves much garbage, so that collecting
+// rarely saves more time than it costs memory; but with a large live heap, as under attack, the
+// same percentage would be far too much.
 const (
 	headroom     = 128 << 20
 	leastPercent = 50
@@ -23,8 +23,8 @@ const serveMemoryShare = 75
 
 var tuneOnce sync.Once
 
-// tuneCollector sets how often garbage is collected, now and after each collection,
-// unless the user has said so.
+// tuneCollector sets the rate of garbage collection, now and after each collection, unless the
+// user has set it.
 func tuneCollector() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -51,12 +51,12 @@ func tuneAgain(t *tuner) {
 	}, t.percent)
 }
 
-// percentFor is the growth, in percent, allowed to a heap with so many live bytes.
+// percentFor is the allowed growth, in percent, of a heap with so many live bytes.
 func percentFor(live uint64) int {
 	return int(min(mostPercent, max(leastPercent, 100*headroom/max(live, 1))))
 }
 
-// liveBytes is what the last collection found to live.
+// liveBytes is the live heap after the last collection.
 func liveBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -2,13 +2,13 @@ package serve
 
 import "go.uber.org/zap"
 
-// spareDescriptors are left to what is no caller's connection: listeners, Redis, the admin
-// address, issuers, files.
+// spareDescriptors are reserved for everything but callers' connections: listeners, Redis, the
+// admin address, issuers, files.
 const spareDescriptors = 256
 
-// withinDescriptors returns how many connections there may be: as many as asked for, unless
-// the system gives the process fewer descriptors. Otherwise unauthenticated callers could
-// take the last descriptors before connections make way for others.
+// withinDescriptors bounds the connections by the process' file descriptors. Otherwise
+// unauthenticated callers could use up the descriptors before old connections are closed for
+// new ones.
 func withinDescriptors(connections int, limit uint64, log *zap.Logger) int {
 	most := uint64(1)
 	switch {

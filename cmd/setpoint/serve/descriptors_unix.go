@@ -4,8 +4,8 @@ package serve
 
 import "syscall"
 
-// descriptorLimit returns how many files and connections the process may have open, which Go
-// has raised as far as it may; false: the system does not tell.
+// descriptorLimit returns the process' limit of open files and connections, which Go has raised
+// to the maximum; false: unknown.
 func descriptorLimit() (uint64, bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,4 +1,4 @@
-// Package serve is `setpoint serve`: the service as a process, with its settings, the
-// edge that lets callers in (TLS, tokens, policy, limits), the store it keeps histories
-// in, its admin address, and the command that asks that address.
+// Package serve is `setpoint serve`: the service as a process, with its settings, its edge
+// (TLS, tokens, policy, limits), the store of histories, its admin address, and the command
+// that queries that address.
 package serve

@@ -49,7 +49,7 @@ func (s *edgeSettings) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "allow addresses that other machines can reach without authentication or without TLS")
 }
 
-// limitSettings bound what callers may take.
+// limitSettings are the callers' limits.
 type limitSettings struct {
 	InFlight          int
 	InFlightPerCaller int
@@ -140,8 +140,7 @@ func (s *edgeSettings) certOptions() certs.Options {
 	}
 }
 
-// validate says what is wrong with the settings; addresses are those of gRPC and REST,
-// by their flags.
+// validate refuses invalid settings; addresses are those of gRPC and REST, by their flags.
 func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), addresses map[string]string) {
 	if err := s.certOptions().Validate(); err != nil {
 		refuse("tls-cert-file", "%v", err)
@@ -177,18 +176,18 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 	}
 }
 
-// edge is what the settings come to, while the service runs.
+// edge is the running part of the settings.
 type edge struct {
 	access *server.Access
 	tls    *tls.Config
 	source *certs.Source
 	stop   context.CancelFunc
 	done   sync.WaitGroup
-	// counts is what metrics are made of.
+	// counts has the sources of metrics.
 	counts edgeCollector
 }
 
-// open reads the files; histories are kept for so long, for ever if 0. It is to be closed.
+// open reads the files; kept is how long, 0: for ever, histories are kept. Close the result.
 func (s *edgeSettings) open(log *zap.Logger, kept time.Duration) (*edge, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &edge{stop: cancel}
@@ -269,8 +268,8 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	return nil
 }
 
-// withFlags puts the flag that named it before the error of a file that can't be read; what
-// is wrong within one has its path and line.
+// withFlags prefixes the error of an unreadable file with its flag; an error within a file has
+// its path and line.
 func (s *edgeSettings) withFlags(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error

@@ -10,13 +10,13 @@ import (
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
-// edgeCollector turns what is known of certificates, credentials and the policy into
-// metrics. A part that is nil is not used, and has no series.
+// edgeCollector exports metrics of certificates, credentials and the policy. A nil part is
+// unused and has no series.
 type edgeCollector struct {
 	certs  func() certs.Status
 	auth   func() auth.Stats
 	policy func() files.Stats
-	// tokens and issuers say that there are files of them.
+	// tokens and issuers report that there are files of them.
 	tokens, issuers bool
 }
 
@@ -112,8 +112,7 @@ func (m edgeMetrics) reloads(name string, successes, failures uint64, last time.
 	m.gauge(fileReloadRight, right, name)
 }
 
-// issuers has a label that the operator chooses: there are as many values as the file has
-// issuers.
+// issuers has a label that the operator chooses: one value per issuer in the file.
 func (m edgeMetrics) issuers(s *auth.Stats) {
 	m.counter(authHits, s.CacheHits)
 	m.counter(authMisses, s.CacheMisses)
@@ -126,7 +125,7 @@ func (m edgeMetrics) issuers(s *auth.Stats) {
 	}
 }
 
-// seconds is a time as Prometheus has it; 0: there is none.
+// seconds converts a time for Prometheus; 0: none.
 func seconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

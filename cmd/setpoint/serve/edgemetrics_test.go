@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
-// gathered returns what an edge exports: values by name and labels, name{label=value,…}.
+// gathered returns an edge's metrics: values by name and labels, name{label=value,…}.
 func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -110,8 +110,7 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	}
 }
 
-// What is not used has no series: an alert on a certificate that is not there would
-// never end.
+// Unused parts have no series: an alert on an absent certificate would never end.
 func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	t.Parallel()
 	var s edgeSettings
@@ -136,7 +135,7 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	}
 }
 
-// The files are looked at as often as the page on security says.
+// The files are checked at the documented interval.
 func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/operate/security.md")

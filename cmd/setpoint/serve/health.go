@@ -16,8 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// NewHealth asks a process on this machine, for images that have nothing else to ask
-// with.
+// NewHealth checks a process on this machine, for images without other programs.
 func NewHealth() *cobra.Command {
 	const flag = "admin-address"
 	address, live, timeout := defaultSettings().AdminAddress, false, 2*time.Second

@@ -15,8 +15,8 @@ func TestFlagsOfTheControllerManager(t *testing.T) {
 	clitest.HasManagerSettings(t, New(), managerflags.Serve)
 }
 
-// Values that are wrong are refused, also those of flags without effect; a switch needs no
-// value; and without such flags nothing is said.
+// Invalid values are refused, even of flags without effect; a switch needs no value; and
+// without such flags there is no note.
 func TestFlagsOfTheControllerManagerAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -53,7 +53,7 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(buildmetric.New())
 	s := defaultSettings()
-	s.Redis.URLs = []string{"redis://127.0.0.1:6379"} // nobody connects
+	s.Redis.URLs = []string{"redis://127.0.0.1:6379"} // never connects
 	unused, err := openStore(&s, zap.NewNop(), registry)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer srv.Close()
-	// The metrics of a target are there once there is a decision.
+	// A target's metrics exist after its first decision.
 	if _, err := srv.Recommendations().Recommend(context.Background(), &setpointv1.RecommendRequest{
 		Target: "clusters/c/namespaces/n/targets/t", Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 1},
 		ScaleError: &setpointv1.ScaleError{Message: "none"},

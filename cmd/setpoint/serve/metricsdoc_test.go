@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the page for operators names exists.
+// Everything named on the operators' page exists.
 func TestThePageForOperatorsIsUpToDate(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/operate/observability.md")

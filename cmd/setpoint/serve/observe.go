@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// observeSettings say what operators get to see.
+// observeSettings are the settings of logs, metrics and traces.
 type observeSettings struct {
 	AccessLog          string
 	TargetMetrics      bool
@@ -74,8 +74,8 @@ func (s *observeSettings) tracing() tracing.Options {
 	return tracing.Options{Endpoint: s.OTLPEndpoint, Insecure: s.OTLPInsecure, Ratio: s.TraceRatio, Version: cli.Version()}
 }
 
-// traceFlush is what a stop leaves to the last traces: with what ending takes no more than a
-// second, so that a collector that is away does not hold up the exit.
+// traceFlush is the time for the last traces at a stop: with the rest of the shutdown at most a
+// second, so that an unreachable collector does not delay the exit.
 const traceFlush = 700 * time.Millisecond
 
 // openTracing begins to trace, nil if that is not wanted, until the function that it

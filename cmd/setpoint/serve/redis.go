@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
-// redisSettings are those of the store that instances share.
+// redisSettings are the settings of the shared store.
 type redisSettings struct {
 	URLs            []string
 	PasswordFile    string
@@ -58,7 +58,7 @@ func (s *redisSettings) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.BreakerPause, "redis-breaker-pause", s.BreakerPause, "how long an open circuit breaker skips a failing Redis node")
 }
 
-// used reports whether there is to be a Redis.
+// used reports whether a Redis is configured.
 func (s *redisSettings) used() bool { return len(s.URLs) > 0 }
 
 func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) {
@@ -135,7 +135,8 @@ func (s *redisSettings) open(ttl time.Duration, logLength, feedLength int, log *
 	return redis.New(o)
 }
 
-// certificates sets what to trust, and what to show, which is read at each handshake.
+// certificates sets the trusted CAs, and the client certificate, which is read at each
+// handshake.
 func (s *redisSettings) certificates(c *tls.Config) error {
 	if s.CA == "" && s.Cert == "" {
 		return nil

@@ -29,14 +29,14 @@ type onRedis struct {
 	prefix  string
 }
 
-// serveOnRedis starts a service whose keys have a prefix of their own, with the
-// settings changed. It stops with the test.
+// serveOnRedis starts a service with its own key prefix and changed settings. It stops with the
+// test.
 func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 	tb.Helper()
 	s := defaultSettings()
 	s.Redis.URLs, s.Redis.KeyPrefix = []string{url}, redistest.Prefix(tb)
 	s.LogLevel, s.AllowEvaluationTime = "error", true
-	// However busy the machine is, nothing is sent twice.
+	// Even on a busy machine nothing may be sent twice.
 	s.Redis.Timeout, s.RequestTimeout = time.Minute, 5*time.Minute
 	if change != nil {
 		change(&s)
@@ -84,7 +84,7 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close() })
-	// Of the looks at Redis' health the first is another one: Redis is told its script.
+	// The first health check differs: it loads the script.
 	waiting, enough := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer enough()
 	watch, err := healthv1.NewHealthClient(conn).Watch(waiting, &healthv1.HealthCheckRequest{})
@@ -102,8 +102,8 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 // webTarget returns the resource name of a target.
 func webTarget(i int) string { return fmt.Sprintf("clusters/prod/namespaces/shop/targets/web-%05d", i) }
 
-// tenPods is what the usual caller sends: a cpu utilization target and ten pods of
-// one container, sampled now.
+// tenPods is a typical request: a cpu utilization target and ten pods of one container, sampled
+// now.
 func tenPods(target string, now time.Time) *setpointv1.RecommendRequest {
 	const pods = 10
 	req := &setpointv1.RecommendRequest{Target: target, Scale: &setpointv1.Scale{SpecReplicas: pods}}
@@ -130,7 +130,7 @@ func tenPods(target string, now time.Time) *setpointv1.RecommendRequest {
 	return req
 }
 
-// mustRecommend asks once.
+// mustRecommend sends one request.
 func (s *onRedis) mustRecommend(tb testing.TB, req *setpointv1.RecommendRequest) {
 	tb.Helper()
 	if _, err := s.Recommend(tb.Context(), req); err != nil {
@@ -138,7 +138,7 @@ func (s *onRedis) mustRecommend(tb testing.TB, req *setpointv1.RecommendRequest)
 	}
 }
 
-// mustBatch asks for all at once; none may fail.
+// mustBatch sends all in one batch; none may fail.
 func (s *onRedis) mustBatch(tb testing.TB, requests ...*setpointv1.RecommendRequest) {
 	tb.Helper()
 	resp, err := s.BatchRecommend(tb.Context(), &setpointv1.BatchRecommendRequest{Requests: requests})
@@ -158,7 +158,7 @@ func TestSteadyStateIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
 	admin := server.Client(t)
-	// Decisions that say nothing new are written to the log apart while they are few.
+	// While there are few unchanged decisions they are logged individually.
 	service := serveOnRedis(t, server.URL(), func(s *settings) { s.LoggedRepeats = 0 })
 	now, start := time.Now(), time.Now()
 	var requests []*setpointv1.RecommendRequest
@@ -173,8 +173,8 @@ func TestSteadyStateIsOneRoundTrip(t *testing.T) {
 		do()
 		after := redistest.CommandStats(t, admin)
 		made := func(command string) int64 { return after[command] - before[command] }
-		// A swap reads the version and writes once; so many more scripts that write are
-		// pings, one a second.
+		// A swap reads the version and writes once; any further writing scripts are pings, one
+		// a second.
 		for command, want := range map[string]int64{"getrange": calls, "evalsha": made("set"), "eval": 0, "get": 0, "rpush": 0} {
 			if got := made(command); got != want {
 				t.Errorf("%s: %d calls of %s, want %d", what, got, command, want)
@@ -196,9 +196,9 @@ func TestSteadyStateIsOneRoundTrip(t *testing.T) {
 	})
 }
 
-// What a target takes in Redis by MEMORY USAGE of its record and its share of the index,
-// asked for every 15 s until its history is as long as it gets. The decision log, which
-// is for people and has a length of its own, is told apart.
+// A target's memory in Redis by MEMORY USAGE: its record and its share of the index, with a
+// request every 15 s until its history has its full length. The decision log, which has a
+// length of its own, is reported apart.
 func TestMemoryOfATarget(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
@@ -218,7 +218,7 @@ func TestMemoryOfATarget(t *testing.T) {
 			admin := redis.Client(t)
 			service := serveOnRedis(t, redis.URL(), func(s *settings) { s.MaxBatch = targets })
 			start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			// Nobody asks on the nanosecond.
+			// Real requests don't come at whole nanoseconds.
 			random := rand.New(rand.NewPCG(1, 1))
 			for p := range tc.periods {
 				now := start.Add(time.Duration(p) * 15 * time.Second)
@@ -252,7 +252,7 @@ func memoryOf(t *testing.T, c *goredis.Client, prefix string) (records, index, l
 	keys := c.Scan(t.Context(), 0, prefix+"*", 1000).Iterator()
 	for keys.Next(t.Context()) {
 		key := keys.Val()
-		// Of a nested value all parts are to be sampled.
+		// Sample all parts of a nested value.
 		n, err := c.MemoryUsage(t.Context(), key, 0).Result()
 		if err != nil {
 			t.Fatal(err)

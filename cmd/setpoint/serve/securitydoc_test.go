@@ -55,9 +55,8 @@ func startGuarded(t *testing.T, tokens, policy, token string) *setpoint.Client {
 	return client
 }
 
-// agentCalls makes every call that an agent makes, in the order of an object's life, and
-// returns the errors by name. The names are those of the methods by which the agent has
-// the service.
+// agentCalls makes every call of an agent, in the order of an object's life, and returns the
+// errors by name. The names are those of the agent's methods.
 func agentCalls(t *testing.T, client *setpoint.Client, cluster, namespace string) map[string]error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -149,7 +148,7 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	}
 	token, tokens := tokenOfPage(t, string(page))
 	quick := heredoc(t, string(page), "policy.yaml")
-	// What only --record needs, as the page says.
+	// Only --record needs these, as the page says.
 	recording := []string{"Targets.GetTarget"}
 	for _, tt := range []struct {
 		rule, policy, cluster, namespace string
@@ -174,7 +173,7 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	}
 }
 
-// The command that the page ends with takes the files that the page makes.
+// The last command of the page accepts the files made on the page.
 func TestTheFilesOfFiveMinutesAreTaken(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/operate/security.md")

@@ -143,7 +143,7 @@ func serve(ctx context.Context, s *settings) error {
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)
 }
 
-// listeners are what serve listens on.
+// listeners are the listeners of serve.
 type listeners struct{ grpc, rest, admin net.Listener }
 
 // listen opens all listeners, or none.
@@ -177,7 +177,7 @@ func orNone(n int) int {
 	return n
 }
 
-// openSources opens what metrics of stored specs may be fetched from; nil: nothing.
+// openSources opens the metric sources of stored specs; nil: none.
 func (s *settings) openSources(metrics prometheus.Registerer, log *zap.Logger) (*sources.Sources, error) {
 	return sources.New(sources.Options{URLs: s.SourceURLs, File: s.SourcesFile, Registerer: metrics, Log: log})
 }

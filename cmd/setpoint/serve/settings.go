@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/web"
 )
 
-// settings are those of setpoint serve. Each has a flag, a variable SETPOINT_… and
-// a key in the config file.
+// settings are the settings of setpoint serve. Each has a flag, a variable SETPOINT_… and a key
+// in the config file.
 type settings struct {
 	GRPCAddress string
 	RESTAddress string
@@ -26,9 +26,9 @@ type settings struct {
 	AdminAddress string
 	// AdminProfiles serves profiles there also if other machines reach it.
 	AdminProfiles bool
-	// AllowedHosts are names that addresses on loopback may be asked by.
+	// AllowedHosts are host names accepted by addresses on loopback.
 	AllowedHosts []string
-	// UI serves the web page, and SignIn says how its users sign in with an issuer.
+	// UI serves the web page, and SignIn configures its users' sign-in with an issuer.
 	UI     bool
 	SignIn signInSettings
 
@@ -66,7 +66,7 @@ type settings struct {
 	AnswerBytes       int
 	MaxClockSkew      time.Duration
 
-	// SourceURLs and SourcesFile are what metrics of stored specs may be fetched from.
+	// SourceURLs and SourcesFile configure the metric sources of stored specs.
 	SourceURLs  []string
 	SourcesFile string
 
@@ -83,7 +83,7 @@ type settings struct {
 	Notes []string
 }
 
-// What --on-store-failure may say.
+// The values of --on-store-failure.
 const (
 	refuseOnFailure   = "refuse"
 	holdDownOnFailure = "hold-down"
@@ -138,7 +138,7 @@ func defaultSettings() settings {
 	}
 }
 
-// bind adds a flag for each setting; what the settings hold is the default.
+// bind adds a flag for each setting; the current values are the defaults.
 func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
@@ -261,7 +261,7 @@ func (s *settings) validate() error {
 	s.Observe.validate(refuse)
 	reached := map[string]string{"grpc-address": s.GRPCAddress, "rest-address": s.RESTAddress}
 	if !s.validateAddresses(refuse) {
-		reached = nil // who reaches what is no address is a question for later
+		reached = nil // an invalid address is reported elsewhere
 	}
 	s.Edge.validate(refuse, reached)
 	s.SignIn.validate(refuse, s.UI, s.Edge.OIDCFile)

@@ -44,7 +44,7 @@ func TestDefaultSettingsAreTheServersDefaults(t *testing.T) {
 func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
-	s.Tolerance, s.MaxPods, s.DrainTimeout = "0.9", 1, time.Hour // what the file must bring back
+	s.Tolerance, s.MaxPods, s.DrainTimeout = "0.9", 1, time.Hour // values that the file must restore
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	s.bind(flags)
 	config.AddFlag(flags)
@@ -55,7 +55,7 @@ func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.Redis.URLs) == 0 {
-		s.Redis.URLs = nil // no matter which kind of none
+		s.Redis.URLs = nil // nil or empty makes no difference
 	}
 	if !reflect.DeepEqual(s, defaultSettings()) {
 		t.Errorf("got %+v, want %+v", s, defaultSettings())

@@ -23,14 +23,14 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Kinds of sources, as MetricQuery calls what is asked of them.
+// Kinds of sources, as named by MetricQuery.
 const (
 	prometheusKind = "prometheus"
 	jsonKind       = "json"
 	redisKind      = "redis"
 )
 
-// grants are the namespaces whose specs may name a source; "-" is any cluster or namespace.
+// grants are the namespaces whose specs may use a source; "-" is any cluster or namespace.
 type grants []store.Key
 
 // has reports whether a target's spec may name the source.
