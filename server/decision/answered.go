@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
-// maxTracedItems is how many requests of one batch have spans of their own.
+// maxTracedItems is how many requests of one batch get their own spans.
 const maxTracedItems = 64
 
 // streamedSpan names the span of one message of a stream.
@@ -59,8 +59,8 @@ func (t *Targets) AnsweredAll(ctx context.Context, jobs []Job) {
 	}
 }
 
-// logDecision logs a decision that was recorded: at level info if it changes the count,
-// so that one can find out later who changed it and why; at level debug otherwise.
+// logDecision logs a recorded decision: at level info if it changes the count, so that
+// operators can find out later who changed it and why; otherwise at level debug.
 func (t *Targets) logDecision(ctx context.Context, j *Job) {
 	d := &j.decision
 	level, message := zap.DebugLevel, "recommended"
@@ -102,7 +102,7 @@ func (t *Targets) decisionFields(ctx context.Context, j *Job) []zapcore.Field {
 // Trace adds the job to the call's span.
 func (t *Targets) Trace(ctx context.Context, j *Job) { j.span = t.Options.Tracing.Recording(ctx) }
 
-// TraceAll gives the first jobs of a batch spans of their own.
+// TraceAll gives the first jobs of a batch their own spans.
 func (t *Targets) TraceAll(ctx context.Context, jobs []Job) {
 	if t.Options.Tracing.Recording(ctx) == nil {
 		return
@@ -113,7 +113,7 @@ func (t *Targets) TraceAll(ctx context.Context, jobs []Job) {
 	}
 }
 
-// TraceMessage gives a message of a stream a trace of its own.
+// TraceMessage gives a message of a stream its own trace.
 func (t *Targets) TraceMessage(ctx context.Context, j *Job) context.Context {
 	if t.Options.Tracing == nil {
 		return ctx
@@ -139,18 +139,18 @@ func (j *Job) endTrace() {
 	j.span, j.steps = nil, nil
 }
 
-// AbandonTrace ends the trace of a job that panicked; it does nothing for any other.
+// AbandonTrace ends the trace of a job that panicked; it does nothing for other jobs.
 func (j *Job) AbandonTrace() {
 	if j.span != nil {
 		tracing.Finish(j.span, errPanicked)
 	}
 }
 
-// errPanicked is what a trace tells of it.
+// errPanicked is the error on its span.
 var errPanicked = errors.New("internal error")
 
-// evaluate decides. A job whose span tells of the steps has them explained, without its
-// answer being any different.
+// evaluate decides. If the job's span records the steps, it requests an explanation,
+// which does not change the response.
 func (j *Job) evaluate(history *recommender.History) (next recommender.History) {
 	if j.encoded != nil && !history.Seen {
 		j.encoded.Seed()
@@ -170,7 +170,7 @@ func (j *Job) evaluate(history *recommender.History) (next recommender.History) 
 	return next
 }
 
-// conflicted notes that another caller has changed the target meanwhile.
+// conflicted records on the span that another caller has changed the target meanwhile.
 func (t *Targets) conflicted(j *Job) {
 	t.Metrics.conflicts.Inc()
 	if j.span != nil {
@@ -178,10 +178,10 @@ func (t *Targets) conflicted(j *Job) {
 	}
 }
 
-// StreamMethod is the name of the stream that recommends.
+// StreamMethod is the method of streamed recommendations.
 const StreamMethod = setpointv1.RecommendationService_StreamRecommend_FullMethodName
 
-// MessageAnswered is answered for a request of a stream that came at start.
+// MessageAnswered is Answered for a request of a stream that arrived at start.
 func (t *Targets) MessageAnswered(ctx context.Context, j *Job, start time.Time) {
 	took := time.Since(start)
 	t.Answered(ctx, j)

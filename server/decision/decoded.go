@@ -6,14 +6,15 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// decoded is the history that the jobs of one target in a batch decide on, so that none need
-// decode what the one before it decoded, or left: a history may be a hundred times as long as
-// a request. It is read only, as the recommender takes it. A nil one remembers nothing.
+// decoded caches the history on which the jobs of one target in a batch decide, so that a job
+// need not decode what the previous one decoded or stored: a history may be a hundred times
+// as large as a request. It is read only, as the recommender treats it. A nil one caches
+// nothing.
 type decoded struct {
 	known   bool
 	version store.Version
 	history recommender.History
-	// next is what the next swap stores.
+	// next is the history of the next swap.
 	next recommender.History
 }
 
@@ -31,14 +32,14 @@ func (d *decoded) of(record *store.Record, room *encoding.Room) (recommender.His
 	return history, err
 }
 
-// storing notes what the next swap stores.
+// storing sets the history of the next swap.
 func (d *decoded) storing(next *recommender.History) {
 	if d != nil {
 		d.next = *next
 	}
 }
 
-// stored notes that it was stored, and that its version is this one.
+// stored records that the swap succeeded, with this version.
 func (d *decoded) stored(version store.Version) {
 	if d == nil {
 		return

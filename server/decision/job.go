@@ -28,7 +28,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Job is one request on its way to an answer.
+// Job is one request in progress.
 type Job struct {
 	// targets makes the decision.
 	targets   *Targets
@@ -36,40 +36,42 @@ type Job struct {
 	key       store.Key
 	requestID string
 	dryRun    bool
-	// timed reports whether the request chose the instant to decide for, anyTime that it may.
+	// timed reports whether the request sets the instant of the decision, anyTime whether it
+	// may.
 	timed, anyTime bool
 	input          *recommender.Input
-	// encoded is what input is part of, where the request was read the short way.
+	// encoded is the request that contains input, if it was read on the fast path.
 	encoded *wire.Request
 	caller  *access.Caller
 	now     time.Time
-	// budget is what reading and deciding may still cost, shared with the other requests
-	// of a batch; own is that of a request that came alone.
+	// budget limits the cost of reading and deciding, shared with the other requests of
+	// a batch; own is the budget of a single request.
 	budget    *cost.Budget
 	own       cost.Budget
 	attempts  int
 	decision  recommender.Decision
 	started   time.Time
 	concluded []decisionlog.Entry
-	// guessed reports whether the decision is on a record that is only remembered.
+	// guessed reports whether the decision is based on a cached record.
 	guessed bool
-	// doubtful reports whether it is unknown whether the decision was recorded.
+	// doubtful reports whether it is unknown if the decision was recorded.
 	doubtful bool
 	// history is the target's, shared with the target's other jobs in a batch; nil without
 	// other jobs.
 	history *decoded
-	// placed is the length of the first history of a target that is new, while that is on
-	// its way to the store; else 0.
+	// placed is the length of a new target's first history, while it is being stored;
+	// else 0.
 	placed int
-	// span records the outcome, nil: the job is not traced. ownSpan says that it
-	// is of this job alone. steps are the decision's, where there is a span.
+	// span records the outcome, nil: the job is not traced. ownSpan reports that it
+	// belongs to this job alone. steps is the span for the decision's steps, if there
+	// is one.
 	span    trace.Span
 	ownSpan bool
 	steps   *recommender.Explanation
 	room    room
 
-	// One of them is set when the job is done: the decision is the answer, or the
-	// answer was given before, or there is none.
+	// One of them is set when the job is done: the response is the decision, an earlier
+	// answer, or an error.
 	decided  bool
 	response *setpointv1.RecommendResponse
 	Err      error
@@ -88,9 +90,9 @@ const mostRoomForValue = 4 << 10
 
 func (j *Job) done() bool { return j.decided || j.response != nil || j.Err != nil }
 
-// answerID is what the job's answer is remembered by; empty: by nothing. Where the operator
-// has set options for the caller, its answers are its own: another's were made with other
-// options, by which it must not get around its own.
+// answerID is the key of the job's remembered answer; empty: none. If the operator has set
+// options for the caller, the key is the caller's own: other answers were made with other
+// options, and must not let it get around its own.
 func (j *Job) answerID() string {
 	switch {
 	case j.dryRun || j.requestID == "":
@@ -118,7 +120,7 @@ func (j *Job) next(record store.Record, guessed bool, room []byte) []byte {
 // ended implements change.
 func (j *Job) ended() bool { return j.done() }
 
-// doubt implements change. What ends without a swap is not confirmed by one.
+// doubt implements change. A job that ends without a swap is not confirmed by one.
 func (j *Job) doubt() bool {
 	if !j.guessed {
 		return false
@@ -143,7 +145,7 @@ func (j *Job) swapped(result store.SwapResult, _ []byte) {
 	}
 }
 
-// fail implements change. What was being swapped may be recorded; a retry with the same
+// fail implements change. The value being swapped may be stored; a retry with the same
 // request id finds out.
 func (j *Job) fail(ctx context.Context, err error, swapping bool) {
 	j.doubtful = j.doubtful || swapping
@@ -199,15 +201,15 @@ func GiveBackJobs(jobs []Job) {
 	}
 }
 
-// NewJob validates a request. If it is invalid the job is already done.
+// NewJob validates a request. If it is invalid, the job is already done.
 func (t *Targets) NewJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
 	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
 	t.read(ctx, j, req)
 	return j
 }
 
-// NewBoundedJob is NewJob for a request that may cost no more than its bytes allow, as one
-// that came encoded may.
+// NewBoundedJob is NewJob for a request whose cost is limited by its size, like that of an
+// encoded one.
 func (t *Targets) NewBoundedJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
 	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
 	j.own.Reset(proto.Size(req))
@@ -216,7 +218,7 @@ func (t *Targets) NewBoundedJob(ctx context.Context, req *setpointv1.RecommendRe
 	return j
 }
 
-// read reads a request the long way, with the words for all that is wrong with it.
+// read reads a request on the slow path, which reports all errors.
 func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequest) {
 	j.now, j.Target, j.requestID, j.dryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
 	if t.tooMuch(j, len(req.GetPods()), len(req.GetSpec().GetMetrics())) {
@@ -245,8 +247,8 @@ func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendReq
 	}
 }
 
-// tooDear refuses requests that would take too long to decide, and sets how many pods an explanation
-// may list.
+// tooDear refuses requests that would take too long to decide, and sets how many pods an
+// explanation may list.
 func (t *Targets) tooDear(j *Job) bool {
 	in := j.input
 	if !j.budget.Cells(conversion.Cells(in)) {
@@ -273,7 +275,7 @@ func (t *Targets) tooMuch(j *Job, pods, metrics int) bool {
 }
 
 // ReadEncoded reads a single encoded request. It waits for memory, which the pass holds until the
-// answer is made.
+// response is encoded.
 func (t *Targets) ReadEncoded(ctx context.Context, c *access.Caller, j *Job, data []byte, ticket *limit.Ticket, pass *gate.Pass) {
 	j.caller = c
 	if !pass.Entered() {
@@ -312,8 +314,8 @@ func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, 
 	return t.Refuse(limit.LargeRequests)
 }
 
-// readWithin reads an encoded request: the short way, which takes what is usual, or else the
-// long way. What that may cost is bounded by the job's budget.
+// readWithin reads an encoded request: on the fast path, which handles usual requests, or
+// else on the slow path. The job's budget limits the cost.
 func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	before := *j.budget
 	if j.Err = apierror.OfContext(ctx); j.Err != nil {
@@ -321,7 +323,7 @@ func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	}
 	var r *wire.Request
 	ok, slow := false, t.Metrics.Slow.policy
-	if !j.caller.Configured() { // else the target decides how to read
+	if !j.caller.Configured() { // otherwise it depends on the target
 		r, ok = t.decoder.Decode(data, j.budget)
 		slow = t.Metrics.Slow.unusual
 	}
@@ -331,7 +333,7 @@ func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	}
 	if !ok {
 		slow.Inc()
-		*j.budget = before // that way starts again
+		*j.budget = before // the slow path starts again
 		if excess := recommendTables.Wire(data, t.Options.CostLimits(), j.budget); excess != nil {
 			j.Err = apierror.Excessive(excess)
 			return
@@ -370,7 +372,7 @@ func (j *Job) Answer() (*setpointv1.RecommendResponse, error) {
 	return j.response, j.Err
 }
 
-// Encode appends the encoded answer of a job that has one.
+// Encode appends the job's encoded response, if it has one.
 func (j *Job) Encode(b []byte) ([]byte, error) {
 	if j.decided {
 		if out, ok := wire.AppendResponse(b, &j.decision); ok {
@@ -384,7 +386,7 @@ func (j *Job) Encode(b []byte) ([]byte, error) {
 	return Marshal(b, response)
 }
 
-// Result appends the job's outcome to an encoded BatchRecommendResponse.
+// Result appends the job's outcome as an element of an encoded BatchRecommendResponse.
 func (j *Job) Result(b []byte) []byte {
 	if j.decided {
 		if out, ok := wire.AppendBatchDecision(b, &j.decision); ok {
@@ -412,7 +414,8 @@ func (j *Job) Streamed(b []byte, id string) []byte {
 	return wire.AppendStreamResponse(b, id, response)
 }
 
-// outcome is the job's outcome the long way: an encoded answer or an encoded status.
+// outcome is the job's outcome on the slow path: an encoded response or an encoded
+// status.
 func (j *Job) outcome() (response, failed []byte) {
 	response, err := j.Encode(nil)
 	if err == nil {
@@ -425,8 +428,8 @@ func (j *Job) outcome() (response, failed []byte) {
 	return nil, failed
 }
 
-// Marshal appends a message's encoding. What can't be encoded, a text that is not
-// UTF-8, is the server's fault.
+// Marshal appends a message's encoding. If that fails, because a text is not UTF-8, the
+// server is at fault.
 func Marshal(b []byte, m proto.Message) ([]byte, error) {
 	out, err := proto.MarshalOptions{}.MarshalAppend(b, m)
 	if err != nil {
@@ -435,5 +438,5 @@ func Marshal(b []byte, m proto.Message) ([]byte, error) {
 	return out, nil
 }
 
-// recommendTables are those by which requests are looked over before they are decoded.
+// recommendTables are the tables for checking requests before they are decoded.
 var recommendTables = cost.Of((&setpointv1.RecommendRequest{}).ProtoReflect().Descriptor())

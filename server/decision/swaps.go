@@ -13,21 +13,21 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// change is a change of a target's record: a decision, the report of a scale, or an unwritten
+// change is a change of a target's record: a decision, a reported outcome, or an unwritten
 // history.
 type change interface {
-	// next returns the value to store in place of what is stored, guessed: of what was
-	// remembered of it. It begins where the room does, if there is enough. Of a change
-	// that has ended then it is what may be stored besides, if anything.
+	// next returns the value to store in place of the record; guessed reports that the
+	// record comes from the cache. The value is built in room if that is large enough.
+	// If the change has ended, the value is an optional clean-up, nil for none.
 	next(record store.Record, guessed bool, room []byte) []byte
-	// ended reports that nothing is left to be done, whether it succeeded or not.
+	// ended reports that nothing is left to do, successful or not.
 	ended() bool
-	// doubt takes back an end that a guess led to, and reports whether it did.
+	// doubt undoes an end based on a guess, and reports whether it did.
 	doubt() bool
-	// swapped takes the outcome of the swap to the value.
+	// swapped passes the result of swapping in the value.
 	swapped(result store.SwapResult, value []byte)
-	// fail ends a change that the store failed, or whose caller is gone: then beforehand.
-	// What was being swapped may be stored.
+	// fail ends a change after an error of the store, or, before a swap, because the
+	// caller has gone. With swapping, the value may be stored.
 	fail(ctx context.Context, err error, swapping bool)
 }
 
@@ -36,15 +36,15 @@ type queue struct {
 	key     store.Key
 	changes []change
 	record  store.Record
-	// guessed reports whether the record is only remembered.
+	// guessed reports whether the record comes from the cache.
 	guessed bool
-	// lost is how many swaps of the next change others came before.
+	// lost is how many swaps of the next change lost a race.
 	lost int
-	// first is room for the one change that most targets have.
+	// first avoids an allocation in the usual case of one change.
 	first [1]change
 }
 
-// begin has the queue hold that change.
+// begin sets the queue's only change.
 func (q *queue) begin(key store.Key, c change) {
 	q.key, q.first[0] = key, c
 	q.changes = q.first[:]
@@ -52,30 +52,31 @@ func (q *queue) begin(key store.Key, c change) {
 
 // rounds apply the changes of many targets: they decide the next change of each on its current
 // record, swap all in one round trip, and decide those that lost a race again on the new record.
-// It is the only place where records are written.
+// Records are written nowhere else.
 type rounds struct {
 	*Targets
-	// before is called with the targets that are about to be decided, once their records
-	// are known. Nil: nothing is. An error of it ends their changes.
+	// before is called with the targets to decide, once their records are loaded. Nil:
+	// not called. Its error ends their changes.
 	before func(context.Context, []*queue) error
-	// inTime has swaps end with the context; otherwise what was begun is finished.
+	// inTime makes swaps end with the context; otherwise a swap in progress is
+	// finished.
 	inTime bool
 
 	swaps    []store.Swap
 	swapping []*queue
 	doubtful []*queue
 	keys     []store.Key
-	// one, single and result are for the one change that most calls are.
+	// one, single and result are for the usual call with one change.
 	one    queue
 	single [1]*queue
 	record [1]store.Record
 	result [1]store.SwapResult
 }
 
-// ofOne has rounds of one change, which are used again.
+// ofOne pools rounds of one change.
 var ofOne = sync.Pool{New: func() any { return new(rounds) }}
 
-// change makes one change of a target. Its record is asked for unless it is guessed.
+// change makes one change of a target. It loads the record unless it is guessed.
 func (t *Targets) change(ctx context.Context, key store.Key, c change, record store.Record, guessed bool) {
 	r := ofOne.Get().(*rounds)
 	r.Targets = t
@@ -92,7 +93,7 @@ func (t *Targets) change(ctx context.Context, key store.Key, c change, record st
 	ofOne.Put(r)
 }
 
-// run makes the changes of the queues, whose records are loaded unless they are guessed.
+// run makes the changes of the queues, and loads their records unless they are guessed.
 func (r *rounds) run(ctx context.Context, queues []*queue) {
 	r.doubtful = r.doubtful[:0]
 	for _, q := range queues {
@@ -110,7 +111,7 @@ func (r *rounds) run(ctx context.Context, queues []*queue) {
 	}
 }
 
-// load loads the records of those queues, in one round trip.
+// load loads the records of those queues in one round trip.
 func (r *rounds) load(ctx context.Context, queues []*queue) {
 	if len(queues) == 0 {
 		return
@@ -136,10 +137,10 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 	}
 }
 
-// decide decides the next change of each target and notes the swaps, with the queue each
-// is of. Changes that end without a swap make way for the next, unless a guess led to it:
-// those are doubtful. Nothing is decided for a caller who is gone. Where the server's own
-// time is up the store says so.
+// decide decides the next change of each target and collects the swaps with their queues.
+// A change that ends without a swap is followed by the next one, unless it was based on a
+// guess, which makes it doubtful. Nothing is decided for a caller who has gone. If the
+// server's own time limit has passed, the store returns the error.
 func (r *rounds) decide(ctx context.Context, queues []*queue) {
 	r.swaps, r.swapping, r.doubtful = slices.Grow(r.swaps[:0], len(queues)), slices.Grow(r.swapping[:0], len(queues)), r.doubtful[:0]
 	if r.before != nil {
@@ -151,7 +152,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 		}
 	}
 	var room []byte
-	if len(queues) > 1 { // else next makes it, as large as it is needed
+	if len(queues) > 1 { // otherwise next allocates it in the right size
 		room = make([]byte, (len(queues)+1)*usualRecord)
 	}
 	var tidy []store.Swap
@@ -165,7 +166,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 			value := c.next(q.record, q.guessed, room)
 			if !c.ended() {
 				room = room[min(len(value), len(room)):]
-				value = value[:len(value):len(value)] // what follows is another's
+				value = value[:len(value):len(value)] // the rest belongs to the next one
 				r.swaps = append(r.swaps, store.Swap{Key: q.key, Old: q.record.Version, Value: value})
 				r.swapping = append(r.swapping, q)
 				break
@@ -180,12 +181,13 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 		}
 	}
 	if len(tidy) > 0 {
-		// Whether such a swap happens is of no consequence: the next touch of the target does it.
+		// Such a swap may fail: the next access of the target repeats it.
 		_, _ = r.perform(ctx, tidy)
 	}
 }
 
-// swap makes the swaps that are noted. It returns how often the unluckiest change has lost.
+// swap performs the collected swaps. It returns the highest number of lost races of a
+// change.
 func (r *rounds) swap(ctx context.Context) (lost int) {
 	since := r.cache.since()
 	results, errs := r.perform(ctx, r.swaps)
@@ -212,8 +214,9 @@ func (r *rounds) swap(ctx context.Context) (lost int) {
 	return lost
 }
 
-// perform makes swaps in one round trip. The errors are by swap, nil for none. It finishes
-// what has begun even if the caller hangs up meanwhile, but begins nothing for one that has.
+// perform performs swaps in one round trip. The errors are by swap, nil for none. It
+// finishes swaps in progress even if the caller hangs up meanwhile, but starts none for a
+// caller who has.
 func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, []error) {
 	if len(swaps) == 0 {
 		return nil, nil
@@ -235,10 +238,10 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 	return results, byItem(err, len(swaps), len(results))
 }
 
-// pop takes the next change out.
+// pop removes the next change.
 func (q *queue) pop() { q.changes, q.lost = q.changes[1:], 0 }
 
-// fail ends the changes that are left.
+// fail ends the remaining changes.
 func (q *queue) fail(ctx context.Context, err error, swapping bool) {
 	for i, c := range q.changes {
 		c.fail(ctx, err, swapping && i == 0)
@@ -246,7 +249,7 @@ func (q *queue) fail(ctx context.Context, err error, swapping bool) {
 	q.changes = nil
 }
 
-// undecided keeps the queues that have changes left.
+// undecided keeps the queues with remaining changes.
 func undecided(queues []*queue) []*queue {
 	return slices.DeleteFunc(queues, func(q *queue) bool { return len(q.changes) == 0 })
 }
@@ -256,7 +259,7 @@ func byItem(err error, n, results int) []error {
 	if err == nil && results == n {
 		return nil
 	}
-	var failed store.BatchError // takes memory
+	var failed store.BatchError // escapes to the heap
 	switch {
 	case errors.As(err, &failed) && len(failed) == n && results == n:
 		return failed
@@ -266,8 +269,8 @@ func byItem(err error, n, results int) []error {
 	return slices.Repeat([]error{err}, n)
 }
 
-// pause backs off after lost races: not after the first few, then randomly and longer each time, up
-// to a few milliseconds.
+// pause backs off after lost races: not after the first few, then for a random, growing time up to
+// a few milliseconds.
 func pause(ctx context.Context, lost int) {
 	if lost < 4 {
 		return

@@ -27,11 +27,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// maxStoredExplanation bounds what an explanation adds to a stored answer.
+// maxStoredExplanation limits the explanation in a stored answer.
 const maxStoredExplanation = 16 << 10
 
-// maxHistoryBytes bounds what is stored of one target. A usual history is smaller
-// by three orders of magnitude.
+// maxHistoryBytes limits the stored history of one target. A usual history is a
+// thousand times smaller.
 const maxHistoryBytes = 512 << 10
 
 // Targets makes decisions on targets whose histories are in a store: it takes the record from the
@@ -39,26 +39,26 @@ const maxHistoryBytes = 512 << 10
 // stored record. Any instance can therefore serve any target.
 type Targets struct {
 	store store.Store
-	// deletions are those that the store knows of, nil: it does not.
+	// deletions has the deletions that the store keeps, nil: it keeps none.
 	deletions store.Deletions
 	clock     *clock
 	cache     *cache
 	outage    *outage
-	// Watch knows whether the store can answer.
+	// Watch tracks whether the store is reachable.
 	Watch *storeWatch
-	// shares bound what clusters may take of the store.
+	// shares limit each cluster's part of the store.
 	shares  *shares
 	Metrics *metrics
-	// Observer logs what is asked over streams.
+	// Observer logs requests of streams.
 	Observer *calls.Observer
 	Log      *zap.Logger
 	Options  *Options
 	decoder  *wire.Decoder
-	// Gate bounds the memory of requests that are worked on; limiter counts what it refuses,
-	// nil: none.
+	// Gate limits the memory of requests in progress; limiter counts what it refuses, nil:
+	// none.
 	Gate    *gate.Gate
 	Limiter *limit.Limiter
-	// lists has a place for each part of a list that is loaded.
+	// lists is a semaphore for loading the parts of lists.
 	lists chan struct{}
 	// Decisions is the log for people. No decision depends on it.
 	Decisions *decisionlog.Log
@@ -66,8 +66,8 @@ type Targets struct {
 	life context.Context
 }
 
-// newID returns an id that no other recommendation has: the time, so that ids
-// sort, and 80 random bits.
+// newID returns a unique id of a recommendation: the time, so that ids sort, and 80
+// random bits.
 func newID(now time.Time) recommender.ID {
 	var id recommender.ID
 	ms := uint64(now.UnixMilli())
@@ -83,11 +83,11 @@ func newID(now time.Time) recommender.ID {
 	return id
 }
 
-// usualGrowth is how much longer a value may well be than the one before it, in bytes.
+// usualGrowth is how much longer a value usually is than the previous one, in bytes.
 const usualGrowth = 256
 
-// decide decides on what is stored of the target and returns the value to store,
-// unless the job is done then. The value begins where the room does, if there is enough.
+// decide decides on the target's record and returns the value to store, unless the job
+// is done without a swap. The value is built in room if that is large enough.
 func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	j.attempts++
 	j.concluded = j.concluded[:0]
@@ -104,7 +104,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 		j.Err = apierror.OtherCluster(j.Target)
 		return nil
 	}
-	// Of a namesake that was deleted nothing counts, its answers included.
+	// Nothing of a deleted target of the same name counts, including its answers.
 	history = history.Of(j.input.Incarnation)
 	if j.Err = t.clock.problem(); j.Err != nil {
 		return nil
@@ -124,7 +124,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 	if requestID != "" {
 		if a := history.AnswerFor(requestID); a != nil && j.now.UnixNano()-a.At <= int64(t.Options.AnswerRetention) {
 			if j.response, j.Err = conversion.Answer(a); j.Err == nil {
-				j.response.RequestId = new(j.requestID) // a's may be the caller's own, see answerID
+				j.response.RequestId = new(j.requestID) // a's may be the caller's own key, see answerID
 			}
 			return nil
 		}
@@ -169,15 +169,14 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 }
 
 // fromTheFuture reports whether the history has records that only a wrong clock can
-// have made. Where requests choose their instants, it may have them on purpose.
+// have made. If requests may set their instants, it may have them on purpose.
 func (t *Targets) fromTheFuture(j *Job, history *recommender.History) bool {
 	lead := t.clock.lead()
 	return lead > 0 && !j.anyTime && !j.input.Again && history.Updated.After(j.now.Add(lead))
 }
 
-// tidied returns the value of a history without answers that it need not remember any
-// more, nil if it has none such. It is all that a dry run may write: nothing of its own,
-// and a dry run alone is no reason to rewrite a record.
+// tidied returns the value of a history without expired answers, nil if it has none. A
+// dry run may write only this, and a dry run alone is not a reason to rewrite a record.
 func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
 	tidy := history.WithinLimits(j.now.UnixNano(), t.Options.answers())
 	if j.timed || len(tidy.Answers) == len(history.Answers) {
@@ -187,7 +186,7 @@ func (t *Targets) tidied(j *Job, history *recommender.History) []byte {
 }
 
 // conclude logs the decisions that this one makes final: an earlier change that was still pending,
-// and this one if it changes nothing. If it differs from the previous decision the log must show
+// and this one if it changes nothing. If it differs from the previous decision, the log must have
 // that one, too.
 func (t *Targets) conclude(j *Job, before *recommender.History) {
 	repeated := decisionlog.Repeats(&j.decision, before)
@@ -208,7 +207,7 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 	}
 }
 
-// recorded ends a job whose value is in the store.
+// recorded ends a job whose value is stored.
 func (t *Targets) recorded(j *Job) {
 	j.decided = true
 	t.Decisions.Append(j.key, j.concluded...)
@@ -230,8 +229,8 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	t.change(ctx, j.key, j, record, guessed)
 }
 
-// recall returns the cached record of a job, and whether there is one. A job that records nothing asks
-// the store, because no swap would check the cached version.
+// recall returns the cached record of a job, and whether there is one. A job that records nothing
+// reads the store, because no swap would verify the cached version.
 func (t *Targets) recall(j *Job) (store.Record, bool) {
 	if j.dryRun {
 		return store.Record{}, false
@@ -245,7 +244,7 @@ func (t *Targets) recall(j *Job) (store.Record, bool) {
 	return record, ok
 }
 
-// unplaced ends what there was to make room for.
+// unplaced ends the reservation of space for a new target.
 func (t *Targets) unplaced(j *Job, stored bool) {
 	if j.placed > 0 {
 		t.shares.settle(j.key.Cluster, j.placed, stored)
@@ -253,10 +252,10 @@ func (t *Targets) unplaced(j *Job, stored bool) {
 	}
 }
 
-// withoutStore ends a job for which the store failed: with a decision on the last known history if
-// HoldDown is set and the store is away, otherwise with an error.
+// withoutStore ends a job after an error of the store: with a decision on the last known history
+// if HoldDown is set and the store is unreachable, otherwise with the error.
 func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
-	t.unplaced(j, true) // it may be stored: the next count tells
+	t.unplaced(j, true) // it may be stored: the next count shows
 	away := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 	if t.Options.HoldDown && away && apierror.CallerGone(ctx) == nil && !j.dryRun && t.outage.decide(j) {
 		return
@@ -264,8 +263,8 @@ func (t *Targets) withoutStore(ctx context.Context, j *Job, err error) {
 	j.Err = apierror.OfStore(ctx, j.Target, err)
 }
 
-// detach returns a context for work that must finish even if the caller hangs up: it ends with a
-// timeout of its own, or when a stop waits no longer.
+// detach returns a context for work that must finish even if the caller hangs up: it ends with
+// its own timeout, or when a stop waits no longer.
 func (t *Targets) detach(ctx context.Context) *detached {
 	d := &detached{values: ctx}
 	d.Begin(t.life, time.Now().Add(t.Options.RequestTimeout), nil)
@@ -278,8 +277,8 @@ type detached struct {
 	values context.Context
 }
 
-// Value implements context.Context. Package context finds out by it what its own
-// contexts descend from.
+// Value implements context.Context. Package context uses it to find a context's
+// ancestors.
 func (d *detached) Value(key any) any {
 	if v := d.Context.Value(key); v != nil {
 		return v
@@ -287,8 +286,8 @@ func (d *detached) Value(key any) any {
 	return d.values.Value(key)
 }
 
-// New returns targets in a store. From then on the options' clock follows the engine's. h gets the
-// health of the engine. life ends when a stop waits no longer. Set Decisions before the first
+// New returns the targets of a store. From then on the options' clock follows the engine's. h gets
+// the health of the engine. life ends when a stop waits no longer. Set Decisions before the first
 // call, and Limiter and Observer if there are any.
 func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health.Server, life context.Context) *Targets {
 	clock := newClock(engine, options)
