@@ -67,9 +67,9 @@ const (
 	idleTimeout = 15 * time.Minute
 )
 
-// workers is how many goroutines serve one call after the other. A new goroutine for each call
-// starts with a small stack, and growing it takes longer than the decision.
-const workers = 128
+// grpcWorkers is how many goroutines of gRPC serve one call after the other. A new goroutine for
+// each call starts with a small stack, and growing it takes longer than the decision.
+const grpcWorkers = 128
 
 // connectionOptions limit what a gRPC connection may use.
 func connectionOptions(o *Options) []grpc.ServerOption {
@@ -78,7 +78,7 @@ func connectionOptions(o *Options) []grpc.ServerOption {
 		MaxConnectionAge: o.MaxConnectionAge, MaxConnectionAgeGrace: o.ConnectionGrace,
 	}
 	options := []grpc.ServerOption{
-		grpc.NumStreamWorkers(workers),
+		grpc.NumStreamWorkers(grpcWorkers),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveParams(parameters),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPingInterval, PermitWithoutStream: true}),

@@ -44,6 +44,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/server/workers"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -62,6 +63,7 @@ type Server struct {
 	service *services.Recommendations
 	drain   *calls.Drain
 	guard   *admission.Guard
+	workers *workers.Workers
 	// signIn is nil if the page has no sign-in beyond the API's own credentials.
 	signIn *signin.SignIn
 	// instance sends the heartbeats of this instance.
@@ -120,6 +122,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		Engine: engine, StoreKind: options.StoreKind, Version: options.Version, Calls: t.Metrics.Calls,
 		Limiter: s.guard.Limiter, MaxInFlight: options.Limits.InFlight, Away: t.Watch.Away.Load, Draining: s.drain.Begun,
 	})
+	s.workers = workers.New(grpcWorkers)
 	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls})
 	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{
@@ -128,7 +131,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.UnaryInterceptor(unary),
 		grpc.UnknownServiceHandler(calls.UnknownMethods),
-		grpc.StreamInterceptor(streams),
+		grpc.StreamInterceptor(calls.ChainStreams([]grpc.StreamServerInterceptor{s.workers.Stream, streams})),
 	}
 	grpcOptions = append(grpcOptions, connectionOptions(&options)...)
 	grpcOptions = append(grpcOptions, s.observer.ServerOptions()...)
@@ -161,11 +164,11 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		})},
 		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
 	} {
-		registrar.RegisterService(s.guard.Limited(of.desc), of.service)
+		registrar.RegisterService(s.workers.Calls(s.guard.Limited(of.desc)), of.service)
 		gateway.Add(of.desc, of.service)
 	}
 	if scaler := s.service.Scaler(); scaler != nil {
-		registrar.RegisterService(s.guard.Limited(services.ScalerDesc()), scaler)
+		registrar.RegisterService(s.workers.Calls(s.guard.Limited(services.ScalerDesc())), scaler)
 	}
 	healthv1.RegisterHealthServer(registrar, s.health)
 	reflection.Register(registrar)
@@ -273,6 +276,7 @@ func (s *Server) stop() {
 	s.cutOff()
 	s.grpc.Stop()
 	<-stopped
+	s.workers.Close()
 	s.targets.Finish()
 	s.recorder.Close()
 	if s.hub != nil {

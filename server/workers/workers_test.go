@@ -1,0 +1,103 @@
+package workers_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"github.com/setpoint-dev/setpoint/server/workers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// goroutine is the runtime's name of the one that calls it.
+func goroutine() string {
+	var stack [64]byte
+	return strings.Fields(string(stack[:runtime.Stack(stack[:], false)]))[1]
+}
+
+// call has the handler run as a method of a service.
+func call(w *workers.Workers, handler func() string) string {
+	desc := w.Calls(&grpc.ServiceDesc{Methods: []grpc.MethodDesc{{
+		Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
+			return handler(), nil
+		},
+	}}})
+	answer, _ := desc.Methods[0].Handler(nil, context.Background(), nil, nil)
+	return answer.(string)
+}
+
+// stream opens a stream, which ends with end.
+func stream(t *testing.T, w *workers.Workers) (end func()) {
+	t.Helper()
+	opened, ending, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = w.Stream(nil, nil, nil, func(any, grpc.ServerStream) error {
+			close(opened)
+			<-ending
+			return nil
+		})
+	}()
+	<-opened
+	return func() { close(ending); <-ended }
+}
+
+// While gRPC's workers are free calls stay on them; while streams take them the worker that was used
+// last runs the next call.
+func TestCallsOfManyStreams(t *testing.T) {
+	t.Parallel()
+	w := workers.New(2)
+	defer w.Close()
+	if got, here := call(w, goroutine), goroutine(); got != here {
+		t.Errorf("without streams the call runs on %s, not on %s", got, here)
+	}
+	first := stream(t, w)
+	if got, here := call(w, goroutine), goroutine(); got != here {
+		t.Errorf("beside one stream the call runs on %s, not on %s", got, here)
+	}
+	second := stream(t, w)
+	worker := call(w, goroutine)
+	if worker == goroutine() {
+		t.Error("beside two streams the call runs where it came")
+	}
+	for range 100 {
+		if got := call(w, goroutine); got != worker {
+			t.Fatalf("the next call runs on %s, the one before on %s", got, worker)
+		}
+	}
+	second()
+	if got, here := call(w, goroutine), goroutine(); got != here {
+		t.Errorf("after the second stream the call runs on %s, not on %s", got, here)
+	}
+	first()
+}
+
+// Nobody waits for a worker, and no more of them stay than may be idle.
+func TestMoreCallsThanWorkers(t *testing.T) {
+	t.Parallel()
+	w := workers.New(1)
+	end := stream(t, w)
+	defer end()
+	var all, calling sync.WaitGroup
+	all.Add(50)
+	for range 50 {
+		calling.Go(func() {
+			call(w, func() string {
+				all.Done()
+				all.Wait() // until all of them run
+				return ""
+			})
+		})
+	}
+	calling.Wait()
+	w.Close()
+	if got, here := call(w, goroutine), goroutine(); got != here {
+		t.Errorf("after the end the call runs on %s, not on %s", got, here)
+	}
+}
