@@ -345,3 +345,47 @@ func TestWatchersSeeWhatTheyMay(t *testing.T) {
 	y.fill(t, "clusters/red/namespaces/other/targets/f")
 	red.wantEnd(codes.PermissionDenied)
 }
+
+// Who asks for it gets decisions together, with one place to go on from; nothing is lost or comes
+// twice where it goes on.
+func TestWatchersTakeManyDecisionsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const n = 300
+	req := &setpointv1.WatchDecisionsRequest{Parent: everything, MaxDecisions: 40}
+	w := s.watch(t, req)
+	for i := range n {
+		s.clock.Advance(time.Second)
+		s.decide(t, fmt.Sprint("t", i), 20)
+	}
+	next, together := 0, 0
+	for next < n {
+		r := w.next()
+		if r.GetTarget() != "" || r.GetDecision() != nil || r.GetMissedDecisions() > 0 || r.GetMissedUncounted() || len(r.GetDecisions()) > 40 {
+			t.Fatalf("%v", r)
+		}
+		together = max(together, len(r.GetDecisions()))
+		for _, d := range r.GetDecisions() {
+			if d.GetTarget() != targetNamed(fmt.Sprint("t", next)) || d.GetDecision().GetOutcome() != "NONE" {
+				t.Fatalf("got %v, want t%d", d, next)
+			}
+			next++
+		}
+		if len(r.GetDecisions()) > 0 && next < n && next > n/2 {
+			w.cancel()
+			w.wantEnd(codes.Canceled)
+			req.ResumeToken = w.token
+			w = s.watch(t, req)
+		}
+	}
+	if together < 2 {
+		t.Error("each decision came by itself")
+	}
+	stream, err := s.targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything, MaxDecisions: 1001})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("more than may be: %v", err)
+	}
+}

@@ -31,8 +31,11 @@ func (m *Message) EncodedLen() int {
 
 // NewAnswer returns an empty message to append a response to. Its memory is reused
 // after the response was sent.
-func NewAnswer() *Message {
-	lent := mem.DefaultBufferPool().Get(usualAnswer)
+func NewAnswer() *Message { return NewAnswerOf(usualAnswer) }
+
+// NewAnswerOf is NewAnswer for a response of about that size in bytes.
+func NewAnswerOf(bytes int) *Message {
+	lent := mem.DefaultBufferPool().Get(max(usualAnswer, bytes))
 	return &Message{Data: (*lent)[:0], lent: lent}
 }
 

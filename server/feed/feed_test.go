@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,11 +107,26 @@ func (f *fixture) decide(target string, replicas ...int32) {
 
 func (f *fixture) watch(filter feed.Filter, from []store.FeedPosition) *feed.Watcher {
 	f.t.Helper()
-	w, err := f.hub.Watch(f.t.Context(), filter, from, nil)
+	w, err := f.hub.Watch(f.t.Context(), filter, from, feed.Viewer{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return w
+}
+
+// take takes the next event. It waits while the watcher reads what was before it.
+func (f *fixture) take(w *feed.Watcher, most int) (e feed.Event, ok bool, err error) {
+	for {
+		if e, ok, err = w.Take(f.t.Context(), most); ok || err != nil {
+			return e, ok, err
+		}
+		synctest.Wait()
+		select {
+		case <-w.Ready():
+		default:
+			return e, false, nil
+		}
+	}
 }
 
 // want takes the next events, once there was time for a look at the store, and checks their
@@ -121,7 +137,7 @@ func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
 	synctest.Wait()
 	var at []store.FeedPosition
 	for i := 0; ; i++ {
-		e, ok, err := w.Take(f.t.Context())
+		e, ok, err := f.take(w, 1)
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -132,8 +148,8 @@ func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
 			return at
 		}
 		at = e.Position
-		var r setpointv1.WatchDecisionsResponse
-		if err := proto.Unmarshal(e.Response, &r); err != nil {
+		var r setpointv1.WatchedDecision
+		if err := proto.Unmarshal(e.Decisions[0], &r); err != nil {
 			f.t.Fatal(err)
 		}
 		got := fmt.Sprintf("%s %d", strings.TrimPrefix(r.GetTarget(), "clusters/c/namespaces/n/targets/"), r.GetDecision().GetDesiredReplicas())
@@ -209,14 +225,14 @@ func TestSlowWatchersAreTold(t *testing.T) {
 					f.want(quick, fmt.Sprintf("a %d", n+2))
 				}
 				for {
-					e, ok, err := slow.Take(t.Context())
+					e, ok, err := slow.Take(t.Context(), 2)
 					if err != nil {
 						t.Fatal(err)
 					}
 					if !ok {
 						break
 					}
-					total += int(e.Missed) + 1
+					total += int(e.Missed) + len(e.Decisions)
 					if e.Uncounted {
 						t.Error("it was counted")
 					}
@@ -237,7 +253,7 @@ func TestResuming(t *testing.T) {
 		defer f.close()
 		other := feed.New(f.source, feed.Options{})
 		defer other.Close()
-		w, err := other.Watch(t.Context(), feed.Filter{}, nil, nil)
+		w, err := other.Watch(t.Context(), feed.Filter{}, nil, feed.Viewer{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,27 +402,119 @@ func TestLongReplaysAreInterrupted(t *testing.T) {
 		f.decide("b", 3)
 		begin := []store.FeedPosition{{Millis: 1}, {Millis: 1}}
 		w := f.watch(feed.Filter{Target: "b"}, begin)
-		_, ok, err := w.Take(t.Context())
+		for range 5 {
+			if _, ok, err := w.Take(t.Context(), 1); ok || err != nil {
+				t.Fatalf("after a while: %v, %v", ok, err)
+			}
+			<-w.Ready()
+		}
 		at := w.Beat().Position
-		if ok || err != nil || at[int('a')%2].Number == 0 || at[int('a')%2].Number >= 3000 {
-			t.Errorf("after a while: %v, %v at %v, want a part of what there is", ok, err, at)
+		if number := at[int('a')%2].Number; number == 0 || number >= 3000 {
+			t.Errorf("after a while it is at %v, want a part of what there is", at)
 		}
 		again := f.watch(feed.Filter{Target: "b"}, at)
 		for _, w := range []*feed.Watcher{w, again} {
-			for takes, came := 0, false; !came; takes++ {
-				if _, came, err = w.Take(t.Context()); err != nil || takes > 10 {
-					t.Fatalf("%v after %d", err, takes)
+			f.want(w, "b 3")
+			w.Close()
+		}
+	})
+}
+
+// One that asks for much with many watchers does not keep another from its turn, and what is read
+// while the hub is closed ends.
+func TestCallersTakeTurnsWithReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		f.decide("a", 2)
+		slow := &slowSource{source: f.source}
+		hub := feed.New(slow, feed.Options{})
+		begin := []store.FeedPosition{{Millis: 1}, {Millis: 1}}
+		watch := func(caller string) *feed.Watcher {
+			w, err := hub.Watch(t.Context(), feed.Filter{}, begin, feed.Viewer{Caller: caller})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok, err := w.Take(t.Context(), 1); ok || err != nil {
+				t.Fatalf("before anything was read: %v, %v", ok, err)
+			}
+			return w
+		}
+		slow.takes.Store(int64(time.Second))
+		for range 100 {
+			watch("much")
+		}
+		few := watch("few")
+		began := time.Now()
+		<-few.Ready()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("a caller of one watcher waits %v for one of a hundred", took)
+		}
+		if e, ok, err := few.Take(t.Context(), 10); !ok || err != nil || len(e.Decisions) != 1 {
+			t.Errorf("%v, %v, %v", e, ok, err)
+		}
+		hub.Close()
+		f.close()
+	})
+}
+
+// slowSource is a feed whose reads take a while.
+type slowSource struct {
+	*source
+	takes atomic.Int64 // nanoseconds
+}
+
+func (s *slowSource) ReadFeed(ctx context.Context, after []store.FeedPosition, limit int) ([]store.FeedPage, error) {
+	select {
+	case <-time.After(time.Duration(s.takes.Load())):
+		return s.source.ReadFeed(ctx, after, limit)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// What waits together comes together, in its order, as much as is asked for and fits.
+func TestDecisionsComeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w := f.watch(feed.Filter{}, nil)
+		for n := range int32(700) {
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: n, At: time.Now()}, ""))
+		}
+		f.decide("a", 700)
+		time.Sleep(time.Second)
+		next, events := int32(0), 0
+		for {
+			e, ok, err := f.take(w, 500)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			events++
+			bytes := 0
+			for _, encoded := range e.Decisions {
+				var r setpointv1.WatchedDecision
+				if err := proto.Unmarshal(encoded, &r); err != nil || r.GetDecision().GetDesiredReplicas() != next {
+					t.Fatalf("%v, %v, want %d", &r, err, next)
 				}
-				if came {
-					break
-				}
-				select {
-				case <-w.Ready():
-				default:
-					t.Fatal("nothing says that there is more")
+				next++
+				bytes += len(encoded)
+			}
+			if len(e.Decisions) > 500 || bytes > 40<<10 || e.Missed > 0 || e.Uncounted {
+				t.Errorf("%d decisions of %d bytes, %d missed", len(e.Decisions), bytes, e.Missed)
+			}
+			if again := f.watch(feed.Filter{}, e.Position); events == 1 {
+				if e, ok, err := f.take(again, 1); !ok || err != nil || len(e.Decisions) != 1 {
+					t.Errorf("resumed: %v, %v, %v", e, ok, err)
+				} else if at := new(setpointv1.WatchedDecision); proto.Unmarshal(e.Decisions[0], at) != nil || at.GetDecision().GetDesiredReplicas() != next {
+					t.Errorf("resumed with %v, want %d", at, next)
 				}
 			}
-			w.Close()
+		}
+		if next != 701 || events < 2 || events > 100 {
+			t.Errorf("%d decisions came in %d events", next, events)
 		}
 	})
 }
@@ -418,11 +526,11 @@ func TestWatchingGivesUp(t *testing.T) {
 		hub := feed.New(s, feed.Options{})
 		defer hub.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = hub.Watch(ctx, feed.Filter{}, nil, nil) }()
+		go func() { _, _ = hub.Watch(ctx, feed.Filter{}, nil, feed.Viewer{}) }()
 		<-s.asked
 		short, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
-		if _, err := hub.Watch(short, feed.Filter{}, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := hub.Watch(short, feed.Filter{}, nil, feed.Viewer{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		cancel()
@@ -445,13 +553,13 @@ func TestTooManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, feed.Options{MaxWatchers: 1})
 		w := f.watch(feed.Filter{}, nil)
-		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, nil); !errors.Is(err, feed.ErrTooMany) {
+		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, feed.Viewer{}); !errors.Is(err, feed.ErrTooMany) {
 			t.Errorf("%v", err)
 		}
 		w.Close()
 		f.watch(feed.Filter{}, nil)
 		f.close()
-		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, nil); !errors.Is(err, feed.ErrClosed) {
+		if _, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, feed.Viewer{}); !errors.Is(err, feed.ErrClosed) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -464,11 +572,11 @@ func TestRightsThatEnd(t *testing.T) {
 		defer f.close()
 		var mu sync.Mutex
 		may := true
-		w, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, func(string, string) bool {
+		w, err := f.hub.Watch(t.Context(), feed.Filter{}, nil, feed.Viewer{Sees: func(string, string) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return may
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -494,14 +602,14 @@ func BenchmarkWatchers(b *testing.B) {
 			var running sync.WaitGroup
 			ctx, cancel := context.WithCancel(b.Context())
 			for range watchers {
-				w, err := hub.Watch(ctx, feed.Filter{}, nil, nil)
+				w, err := hub.Watch(ctx, feed.Filter{}, nil, feed.Viewer{})
 				if err != nil {
 					b.Fatal(err)
 				}
 				running.Go(func() {
 					defer w.Close()
 					for ctx.Err() == nil {
-						if _, ok, _ := w.Take(ctx); !ok {
+						if _, ok, _ := w.Take(ctx, 1000); !ok {
 							select {
 							case <-w.Ready():
 							case <-ctx.Done():

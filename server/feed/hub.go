@@ -32,8 +32,7 @@ const (
 	readTimeout = 5 * time.Second
 	// readAtOnce is how many entries of a part a look takes.
 	readAtOnce = 500
-	// replays is how many watchers may ask for what was before them at once: a call of a few bytes
-	// can have the whole feed read.
+	// replays is how many watchers are read for at once what was before them.
 	replays = 4
 	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one is
 	// where a part begins again.
@@ -72,7 +71,7 @@ type Hub struct {
 	life    context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
-	replays chan struct{}
+	turns   *turns
 
 	starting chan struct{} // one Watch at a time finds out where the feed is
 
@@ -99,7 +98,7 @@ func New(source store.Feed, options Options) *Hub {
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		source: source, options: options, log: options.Log, parts: source.FeedParts(), life: life, end: end,
-		replays: make(chan struct{}, replays), starting: make(chan struct{}, 1), index: newIndex(),
+		turns: newTurns(replays), starting: make(chan struct{}, 1),
 	}
 }
 
@@ -110,6 +109,7 @@ func (h *Hub) Close() {
 	h.mu.Unlock()
 	h.end()
 	h.running.Wait()
+	h.turns.close()
 }
 
 // Parts returns how many parts the feed has.
@@ -148,11 +148,20 @@ func (h *Hub) BufferedBytes() int {
 	return h.ring.bytes
 }
 
-// Watch registers a watcher. It gets what matches the filter and what sees reports true for, nil
-// for everything; sees may be called at any time, concurrently. from is where it begins, of each
-// part: a position of an Event, or with Number 0 and Millis above 0 an instant, for what is still
-// held since then; nil: now. Watch asks the store where the feed is, if there was no watcher before.
-func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPosition, sees func(cluster, namespace string) bool) (*Watcher, error) {
+// Viewer is who watches.
+type Viewer struct {
+	// Caller is who takes turns with others where watchers wait for each other; empty: nobody known.
+	Caller string
+	// Sees reports whether the viewer may see decisions of a namespace; nil: of all. It may be called
+	// at any time, concurrently.
+	Sees func(cluster, namespace string) bool
+}
+
+// Watch registers a watcher. It gets what matches the filter and what the viewer may see. from is
+// where it begins, of each part: a position of an Event, or with Number 0 and Millis above 0 an
+// instant, for what is still held since then; nil: now. Watch asks the store where the feed is, if
+// there was no watcher before.
+func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPosition, viewer Viewer) (*Watcher, error) {
 	if from != nil && len(from) != h.parts {
 		return nil, fmt.Errorf("%d positions of %d parts", len(from), h.parts)
 	}
@@ -190,7 +199,7 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 		h.position, h.ring, h.reads = now, ring{next: h.ring.next}, true
 		h.running.Go(h.run)
 	}
-	w := newWatcher(h, filter, sees, from)
+	w := newWatcher(h, filter, viewer, from)
 	h.index.add(w)
 	return w, nil
 }
@@ -278,18 +287,31 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 		more = more || len(page.Items) > 0
 	}
 	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.position.Millis, b.position.Millis) })
+	for _, w := range h.handOut(items, after, counted, uncounted, resets) {
+		w.wake() // each once, and when nothing holds them up any more
+	}
+	return more
+}
+
+// handOut has items wait for those who are interested, and returns the watchers for which nothing
+// waited before.
+func (h *Hub) handOut(items []*item, position []store.FeedPosition, lost uint64, uncounted bool, resets int) (woken []*Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if counted > 0 || uncounted {
-		h.index.each(func(w *Watcher) { w.lost(counted, uncounted) })
+	if lost > 0 || uncounted {
+		h.index.each(func(w *Watcher) { w.lost(lost, uncounted) })
 	}
 	for _, it := range items {
 		n := h.ring.add(it, h.options.BufferBytes)
-		h.index.interested(it.key, func(w *Watcher) { w.offer(n, it) })
+		h.index.interested(it.key, func(w *Watcher) {
+			if w.offer(n, it) {
+				woken = append(woken, w)
+			}
+		})
 	}
 	h.resets += resets
-	h.position = after // after the decisions: who finds none waiting is that far
-	return more
+	h.position = position // after the decisions: who finds none waiting is that far
+	return woken
 }
 
 // instant reports whether a position is none that was read, but a time to begin at: what was
@@ -350,13 +372,13 @@ type item struct {
 	response []byte // set once, see encoded
 }
 
-// encoded is the decision and its target as all watchers get them, encoded by the first of
+// encoded is the decision and its target as all watchers get them, encoded for the first of
 // them; nil for what is no decision.
 func (it *item) encoded() []byte {
 	it.once.Do(func() {
 		if d := it.fed.Decision(); d != nil {
 			// It is made of what is encoded already: it can't fail but for texts that are no UTF-8.
-			it.response, _ = proto.Marshal(&setpointv1.WatchDecisionsResponse{Target: it.key.String(), Decision: d})
+			it.response, _ = proto.Marshal(&setpointv1.WatchedDecision{Target: it.key.String(), Decision: d})
 		}
 	})
 	return it.response

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -9,25 +10,31 @@ import (
 // replayedAtOnce is how many entries of a part a watcher takes at once of what was before it.
 const replayedAtOnce = 100
 
-// pagesAtOnce is how many pages a watcher reads before others of its caller's affairs get their
-// turn: signs of life, and whether it still may see anything.
-const pagesAtOnce = 8
-
 // replay is what lies between where a watcher begins and where the hub was then.
 type replay struct {
 	watcher      *Watcher
 	after, until []store.FeedPosition
 	read         [][]*item // of each part, what is still to be taken
 	ended        []bool    // whether a part has no more
+	asked        bool      // whether pages are to come
+	answer       chan replayed
+}
+
+// replayed is the next page of each part.
+type replayed struct {
+	pages []store.FeedPage
+	err   error
 }
 
 func newReplay(w *Watcher, after, until []store.FeedPosition) *replay {
-	return &replay{watcher: w, after: after, until: until, read: make([][]*item, len(after)), ended: make([]bool, len(after))}
+	return &replay{
+		watcher: w, after: after, until: until, read: make([][]*item, len(after)), ended: make([]bool, len(after)), answer: make(chan replayed, 1),
+	}
 }
 
-// next returns the next item, nil after the last, or if it has read pagesAtOnce pages: more is
-// true then. pages counts them.
-func (r *replay) next(ctx context.Context, pages *int) (it *item, more bool, err error) {
+// next returns the next item, nil after the last, or while pages are to come: more is true then,
+// and Ready is told when they are there.
+func (r *replay) next(ctx context.Context) (it *item, more bool, err error) {
 	for {
 		first, wanting := -1, false
 		for part := range r.read {
@@ -46,38 +53,44 @@ func (r *replay) next(ctx context.Context, pages *int) (it *item, more bool, err
 			r.read[first] = r.read[first][1:]
 			return it, true, nil
 		}
-		if *pages >= pagesAtOnce {
+		if !r.asked {
+			r.ask(ctx)
 			return nil, true, nil
 		}
-		*pages++
-		if err := r.fill(ctx); err != nil {
-			return nil, false, err
+		select {
+		case got := <-r.answer:
+			r.asked = false
+			if got.err != nil {
+				return nil, false, got.err
+			}
+			r.fill(got.pages)
+		default:
+			return nil, true, nil
 		}
 	}
 }
 
-// fill reads the next page of each part of which nothing is left.
-func (r *replay) fill(ctx context.Context) error {
-	h := r.watcher.hub
-	select {
-	case h.replays <- struct{}{}:
-		defer func() { <-h.replays }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	asked, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	pages, err := h.source.ReadFeed(asked, r.after, replayedAtOnce)
-	if err != nil {
-		return err
-	}
+// ask has the next page of each part read when it is the caller's turn.
+func (r *replay) ask(ctx context.Context) {
+	r.asked = true
+	h, after := r.watcher.hub, slices.Clone(r.after)
+	h.turns.ask(r.watcher.viewer.Caller, func() {
+		asked, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		defer context.AfterFunc(h.life, cancel)()
+		pages, err := h.source.ReadFeed(asked, after, replayedAtOnce)
+		r.answer <- replayed{pages, err}
+		r.watcher.wake()
+	})
+}
+
+// fill takes the pages of parts of which nothing is left.
+func (r *replay) fill(pages []store.FeedPage) {
 	for part, page := range pages {
-		if r.ended[part] || len(r.read[part]) > 0 {
-			continue
+		if !r.ended[part] && len(r.read[part]) == 0 {
+			r.take(part, page)
 		}
-		r.take(part, page)
 	}
-	return nil
 }
 
 // take takes the page of a part.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
@@ -103,7 +103,7 @@ type watch struct {
 	key     pagetoken.Key
 	sealer  *pagetoken.Sealer // of key; nil: none was needed yet
 	token   []byte            // memory for the last token
-	steps   int               // how often a decision was taken, or none was there
+	taken   int               // decisions since others were last let go first
 	// caller is as of the last look, nil: everybody; scope is what that one may see.
 	caller *access.Caller
 	scope  atomic.Pointer[policy.Scope] // nil: everything
@@ -115,7 +115,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	if err := decision.CheckStructure(req); err != nil {
 		return err
 	}
-	w := &watch{watches: s.watches, request: req, stream: stream, filter: watchFilter(req)}
+	w := &watch{watches: s.watches, request: req, stream: stream, filter: watchFilter(req), taken: watchedAtOnce}
 	ctx := stream.Context()
 	w.caller = access.CallerOf(ctx)
 	if err := w.look(); err != nil {
@@ -136,7 +136,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	if err != nil {
 		return err
 	}
-	watcher, err := w.Hub.Watch(ctx, w.filter, from, w.sees())
+	watcher, err := w.Hub.Watch(ctx, w.filter, from, feed.Viewer{Caller: w.caller.Name(), Sees: w.sees()})
 	switch {
 	case errors.Is(err, feed.ErrTooMany):
 		return apierror.OverLimit("maxWatchers", w.Hub.MaxWatchers(), "this instance has as many watchers as it may have; retry elsewhere, or later")
@@ -204,19 +204,21 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 	}
 	beat := time.NewTimer(w.Heartbeat)
 	defer beat.Stop()
-	for ; ; w.steps++ {
+	most := max(1, int(w.request.GetMaxDecisions()))
+	for {
 		if err := w.giveWay(ctx); err != nil {
 			return err
 		}
-		// Before a decision is taken: what was allowed when it waited may not be now.
+		// Before decisions are taken: what was allowed when they waited may not be now.
 		if err := w.renew(ctx); err != nil {
 			return err
 		}
-		event, ok, err := watcher.Take(ctx)
+		event, ok, err := watcher.Take(ctx, most)
 		if err != nil {
 			return apierror.OfStore(ctx, w.request.GetParent(), err)
 		}
 		if ok {
+			w.taken += len(event.Decisions)
 			if err := w.send(event); err != nil {
 				return err
 			}
@@ -257,7 +259,11 @@ const (
 // giveWay lets calls go first while some are refused because the processors can't keep up.
 func (w *watch) giveWay(ctx context.Context) error {
 	limiter := w.Guard.Limiter
-	if w.steps%watchedAtOnce != 0 || limiter == nil || !limiter.Shedding() {
+	if w.taken < watchedAtOnce {
+		return nil
+	}
+	w.taken = 0
+	if limiter == nil || !limiter.Shedding() {
 		return nil
 	}
 	select {
@@ -279,27 +285,52 @@ func (w *watch) refreshKey(ctx context.Context) {
 	}
 }
 
-// send sends a response. What it has in common with those of other watchers is encoded already,
-// and the rest comes after it: that is the same message.
+// Numbers of fields of WatchDecisionsResponse on the wire.
+const (
+	resumeTokenField     = 3
+	missedDecisionsField = 4
+	missedUncountedField = 5
+	decisionsField       = 6
+)
+
+// send sends a response. What it has in common with those of other watchers is encoded already, and
+// the rest comes after it: that is the same message. A single decision is in the response itself,
+// whose first fields are those of WatchedDecision.
 func (w *watch) send(event feed.Event) error {
 	if w.sealer == nil {
 		w.sealer = pagetoken.NewSealer(w.key, w.list)
 	}
 	w.token = w.sealer.Append(w.token[:0], feedPosition(event.Position))
-	m := encoded.NewAnswer()
-	m.Data = append(m.Data, event.Response...)
-	var err error
-	m.Data, err = proto.MarshalOptions{}.MarshalAppend(m.Data, &setpointv1.WatchDecisionsResponse{
-		ResumeToken: string(w.token), MissedDecisions: event.Missed, MissedUncounted: event.Uncounted,
-	})
-	if err == nil {
-		err = w.stream.SendMsg(m)
+	size := len(w.token) + responseRoom
+	for _, decision := range event.Decisions {
+		size += len(decision) + decisionRoom
 	}
-	if err != nil {
+	m := encoded.NewAnswerOf(size)
+	if w.request.GetMaxDecisions() > 1 {
+		for _, decision := range event.Decisions {
+			m.Data = protowire.AppendBytes(protowire.AppendTag(m.Data, decisionsField, protowire.BytesType), decision)
+		}
+	} else {
+		for _, decision := range event.Decisions {
+			m.Data = append(m.Data, decision...)
+		}
+	}
+	m.Data = protowire.AppendBytes(protowire.AppendTag(m.Data, resumeTokenField, protowire.BytesType), w.token)
+	if event.Missed > 0 {
+		m.Data = protowire.AppendVarint(protowire.AppendTag(m.Data, missedDecisionsField, protowire.VarintType), uint64(event.Missed))
+	}
+	if event.Uncounted {
+		m.Data = protowire.AppendVarint(protowire.AppendTag(m.Data, missedUncountedField, protowire.VarintType), 1)
+	}
+	if err := w.stream.SendMsg(m); err != nil {
 		m.Free() // else it is freed by who has it
+		return err
 	}
-	return err
+	return nil
 }
+
+// Room for what a response has besides its token and decisions, and beside each decision, in bytes.
+const responseRoom, decisionRoom = 32, 8
 
 // from is where the request asks to begin, of each part of the feed; nil: now.
 func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {

@@ -1101,7 +1101,11 @@ type WatchDecisionsRequest struct {
 	// limited number, over all targets. Ignored with a resume_token. Absent: start now.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Send only decisions that change the count. Absent: send all.
-	ChangesOnly   bool `protobuf:"varint,4,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
+	ChangesOnly bool `protobuf:"varint,4,opt,name=changes_only,json=changesOnly,proto3" json:"changes_only,omitempty"`
+	// Maximum number of decisions in a response. Above 1 they are in decisions, and those that
+	// wait at the same time come together, which is far less work for the server and the caller.
+	// Absent, 0 or 1: one decision a response, in target and decision.
+	MaxDecisions  int32 `protobuf:"varint,5,opt,name=max_decisions,json=maxDecisions,proto3" json:"max_decisions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1164,12 +1168,19 @@ func (x *WatchDecisionsRequest) GetChangesOnly() bool {
 	return false
 }
 
+func (x *WatchDecisionsRequest) GetMaxDecisions() int32 {
+	if x != nil {
+		return x.MaxDecisions
+	}
+	return 0
+}
+
 // One decision, or a heartbeat.
 type WatchDecisionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The target of the decision. Empty: this is a heartbeat.
+	// The target of the decision. Empty: this is a heartbeat, or see decisions.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// The decision. Absent: this is a heartbeat.
+	// The decision. Absent: this is a heartbeat, or see decisions.
 	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
 	// The position of the stream after this response.
 	ResumeToken string `protobuf:"bytes,3,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
@@ -1179,8 +1190,12 @@ type WatchDecisionsResponse struct {
 	// An unknown number of further decisions before this response was missed; possibly none
 	// that the caller may read.
 	MissedUncounted bool `protobuf:"varint,5,opt,name=missed_uncounted,json=missedUncounted,proto3" json:"missed_uncounted,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The decisions in order, if max_decisions is above 1; target and decision are absent then.
+	// An older server ignores max_decisions and sends single decisions. Empty: this is a
+	// heartbeat, or see decision.
+	Decisions     []*WatchedDecision `protobuf:"bytes,6,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchDecisionsResponse) Reset() {
@@ -1248,6 +1263,68 @@ func (x *WatchDecisionsResponse) GetMissedUncounted() bool {
 	return false
 }
 
+func (x *WatchDecisionsResponse) GetDecisions() []*WatchedDecision {
+	if x != nil {
+		return x.Decisions
+	}
+	return nil
+}
+
+// A decision and its target.
+type WatchedDecision struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target of the decision.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// The decision.
+	Decision      *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchedDecision) Reset() {
+	*x = WatchedDecision{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchedDecision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchedDecision) ProtoMessage() {}
+
+func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchedDecision.ProtoReflect.Descriptor instead.
+func (*WatchedDecision) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WatchedDecision) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *WatchedDecision) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
 // The stored spec of a target.
 type TargetSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1285,7 +1362,7 @@ type TargetSpec struct {
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1374,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1387,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -1419,7 +1496,7 @@ type MetricQuery struct {
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1508,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1521,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -1558,7 +1635,7 @@ type PrometheusQuery struct {
 
 func (x *PrometheusQuery) Reset() {
 	*x = PrometheusQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1647,7 @@ func (x *PrometheusQuery) String() string {
 func (*PrometheusQuery) ProtoMessage() {}
 
 func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1660,7 @@ func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrometheusQuery.ProtoReflect.Descriptor instead.
 func (*PrometheusQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PrometheusQuery) GetQuery() string {
@@ -1640,7 +1717,7 @@ type JsonQuery struct {
 
 func (x *JsonQuery) Reset() {
 	*x = JsonQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1729,7 @@ func (x *JsonQuery) String() string {
 func (*JsonQuery) ProtoMessage() {}
 
 func (x *JsonQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1742,7 @@ func (x *JsonQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JsonQuery.ProtoReflect.Descriptor instead.
 func (*JsonQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JsonQuery) GetPath() string {
@@ -1741,7 +1818,7 @@ type RedisQuery struct {
 
 func (x *RedisQuery) Reset() {
 	*x = RedisQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1830,7 @@ func (x *RedisQuery) String() string {
 func (*RedisQuery) ProtoMessage() {}
 
 func (x *RedisQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1843,7 @@ func (x *RedisQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedisQuery.ProtoReflect.Descriptor instead.
 func (*RedisQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RedisQuery) GetList() string {
@@ -1831,7 +1908,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1920,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1933,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -1884,7 +1961,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +1973,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +1986,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -1930,7 +2007,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2019,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2032,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -1976,7 +2053,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2065,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2078,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2028,7 +2105,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2117,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2130,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -2090,7 +2167,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2179,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2192,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2145,7 +2222,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2234,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2247,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2196,7 +2273,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2285,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2298,7 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
@@ -2324,20 +2401,26 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"t\n" +
 	"\x15ListDecisionsResponse\x123\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x15.setpoint.v1.DecisionR\tdecisions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8e\x04\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbf\x04\n" +
 	"\x15WatchDecisionsRequest\x12\xe9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xd0\x02\xbaH\xcc\x02\xba\x01\xc8\x02\n" +
 	"\vparent.name\x12\x9f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1a\x96\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12+\n" +
 	"\fresume_token\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\vresumeToken\x129\n" +
 	"\n" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12!\n" +
-	"\fchanges_only\x18\x04 \x01(\bR\vchangesOnly\"\xdc\x01\n" +
+	"\fchanges_only\x18\x04 \x01(\bR\vchangesOnly\x12/\n" +
+	"\rmax_decisions\x18\x05 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\fmaxDecisions\"\x98\x02\n" +
 	"\x16WatchDecisionsResponse\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
 	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\x12!\n" +
 	"\fresume_token\x18\x03 \x01(\tR\vresumeToken\x12)\n" +
 	"\x10missed_decisions\x18\x04 \x01(\x05R\x0fmissedDecisions\x12)\n" +
-	"\x10missed_uncounted\x18\x05 \x01(\bR\x0fmissedUncounted\"\xda\x04\n" +
+	"\x10missed_uncounted\x18\x05 \x01(\bR\x0fmissedUncounted\x12:\n" +
+	"\tdecisions\x18\x06 \x03(\v2\x1c.setpoint.v1.WatchedDecisionR\tdecisions\"\\\n" +
+	"\x0fWatchedDecision\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xda\x04\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -2450,7 +2533,7 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*History)(nil),                          // 1: setpoint.v1.History
@@ -2469,90 +2552,93 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*ListDecisionsResponse)(nil),            // 14: setpoint.v1.ListDecisionsResponse
 	(*WatchDecisionsRequest)(nil),            // 15: setpoint.v1.WatchDecisionsRequest
 	(*WatchDecisionsResponse)(nil),           // 16: setpoint.v1.WatchDecisionsResponse
-	(*TargetSpec)(nil),                       // 17: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 18: setpoint.v1.MetricQuery
-	(*PrometheusQuery)(nil),                  // 19: setpoint.v1.PrometheusQuery
-	(*JsonQuery)(nil),                        // 20: setpoint.v1.JsonQuery
-	(*RedisQuery)(nil),                       // 21: setpoint.v1.RedisQuery
-	(*SetTargetSpecRequest)(nil),             // 22: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 23: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 24: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 25: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 26: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 27: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 28: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 29: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 30: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 31: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 32: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerCondition)(nil), // 33: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 34: setpoint.v1.MetricStatus
-	(*HorizontalPodAutoscalerSpec)(nil),      // 35: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 36: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),              // 37: google.protobuf.Duration
+	(*WatchedDecision)(nil),                  // 17: setpoint.v1.WatchedDecision
+	(*TargetSpec)(nil),                       // 18: setpoint.v1.TargetSpec
+	(*MetricQuery)(nil),                      // 19: setpoint.v1.MetricQuery
+	(*PrometheusQuery)(nil),                  // 20: setpoint.v1.PrometheusQuery
+	(*JsonQuery)(nil),                        // 21: setpoint.v1.JsonQuery
+	(*RedisQuery)(nil),                       // 22: setpoint.v1.RedisQuery
+	(*SetTargetSpecRequest)(nil),             // 23: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 24: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 25: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 26: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 27: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 28: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 29: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 30: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 31: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 32: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 33: google.protobuf.Timestamp
+	(*HorizontalPodAutoscalerCondition)(nil), // 34: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 35: setpoint.v1.MetricStatus
+	(*HorizontalPodAutoscalerSpec)(nil),      // 36: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 37: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),              // 38: google.protobuf.Duration
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	30, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	31, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	31, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	32, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	5,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
 	1,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	32, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	17, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	33, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	18, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
 	2,  // 6: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
 	3,  // 7: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
 	3,  // 8: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
 	4,  // 9: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	32, // 10: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	32, // 11: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	32, // 12: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	32, // 13: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	33, // 14: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	34, // 15: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	33, // 10: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	33, // 11: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	33, // 12: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	33, // 13: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	34, // 14: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	35, // 15: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
 	6,  // 16: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
 	0,  // 17: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
 	0,  // 18: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
 	5,  // 19: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	32, // 20: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	33, // 20: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
 	5,  // 21: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	35, // 22: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	36, // 23: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	37, // 24: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	37, // 25: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	32, // 26: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	32, // 27: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	18, // 28: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	37, // 29: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	19, // 30: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
-	20, // 31: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
-	21, // 32: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
-	37, // 33: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
-	17, // 34: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	17, // 35: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	17, // 36: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	17, // 37: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	7,  // 38: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	9,  // 39: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	11, // 40: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	13, // 41: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	15, // 42: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	22, // 43: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	24, // 44: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	26, // 45: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	28, // 46: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	8,  // 47: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	10, // 48: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	12, // 49: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	14, // 50: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	16, // 51: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	23, // 52: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	25, // 53: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	27, // 54: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	29, // 55: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	47, // [47:56] is the sub-list for method output_type
-	38, // [38:47] is the sub-list for method input_type
-	38, // [38:38] is the sub-list for extension type_name
-	38, // [38:38] is the sub-list for extension extendee
-	0,  // [0:38] is the sub-list for field type_name
+	17, // 22: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	5,  // 23: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	36, // 24: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	37, // 25: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	38, // 26: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	38, // 27: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	33, // 28: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	33, // 29: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	19, // 30: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	38, // 31: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	20, // 32: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
+	21, // 33: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
+	22, // 34: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
+	38, // 35: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
+	18, // 36: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	18, // 37: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	18, // 38: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	18, // 39: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	7,  // 40: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	9,  // 41: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	11, // 42: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	13, // 43: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	15, // 44: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	23, // 45: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	25, // 46: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	27, // 47: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	29, // 48: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	8,  // 49: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	10, // 50: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	12, // 51: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	14, // 52: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	16, // 53: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	24, // 54: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	26, // 55: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	28, // 56: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	30, // 57: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	49, // [49:58] is the sub-list for method output_type
+	40, // [40:49] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -2563,7 +2649,7 @@ func file_setpoint_v1_target_service_proto_init() {
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
 	file_setpoint_v1_target_service_proto_msgTypes[6].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[18].OneofWrappers = []any{
+	file_setpoint_v1_target_service_proto_msgTypes[19].OneofWrappers = []any{
 		(*MetricQuery_Prometheus)(nil),
 		(*MetricQuery_Json)(nil),
 		(*MetricQuery_Redis)(nil),
@@ -2574,7 +2660,7 @@ func file_setpoint_v1_target_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
