@@ -199,9 +199,6 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 	if !j.decision.Changes() && t.Decisions.Takes(before, repeated) {
 		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
 	}
-	if j.decision.Changes() {
-		t.Decisions.Recommended(&j.decision)
-	}
 	if j.decision.Changes() && t.Decisions.Feeds() {
 		j.concluded = append(j.concluded, decisionlog.OfPending(&j.decision, j.requestID))
 	}
@@ -210,6 +207,9 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 // recorded ends a job whose value is stored.
 func (t *Targets) recorded(j *Job) {
 	j.decided = true
+	if !j.dryRun && j.decision.Changes() {
+		t.Decisions.Recommended(&j.decision)
+	}
 	t.Decisions.Append(j.key, j.concluded...)
 }
 

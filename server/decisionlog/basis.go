@@ -113,9 +113,11 @@ func (p *pendingBases) note(id recommender.ID, b *recommender.Basis) {
 	if p.byID == nil {
 		p.byID = make(map[recommender.ID]recommender.Basis)
 	}
-	if len(p.ids) < maxPending {
+	switch _, known := p.byID[id]; {
+	case known: // it has its place
+	case len(p.ids) < maxPending:
 		p.ids = append(p.ids, id)
-	} else {
+	default:
 		delete(p.byID, p.ids[p.next])
 		p.ids[p.next] = id
 		p.next = (p.next + 1) % maxPending

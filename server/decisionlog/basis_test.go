@@ -107,6 +107,27 @@ func TestASettledChangeHasTheBasisOfItsDecision(t *testing.T) {
 	}
 }
 
+// A change that is noted twice has one place: its first one is not given to another, which would
+// forget it too early.
+func TestAChangeThatIsNotedTwice(t *testing.T) {
+	t.Parallel()
+	l := New(nil, nil, zap.NewNop(), 0)
+	defer l.Close()
+	twice := &recommender.Decision{ID: recommender.ID{7}}
+	l.Recommended(&recommender.Decision{ID: recommender.ID{6}})
+	l.Recommended(twice)
+	l.Recommended(twice)
+	for i := range maxPending - 1 {
+		l.Recommended(&recommender.Decision{ID: recommender.ID{1, byte(i), byte(i >> 8)}})
+	}
+	if _, known := l.pending.of(recommender.ID{6}); known {
+		t.Error("the oldest is still known")
+	}
+	if _, known := l.pending.of(twice.ID); !known {
+		t.Error("the one after it is forgotten")
+	}
+}
+
 func BenchmarkOfDecision(b *testing.B) {
 	for _, with := range []bool{true, false} {
 		b.Run(fmt.Sprintf("basis=%v", with), func(b *testing.B) { benchmarkOfDecision(b, with) })
