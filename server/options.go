@@ -60,6 +60,9 @@ type Options struct {
 	// allowed. MaxSimulationWork limits the work of one call, in evaluations of a pod: 100
 	// million take some seconds.
 	MaxSimulations, MaxSimulationWork int
+	// UnreadTimeout is how long a response of WatchDecisions or Simulate over gRPC may wait for
+	// a caller that reads nothing; the stream ends then. 0: a minute.
+	UnreadTimeout time.Duration
 	// DrainTimeout limits how long a stop waits for calls in flight.
 	DrainTimeout time.Duration
 	// LogCalls selects the calls that are logged.

@@ -149,7 +149,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	registrar := calls.Registrar{Server: s.grpc, Observer: s.observer}
 	gateway := rest.New(rest.Options{
 		Guard: s.guard, Observer: s.observer, Targets: t, Recommendations: s.service,
-		Unary: unary, Streams: streams, Session: session, MaxRequestBytes: options.MaxRequestBytes,
+		Unary: unary, Streams: streams, Session: session, MaxRequestBytes: options.MaxRequestBytes, Draining: s.drain.Begun,
 	})
 	for _, of := range []struct {
 		desc    *grpc.ServiceDesc
@@ -157,10 +157,10 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}{
 		{services.RecommendationsDesc(), s.service},
 		{services.TargetsDesc(), services.NewTargets(s.service, engine, log, services.WatchOptions{
-			Hub: s.hub, PerCaller: options.MaxWatchersPerCaller, Heartbeat: options.WatchHeartbeat, Guard: s.guard, Draining: s.drain.Begun,
+			Hub: s.hub, PerCaller: options.MaxWatchersPerCaller, Heartbeat: options.WatchHeartbeat, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
 		{&setpointv1.SimulationService_ServiceDesc, services.NewSimulations(services.SimulationOptions{
-			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, Guard: s.guard, Draining: s.drain.Begun,
+			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
 		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
 	} {

@@ -39,6 +39,8 @@ type Options struct {
 	Session func(*http.Request) []string
 	// MaxRequestBytes limits a body, and its message.
 	MaxRequestBytes int
+	// Draining is closed when the server begins to stop.
+	Draining <-chan struct{}
 }
 
 // Gateway turns REST requests into calls of services in this process.

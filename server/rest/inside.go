@@ -310,6 +310,8 @@ func (p pipeIn) SendMsg(answer any) error {
 	select {
 	case p.answers <- answer:
 		return nil
+	case <-p.ended: // the handler did not wait for this
+		return status.FromContextError(context.Canceled).Err()
 	case <-p.ctx.Done():
 		return status.FromContextError(p.ctx.Err()).Err()
 	}

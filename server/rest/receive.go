@@ -27,7 +27,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 		}
 		if r.Body == nil || r.Body == http.NoBody {
 			admission.RESTConnectionOf(r).Know()
-			g.translations.serve(next, streamed(w, r), r, 0)
+			g.serve(next, w, r, 0)
 			return
 		}
 		ticket := admission.RESTTicketOf(r.Context())
@@ -54,7 +54,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 			}
 		}
 		if err != nil || !short.answer(w, r, data) {
-			g.translations.serve(next, streamed(w, r), r, len(data))
+			g.serve(next, w, r, len(data))
 		}
 	})
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
+
+	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/admission"
@@ -19,25 +22,60 @@ func isStreamed(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/decisions:watch") || r.URL.Path == "/v1/simulations:run"
 }
 
-// streamed removes the time limits of a call with a streamed response: each part has its own
-// limit. The request has already been read.
-func streamed(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+// drainWrite limits the same once the server begins to stop, and with it how long the stop
+// waits for such a caller.
+const drainWrite = time.Second
+
+// serve has the gateway serve a call with a body of that size. A streamed response has no time
+// limits but that of each part. The request has already been read.
+func (g *Gateway) serve(next *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
 	if !isStreamed(r) {
-		return w
+		g.translations.serve(next, w, r, size)
+		return
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // otherwise its expiry would look like a broken connection
-	return &streamedWriter{w, control}
+	s := &streamedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	_ = s.control.SetReadDeadline(time.Time{}) // otherwise its expiry would look like a broken connection
+	ended, hurried := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(hurried)
+		select {
+		case <-g.options.Draining:
+			s.hurry()
+		case <-ended:
+		}
+	}()
+	defer func() { close(ended); <-hurried }() // the connection is another call's then
+	g.translations.serve(next, s, r, size)
 }
 
 type streamedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
+
+	mu      sync.Mutex
+	hurries bool // guarded by mu
+}
+
+// hurry limits the part that is being written, and those to come.
+func (s *streamedWriter) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hurries = true
+	_ = s.control.SetWriteDeadline(time.Now().Add(drainWrite))
+}
+
+// begin sets the limit of a part.
+func (s *streamedWriter) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.hurries {
+		_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
+	}
 }
 
 // Write implements http.ResponseWriter.
 func (s *streamedWriter) Write(b []byte) (int, error) {
-	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
+	s.begin()
 	return s.ResponseWriter.Write(b)
 }
 

@@ -35,6 +35,8 @@ type SimulationOptions struct {
 	Work int64
 	// Defaults are the options of decisions if the request has none.
 	Defaults recommender.Options
+	// UnreadTimeout is how long a response may wait for a caller that reads nothing. 0: a minute.
+	UnreadTimeout time.Duration
 	// Guard reports when the processors can't keep up, and Draining is closed when the server
 	// begins to stop.
 	Guard    *admission.Guard
@@ -151,16 +153,19 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%d specs over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer specs",
 			len(asked.specs), asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps))
 	}
-	p := &played{ctx: ctx, service: s, req: req, stream: stream, world: asked.world, work: s.options.Work}
+	p := &played{ctx: ctx, service: s, req: req, world: asked.world, work: s.options.Work}
 	if p.work == 0 {
 		p.work = simulation.MaxWork
 	}
-	for _, spec := range asked.specs {
-		if err := p.run(&spec); err != nil {
-			return s.failed(ctx, stream.Context(), spec.name, err)
+	return attend(stream, s.options.UnreadTimeout, s.options.Draining, func(stream grpc.ServerStream) error {
+		p.stream = stream
+		for _, spec := range asked.specs {
+			if err := p.run(&spec); err != nil {
+				return s.failed(ctx, stream.Context(), spec.name, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // endWhenDraining cancels the run when the server begins to stop.
@@ -201,7 +206,7 @@ type played struct {
 	ctx     context.Context
 	service *Simulations
 	req     *setpointv1.SimulateRequest
-	stream  grpc.ServerStreamingServer[setpointv1.SimulateResponse]
+	stream  grpc.ServerStream
 	world   *simulation.Scenario
 	work    int64 // the rest
 	bytes   int   // of the response so far
@@ -273,7 +278,7 @@ func (p *played) send(r *setpointv1.SimulateResponse) error {
 		return apierror.OverLimit("simulatedBytes", mostSimulatedBytes, fmt.Sprintf("at %s the response has more than %d bytes: set stepInterval or figuresOnly, leave out explain, or shorten the time",
 			at.Format(time.RFC3339), mostSimulatedBytes))
 	}
-	return p.stream.Send(r)
+	return p.stream.SendMsg(r)
 }
 
 const (

@@ -34,6 +34,8 @@ type WatchOptions struct {
 	PerCaller int
 	// Heartbeat is how often a watcher hears something at least.
 	Heartbeat time.Duration
+	// UnreadTimeout is how long a response may wait for a caller that reads nothing. 0: a minute.
+	UnreadTimeout time.Duration
 	// Guard looks at callers again, and Draining is closed when the server begins to stop.
 	Guard    *admission.Guard
 	Draining <-chan struct{}
@@ -97,7 +99,7 @@ func (w *watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, erro
 type watch struct {
 	*watches
 	request *setpointv1.WatchDecisionsRequest
-	stream  grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]
+	stream  grpc.ServerStream
 	filter  feed.Filter
 	list    pagetoken.List
 	key     pagetoken.Key
@@ -115,7 +117,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	if err := decision.CheckStructure(req); err != nil {
 		return err
 	}
-	w := &watch{watches: s.watches, request: req, stream: stream, filter: watchFilter(req), taken: watchedAtOnce}
+	w := &watch{watches: s.watches, request: req, filter: watchFilter(req), taken: watchedAtOnce}
 	ctx := stream.Context()
 	w.caller = access.CallerOf(ctx)
 	if err := w.look(); err != nil {
@@ -146,7 +148,10 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 		return apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	defer watcher.Close()
-	return w.run(ctx, watcher)
+	return attend(stream, w.UnreadTimeout, w.Draining, func(stream grpc.ServerStream) error {
+		w.stream = stream
+		return w.run(ctx, watcher)
+	})
 }
 
 // watchFilter is what a request asks for.
