@@ -15,7 +15,7 @@ import (
 
 var watchers = Scenario{
 	Name: "watchers", Title: "Watchers",
-	Note: "The same calls, one by one, to services of which one has no watchers, the others 10 or 100 of all targets, or 1,000 of a namespace each. One target in a hundred changes with each call, which is two decisions to send. Watchers' own work is on the machine, too. After each slice is a pause, in which what waits for watchers is sent.",
+	Note: "The same calls, one by one, to services of which one has no watchers, the others 10 or 100 of all targets, 100 that take up to 1,000 decisions at once (max_decisions), or 1,000 of a namespace each. One target in a hundred changes with each call, which is two decisions to send. Watchers' own work is on the machine, too. After each slice is a pause, in which what waits for watchers is sent.",
 	play: (*stage).watchers,
 }
 
@@ -28,6 +28,8 @@ const (
 	watchPause = 500 * time.Millisecond
 	// watchedRounds is how often each target is called before that.
 	watchedRounds = 3
+	// mostTogether is the maximum number of decisions of a response.
+	mostTogether = 1000
 	// mostWatchers limits the watchers, of one caller and in total.
 	mostWatchers = 1000
 )
@@ -36,6 +38,7 @@ const (
 type watched struct {
 	name     string
 	parents  []string
+	together int32 // the most decisions of a response
 	service  *process.Service
 	redis    *process.Redis
 	client   *client.Client
@@ -68,9 +71,10 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 			name := on + ", " + w.name
 			figures = append(figures,
 				ratio(name+": rate, of that without", full[i+1], full[0], report.AtLeast(97)),
-				micros(name+", all callers busy: service's processor time a call, beyond that without", full[i+1], full[0]),
+				micros(name+", all callers busy: service's processor time a call, beyond that without", "service", full[i+1], full[0]),
+				micros(name+", all callers busy: processor time a call of callers and watchers, beyond that without", clientPart, full[i+1], full[0]),
 				microsSent(name+", all callers busy: service's processor time a decision sent", full[i+1], full[0], sent[i]),
-				micros(name+", half the rate: service's processor time a call, beyond that without", half[i+1], half[0]))
+				micros(name+", half the rate: service's processor time a call, beyond that without", "service", half[i+1], half[0]))
 			figures = append(figures, latencies(name+", half the rate", half[i+1], nil, nil, nil)[:2]...)
 		}
 		figures = append(figures, latencies(on+", no watchers, half the rate", half[0], nil, nil, nil)[:2]...)
@@ -78,12 +82,11 @@ func (s *stage) watchers() (figures []report.Figure, err error) {
 	return figures, nil
 }
 
-// micros is the additional processor time of the service for a call of one compared with the
-// others.
-func micros(name string, runs, others []run) report.Figure {
+// micros is the additional processor time of a part for a call, compared with the others.
+func micros(name, part string, runs, others []run) report.Figure {
 	f := report.Figure{Name: name, Unit: "µs"}
 	for i := range runs {
-		f.Runs = append(f.Runs, runs[i].micros["service"]-others[i].micros["service"])
+		f.Runs = append(f.Runs, runs[i].micros[part]-others[i].micros[part])
 	}
 	return f
 }
@@ -119,6 +122,7 @@ func (s *stage) watchedServices(onRedis bool) ([]*watched, error) {
 		{name: "no watchers"},
 		{name: "10 watchers of everything", parents: everything(10)},
 		{name: "100 watchers of everything", parents: everything(100)},
+		{name: "100 watchers of everything, decisions together", parents: everything(100), together: mostTogether},
 		{name: "1,000 watchers of a namespace each", parents: namespaces},
 	}
 	set, err := request.NewSet(0, s.Targets, usualPods, false)
@@ -151,7 +155,7 @@ func (s *stage) watchedServices(onRedis bool) ([]*watched, error) {
 			return nil, err
 		}
 		s.onEnd(conns.Close)
-		if w.received, err = conns.Watch(s.ctx, w.parents); err != nil {
+		if w.received, err = conns.Watch(s.ctx, w.parents, w.together); err != nil {
 			return nil, err
 		}
 	}
