@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -270,6 +271,7 @@ func TestLongListsAreRefused(t *testing.T) {
 // Parts multiply: a line of a periodic one makes two million points, and a file may be named by
 // each part. What all of them make and read is bounded together.
 func TestPartsAreBoundedTogether(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	var lines, series strings.Builder
 	for i := range simulation.MaxPoints/2 + 1 {

@@ -66,6 +66,7 @@ func TestTheOptimumOfAConstantLoad(t *testing.T) {
 // What confirms goes on where the part before it ended: with a constant load nothing changes
 // there. Begun with the count of the spec as it was, a wide tolerance kept a replica too many.
 func TestTheSecondPartGoesOn(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
 	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
