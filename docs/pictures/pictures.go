@@ -1,7 +1,7 @@
-// Package pictures draws the pictures of the documentation from what the program prints:
-// explanations as a terminal shows them, and runs of simulations as `setpoint simulate -o svg`
-// draws them. The command docs/pictures/draw writes them (make drawings); a test of
-// cmd/setpoint draws them again and compares.
+// Package pictures draws the pictures of the documentation from the program's output:
+// explanations as on a terminal, and simulations as drawn by `setpoint simulate -o svg`. The
+// command docs/pictures/draw writes them (make drawings); a test of cmd/setpoint draws them
+// again and compares.
 package pictures
 
 import (

@@ -32,7 +32,7 @@ var assets embed.FS
 // sources is where files that are no pages are read.
 const sources = "https://github.com/setpoint-dev/setpoint/blob/main/"
 
-// An Entry is what search finds: a page, a part of it, or a row of a table that begins with a
+// An Entry is a search result: a page, a part of one, or a row of a table that begins with a
 // name, such as a flag.
 type Entry struct {
 	Title string `json:"t"`
@@ -51,8 +51,8 @@ type page struct {
 	parsed *markdown.Page
 }
 
-// Build writes the site of the repository at root into a folder, which it makes, and returns
-// what its search finds.
+// Build writes the site of the repository at root into a new folder, and returns the search
+// entries.
 func Build(root, into string) ([]Entry, error) {
 	names, err := pageNames(root)
 	if err != nil {
@@ -212,8 +212,8 @@ func relative(from, to string) string {
 	return up + to
 }
 
-// address gives headings and rows of tables what they are linked by, and returns what search
-// finds of the page.
+// address gives headings and rows of tables their anchors, and returns the search entries of
+// the page.
 func address(document ast.Node, source []byte, one *page) []Entry {
 	entries := []Entry{{Title: one.title, Page: one.title, URL: one.url}}
 	current := &entries[0]
@@ -249,7 +249,7 @@ func address(document ast.Node, source []byte, one *page) []Entry {
 	return entries
 }
 
-// rows are those of a table that begin with a name in code.
+// rows are the rows of a table that begin with a name in code.
 func rows(table *extast.Table, source []byte, one *page, taken map[string]bool) []Entry {
 	var entries []Entry
 	for row := table.FirstChild(); row != nil; row = row.NextSibling() {
@@ -289,7 +289,7 @@ func rows(table *extast.Table, source []byte, one *page, taken map[string]bool) 
 	return entries
 }
 
-// words are those of a node and all below it.
+// words are the words of a node and all below it.
 func words(node ast.Node, source []byte) string {
 	var b strings.Builder
 	_ = ast.Walk(node, func(node ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -136,7 +136,7 @@ var (
 	outside   = regexp.MustCompile(`<(?:script|img|source|link|iframe|video)[^>]*(?:src|srcset|href)="https?:`)
 )
 
-// Everything that a page of the site names is there, and nothing is loaded from elsewhere.
+// Everything that a page refers to exists, and nothing is loaded from elsewhere.
 func TestTheSiteIsWhole(t *testing.T) {
 	t.Parallel()
 	entries, into := build(t)
@@ -200,7 +200,7 @@ func TestTheSiteIsWhole(t *testing.T) {
 	}
 }
 
-// The menu has pages in the order in which their folder's page, or the map, tells of them.
+// The menu follows the order of the folders' pages and of the map.
 func TestTheMenuIsInReadingOrder(t *testing.T) {
 	t.Parallel()
 	_, into := build(t)

@@ -1,6 +1,6 @@
-// Package compatibility holds today's code to what docs/reference/compatibility.md promises of releases:
-// what an older one stored is read, and no flag, command, metric or label of the lists in testdata
-// has gone. `make compatibility` compares the contract, too.
+// Package compatibility tests the promises of docs/reference/compatibility.md: the code reads
+// what an older release stored, and every flag, command, metric and label in testdata still
+// exists. `make compatibility` compares the contract, too.
 //
 // The lists and the stored data are the last release's. A release writes them anew:
 //

@@ -29,15 +29,15 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew, as a release does")
 
-// step is a question to the service's REST, and what is answered.
+// step is a REST request, and its answer.
 type step struct {
 	Method, Path string
 	Body         json.RawMessage `json:",omitempty"`
-	// Want is what is to be answered, or more.
+	// Want is the answer, which may have more fields.
 	Want json.RawMessage `json:",omitempty"`
 }
 
-// stored is what a version left in Redis, and what it answered of that.
+// stored is the content of Redis by a version, and that version's answers.
 type stored struct {
 	// Keys are Redis' keys without the prefix.
 	Keys []key
@@ -117,7 +117,8 @@ func ask(t *testing.T, address string, s step) []byte {
 
 const folder = "/v1/clusters/prod/namespaces/shop/targets/"
 
-// recommend asks for a target with so much usage, a minute after the last one.
+// recommend requests a recommendation for a target with that usage, a minute after the previous
+// one.
 func recommend(target string, minute, replicas int, millicores int, more string) step {
 	at := time.Date(2026, 11, 22, 12, minute, 0, 0, time.UTC)
 	pods, usage := []string{}, []string{}
@@ -155,14 +156,14 @@ func writing() []step {
 	)
 }
 
-// reading are the steps whose answers must stay.
+// reading are the steps whose answers must not change.
 func reading() []step {
 	get := func(path string) step { return step{Method: http.MethodGet, Path: folder + path} }
 	return []step{
 		get("web"), get("web/decisions"), get("pending"), get("older"), get("stored/spec"),
 		{Method: http.MethodGet, Path: strings.TrimSuffix(folder, "/")},
 		{Method: http.MethodGet, Path: "/v1/clusters/prod/namespaces/shop/targetSpecs"},
-		// What comes of what is stored: windows, policies, and the repeat of an answer.
+		// The effects of the stored data: windows, policies, and a repeated answer.
 		recommend("web", 7, 4, 250, ""), recommend("web", 8, 4, 100, ""), recommend("web", 9, 4, 480, ""), recommend("pending", 11, 4, 480, ""),
 		recommend("older", 11, 4, 200, `"options":{"profile":"v1.15"},`), recommend("gone", 11, 4, 480, ""),
 	}
@@ -199,7 +200,7 @@ func dump(t *testing.T, client *goredis.Client) []key {
 	return all
 }
 
-// load writes what was dumped.
+// load restores a dump.
 func load(t *testing.T, client *goredis.Client, keys []key) {
 	t.Helper()
 	ctx := t.Context()
@@ -224,8 +225,8 @@ func load(t *testing.T, client *goredis.Client, keys []key) {
 	}
 }
 
-// less returns the first place where an answer lacks what is wanted, "" for none. More may be
-// answered: a minor release adds fields.
+// less returns the first place where an answer lacks a wanted value, "" for none. More fields
+// are fine: a minor release adds some.
 func less(at string, got, want any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -256,7 +257,7 @@ func less(at string, got, want any) string {
 	return ""
 }
 
-// passing are fields whose values no version promises: names of answers, and times of the wall.
+// passing are the fields whose values may differ: names of answers, and wall-clock times.
 var passing = []string{"recommendationId", "updateTime", "etag", "observeTime", "createTime"}
 
 func withoutPassing(v any) any {
@@ -286,9 +287,9 @@ func parse(t *testing.T, raw []byte) any {
 	return withoutPassing(v)
 }
 
-// What a release stored in Redis is read by today's code, which answers of it what the release
-// answered: nothing is lost and no decision is different after an upgrade. Files are never
-// rewritten once released; a new format gets a new file, `stored-vN.json`.
+// Today's code reads the data that a release stored in Redis, and answers as the release did:
+// an upgrade loses nothing and changes no decision. Files are never rewritten once released; a
+// new format gets a new file, `stored-vN.json`.
 func TestWhatWasStoredIsReadAndDecidedUpon(t *testing.T) {
 	redistest.Require(t)
 	if *update {
@@ -320,7 +321,7 @@ func TestWhatWasStoredIsReadAndDecidedUpon(t *testing.T) {
 	}
 }
 
-// write has the service of this version store things, and notes what it answers of them.
+// write makes the service of this version store data, and records its answers.
 func write(t *testing.T, file string) {
 	t.Helper()
 	r := redistest.Start(t, redistest.Config{})

@@ -14,15 +14,16 @@ import (
 
 const repository = "../.."
 
-// programs are those whose commands and flags are promised. setpoint-external-metrics is a module
-// of its own, which has a test of its own for that.
+// programs are the programs with stable commands and flags. setpoint-external-metrics is a
+// module of its own, with a test of its own.
 var programs = []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}
 
 // what is done about a line that is gone.
 const advice = "users' scripts, dashboards and files name it. Keep it, deprecated, at least until the next major release (docs/reference/compatibility.md); " +
 	"if it was in no release yet, run go test ./test/compatibility -update and review what goes"
 
-// listed compares a list of a release with what there is today: all that was must be. More may be.
+// listed compares a release's list with the current one: no line may be missing; new ones are
+// fine.
 func listed(t *testing.T, file string, today []string, stillWorks func(line string) bool) {
 	t.Helper()
 	if *update {
@@ -117,8 +118,8 @@ func TestCommandsAndFlagsOfTheLastReleaseAreTaken(t *testing.T) {
 	})
 }
 
-// seeSources looks at the files that flags are defined in, which only other processes read: so go
-// test knows that a result from before they changed is worth nothing.
+// seeSources reads the files that define flags, which otherwise only other processes read, so
+// that go test does not reuse a result from before they changed.
 func seeSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(repository+"/cmd", func(path string, _ os.DirEntry, err error) error {
@@ -134,8 +135,8 @@ func seeSources(t *testing.T) {
 
 var metricRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([a-z]+) \\| ([^|]*) \\|")
 
-// Metrics keep their names, types and labels: dashboards and alerts name them. The pages are
-// generated from the programs, which a test of theirs holds them to.
+// Metrics keep their names, types and labels, because dashboards and alerts name them. The
+// pages are generated from the programs, and the programs' tests keep them up to date.
 func TestMetricsOfTheLastReleaseAreThere(t *testing.T) {
 	t.Parallel()
 	var today []string

@@ -1,4 +1,3 @@
-// Package docs holds the documentation to what is there: its links, its anchors, its pictures, and
-// the figures of README. The command test/docs/run executes what its pages tell their readers to
-// type.
+// Package docs tests the links, anchors and pictures of the documentation, and the figures of
+// README. The command test/docs/run executes the commands on its pages.
 package docs

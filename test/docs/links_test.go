@@ -22,8 +22,8 @@ var (
 	scheme     = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
 )
 
-// repository is what its Markdown files say, and which pictures are below docs, by their paths
-// from the root, with slashes.
+// repository has the contents of its Markdown files, and the pictures below docs, by their
+// paths from the root, with slashes.
 type repository struct {
 	pages    map[string]*markdown.Page
 	pictures []string

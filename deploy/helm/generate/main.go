@@ -160,12 +160,12 @@ var bounds = map[string][2]int{
 	"tls.validDays":                            {1, 36500},
 }
 
-// patterns are what strings must be like.
+// patterns are the patterns of strings.
 var patterns = map[string]string{
 	// A segment of a target's name.
 	"cluster":   "^[A-Za-z0-9._-]{1,253}$",
 	"redis.url": "^(rediss?://.+)?$",
-	// host:port, several of them, or what gRPC calls a target.
+	// host:port, several of them, or a gRPC target.
 	"agent.server":     "^[^ ]*$",
 	"fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
 }
@@ -173,14 +173,15 @@ var patterns = map[string]string{
 // settings have flags of a program as keys, and what a variable of the environment can hold.
 var settings = map[string]bool{"service.settings": true, "agent.settings": true}
 
-// references are mappings with these keys and no other, so that a misspelt one is not taken for none.
+// references are mappings with exactly these keys, so that a misspelt one is not ignored.
 var references = map[string][]string{
 	"redis.passwordSecret":      {"name", "key"},
 	"redis.caSecret":            {"name", "key"},
 	"tls.certManager.issuerRef": {"name", "kind", "group"},
 }
 
-// texts are mappings whose keys the user chooses, and whose values Kubernetes takes as strings only.
+// texts are mappings with keys chosen by the user, whose values Kubernetes accepts as strings
+// only.
 var texts = map[string]bool{
 	"service.nodeSelector": true, "agent.nodeSelector": true, "service.podAnnotations": true, "agent.podAnnotations": true,
 	"monitoring.labels": true, "monitoring.dashboardLabel": true,
@@ -211,8 +212,8 @@ func objectOf(values []value) object {
 	for _, v := range values {
 		key := v.path[strings.LastIndexByte(v.path, '.')+1:]
 		properties[key] = propertyOf(v)
-		// Helm leaves out what is null. Templates look into these, and a name or path has no default
-		// of Kubernetes'.
+		// Helm drops null values. Templates read inside these, and Kubernetes has no default
+		// for a name or path.
 		if v.entries != nil || references[v.path] != nil && len(v.node.Content) > 0 || v.node.Tag == "!!str" && v.node.Value != "" {
 			required = append(required, key)
 		}

@@ -6,7 +6,7 @@ func newest(metric, matchers string) string {
 	return metric + matchers + " and on (instance, cluster, namespace, target) topk by (cluster, namespace, target) (1, setpoint_target_last_decision_timestamp_seconds" + matchers + ")"
 }
 
-// targetMetrics is what panels of single targets need.
+// targetMetrics is the requirement of panels about single targets.
 const targetMetrics = "needs --target-metrics"
 
 // fleet is about all targets together.

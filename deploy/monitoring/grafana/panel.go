@@ -35,7 +35,7 @@ type query struct {
 type panel struct {
 	kind    string // Grafana's type: timeseries, stat, table or row
 	title   string
-	about   string // what it shows, and what is bad
+	about   string // what it shows, and which values are bad
 	unit    string
 	width   int
 	height  int
@@ -147,8 +147,8 @@ func (p panel) json(id, x, y int) object {
 	return out
 }
 
-// targets returns the queries. Those of tables and stats are asked for their present values: the
-// last one of a range would be that of a program that is gone.
+// targets returns the queries. Tables and stats query current values: the last value of a range
+// may be that of a stopped program.
 func (p panel) targets() []object {
 	targets := make([]object, len(p.queries))
 	for i, q := range p.queries {

@@ -71,7 +71,7 @@ func instances(metric string) []variable {
 	}
 }
 
-// process are the panels of what a program takes of its machine.
+// process are the panels about a program's use of its machine.
 func process() []panel {
 	return []panel{
 		row("Process"),

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What differs from run to run.
+// Values that differ from run to run.
 var (
 	instant = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d| UTC)?`)
 	id      = regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
@@ -17,7 +17,7 @@ var (
 // anything stands for any lines where it is a line, and for any part of one otherwise.
 const anything = "…"
 
-// compare returns what of an output is not as a page shows it, or nil.
+// compare returns the part of an output that differs from the page, or nil.
 func compare(expected, got string, isJSON bool) error {
 	if isJSON {
 		expected, got = indented(expected), indented(got)

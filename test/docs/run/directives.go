@@ -10,10 +10,10 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 )
 
-// A step is what is done with one block of a page.
+// A step is the execution of one block of a page.
 type step struct {
 	line int
-	// commands are what a reader types, in order; file is where the text goes instead.
+	// commands are the typed commands, in order; or the text goes into file.
 	commands []string
 	file     string
 	text     string
@@ -23,13 +23,13 @@ type step struct {
 	status int
 	// until succeeds once the commands, which go on in the background, are ready.
 	until string
-	// first is done before, unseen: what a reader has already.
+	// first is run before, unseen: it makes what a reader has already.
 	first string
-	// endBackground ends what earlier steps have started.
+	// endBackground stops the background commands of earlier steps.
 	endBackground bool
 	needs         []string
-	// expected is the output of the last command, if hasOutput; notCompared is why that is
-	// not looked at.
+	// expected is the output of the last command, if hasOutput; notCompared is why it is not
+	// compared.
 	expected     string
 	expectedLine int
 	json         bool
@@ -43,7 +43,7 @@ var (
 	kits    = []string{"service", "redis", "kubernetes"}
 )
 
-// steps reads what a page asks for. Each thing that is wrong with it is an error.
+// steps reads the steps of a page. Each mistake is an error.
 func steps(page *markdown.Page) ([]step, []error) {
 	var all []step
 	var wrong []error
@@ -126,7 +126,7 @@ func (s *step) mark(note string, commands bool) error {
 	return nil
 }
 
-// split returns the commands of a block, of which each is as many lines as bash wants for it.
+// split returns the commands of a block; bash decides how many lines each has.
 func split(text string) ([]string, error) {
 	var commands []string
 	var pending strings.Builder

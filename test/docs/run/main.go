@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// A result is what came of a page.
+// A result is the result of a page.
 type result struct {
 	name     string
 	commands int
@@ -95,8 +95,8 @@ func run(ctx context.Context, root string, only []string, parallel int, keep boo
 	return report(root, results, time.Since(began))
 }
 
-// pages are those that readers have: all Markdown of the repository but what is kept for
-// machines or tells of times past.
+// pages are the readers' pages: all Markdown of the repository except files for machines and
+// records of the past.
 func pages(root string) ([]string, error) {
 	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	list.Dir = root
@@ -114,7 +114,7 @@ func pages(root string) ([]string, error) {
 	return names, nil
 }
 
-// environment is what every page's shell has.
+// environment is the environment of every page's shell.
 func environment() ([]string, error) {
 	out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
@@ -198,8 +198,8 @@ func runPage(ctx context.Context, root, name string, isolated bool, environment 
 	return r
 }
 
-// mustBeHad says whether a page fails that lacks a kit: the service is what is tested, and in CI
-// everything is there. What was left out must not look passed.
+// mustBeHad reports whether a page without a kit fails: the service is required, and in CI
+// everything is. An omission must not look like a pass.
 func mustBeHad(kit string) bool { return kit == "service" || os.Getenv("CI") != "" }
 
 // step does one step, and says whether the page goes on.
@@ -308,7 +308,7 @@ func pause(ctx context.Context) {
 
 func quote(name string) string { return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'" }
 
-// give starts what the page needs, and returns why something can't be had.
+// give starts the requirements of the page, and returns why one is missing.
 func (s *shell) give(ctx context.Context, todo []step) map[string]error {
 	given := map[string]error{}
 	for _, one := range todo {
@@ -351,7 +351,7 @@ func (s *shell) ready(ctx context.Context, program, until string) error {
 	return err
 }
 
-// report prints what came of it all, and writes the same to bin/docs/REPORT.txt.
+// report prints the results, and writes them to bin/docs/REPORT.txt.
 func report(root string, results []result, took time.Duration) error {
 	var text strings.Builder
 	var commands, compared, left, wrong, ran int

@@ -19,8 +19,8 @@ import (
 	"unsafe"
 )
 
-// A shell is the one of a page: bash, in a copy of the repository, with a network of its own
-// unless that can't be had.
+// A shell is a page's shell: bash, in a copy of the repository, with a network of its own if
+// possible.
 type shell struct {
 	folder     string // its files, and what commands print
 	repository string // its copy
@@ -190,8 +190,8 @@ func beside(root, folder string) (*exec.Cmd, error) {
 	return command, nil
 }
 
-// ownGit gives a copy of the repository a .git of its own, so that nothing that a page does there
-// reaches the real one. Objects are read where they are, and never written there.
+// ownGit gives a copy of the repository its own .git, so that a page can't change the real one.
+// Objects are read from the real one, and never written there.
 func ownGit(root, copied string) error {
 	to, err := filepath.Abs(filepath.Join(copied, ".git"))
 	if err != nil {
@@ -244,8 +244,8 @@ func (s *shell) write(command string) (script string, err error) {
 	return script, os.WriteFile(script, []byte(command), 0o600)
 }
 
-// run runs a command in the shell itself, so that what it sets stays, and returns its exit
-// status and all that it printed.
+// run runs a command in the shell itself, so that its settings persist, and returns its exit
+// status and output.
 func (s *shell) run(ctx context.Context, command string) (status int, printed string, err error) {
 	script, err := s.write(command)
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *shell) runs(ctx context.Context, command int) bool {
 	return err == nil && status == 0
 }
 
-// endBackground ends what runs there, as a terminal would.
+// endBackground stops the background commands, as a terminal would.
 func (s *shell) endBackground(ctx context.Context) error {
 	for _, command := range s.background {
 		if _, err := s.tell(ctx, fmt.Sprintf("kill -INT -- -$job%[1]d 2>/dev/null; wait $job%[1]d 2>/dev/null; echo 0 >&3", command)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
-// attack is what is thrown at one process, step by step.
+// attack is a sequence of steps against one process.
 type attack struct {
 	name string
 	// item is the finding that it comes from; empty: found while this was written.
@@ -28,22 +28,21 @@ type step struct {
 	name string
 	// short has it in the short form, too.
 	short bool
-	// run attacks until it is done or ctx is, which is after limit. It returns an error
-	// for what must not be, whatever it costs: an answer that tells too much, or none
-	// where there must be one.
+	// run attacks until it is done or ctx ends, after limit. It returns an error for a
+	// forbidden result, whatever the cost: an answer that reveals too much, or a missing one.
 	run func(context.Context, *scene) error
 	bounds
 }
 
-// bounds are what a step is held to. Zero values are the defaults.
+// bounds are the bounds of a step. Zero values are the defaults.
 type bounds struct {
 	// limit is how long the step may take, 20 s by default; then its context ends, which
 	// is no fault by itself.
 	limit time.Duration
 	// memory is the most that may be resident, MiB; 512 by default.
 	memory int64
-	// property holds memory to what one request may take: ten times its bytes and 32 MiB,
-	// and what the heap may grow by before the service collects it.
+	// property bounds memory by the bound of one request: ten times its bytes and 32 MiB, plus
+	// the growth of the heap before the service collects it.
 	property bool
 	// processor is the most processor time it may cost; by default 50 ms a request and
 	// 2 s for 16 MiB.
@@ -53,7 +52,7 @@ type bounds struct {
 	// worst is the longest that an honest call may take, on a machine that does not stand
 	// still; 3 s by default.
 	worst time.Duration
-	// deaf reports whether an honest caller is not looked at: the attack is not one on it.
+	// deaf disables the check of the honest caller: the attack is not on it.
 	deaf bool
 }
 
@@ -66,9 +65,8 @@ const (
 	processorCall    = 50 * time.Millisecond
 	processorPer16MB = 2 * time.Second
 	bytes16MB        = 16 << 20
-	// memoryFactor and memoryRest are what a request may take: so many times its bytes,
-	// and so many MiB. uncollected is by how many MiB the service's heap may grow before
-	// garbage is collected.
+	// memoryFactor and memoryRest bound a request's memory: so many times its bytes, and so
+	// many MiB. uncollected is the heap growth in MiB before garbage collection.
 	memoryFactor, memoryRest, uncollected = 10, 32, 128
 	// mostFailures is the share of an honest caller's calls that may fail although they
 	// were tried again.
@@ -91,13 +89,13 @@ func (b bounds) withDefaults() bounds {
 	return b
 }
 
-// scene is what a step has to do with.
+// scene is the state of a step.
 type scene struct {
 	*site
 	met *hostile.Tally
 	// times is how often a request that costs much is sent.
 	times int
-	// requests and bytes are what was sent, together the most bytes at once.
+	// requests and bytes count what was sent, together the most bytes at once.
 	requests, bytes, together counter
 
 	mu       sync.Mutex // guards cleanups
@@ -111,7 +109,7 @@ func (s *scene) sent(requests int, bytes int) {
 	s.together.atLeast(int64(bytes))
 }
 
-// sentTogether counts those that are sent all at once.
+// sentTogether counts requests that are sent all at once.
 func (s *scene) sentTogether(requests, bytes int) {
 	s.sent(requests, bytes)
 	s.together.atLeast(int64(requests) * int64(bytes))

@@ -30,11 +30,11 @@ const (
 	streamMethod    = setpointv1.RecommendationService_StreamRecommend_FullMethodName
 )
 
-// body is a request in both forms. A form that there is none of is nil.
+// body is a request in both forms. A form that does not exist is nil.
 type body struct{ wire, json []byte }
 
-// carrier is a way in which a recommendation is asked for. send returns the size of what
-// it sent and what was answered.
+// carrier is a way to request a recommendation. send returns the size of the request, and the
+// answer.
 type carrier struct {
 	name string
 	send func(ctx context.Context, s *site, b body) (sent int, err error)
@@ -93,7 +93,7 @@ func sendBatch(ctx context.Context, s *site, b body) (int, error) {
 	return sent, status.ErrorProto(results.GetResults()[0].GetError())
 }
 
-// batch sends one, and returns what was answered.
+// batch sends a batch, and returns the answer.
 func batch(ctx context.Context, s *site, data []byte) (int, []byte, error) {
 	conn, err := s.dial()
 	if err != nil {

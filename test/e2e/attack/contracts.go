@@ -22,10 +22,10 @@ import (
 // datadogPath is where the hostile cluster's callers of Datadog's contract ask.
 const datadogPath = "/v1/integrations/datadog/clusters/hostile"
 
-// contractAttacks are on what speaks other systems' contracts, and on what is stored for
-// callers that only ask.
+// contractAttacks attack other systems' contracts, and the data stored for callers that only
+// poll.
 func contractAttacks() []*attack {
-	// Each body is bounded in bytes, so that what it may cost is, too.
+	// Each body is bounded in bytes, and so is its cost.
 	small := bounds{processor: 5 * time.Second, memory: 256}
 	return []*attack{
 		{name: "keda-metadata", about: "triggers' metadata of 30,000 empty entries in 60 kB, and of 16 MiB", steps: []step{
@@ -109,7 +109,7 @@ func unknownScaler(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// unknownTargets asks for targets that nobody stored.
+// unknownTargets requests unknown targets.
 func unknownTargets(ctx context.Context, s *scene) error {
 	conn, err := s.dial()
 	if err != nil {

@@ -1,14 +1,14 @@
 //go:build linux
 
-// Command attack starts setpoint serve as it is shipped, with GOMEMLIMIT=512MiB, throws
-// at it what a hostile caller can send, each attack at a process of its own, and holds to
-// bounds: the most memory it has resident, the processor time that the attack costs it,
-// what an honest caller meets meanwhile, what is left afterwards, and that it lives.
+// Command attack starts setpoint serve as it is shipped, with GOMEMLIMIT=512MiB, attacks it as
+// a hostile caller could, each attack on a process of its own, and checks bounds: its peak
+// resident memory, the processor time of the attack, the experience of an honest caller
+// meanwhile, the leftovers afterwards, and that the process survives.
 //
 //	go run ./attack -list
 //	go run ./attack -run 'empties|gzip' -v
 //	go run ./attack -short -json=attack.json
 //
-// It prints a table and exits with 1 if a bound is missed, with 2 if it could not attack.
-// It binds and calls loopback addresses only.
+// It prints a table and exits with 1 if a bound is missed, with 2 if it could not attack. It
+// binds and calls loopback addresses only.
 package main

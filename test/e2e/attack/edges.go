@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
-// narrow keeps the kernel from taking in what nobody reads.
+// narrow shrinks the receive buffer, so that the kernel does not accept unread data.
 func narrow(_, _ string, c syscall.RawConn) error {
 	var problem error
 	err := c.Control(func(fd uintptr) { problem = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4096) })
@@ -48,7 +48,7 @@ func inTLS(made **testpki.Authority) func(*site) error {
 	}
 }
 
-// edgeAttacks are on what is before any request.
+// edgeAttacks happen before any request.
 func edgeAttacks() []*attack {
 	var a *testpki.Authority
 	flood := bounds{memory: 256, processor: 10 * time.Second, limit: 10 * time.Second, worst: 5 * time.Second}
@@ -96,7 +96,7 @@ func edgeAttacks() []*attack {
 	}
 }
 
-// spoken says the same on so many connections, and reads what comes.
+// spoken sends the same text on several connections, and reads the answers.
 func spoken(ctx context.Context, s *scene, text string, times int) error {
 	for range times {
 		conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", s.rest)
@@ -112,7 +112,7 @@ func spoken(ctx context.Context, s *scene, text string, times int) error {
 	return nil
 }
 
-// heard returns the code of what is answered.
+// heard returns the code of the answer.
 func heard(conn net.Conn) string {
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// mostHolders is how many stacks are told, framesTold how many functions of each.
+	// mostHolders bounds the reported stacks, framesTold the functions of each.
 	mostHolders, framesTold = 6, 6
 	// modulePath is left out of the names of functions.
 	modulePath = "github.com/setpoint-dev/setpoint/"
@@ -26,9 +26,9 @@ func heapAlloc(profile string) (int64, error) {
 	return strconv.ParseInt(strings.Fields(rest + " ?")[0], 10, 64)
 }
 
-// holders tells which stacks allocated most of what is in use in a heap profile in text form
-// (/debug/pprof/heap?debug=1), the most first, each with its innermost functions. Of small
-// things the profile has a sample only; what they all take is estimated as pprof does.
+// holders returns the stacks with the most live memory in a heap profile in text form
+// (/debug/pprof/heap?debug=1), largest first, each with its innermost functions. The profile
+// samples small objects; their totals are estimated as in pprof.
 func holders(profile string) []string {
 	type holder struct {
 		bytes  float64

@@ -18,12 +18,12 @@ func holdMuch() {
 	}
 }
 
-// TestHoldersAreTold holds 64 MiB and looks whether the profile of this very process tells so.
+// TestHoldersAreTold allocates 64 MiB and checks that the profile of this process shows it.
 func TestHoldersAreTold(t *testing.T) {
 	holdMuch()
 	defer func() { held = nil }()
 	var text strings.Builder
-	// A profile tells what the last collection but one had found.
+	// A profile has the state of the last collection but one.
 	for range 3 {
 		text.Reset()
 		runtime.GC()

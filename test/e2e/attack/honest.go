@@ -30,10 +30,10 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// An honest caller asks for a small recommendation at a steady rate, over gRPC and REST in
-// turn, and tries again what is refused for overload or can't be answered just now, as
-// clients/setpoint does. It is a process of its own, so that what the attacker has to do
-// does not slow it down.
+// An honest caller requests a small recommendation at a steady rate, over gRPC and REST in
+// turn, and retries calls that are refused for overload or fail transiently, as
+// clients/setpoint does. It is a process of its own, so that the attacker's work does not slow
+// it down.
 const (
 	honestArgument = "honest-caller"
 	honestPause    = 20 * time.Millisecond
@@ -104,7 +104,7 @@ func (h *honest) end() {
 	_ = h.cmd.Wait()
 }
 
-// honestly is what an honest caller met in some time.
+// honestly is an honest caller's experience over some time.
 type honestly struct {
 	Calls    int
 	Failed   int
@@ -115,7 +115,7 @@ type honestly struct {
 	Stood time.Duration
 }
 
-// between returns what was met by calls that began in that time.
+// between returns the results of calls that began in that time.
 func (h *honest) between(from, to time.Time) honestly {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +198,7 @@ func (c *honestCaller) tell(what string, began time.Time, took time.Duration, re
 	_ = c.out.Flush()
 }
 
-// watchTheClock tells when the machine stands still, for then nobody is to blame for it.
+// watchTheClock detects that the machine stalls, which is nobody's fault.
 func (c *honestCaller) watchTheClock() {
 	const every = 5 * time.Millisecond
 	for {
@@ -222,7 +222,7 @@ func (c *honestCaller) ask(n int) {
 	var code codes.Code
 	for try := range honestTries {
 		code = call(ctx, target)
-		// After its last try nobody waits: such a call failed, and is counted as one that did.
+		// After the last attempt the caller gives up: such a call counts as failed.
 		if code != codes.ResourceExhausted && code != codes.Unavailable || try == honestTries-1 {
 			break
 		}

@@ -47,7 +47,7 @@ func asksWho(identities ...string) func(*site) error {
 	}
 }
 
-// openAttacks are what somebody without credentials can do.
+// openAttacks need no credentials.
 func openAttacks() []*attack {
 	small := bounds{memory: 256, processor: 15 * time.Second}
 	return []*attack{
@@ -59,7 +59,7 @@ func openAttacks() []*attack {
 			{name: "recommend", short: true, bounds: small, run: streams(15, 1000, streamMethod, nil)},
 			{name: "decisions", bounds: small, run: streams(15, 1000, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision)},
 		}},
-		// Where nobody is asked who they are, the call stays open.
+		// Without authentication the call stays open.
 		{name: "watchers", about: "15,000 watches of all decisions, while 30 are made; then watches that nobody reads", steps: []step{
 			{name: "read", run: whileDecided(30, streams(15, 1000, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision))},
 			{name: "unread", run: whileDecided(30, unreadWatches(15, 100, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision))},
@@ -84,8 +84,8 @@ func openAttacks() []*attack {
 	}
 }
 
-// descOf is how a method is called. A service runs those that take one message when their caller
-// has said that it sends no other; before, they only wait.
+// descOf describes a method. A service starts a method with a single request message when its
+// caller says that it sends no other; until then it only waits.
 func descOf(method string) *grpc.StreamDesc {
 	if method == healthv1.Health_Watch_FullMethodName || method == setpointv1.TargetService_WatchDecisions_FullMethodName {
 		return &grpc.StreamDesc{ServerStreams: true}
@@ -96,8 +96,8 @@ func descOf(method string) *grpc.StreamDesc {
 // everyDecision is a request of WatchDecisions for all.
 var everyDecision = field(1, []byte("clusters/-/namespaces/-/targets/-"))
 
-// whileDecided has decisions made on so many targets while an attack runs, so that there is
-// something to tell its watchers.
+// whileDecided makes decisions on several targets during an attack, so that watchers have
+// something to receive.
 func whileDecided(targets int, attack func(context.Context, *scene) error) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		var deciding sync.WaitGroup
@@ -114,7 +114,7 @@ func whileDecided(targets int, attack func(context.Context, *scene) error) func(
 	}
 }
 
-// unreadWatches are streams that nobody reads from.
+// unreadWatches are watches whose responses are not read.
 func unreadWatches(conns, each int, method string, message []byte) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		ctx, cancel := context.WithCancel(ctx)

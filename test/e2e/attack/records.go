@@ -16,7 +16,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// recordAttacks are on what is kept of targets.
+// recordAttacks attack the records of targets.
 func recordAttacks() []*attack {
 	keepShort := func(s *site) error {
 		s.flags = append(s.flags, "--request-id-retention=2s")
@@ -52,7 +52,7 @@ func recordAttacks() []*attack {
 	}
 }
 
-// counters returns what Redis counts.
+// counters returns Redis' counters.
 func (s *site) counters(ctx context.Context, names ...string) (map[string]int64, error) {
 	client := goredis.NewClient(&goredis.Options{Addr: s.redis})
 	defer client.Close()
@@ -81,8 +81,8 @@ func (s *site) moved(ctx context.Context) (int64, error) {
 }
 
 const (
-	// mostMoved is what a small request may move through Redis once answers need not be
-	// remembered any more, bytes; mostMovedFilled while they are.
+	// mostMoved bounds the Redis traffic of a small request after answers have expired, bytes;
+	// mostMovedFilled before.
 	mostMoved, mostMovedFilled = 16 << 10, 256 << 10
 )
 
@@ -207,10 +207,10 @@ func longToStore(ctx context.Context, s *scene) error {
 	return err
 }
 
-// mostRedis is what twenty targets may take of it with their logs, MiB.
+// mostRedis bounds the memory of twenty targets with their logs, MiB.
 const mostRedis = 8
 
-// pausedLog makes decisions of which the log is to keep much, and has Redis stand still.
+// pausedLog makes decisions with large log entries while Redis is paused.
 func pausedLog(ctx context.Context, s *scene) error {
 	client := goredis.NewClient(&goredis.Options{Addr: s.redis})
 	defer client.Close()

@@ -13,21 +13,21 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
-// outcome is what a step came to.
+// outcome is the result of a step.
 type outcome struct {
 	Attack, Step string
 	Item         string `json:",omitempty"`
 	Requests     int64
 	Bytes        int64
-	// BeforeMiB and PeakMiB are resident memory, MemoryMiB what was allowed.
+	// BeforeMiB and PeakMiB are resident memory, MemoryMiB its bound.
 	BeforeMiB, PeakMiB, MemoryMiB int64
-	// Processor is what the attack cost, without honest callers; ProcessorBound what was
-	// allowed; Idle how long after it the processors were at rest again.
+	// Processor is the processor time of the attack, without honest callers; ProcessorBound its
+	// bound; Idle the time until the processors were idle again.
 	Processor, ProcessorBound, Idle time.Duration
 	Took                            time.Duration
 	Quiet, Honest                   honestly
 	Met                             string
-	// Missed are the bounds that were missed; none: it held.
+	// Missed are the exceeded bounds; none: the step passed.
 	Missed []string
 	// LeftMiB is the heap in use once all had recovered, or had not in time, and Holders the
 	// stacks that allocated most of it.
@@ -39,19 +39,19 @@ type outcome struct {
 }
 
 const (
-	// quietTime is how long the service is looked at before the attack.
+	// quietTime is how long the service is observed before the attack.
 	quietTime = 700 * time.Millisecond
 	// recoveredWithin is when all must be as before.
 	recoveredWithin = time.Minute
 	// idleWithin is when processors must be at rest again after the callers have left, or
 	// how much they may still do, where others have them: for that is looked so long.
 	idleWithin, restWithin = 3 * time.Second, time.Minute
-	// moreProcessor is what may go beyond the quiet time's share of a processor.
+	// moreProcessor is the allowed excess over the quiet time's share of a processor.
 	moreProcessor = .25
-	// moreFiles and moreGoroutines are what may stay: connections that honest callers and
+	// moreFiles and moreGoroutines are allowed leftovers: connections that honest callers and
 	// the store have opened meanwhile.
 	moreFiles, moreGoroutines = 40, 60
-	// tries is how often a step is tried that misses what a busy machine could have it miss.
+	// tries bounds the attempts of a step that fails in a way that a busy machine could cause.
 	tries = 3
 )
 
@@ -109,8 +109,8 @@ func (r *runner) run(ctx context.Context, a *attack, wanted func(*step) bool) (o
 		o := r.throw(ctx, s, h, a, step)
 		for try := 1; len(o.Missed) > 0 && o.busy && try < tries && ctx.Err() == nil; try++ {
 			r.say("%s/%s: %s; once more, the machine may be busy", a.name, step.name, strings.Join(o.Missed, "; "))
-			// What was missed may be there yet: the next try is on another process. How this
-			// one ends counts.
+			// The failure may persist: the next attempt uses another process. The end of this
+			// one counts.
 			if problem := finish(); problem != nil {
 				o.miss("end: %v", problem)
 				if err := begin(); err != nil {
@@ -127,8 +127,7 @@ func (r *runner) run(ctx context.Context, a *attack, wanted func(*step) bool) (o
 		if len(o.Missed) == 0 || i == last {
 			continue
 		}
-		// The next step is to meet a service that is well; and how this one ends is part of
-		// what it came to.
+		// The next step needs a healthy service; and the end of this one is part of its result.
 		if problem := finish(); problem != nil {
 			o.miss("end: %v", problem)
 		}
@@ -155,7 +154,7 @@ func (o *outcome) miss(format string, args ...any) {
 	o.Missed = append(o.Missed, fmt.Sprintf(format, args...))
 }
 
-// throw throws one step and looks at what it does.
+// throw runs one step and measures its effects.
 func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step *step) *outcome {
 	b := step.withDefaults()
 	o := &outcome{Attack: a.name, Step: step.name, Item: a.item, busy: true}
@@ -242,7 +241,7 @@ func (r *runner) judge(o *outcome, b bounds, c *scene) {
 	}
 }
 
-// settled is what honest callers met in that time, once their calls have ended.
+// settled returns the honest callers' results in that time, once their calls have ended.
 func (h *honest) settled(from, to time.Time) honestly {
 	h.awaitLater(to)
 	return h.between(from, to)
@@ -258,9 +257,8 @@ func (h *honest) awaitLater(to time.Time) {
 	}
 }
 
-// idle returns after how long the processors are at rest again but for that share, which is
-// what honest callers need, or what they did until then, if that is less; or more than is
-// allowed.
+// idle returns the time until the processors were idle except for that share, which honest
+// callers need, or their use before, if that is less; or more than allowed.
 func (s *site) idle(share float64) time.Duration {
 	const look = 100 * time.Millisecond
 	began, before := time.Now(), s.processor()
@@ -277,8 +275,8 @@ func (s *site) idle(share float64) time.Duration {
 	}
 }
 
-// recovered waits until little more than before is left, and returns what is not, and how much
-// of the heap is in use then, with its profile.
+// recovered waits until little more than before remains, and returns the leftovers, the heap in
+// use, and its profile.
 func (s *site) recovered(files, goroutines int, heap, keeps int64) (missed []string, used int64, profile string) {
 	for deadline := time.Now().Add(recoveredWithin); ; time.Sleep(200 * time.Millisecond) {
 		missed = nil

@@ -23,7 +23,7 @@ func attacks() []*attack {
 		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks(), contractAttacks())
 }
 
-// everyWay sends a shape by each carrier. Those named are for the short form, too.
+// everyWay sends a shape with each carrier. The named ones are also in the short form.
 func everyWay(make func() body, short ...string) []step {
 	shared := sync.OnceValue(make)
 	var steps []step
@@ -33,7 +33,7 @@ func everyWay(make func() body, short ...string) []step {
 	return steps
 }
 
-// shapeAttacks are requests of which few bytes are much to hold or to do.
+// shapeAttacks are requests with few bytes but large memory or work.
 func shapeAttacks() []*attack {
 	return []*attack{
 		{name: "metric-errors", item: "1", about: "600 kB of empty metricErrors", steps: everyWay(func() body { return empties(300_000, "metric_errors") }, "grpc", "rest", "stream", "batch")},
@@ -59,7 +59,7 @@ func shapeAttacks() []*attack {
 	}
 }
 
-// base encodes a small request without what the shapes add.
+// base encodes a small request, to which the shapes add.
 func base() body { return bodyOf(requestFor(hostileTarget)) }
 
 // empties returns a request with so many empty entries of a field, which is named by its
@@ -115,8 +115,8 @@ func joined(a, b []byte) []byte {
 	return append(append(bytes.TrimSuffix(bytes.TrimSpace(a), []byte("}")), ','), b[1:]...)
 }
 
-// emptyAttacks send empty entries of each repeated field that a request has, wherever: what
-// the contract gets in years to come is attacked, too.
+// emptyAttacks send empty entries of each repeated field of a request, at any depth: this
+// includes future fields of the contract.
 func emptyAttacks() []*attack {
 	sweep := &attack{name: "empties", item: "1", about: "1 MB of empty entries of each repeated field"}
 	seen := make(map[protoreflect.FullName]bool)
@@ -199,7 +199,7 @@ func labelled(metrics, series int) body {
 	return bodyOf(r)
 }
 
-// selected has metrics that select by requirements, all of which are met by all series.
+// selected has metrics with selectors of requirements that all series meet.
 func selected(metrics, requirements, series int) body {
 	r := requestFor(hostileTarget)
 	r.Spec.Metrics, r.ExternalMetrics = nil, nil

@@ -32,7 +32,7 @@ func (c *counter) atLeast(n int64) {
 	}
 }
 
-// site is a service, with what it needs, in a folder of its own.
+// site is a service with its requirements, in a folder of its own.
 type site struct {
 	program           string
 	folder            string
@@ -43,14 +43,14 @@ type site struct {
 	service           *process.Process
 	redisServer       *process.Process
 	log               string
-	// honestToken and authority are what the honest caller shows and trusts.
+	// honestToken and authority are the honest caller's credentials and trust.
 	honestToken string
 	authority   string // a file; "": no TLS
 	client      *http.Client
 	ends        []func()
 }
 
-// newSite prepares what an attack needs, and starts it.
+// newSite prepares and starts an attack's service.
 func newSite(program string, a *attack) (s *site, err error) {
 	folder, err := os.MkdirTemp("", "setpoint-attack-")
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *site) start() error {
 	return s.service.Await("ready", process.Patience, func() error { return process.OK(s.client, "http://"+s.admin+"/readyz") })
 }
 
-// ask asks the admin address.
+// ask queries the admin address.
 func (s *site) ask(path string) (string, error) {
 	response, err := s.client.Get("http://" + s.admin + path)
 	if err != nil {
@@ -116,8 +116,7 @@ func (s *site) ask(path string) (string, error) {
 	return string(text), err
 }
 
-// end ends all, and returns what is wrong with how the service ended, or with what it
-// has logged.
+// end stops everything, and returns the problems of the service's end, or of its log.
 func (s *site) end() error {
 	var problems []error
 	if s.service != nil {
@@ -183,13 +182,13 @@ func (s *site) peak() int64 {
 	return bytes
 }
 
-// resetPeak has peak begin anew.
+// resetPeak resets peak.
 func (s *site) resetPeak() error { return os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) }
 
 // processor is the processor time it has had so far. The kernel's clock of a process says
 // it to the nanosecond, where /proc/PID/stat counts hundredths of a second.
 func (s *site) processor() time.Duration {
-	const ofProcess = 2 // CPUCLOCK_SCHED: what the scheduler has accounted
+	const ofProcess = 2 // CPUCLOCK_SCHED: the scheduler's accounting
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^s.service.PID())<<3|ofProcess, &t); err != nil {
 		return 0
@@ -217,7 +216,7 @@ func (s *site) goroutines() (int, error) {
 	return n, err
 }
 
-// heap is what is in use of its heap after a collection, bytes, and the profile that says so.
+// heap is the live heap after a collection, bytes, and its profile.
 func (s *site) heap() (bytes int64, profile string, err error) {
 	if profile, err = s.ask("/debug/pprof/heap?debug=1&gc=1"); err != nil {
 		return 0, "", err

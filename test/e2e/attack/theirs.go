@@ -44,7 +44,7 @@ func withTenants(s *site) error {
 	return err
 }
 
-// theirsAttacks are for what is not the attacker's.
+// theirsAttacks are for data of other tenants.
 func theirsAttacks() []*attack {
 	var a *testpki.Authority
 	return []*attack{
@@ -119,7 +119,7 @@ func pageTokens(ctx context.Context, s *scene) error {
 				}
 			}
 		}
-		// The other's tokens, and such as were tampered with, show nothing of the other's.
+		// The other's tokens, and tampered ones, reveal nothing of the other's.
 		for i, token := range others {
 			tampered := []byte(token)
 			tampered[i%len(tampered)] ^= 1
@@ -140,7 +140,7 @@ func pageTokens(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// readings are what a token may say.
+// readings are the possible contents of a token.
 func readings(token string) []string {
 	all := []string{token}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -184,7 +184,7 @@ func dryReport(ctx context.Context, s *scene) error {
 	return nil
 }
 
-// otherTenants calls every method of Setpoint's on what is not the caller's.
+// otherTenants calls every method of Setpoint's on another tenant's data.
 func otherTenants(ctx context.Context, s *scene) error {
 	const target = "clusters/shared/namespaces/victim/targets/web"
 	conn, err := s.dial()
@@ -315,8 +315,8 @@ func revoked(ctx context.Context, s *scene, a *testpki.Authority) error {
 	return nil
 }
 
-// crossSite sends what a browser does for a page of another site. It needs no leave for
-// some content types.
+// crossSite sends the requests that a browser sends for a page of another site. Some content
+// types need no preflight.
 func crossSite(ctx context.Context, s *scene) error {
 	const target = "clusters/cross/namespaces/shop/targets/web"
 	path := "/v1/" + target + ":recommend"

@@ -19,11 +19,11 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
-// unfinishedAttacks begin what they do not finish, and ask for what they do not read.
+// unfinishedAttacks start requests without finishing them, or don't read answers.
 func unfinishedAttacks() []*attack {
 	held := bounds{memory: 330, processor: 20 * time.Second, worst: 5 * time.Second, limit: 15 * time.Second}
-	// To explain makes garbage faster than it is collected, up to what the collector keeps to, three
-	// quarters of GOMEMLIMIT. What is kept was 103 MiB at the peak.
+	// Explaining makes garbage faster than it is collected, up to the collector's limit of
+	// three quarters of GOMEMLIMIT. The live part was 103 MiB at the peak.
 	made := held
 	made.memory = 512
 	return []*attack{
@@ -139,12 +139,12 @@ func exchange(ctx context.Context, talk *http.ClientConn, method string, body io
 	return response.Header.Get("Grpc-Status"), nil
 }
 
-// small windows: what is not read stays with the service.
+// With small windows, unread data stays at the service.
 func (s *site) dialNarrow() (*grpc.ClientConn, error) {
 	return s.dial(grpc.WithInitialWindowSize(1<<16), grpc.WithInitialConnWindowSize(1<<16))
 }
 
-// unread makes calls whose answers nobody reads.
+// unread makes calls without reading their answers.
 func unread(conns, each int) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
@@ -206,7 +206,7 @@ func unreadStreams(conns, each int) func(context.Context, *scene) error {
 	}
 }
 
-// unreadREST asks over REST and does not read.
+// unreadREST sends REST requests without reading the answers.
 func unreadREST(conns int) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
 		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)

@@ -85,7 +85,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// token signs a token whose key has that id.
+// token signs a token under a key id.
 func (i *issuer) token(id, subject string, groups []string) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: i.key}, (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", id))
 	if err != nil {
@@ -95,7 +95,7 @@ func (i *issuer) token(id, subject string, groups []string) (string, error) {
 	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{"groups": groups}).Serialize()
 }
 
-// unknownAttacks are credentials that are none.
+// unknownAttacks use invalid credentials.
 func unknownAttacks() []*attack {
 	var i *issuer
 	unknown := func(n int) func() string {
@@ -109,7 +109,7 @@ func unknownAttacks() []*attack {
 		}
 	}
 	flood := bounds{memory: 320, processor: 30 * time.Second, limit: 25 * time.Second}
-	// Keys are asked for every so often only: none of the attackers waits before that.
+	// Keys are fetched at intervals only: no attacker waits before that.
 	hang := func(ctx context.Context) {
 		i.hanging.Store(true)
 		pause(ctx, 11*time.Second)
@@ -231,7 +231,7 @@ func manyGroups(ctx context.Context, s *scene, i *issuer) error {
 	s.met.Add("grpc " + codeOf(overGRPC))
 	s.met.Add("rest " + codeOf(overREST))
 	s.sent(2, len(text))
-	// A query parameter takes the long way.
+	// A query parameter selects the slow path.
 	_, longWay := post(ctx, s.site, "/v1/"+hostileTarget+":recommend?dryRun=true", base().json, "Authorization", "Bearer "+text)
 	s.met.Add("rest, long way " + codeOf(longWay))
 	if status.Code(overGRPC) != status.Code(overREST) || status.Code(longWay) == codes.Internal || status.Code(longWay) == codes.Unknown {

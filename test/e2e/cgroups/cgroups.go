@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package cgroups removes what containers leave of their control groups.
+// Package cgroups removes the control groups that containers leave behind.
 package cgroups
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// patience is for what was killed and is not gone yet, on a machine that is busy.
+// patience bounds the wait for killed processes on a busy machine.
 const patience = 3 * time.Minute
 
 // Remove removes the groups below all of a name, which are empty or become so.

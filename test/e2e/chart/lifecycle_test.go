@@ -33,8 +33,8 @@ var (
 	secrets     = []string{"setpoint-tls", "setpoint-ca", "setpoint-tokens", "setpoint-agent", "setpoint-redis"}
 )
 
-// A release is installed, upgraded, rolled back and removed: its pods are let into a namespace
-// whose pods must be restricted and run, its secrets stay as they are, and Autoscalers outlive it.
+// A release is installed, upgraded, rolled back and removed: its pods run in a namespace that
+// restricts pods, its secrets stay, and Autoscalers survive.
 func TestInstallUpgradeRollbackUninstall(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{})
 	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: setpoint, labels: {pod-security.kubernetes.io/enforce: restricted}}}`)
@@ -128,8 +128,8 @@ func TestTheServiceIsMadeToScaleItself(t *testing.T) {
 	replicas(3, "with a fixed count again")
 }
 
-// everything are the namespaces, kinds and names of all objects but events and what Kubernetes
-// itself has of its own accord.
+// everything is the namespaces, kinds and names of all objects except events and Kubernetes'
+// own.
 func everything(t *testing.T, c *kubetest.Cluster) []string {
 	t.Helper()
 	kinds := strings.Fields(c.Kubectl(t, "api-resources", "--verbs=list,create", "--output=name"))
@@ -171,7 +171,7 @@ func awaitPods(t *testing.T, c *kubetest.Cluster, want map[string]int) {
 	}
 }
 
-// credentialsAreGood checks that the parts of what was made fit each other.
+// credentialsAreGood checks that the generated credentials fit each other.
 func credentialsAreGood(t *testing.T, c *kubetest.Cluster) {
 	t.Helper()
 	token := secret(t, c, "setpoint-agent")["token"]

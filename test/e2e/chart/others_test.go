@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
-// An API server that has the kinds of Prometheus' operator and of cert-manager takes what the
-// chart renders of them.
+// An API server with the kinds of Prometheus' operator and cert-manager accepts the chart's
+// objects.
 func TestKindsOfOtherOperators(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	c.Kubectl(t, "create", "namespace", namespace)

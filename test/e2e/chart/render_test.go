@@ -22,8 +22,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
-// The chart has the objects of the kustomization, but for the namespace, whose maker Helm is,
-// and for labels of Helm's own.
+// The chart has the objects of the kustomization, except for the namespace, which Helm creates,
+// and for Helm's own labels.
 func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	const images = "\nimages: [{name: setpoint, newName: ghcr.io/setpoint-dev/setpoint, newTag: 0.1.0}, {name: setpoint-external-metrics, newName: ghcr.io/setpoint-dev/setpoint-external-metrics, newTag: 0.1.0}]"
@@ -61,7 +61,7 @@ var hashed = regexp.MustCompile(`^(setpoint-redis)-[0-9a-z]{10}$`)
 // helms are labels and annotations that Helm, or rules of its charts, add.
 var helms = []string{"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart", "helm.sh/resource-policy", "checksum/config"}
 
-// comparable returns objects by kind and name, without what may differ.
+// comparable returns objects by kind and name, without the allowed differences.
 func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -73,15 +73,15 @@ func comparable(t *testing.T, objects []*unstructured.Unstructured) map[string]a
 		if out[name] != nil {
 			t.Errorf("%s is there twice", name)
 		}
-		// What Helm leaves to the release is set by Kustomize.
+		// Kustomize sets the namespaces that Helm leaves to the release.
 		unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
 		out[name] = normal("", o.Object)
 	}
 	return out
 }
 
-// normal returns a value without labels of Helm's own and empty mappings, the policy by its meaning,
-// and the environment by its names, for its order means nothing.
+// normal returns a value without Helm's own labels and empty mappings, with the policy parsed,
+// and the environment sorted by name, because its order does not matter.
 func normal(key string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -130,7 +130,7 @@ func nameOf(v any) string {
 	return name
 }
 
-// meaning is what a YAML file says.
+// meaning is the parsed content of a YAML file.
 func meaning(text string) any {
 	var v any
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
@@ -164,7 +164,7 @@ var matrix = map[string]string{
 	"secrets of one's own": "secrets: {generate: false}\ntls: {mode: existing}",
 }
 
-// The API server takes what the chart renders, with any values.
+// The API server accepts the rendered chart with any values.
 func TestTheAPIServerTakesEachRendering(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	c.Kubectl(t, "create", "namespace", namespace)
@@ -236,7 +236,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"service: {autoscaling: {enabled: true}}\nagent: {enabled: false}":          "service.autoscaling needs the agent",
 		"service: {autoscaling: {enabled: true}, replicas: 1}\nredis: {mode: none}": "service.autoscaling off",
 		"tls: {validDays: 0}":                                                       "validDays",
-		// Misspelt, these would be taken for none.
+		// Misspelt, these would be ignored.
 		"redis: {mode: external, url: 'redis://r', passwordSecret: {secret: redis}}":     "secret",
 		"redis: {mode: external, url: 'rediss://r', caSecret: {name: ca, file: ca.crt}}": "file",
 		"tls: {mode: certManager, certManager: {issuerRef: {name: ca, type: Issuer}}}":   "type",
@@ -256,8 +256,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// Helm takes a value that is null for one that is not there. The chart then renders, or says which
-// value it is that it lacks; it never ends within a template, where only who wrote it can help.
+// Helm treats a null value as absent. The chart then renders, or names the missing value; it
+// never fails within a template, with an error that only its author understands.
 func TestValuesThatAreNullAreLeftOutOrRefused(t *testing.T) {
 	file, err := os.ReadFile(path + "/values.yaml")
 	must(t, err)

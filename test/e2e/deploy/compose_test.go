@@ -85,7 +85,7 @@ func (c *composition) container(service string) string {
 	return id
 }
 
-// inspect returns what a template makes of a service's container.
+// inspect renders a template of a service's container.
 func (c *composition) inspect(service, format string) string {
 	c.t.Helper()
 	return c.must(c.t, "docker", "inspect", "--format="+format, c.container(service))

@@ -10,8 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// crash kills the program of a service without a word to docker, which is to start it
-// again by itself.
+// crash kills the program of a service behind docker's back; docker must restart it.
 func (c *composition) crash(service string) {
 	c.t.Helper()
 	pid := c.inspect(service, "{{.State.Pid}}") // as the daemon counts

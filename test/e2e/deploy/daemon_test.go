@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 
 // end stops the daemon and exits.
 func end(code int) {
-	shared.Lock() // for good: nobody starts another
+	shared.Lock() // for good: no other test starts one
 	if shared.daemon != nil {
 		if err := shared.daemon.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -100,13 +100,13 @@ func startDaemon() (*daemon, error) {
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
-		Setpgid:    true, // so that an interrupt of the tests lets them stop it
+		Setpgid:    true, // so that interrupting the tests lets them stop it
 	}
 	if err := d.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	go func() {
-		_ = d.cmd.Wait() // what it says is in the log
+		_ = d.cmd.Wait() // its output is in the log
 		close(d.ended)
 	}()
 	if err := d.await(patience); err != nil {
@@ -119,7 +119,7 @@ func (d *daemon) path(name string) string { return filepath.Join(d.folder, name)
 
 func (d *daemon) host() string { return "unix://" + d.path("docker.sock") }
 
-// cgroup is where its containers are, so that nothing of them stays elsewhere.
+// cgroup is the control group of its containers, so that none stays elsewhere.
 func (d *daemon) cgroup() string { return "/" + filepath.Base(d.folder) }
 
 func (d *daemon) await(within time.Duration) error {
@@ -146,7 +146,7 @@ func (d *daemon) logs() string {
 	return string(text[max(0, len(text)-4<<10):])
 }
 
-// stop ends the daemon and removes what it had.
+// stop stops the daemon and removes its files.
 func (d *daemon) stop() error {
 	defer d.lock.Close()
 	defer d.log.Close()
@@ -163,7 +163,7 @@ func (d *daemon) stop() error {
 	return errors.Join(err, removeFolder(d.folder))
 }
 
-// run runs a program for this daemon, in the repository, and returns what it prints.
+// run runs a program for this daemon, in the repository, and returns its output.
 func (d *daemon) run(name string, args ...string) (string, error) {
 	return d.runWith(nil, name, args...)
 }
@@ -181,7 +181,7 @@ func (d *daemon) runWith(env []string, name string, args ...string) (string, err
 	return strings.TrimSpace(output.String()), nil
 }
 
-// must is run whose failure ends the test.
+// must is run; a failure ends the test.
 func (d *daemon) must(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	output, err := d.run(name, args...)

@@ -12,8 +12,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
-// What scripts remove with a Debian of their own is that folder, and never what is mounted
-// below it, also where a link leads to it.
+// The scripts remove the folder of their temporary Debian, but never anything mounted below it,
+// even behind a link.
 func TestADebianIsRemovedWithoutWhatIsMounted(t *testing.T) {
 	if os.Getuid() != 0 {
 		needs.Cannot(t, "mounts need root")

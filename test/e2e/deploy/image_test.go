@@ -163,7 +163,7 @@ func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 	}
 }
 
-// The image serves as it is meant to run: read-only, without rights, as nobody.
+// The image runs as intended: read-only, without capabilities, as nobody.
 func TestContainerServesAndStopsCleanly(t *testing.T) {
 	d := docker(t)
 	p, err := process.Reserve(3)

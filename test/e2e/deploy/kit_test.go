@@ -26,7 +26,7 @@ import (
 // repository is its root.
 const repository = "../../.."
 
-// imageName is what the image is built as.
+// imageName is the name of the built image.
 const imageName = "setpoint:e2e"
 
 var buildImage = sync.OnceValue(func() error {
@@ -53,7 +53,7 @@ func read(t *testing.T, elements ...string) string {
 	return string(data)
 }
 
-// patience is for what takes a second or ten, on a machine that is busy and stands still.
+// patience bounds waits that take seconds on an idle machine.
 const patience = 3 * time.Minute
 
 // await polls until done returns nil.
@@ -90,7 +90,7 @@ func (c *caller) tls(t *testing.T) *tls.Config {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 }
 
-// overREST asks about the demo's target and returns the code and the desired replicas.
+// overREST requests the demo's target and returns the code and the desired replicas.
 func (c *caller) overREST(t *testing.T, target string) (code int, desired int32, err error) {
 	t.Helper()
 	scheme, config := "http", c.tls(t)
@@ -138,7 +138,7 @@ func (c *caller) withToken(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 }
 
-// ask asks over gRPC about a target that has no metrics to go by.
+// ask requests over gRPC a target without metrics.
 func (c *caller) ask(t *testing.T, conn *grpc.ClientConn, target, requestID string) (*setpointv1.RecommendResponse, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(c.withToken(t.Context()), time.Minute)

@@ -33,8 +33,7 @@ func templates(t *testing.T, manifests string) []template {
 	return found
 }
 
-// podsMayDoLeast checks what the API server leaves open, even where pods must be
-// restricted.
+// podsMayDoLeast checks what the API server does not enforce, even for restricted pods.
 func podsMayDoLeast(t *testing.T, manifests string) {
 	policies := objects[networkingv1.NetworkPolicy](t, manifests, "NetworkPolicy")
 	budgets := objects[policyv1.PodDisruptionBudget](t, manifests, "PodDisruptionBudget")

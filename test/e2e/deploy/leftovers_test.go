@@ -19,7 +19,7 @@ import (
 // folders is how the names of daemons' folders begin.
 const folders = "setpoint-docker-"
 
-// lock holds a folder for this process, however it ends. It fails if another holds it.
+// lock locks a folder for this process's lifetime. It fails if another process has the lock.
 func lock(folder string) (*os.File, error) {
 	file, err := os.Create(filepath.Join(folder, "lock"))
 	if err != nil {
@@ -31,8 +31,8 @@ func lock(folder string) (*os.File, error) {
 	return file, nil
 }
 
-// removeLeftovers removes what is left of daemons whose tests were killed. Of those
-// nothing runs any more.
+// removeLeftovers removes the files of daemons whose tests were killed, and which no longer
+// run.
 func removeLeftovers() error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), folders+"*"))
 	for _, folder := range left {
@@ -45,7 +45,7 @@ func removeLeftovers() error {
 	return err
 }
 
-// removeFolder removes a daemon's folder, and what it had elsewhere.
+// removeFolder removes a daemon's folder and its files elsewhere.
 func removeFolder(folder string) error {
 	return errors.Join(removeBridges(folder), cgroups.Remove(filepath.Base(folder)), os.RemoveAll(folder))
 }

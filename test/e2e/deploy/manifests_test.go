@@ -29,8 +29,7 @@ const (
 	account   = "system:serviceaccount:setpoint:setpoint-agent"
 )
 
-// variants are what users deploy: kustomizations in files of their own, as they would
-// write them.
+// variants are the users' deployments: kustomizations in files of their own.
 var variants = map[string]string{
 	"base":   "resources: [BASE]",
 	"hpa":    "resources: [BASE]\ncomponents: [COMPONENTS/hpa]",
@@ -67,7 +66,7 @@ func TestManifests(t *testing.T) {
 	base := build(t, c, "base")
 	c.Apply(t, base)
 	c.Apply(t, string(secrets))
-	c.Apply(t, base) // again: nothing is in the way of an update
+	c.Apply(t, base) // again: nothing prevents an update
 
 	t.Run("pods run", func(t *testing.T) { podsRun(t, c) })
 	t.Run("pods may do the least", func(t *testing.T) { podsMayDoLeast(t, base) })
@@ -129,8 +128,8 @@ func podsRun(t *testing.T, c *kubetest.Cluster) {
 	})
 }
 
-// nothingLeft checks that of roles and their bindings only those of the manifests are there:
-// kubectl apply removes nothing that another variant brought.
+// nothingLeft checks that only the manifests' roles and bindings exist: kubectl apply removes
+// nothing of another variant.
 func nothingLeft(t *testing.T, c *kubetest.Cluster, manifests string) {
 	t.Helper()
 	var want []string
@@ -147,8 +146,8 @@ func nothingLeft(t *testing.T, c *kubetest.Cluster, manifests string) {
 	}
 }
 
-// aggregated checks what Kubernetes' own roles come to let people of a namespace do: those
-// of our roles count that they select, as the controller adds them up that runs in a cluster.
+// aggregated checks the permissions that Kubernetes' own roles give to users of a namespace:
+// these roles select ours, which a controller aggregates in a real cluster.
 func aggregated(t *testing.T, c *kubetest.Cluster) {
 	in, roles := c.Namespace(t, "people"), c.Client().RbacV1().ClusterRoles()
 	ours, err := roles.List(context.Background(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=setpoint"})
@@ -184,7 +183,7 @@ func aggregated(t *testing.T, c *kubetest.Cluster) {
 	}
 }
 
-// rights checks what the agent may do, besides what it may in all variants.
+// rights checks the agent's permissions, beyond those of all variants.
 func rights(t *testing.T, c *kubetest.Cluster, want map[string]bool) {
 	t.Helper()
 	for right, allowed := range map[string]bool{
@@ -203,7 +202,7 @@ func rights(t *testing.T, c *kubetest.Cluster, want map[string]bool) {
 	}
 }
 
-// may asks the API server: "verb resource[/subresource]", and further arguments.
+// may queries the API server: "verb resource[/subresource]", and further arguments.
 func may(t *testing.T, c *kubetest.Cluster, right string, want bool) {
 	t.Helper()
 	args := strings.Fields(right)
@@ -218,8 +217,8 @@ func may(t *testing.T, c *kubetest.Cluster, right string, want bool) {
 	}
 }
 
-// columns compares what kubectl prints of an Autoscaler and of a HorizontalPodAutoscaler
-// with the same spec and status: the columns of the latter come first, then those of our own.
+// columns compares kubectl's columns of an Autoscaler and of a HorizontalPodAutoscaler with the
+// same spec and status: the latter's columns come first, then our own.
 func columns(t *testing.T, c *kubetest.Cluster) {
 	in := c.Namespace(t, "columns")
 	const spec = "spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}"
@@ -374,7 +373,7 @@ func filesOf(t *testing.T, manifests string) map[string]map[string]string {
 	return files
 }
 
-// mount writes what the pod's first container has mounted below folder.
+// mount writes the mounts of the pod's first container below folder.
 func mount(folder string, pod *corev1.PodSpec, files map[string]map[string]string) error {
 	for _, mounted := range pod.Containers[0].VolumeMounts {
 		for _, volume := range pod.Volumes {

@@ -120,7 +120,7 @@ func (r *running) start(pod template, image string, more ...string) string {
 	return address
 }
 
-// probe asks the way the manifests let a kubelet ask.
+// probe probes as the manifests tell a kubelet to.
 func (r *running) probe(address string, container *corev1.Container, args []string) error {
 	handler := container.ReadinessProbe.ProbeHandler
 	if handler.TCPSocket != nil {
@@ -153,8 +153,8 @@ func (r *running) probe(address string, container *corev1.Container, args []stri
 	return nil
 }
 
-// startAgent starts the agent, with what a pod has of its cluster. As the API server
-// listens on loopback only, so does it.
+// startAgent starts the agent with a pod's view of its cluster. As the API server listens on
+// loopback only, so does the agent.
 func (r *running) startAgent(pod template) {
 	r.t.Helper()
 	account := r.t.TempDir()
@@ -186,7 +186,7 @@ func (r *running) startAgent(pod template) {
 	r.start(pod, image(r.t, r.daemon), more...)
 }
 
-// readable lets the pod's group read files, as the volumes of a pod with fsGroup are.
+// readable makes files readable for the pod's group, as in the volumes of a pod with fsGroup.
 func (r *running) readable(folder string, security *corev1.PodSecurityContext) {
 	r.t.Helper()
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
-// stack is a file of Compose, as the program that is to deploy it understands it.
+// stack is a Compose file, as parsed by the program that deploys it.
 type stack struct {
 	Services map[string]stackService
 }
@@ -61,8 +61,9 @@ func render(t *testing.T, d *daemon, program ...string) stack {
 	return s
 }
 
-// behind are the settings that differ by what is in front of a service: in Kubernetes it has the
-// certificate, in Compose the load balancer has; a swarm's has neither, nor a Redis.
+// behind are the settings that depend on what is in front of a service: in Kubernetes the
+// service has the certificate, in Compose the load balancer; a swarm's has neither, nor a
+// Redis.
 var behind = []string{
 	"SETPOINT_INSECURE", "SETPOINT_TLS_CERT_FILE", "SETPOINT_TLS_KEY_FILE",
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
-// abuses are what is known to bring HTTP/2 servers down that is not among attacks, frame by
-// frame, and what the tools of others do: h2load of nghttp2, and slowhttptest. (h2spec is not
-// kept any more: its last release is of 2020.)
+// abuses are known abuses of HTTP/2 servers that are not among attacks, frame by frame, and
+// those of existing tools: h2load of nghttp2, and slowhttptest. (Not h2spec: its last release
+// is of 2020.)
 func abuses() []*attack {
 	return []*attack{
 		{name: "MadeYouReset, by windows (CVE-2025-8671)", sends: "5 connections, 500 calls a second each that the server must reset", run: madeYouReset(func(f *hostile.Frames, stream uint32) error {
@@ -142,7 +142,7 @@ func prefixed(message []byte, size int) []byte {
 	return append([]byte{0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}, message...)
 }
 
-// closedWindows asks on connections whose streams have a window of so many bytes.
+// closedWindows sends requests on connections whose streams have a window of so many bytes.
 func closedWindows(window uint32) func(context.Context, *instance, *hostile.Tally) {
 	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		request := requestFor(targetIn("windows"))
@@ -198,7 +198,7 @@ func withheldWithCalls(ctx context.Context, p *instance, seen *hostile.Tally) {
 	})
 }
 
-// What is known to bring HTTP/2 servers down brings neither memory nor honest callers down.
+// Known abuses of HTTP/2 servers exhaust neither memory nor honest callers.
 func TestAbuseOfHTTP(t *testing.T) {
 	for _, name := range []string{"h2load", "slowhttptest"} {
 		if _, err := exec.LookPath(name); err != nil && os.Getenv("CI") != "" {
@@ -208,9 +208,9 @@ func TestAbuseOfHTTP(t *testing.T) {
 	holdAgainst(t, "abuse", abuses())
 }
 
-// A health check on a connection of its own, as an orchestrator makes it, is answered while
-// others hold as many connections and health checks as they can, over gRPC and at the
-// operators' port; and who calls already goes on.
+// A health check on its own connection, as from an orchestrator, is answered while others hold
+// as many connections and health checks as they can, over gRPC and at the operators' port; and
+// callers with calls in flight go on.
 func TestHealthIsAnsweredUnderAttack(t *testing.T) {
 	f := newFolder(t)
 	token, entry := newToken(t, "honest")
@@ -253,7 +253,7 @@ func TestHealthIsAnsweredUnderAttack(t *testing.T) {
 	t.Logf("met %s", seen)
 }
 
-// probe asks for health as an orchestrator does, on a connection of its own.
+// probe checks health as an orchestrator does, on its own connection.
 func probe(t *testing.T, p *instance, address string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

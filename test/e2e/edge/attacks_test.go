@@ -31,7 +31,7 @@ const recommendMethod = setpointv1.RecommendationService_Recommend_FullMethodNam
 func attacks() []*attack {
 	hostile.GzipBomb() // making it is work
 	return []*attack{
-		// Connections and calls that are begun and not gone on with.
+		// Connections and calls that are started and not continued.
 		{name: "silence", sends: "500 connections to REST, a byte a second of headers each, and 500 silent ones to gRPC", run: silence, settle: 1, seconds: 11, check: met("closed by the server", 900)},
 		{name: "half a frame", sends: "500 connections with half of a frame", run: halfFrames, settle: 1},
 		{name: "slow bodies", sends: "500 REST calls, a byte a second each", run: slowBodies(500), settle: 1},
@@ -51,7 +51,7 @@ func attacks() []*attack {
 		{name: "invalid UTF-8", sends: "100/s over gRPC, 200/s over REST", run: invalidUTF8, check: only("InvalidArgument")},
 		{name: "gzip bomb over gRPC", sends: "2/s of 1 GiB of zeros in 1 MiB", run: gzipOverGRPC, check: only("Unimplemented", "ResourceExhausted")},
 		{name: "gzip bomb over REST", sends: "2/s of 1 GiB of zeros in 1 MiB", run: rest(2, hostile.GzipBomb, "Content-Encoding", "gzip"), check: only("InvalidArgument")},
-		// Work. Who is let in may have it done; what is asserted is that others are served.
+		// Work that admitted callers may request; the test asserts that others are served.
 		{name: "many labels", sends: "2/s of 100,000 labels on a series", run: manyLabels, goal: .5, check: only("OK", "ResourceExhausted", "InvalidArgument")},
 		{name: "series × metrics, within limits", sends: "one after the other: 100,000 series, 100 metrics", run: manySeries(100_000, 100), goal: .2},
 		{name: "series × metrics", sends: "one after the other: 100,000 series, 1,000 metrics", run: manySeries(100_000, 1000), goal: .3},
@@ -73,7 +73,7 @@ func met(what string, least int) func(*hostile.Tally) error {
 	}
 }
 
-// only wants nothing but these, and one of them at least.
+// only accepts nothing but these results, and requires at least one.
 func only(whats ...string) func(*hostile.Tally) error {
 	return func(y *hostile.Tally) error {
 		known := 0
@@ -87,8 +87,8 @@ func only(whats ...string) func(*hostile.Tally) error {
 	}
 }
 
-// connections opens connections, has each said something, then speaks as often as is
-// said, and counts those that the server closes.
+// connections opens connections, sends something on each, repeats it at a rate, and counts
+// those that the server closes.
 func connections(ctx context.Context, address string, n int, begin, again string, every time.Duration, seen *hostile.Tally) {
 	var running sync.WaitGroup
 	for range n {
@@ -197,7 +197,7 @@ func withheldGRPC(ctx context.Context, p *instance, seen *hostile.Tally) {
 	running.Wait()
 }
 
-// rest makes REST calls, so many begun a second, and counts the codes.
+// rest starts so many REST calls a second, and counts the codes.
 func rest(perSecond float64, body func() []byte, headers ...string) func(context.Context, *instance, *hostile.Tally) {
 	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		client := &http.Client{Timeout: 30 * time.Second}
@@ -260,8 +260,8 @@ func gzipOverGRPC(ctx context.Context, p *instance, seen *hostile.Tally) {
 	})
 }
 
-// onFrames keeps connections on which it does something at a rate; those that the server
-// closes it opens again, once a second at most.
+// onFrames keeps connections busy at a rate; it reopens those that the server closes, at most
+// once a second.
 func onFrames(ctx context.Context, p *instance, n int, perSecond float64, seen *hostile.Tally, do func(*hostile.Frames) error) {
 	var running sync.WaitGroup
 	for range n {
@@ -444,7 +444,7 @@ func hpackBomb(ctx context.Context, p *instance, seen *hostile.Tally) {
 	oversized(ctx, p, 20, more, seen)
 }
 
-// manySeries asks for a lot of work with few bytes.
+// manySeries requests much work with few bytes.
 func manySeries(series, metrics int) func(context.Context, *instance, *hostile.Tally) {
 	return func(ctx context.Context, p *instance, seen *hostile.Tally) {
 		request := requestFor(targetIn("hostile"))

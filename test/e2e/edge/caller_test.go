@@ -44,8 +44,7 @@ type caller struct {
 	url             string
 }
 
-// newCaller returns a caller that trusts and shows what the configuration says; nil: it
-// calls in the clear.
+// newCaller returns a caller with that TLS configuration; nil: without TLS.
 func newCaller(t testing.TB, p *instance, config *tls.Config, token string) *caller {
 	t.Helper()
 	transport, scheme := insecure.NewCredentials(), "http"
@@ -87,7 +86,7 @@ func (c *caller) context() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// recommend asks over gRPC.
+// recommend calls over gRPC.
 func (c *caller) recommend(request *setpointv1.RecommendRequest) error {
 	ctx, cancel := c.context()
 	defer cancel()
@@ -95,7 +94,7 @@ func (c *caller) recommend(request *setpointv1.RecommendRequest) error {
 	return err
 }
 
-// recommendREST asks over REST. The error is a status, as over gRPC.
+// recommendREST calls over REST. The error is a status, as over gRPC.
 func (c *caller) recommendREST(request *setpointv1.RecommendRequest) error {
 	request = proto.CloneOf(request)
 	path := "/v1/" + request.GetTarget() + ":recommend"
@@ -146,8 +145,8 @@ func (c *caller) callIn(ctx context.Context, method, path string, body []byte, h
 	return text, status.Error(answered.Code, answered.Message)
 }
 
-// both asks over gRPC and REST, which must agree, and returns the code. What is allowed
-// may change between the two: so gRPC is asked again.
+// both calls over gRPC and REST, which must agree, and returns the code. Permissions may change
+// between the two: so gRPC is called again.
 func (c *caller) both(target string) codes.Code {
 	c.t.Helper()
 	overGRPC, overREST := c.recommend(requestFor(target)), c.recommendREST(requestFor(target))
@@ -161,8 +160,8 @@ func (c *caller) both(target string) codes.Code {
 	return code
 }
 
-// served asks over gRPC and REST until both answer. Who is told to come back, because the
-// processors don't keep up with all that is done here, does so.
+// served calls over gRPC and REST until both succeed. It retries if it is told to, because the
+// processors are busy with the tests.
 func (c *caller) served(target string) {
 	c.t.Helper()
 	for _, ask := range []func(*setpointv1.RecommendRequest) error{c.recommend, c.recommendREST} {
@@ -176,7 +175,7 @@ func (c *caller) served(target string) {
 	}
 }
 
-// expect asks over gRPC and REST, both of which must answer that.
+// expect calls over gRPC and REST, both of which must return that code.
 func (c *caller) expect(want codes.Code, target, what string) {
 	c.t.Helper()
 	if got := c.both(target); got != want {
@@ -211,7 +210,7 @@ func (c *caller) talk() *talk {
 	return &talk{stream: stream}
 }
 
-// ask asks and waits for the answer. broken is the error of the stream itself.
+// ask sends a request and waits for the answer. broken is the error of the stream itself.
 func (s *talk) ask(request *setpointv1.RecommendRequest) (item, broken error) {
 	s.n++
 	if err := s.stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(s.n), Request: request}); err != nil && !errors.Is(err, io.EOF) {
@@ -230,8 +229,8 @@ func targetIn(cluster string) string { return "clusters/" + cluster + "/namespac
 // few more.
 func requestFor(target string) *setpointv1.RecommendRequest { return wants(target, "", 5) }
 
-// wants returns a request that asks for so many replicas. Scale-downs are stabilized for
-// an hour, so that the history keeps every recommendation.
+// wants returns a request that wants so many replicas. Scale-downs are stabilized for an hour,
+// so that the history keeps every recommendation.
 func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
 	policy := []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1_000_000, PeriodSeconds: 1800}}
 	return &setpointv1.RecommendRequest{
@@ -254,7 +253,7 @@ func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
 	}
 }
 
-// current is how many replicas requests say there are.
+// current is the current count in requests.
 const current = 3
 
 // logged reports whether a line of the log has all of the texts.
@@ -278,5 +277,5 @@ func jsonOf(t testing.TB, m proto.Message) []byte {
 	return text
 }
 
-// grpcPeer tells who has answered a call.
+// grpcPeer reports which server answered a call.
 func grpcPeer(p *peer.Peer) grpc.CallOption { return grpc.Peer(p) }

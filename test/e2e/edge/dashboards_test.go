@@ -16,8 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
 
-// No panel of the dashboards is empty: a real Prometheus scrapes a service with TLS, tokens of an
-// issuer, a policy and Redis, and an agent that scales by it, and is asked what the panels ask.
+// No panel of the dashboards is empty: a real Prometheus scrapes a service with TLS, tokens of
+// an issuer, a policy and Redis, and an agent that scales with it, and runs the panels'
+// queries.
 func TestDashboardsShowWhatIsThere(t *testing.T) {
 	t.Parallel()
 	panels.Require(t, "prometheus")
@@ -34,7 +35,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	agent := startWebhookAgent(t, p, f, f.write("server-ca.crt", ca.CertPEM()), f.write("token", []byte(i.token(key, "alice"))))
 	url := panels.Prometheus(t, map[string]string{"setpoint": p.admin, "setpoint-agent": agent})
 
-	// Somebody must ask, for there to be rates.
+	// Rates need calls.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	c := newCaller(t, p, &tls.Config{RootCAs: ca.Pool()}, i.token(key, "alice"))
@@ -52,7 +53,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
 	panels.AwaitFilled(t, url, "setpoint-service.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-store.json", nil, nil)
-	// Rows of Kubernetes and of sources are looked at beside a cluster, in test/e2e/kubernetes.
+	// test/e2e/kubernetes checks the rows of Kubernetes and of sources beside a cluster.
 	panels.AwaitFilled(t, url, "setpoint-agent.json", func(row string) bool {
 		return row != "Kubernetes" && row != "Metric sources (--sources-file)"
 	}, nil)

@@ -1,13 +1,11 @@
-// Package edge holds the tests of the service's outside, as whole processes: who is
-// let in, what hostile callers can do, what happens under more load than can be done,
-// and how instances come and go.
+// Package edge tests the edge of the service, as whole processes: access, hostile callers,
+// overload, and how instances come and go.
 //
 //	go test -timeout 15m ./edge
 //
-// Tests that measure run one at a time; they print what they measured, and ask for no
-// more than a busy machine can give. With -goals they take longer and ask for what the
-// service is to reach on a quiet one (make bench-edge). The others wait most of the
-// time, and run in parallel after those.
+// Tests that measure run one at a time; they print their measurements, and require no more than
+// a busy machine can give. With -goals they take longer and require the goals for a quiet
+// machine (make bench-edge). The others mostly wait, and run in parallel afterwards.
 //
 // It has nothing but tests.
 package edge

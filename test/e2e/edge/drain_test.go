@@ -27,13 +27,13 @@ const (
 	restarts = 6
 	// leastCalls are made before and after each.
 	leastCalls = 150
-	// recordVersion is what stands before a history in a record of Redis: the format's
+	// recordVersion is the length of the prefix of a history in a record of Redis: the format's
 	// byte and the version.
 	recordVersion = 9
 )
 
-// ledger remembers what was asked for and answered: each request wants a count that no
-// other one of its target wants, so that the history tells how often it was recorded.
+// ledger records requests and answers: each request wants a count that no other one of its
+// target wants, so that the history shows how often it was recorded.
 type ledger struct {
 	target string
 	mu     sync.Mutex
@@ -62,7 +62,7 @@ func (l *ledger) answered(want int32, answer *setpointv1.RecommendResponse) erro
 	return nil
 }
 
-// check compares with what is recorded: each answer once, and nothing else.
+// check compares with the records: each answer once, and nothing else.
 func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 	t.Helper()
 	parts := strings.Split(l.target, "/")
@@ -93,8 +93,8 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 	}
 }
 
-// Two instances are restarted by SIGTERM, one after the other, while they are called. For
-// callers that use the client no call fails, and nothing is recorded twice.
+// Two instances are restarted by SIGTERM, one after the other, under load. Calls of the client
+// never fail, and nothing is recorded twice.
 func TestRestartsAreNotNoticed(t *testing.T) {
 	server, prefix := redistest.Start(t, redistest.Config{}), redistest.Prefix(t)
 	flags := []string{"--redis=" + server.URL(), "--redis-key-prefix=" + prefix, "--request-id-limit=5000", "--request-id-bytes=1048576", "--request-id-retention=30m", "--history-limit=32768", "--shed-load=false"}
@@ -165,8 +165,8 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 	t.Logf("%d calls over %d restarts, %d failed; the longest stop took %v", calls.Load(), restarts, failed.Load(), longest.Round(time.Millisecond))
 }
 
-// What is in flight at SIGTERM is answered; what comes later is told to go elsewhere, and
-// streams are told that the server shuts down.
+// Calls in flight at SIGTERM are answered; later ones are refused as UNAVAILABLE, and streams
+// are told that the server shuts down.
 func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--shed-load=false")
@@ -212,8 +212,8 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 	t.Logf("callers got %s", met)
 }
 
-// Connections make way for others when they are old: callers who came while there was one
-// instance spread over two, and no call fails.
+// Old connections are closed for new ones: callers from the time of one instance spread over
+// two, and no call fails.
 func TestOldConnectionsMakeWay(t *testing.T) {
 	t.Parallel()
 	const age = 2 * time.Second
@@ -227,8 +227,8 @@ func TestOldConnectionsMakeWay(t *testing.T) {
 			}
 		}
 	}
-	// They use one connection each, as long as it lasts, as gRPC's clients do behind a
-	// virtual address; a new one goes where the proxy sends it, here by turns.
+	// Like gRPC clients behind a virtual address they use one connection each; the proxy
+	// distributes new ones in turn.
 	balancer := newBalancer(t, first.grpc)
 	var callers []*setpoint.Client
 	for range clients {

@@ -18,15 +18,14 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
 
-// Bounds of what attacks may do.
+// Bounds of attacks.
 const (
 	// mostMemory is in MiB.
 	mostMemory = 600
-	// goalShare is what honest callers are to keep of their throughput, where the attack
-	// is not work that the service does as it is asked to. Both callers and the service
-	// share the processors, and all three with what else runs there, so that it is asked
-	// with -goals only; servedShare says that honest callers are not shut out, as they
-	// are without a defence.
+	// goalShare is the share of throughput that honest callers must keep if the attack is not
+	// regular work for the service. Callers, service and other processes share the processors,
+	// so that it applies with -goals only; servedShare means that honest callers are not
+	// starved, as they are without a defence.
 	goalShare, servedShare = .8, .15
 	// attackTries: the machine may be busy with something else.
 	attackTries = 10
@@ -41,15 +40,15 @@ type attack struct {
 	run func(ctx context.Context, p *instance, met *hostile.Tally)
 	// seconds is how long it takes at least before it is measured, and while it is.
 	settle, seconds float64
-	// goal is what honest callers are to keep with -goals, least without; 0: goalShare and
+	// goal is the honest callers' required share with -goals, least without; 0: goalShare and
 	// servedShare.
 	goal, least float64
-	// check looks at what the attack met.
+	// check checks the results of the attack.
 	check func(met *hostile.Tally) error
 }
 
-// honestErrors are what an honest caller may get besides answers. It is told to come back
-// while the processors can't keep up with both.
+// honestErrors are the errors that honest callers may get. They are told to retry while the
+// processors can't keep up with both.
 var honestErrors = []codes.Code{codes.ResourceExhausted}
 
 // Each attack has the same process, with default settings.
@@ -95,8 +94,8 @@ func holdAgainst(t *testing.T, kind string, all []*attack) {
 	}
 }
 
-// halfAsLong says whether attacks are measured half as long: of some eight hundred calls a second
-// that is enough to tell who is shut out. Shares, which -goals are about, need all of the time.
+// halfAsLong reports whether attacks are measured half as long: some eight hundred calls a
+// second suffice to see who is starved. Shares, for -goals, need the whole time.
 func halfAsLong() bool { return !*goals && !testlength.Full() }
 
 func (a *attack) leastShare() float64 {
@@ -111,8 +110,8 @@ func (a *attack) leastShare() float64 {
 	return goalShare
 }
 
-// awaitCheck looks at what the attack has met until it is as it should be: on a busy
-// machine that takes longer than the measurement.
+// awaitCheck checks the attack's results until they are as expected: on a busy machine that
+// takes longer than the measurement.
 func (a *attack) awaitCheck(seen *hostile.Tally) (met string, problem error) {
 	const most, every = 3 * time.Minute, 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += every {
@@ -181,7 +180,8 @@ func (a *attack) measure(t *testing.T, p *instance, honest *callers) (row []stri
 	if problem != nil {
 		t.Errorf("%v; the attack met %s", problem, met)
 	}
-	// Back to how it was, before the next one. What else runs may have begun meanwhile.
+	// Wait for the initial state before the next one. Other processes may have started
+	// meanwhile.
 	eventually(t, 2*time.Minute, "honest callers as before", func() error {
 		since := time.Now()
 		time.Sleep(300 * time.Millisecond)
@@ -201,8 +201,8 @@ func brief(d time.Duration) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-// Who has no credentials takes nothing from those who have some: no place of a call that
-// waits for its body, and no memory for one.
+// Callers without credentials take nothing from others: neither a slot of a call that waits for
+// its body, nor its memory.
 func TestUnknownCallersTakeNothing(t *testing.T) {
 	f := newFolder(t)
 	token, entry := newToken(t, "honest")

@@ -46,7 +46,7 @@ func newSigningKey(t testing.TB, id string) signingKey {
 	return signingKey{id, private}
 }
 
-// newIssuer starts an issuer whose certificate the CA has signed.
+// newIssuer starts an issuer with a certificate of the CA.
 func newIssuer(t testing.TB, ca *authority, keys ...signingKey) *issuer {
 	t.Helper()
 	i := &issuer{t: t, published: keys}
@@ -58,7 +58,7 @@ func newIssuer(t testing.TB, ca *authority, keys ...signingKey) *issuer {
 	return i
 }
 
-// publish replaces the keys that it tells of.
+// publish replaces the published keys.
 func (i *issuer) publish(keys ...signingKey) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -89,7 +89,7 @@ func (c *callers) stop() {
 	<-c.ended
 }
 
-// outcome is what became of calls.
+// outcome is the results of calls.
 type outcome struct {
 	from, to time.Time
 	seconds  float64
@@ -108,7 +108,7 @@ func (o *outcome) quantile(q float64) time.Duration {
 	return time.Duration(o.micros[min(len(o.micros)-1, int(q*float64(len(o.micros))))]) * time.Microsecond
 }
 
-// unsuccessful lists what else there was, but for the codes given; empty for nothing.
+// unsuccessful lists the other codes, except for the given ones; empty for none.
 func (o *outcome) unsuccessful(but ...codes.Code) string {
 	var other []string
 	for _, code := range slices.Sorted(maps.Keys(o.codes)) {
@@ -143,7 +143,7 @@ func (c *callers) outcome(wanted func(*load.Bucket) bool) *outcome {
 	return o
 }
 
-// between sums up what ended then.
+// between sums up the calls that ended then.
 func (c *callers) between(from, to time.Time) *outcome {
 	return c.outcome(func(b *load.Bucket) bool { return b.Ended > from.UnixNano() && b.Ended <= to.UnixNano() })
 }

@@ -25,13 +25,14 @@ const (
 	// quiet is the share of the time up to which other processes may keep the service or
 	// its callers from running, for how long calls take to mean anything.
 	quiet = .1
-	// starved is the share from which on how much gets done says more of those.
+	// starved is the share of processor taken by other processes above which throughput says
+	// more about them.
 	starved = .5
-	// The service has one processor, and those who call another one.
+	// The service has one processor, and its callers another one.
 	serverCPU, callersCPU = 0, 1
 )
 
-// overload is what is asked of the service while too many call.
+// overload is the requirements while too many callers call.
 type overload struct {
 	seconds float64
 	// leastGoodput is the share of the peak that is done nevertheless, mostSlowdown how
@@ -39,9 +40,8 @@ type overload struct {
 	leastGoodput, mostSlowdown float64
 }
 
-// overloadGoals are the goals with -goals. Else it is asked that the service gets work done
-// while it sheds, and is as before afterwards: how long calls take, and whether callers wait
-// in vain, says as much about what else runs.
+// overloadGoals are the goals with -goals. Otherwise the service must get work done while it
+// sheds, and recover afterwards: latencies and futile waits depend too much on other processes.
 func overloadGoals() overload {
 	if *goals {
 		return overload{seconds: 60, leastGoodput: .8, mostSlowdown: 3}
@@ -80,10 +80,9 @@ func heavyLoad(t *testing.T, p *instance, phases ...load.Phase) load.Config {
 
 const heavyMetrics, heavyPods = 400, 100
 
-// Five times as many calls come as can be done. How much is done is
-// compared by what the system lets the service run, which other processes change. How
-// long calls take can't be, and is compared only if those are quiet; what was left out is
-// said.
+// Five times as many calls arrive as can be done. Throughput is compared relative to the
+// processor time that the system gives the service. Latencies can't be, and are compared only
+// if other processes are quiet; omissions are reported.
 func TestOverload(t *testing.T) {
 	needsTwoProcessors(t)
 	bestOf(t, func(t *testing.T, failed func(string, ...any)) { floods(t, overloadGoals(), failed) })
@@ -110,13 +109,13 @@ func bestOf(t *testing.T, measure func(t *testing.T, failed func(string, ...any)
 	}
 }
 
-// floods finds out how much can be done, floods the service, and tells what is not as wanted.
+// floods measures the capacity, floods the service, and returns the unmet requirements.
 func floods(t *testing.T, want overload, failed func(string, ...any)) {
 	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
 	service := watch(t, p.PID())
 	unloaded, peak := findPeak(t, p, service)
-	// Of what was done, not of what would have been: where others have most of the
-	// processor, so many more would be another overload than the one that is meant.
+	// Of the measured capacity, not of the possible one: while others use most of the
+	// processor, that would be another overload.
 	flood := overloadFactor * peak.rate()
 	c := startCallers(t, callersCPU, heavyLoad(t, p,
 		load.Phase{Name: "flood", Rate: flood, Seconds: want.seconds},
@@ -191,8 +190,8 @@ func (w *watched) capacity(o *outcome) float64 {
 // overloadFlags allow the heavy requests. With --shed-load=false TestOverload fails.
 var overloadFlags = []string{fmt.Sprint("--max-metrics=", heavyMetrics)}
 
-// findPeak has more and more callers call, each as soon as it is answered, and returns
-// what became of one, and of as many as got most done.
+// findPeak increases the number of callers, each calling as soon as it is answered, and returns
+// the results of one caller, and of the best number.
 func findPeak(t *testing.T, p *instance, service *watched) (unloaded, peak *outcome) {
 	t.Helper()
 	phases := []load.Phase{{Name: "warm", Workers: 4, Seconds: 2}, {Name: "1", Workers: 1, Seconds: 3}}
@@ -239,8 +238,8 @@ func recovery(c *callers, p99 time.Duration) time.Duration {
 	return time.Hour
 }
 
-// Calls that wait for what is not processor time, here their own bodies, keep nobody from
-// being served again when a short overload is over.
+// Calls that wait for something other than processor time, here their own bodies, don't keep
+// others from being served after a short overload.
 func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 	needsTwoProcessors(t)
 	bestOf(t, floodsWhileSomeWait)

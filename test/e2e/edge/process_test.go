@@ -22,11 +22,10 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// pollInterval is how often what is waited for is looked at.
+// pollInterval is the interval of polling.
 const pollInterval = 5 * time.Millisecond
 
-// With SETPOINT_E2E_RACE set the service is built with the race detector, but for what is
-// measured.
+// With SETPOINT_E2E_RACE the service is built with the race detector, except for measurements.
 func measuredProgram() (string, error)  { return process.Build("setpoint", false) }
 func generatorProgram() (string, error) { return process.Build("test/e2e/edge/load/generator", false) }
 
@@ -91,7 +90,7 @@ func newProcess(t testing.TB, l launch) *instance {
 		t: t, launch: l, log: filepath.Join(t.TempDir(), "setpoint.log"),
 		grpc: ports.Address(0), rest: ports.Address(1), admin: ports.Address(2),
 	}
-	must(t, os.WriteFile(p.log, nil, 0o600)) // which end reads, though none was started
+	must(t, os.WriteFile(p.log, nil, 0o600)) // end reads it, even if none was started
 	t.Cleanup(p.end)
 	return p
 }
@@ -178,8 +177,8 @@ func (p *instance) memory() float64 {
 	return float64(bytes) / (1 << 20)
 }
 
-// scheduled is what the system has given a process: processor time, and time that its
-// threads waited for a processor that others had.
+// scheduled is a process' scheduling: processor time, and the time that its threads waited for
+// a busy processor.
 type scheduled struct {
 	at           time.Time
 	ran, waiting time.Duration
@@ -205,13 +204,13 @@ func scheduledOf(pid int) scheduled {
 	return now
 }
 
-// watched is what the system has given a process over time.
+// watched is a process' scheduling over time.
 type watched struct {
 	mu      sync.Mutex
 	samples []scheduled // guarded by mu
 }
 
-// watch looks at a process until the test ends.
+// watch observes a process until the test ends.
 func watch(t testing.TB, pid int) *watched {
 	w := &watched{}
 	ctx := t.Context()
@@ -248,7 +247,7 @@ func (w *watched) between(from, to time.Time) (ran, heldBack float64) {
 	return 0, 0
 }
 
-// metrics returns what /metrics says.
+// metrics returns the content of /metrics.
 func (p *instance) metrics() string {
 	p.t.Helper()
 	response, err := http.Get("http://" + p.admin + "/metrics")
@@ -259,7 +258,7 @@ func (p *instance) metrics() string {
 	return string(text)
 }
 
-// must ends the test if there is an error.
+// must fails the test for an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

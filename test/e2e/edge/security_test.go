@@ -63,7 +63,7 @@ func secured(t *testing.T, more ...string) (p *instance, f folder, red, blue *ca
 	return p, f, red, red.with(blueToken)
 }
 
-// One may do nothing in the cluster of the other, whatever the way.
+// An identity has no permission in the other's cluster, in any way.
 func TestAnIdentityHasItsClusterOnly(t *testing.T) {
 	t.Parallel()
 	_, _, red, blue := secured(t)
@@ -133,7 +133,7 @@ func TestAnIdentityHasItsClusterOnly(t *testing.T) {
 	}
 }
 
-// stateOf returns what is kept of a target.
+// stateOf returns the record of a target.
 func stateOf(t *testing.T, c *caller, target string) string {
 	t.Helper()
 	text, err := c.call(http.MethodGet, "/v1/"+target, nil)
@@ -231,8 +231,8 @@ func serial(p *instance, address string, config *tls.Config) (int64, error) {
 	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
 }
 
-// The server's certificate is replaced: new connections meet the new one, and those that
-// are open go on. Files that do not fit each other change nothing.
+// The server's certificate is replaced: new connections get the new one, and open ones go on.
+// Files that do not fit each other change nothing.
 func TestTheCertificateFollowsItsFiles(t *testing.T) {
 	t.Parallel()
 	f, ca := newFolder(t), newAuthority("servers")
@@ -448,7 +448,7 @@ func TestAnIssuerThatIsAway(t *testing.T) {
 	eventually(t, 2*certificatesWithin, "the issuer back", func() error { return c.with(i.token(key, "alice")).recommend(requestFor(targetIn("red"))) })
 }
 
-// No header makes a caller somebody else.
+// No header changes a caller's identity.
 func TestNobodyIsTakenForTheGateway(t *testing.T) {
 	t.Parallel()
 	_, _, red, _ := secured(t)

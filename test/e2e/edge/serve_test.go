@@ -65,7 +65,8 @@ func TestItDoesNotServeTheNetworkUnguarded(t *testing.T) {
 	}
 }
 
-// serve --check answers 0 and shows the settings without secrets, or 2 and what is wrong.
+// serve --check exits with 0 and shows the settings without secrets, or with 2 and the
+// problems.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	const password = "planted-pa55word"
@@ -121,7 +122,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What is secret is in no line, whatever the level, and in no metric.
+// No log line, whatever the level, and no metric contains a secret.
 func TestNoSecretIsLogged(t *testing.T) {
 	t.Parallel()
 	const password = "planted-pa55word"
@@ -135,7 +136,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)),
 		"--auth-oidc-file="+f.write("oidc.yaml", i.file(f.write("ca.crt", ca.CertPEM()))))
 	p := start(t, flags...)
-	// A Redis that is not there, with a password that must not be told either.
+	// An unreachable Redis, whose password must not be shown either.
 	away := newProcess(t, launch{cpu: -1, flags: append(flags, "--redis=redis://user:"+password+"@127.0.0.1:1")})
 	must(t, away.begin())
 	eventually(t, process.Patience, "a line about Redis", func() error {
@@ -187,7 +188,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	}
 }
 
-// What callers send can't forge lines: end sees to it that each line is one JSON object.
+// Callers can't forge log lines: end checks that each line is one JSON object.
 func TestLogsCannotBeForged(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--log-level=debug", "--access-log=all")
@@ -224,7 +225,7 @@ func TestLogsCannotBeForged(t *testing.T) {
 			t.Errorf("a stream: %v, %v", item, broken)
 		}
 	}
-	// What no client of Go sends.
+	// Requests that Go's client can't send.
 	for _, raw := range []string{
 		"GET /v1/x HTTP/1.1\r\nHost: a\r\nX-Request-Id: a\x00b\r\n\r\n",
 		"GET /v1/\n" + forged + "\n HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -244,7 +245,7 @@ func TestLogsCannotBeForged(t *testing.T) {
 	}
 }
 
-// printable is what Go's clients let pass in a header.
+// printable is what Go's client allows in a header.
 func printable(r rune) rune {
 	if r < ' ' || r > '~' {
 		return '?'

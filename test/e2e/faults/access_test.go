@@ -52,18 +52,18 @@ func TestRefusedAccessIsRefusedAndRecoversAlone(t *testing.T) {
 	}
 }
 
-// rights begins a fault that is what the service's user may do.
+// rights starts a fault in the permissions of the service's user.
 func rights(bad, good []any) func(*testing.T, *rig) func() {
 	return func(t *testing.T, r *rig) func() {
 		r.do(t, append([]any{"ACL", "SETUSER", user}, bad...)...)
-		if bad[0] == "off" { // which leaves those in peace who are there
+		if bad[0] == "off" { // which leaves existing connections alone
 			r.do(t, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 		}
 		return func() { r.do(t, append([]any{"ACL", "SETUSER", user}, good...)...) }
 	}
 }
 
-// A service that may not run scripts can read and ping, and records nothing.
+// A service that may not run scripts can read and ping, but records nothing.
 func TestAUserWithoutScriptsIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, *directives("user " + user + " on >" + password + " ~* &* +@all"))
@@ -124,7 +124,7 @@ func TestAServiceThatStartsWithTheWrongPasswordWaitsForTheRightOne(t *testing.T)
 	b.check(t, r)
 }
 
-// What is wrong with certificates is for the log to tell.
+// Problems of certificates are in the log.
 func TestAConnectionWithoutTrustIsRefusedAndLogged(t *testing.T) {
 	t.Parallel()
 	files, others := redistest.NewTLS(t), redistest.NewTLS(t)
@@ -146,9 +146,10 @@ func TestAConnectionWithoutTrustIsRefusedAndLogged(t *testing.T) {
 			t.Parallel()
 			s := startService(t, r.url(), r.prefix, generous, func(su *setup) {
 				su.redis.TLS = files.Config()
-				su.redis.BreakerFailures = math.MaxInt32 // else it may be the breaker that is told of
+				su.redis.BreakerFailures = math.MaxInt32 // otherwise the breaker may hide it
 			}, tt.change)
-			// On a busy machine a handshake may take too long before it fails for what it should.
+			// On a busy machine a handshake may time out before it fails for the expected
+			// reason.
 			took := eventually(t, notice, "refused, and logged why", func() error {
 				if problem := refusal(s.recommend(t.Context(), b, b.request(target("tls"))), unavailable); problem != nil {
 					return problem

@@ -15,9 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// book remembers what a test has asked for and what it was told. No two requests of
-// a book have the same id or ask for the same number of replicas, so that the
-// history tells what became of each.
+// book records a test's requests and answers. No two requests of a book have the same id or
+// want the same number of replicas, so that the history shows the fate of each.
 type book struct {
 	mu       sync.Mutex
 	entries  []*entry // guarded by mu
@@ -32,7 +31,7 @@ type entry struct {
 	answer *setpointv1.RecommendResponse
 }
 
-// historian knows histories as Redis holds them.
+// historian reads histories from Redis.
 type historian interface {
 	history(t testing.TB, target string) *recommender.History
 }
@@ -58,8 +57,8 @@ func (b *book) requests(targets ...string) []*entry {
 	return entries
 }
 
-// told notes an answer. It returns an error if it is not the one to that request, or
-// another than before.
+// told records an answer. It returns an error if it is not the answer to that request, or
+// differs from an earlier one.
 func (b *book) told(e *entry, answer *setpointv1.RecommendResponse) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,9 +100,9 @@ func (b *book) forget(target string) {
 	b.entries = slices.DeleteFunc(b.entries, func(e *entry) bool { return e.request.GetTarget() == target })
 }
 
-// retryAll asks everything again, until it succeeds, which must give those who had
-// an answer the same. Calls that began before the store was back may be refused
-// later, and open the breaker once more.
+// retryAll repeats everything until it succeeds; requests that were answered must get the same
+// answer. Calls from before the store's return may be refused later, and open the breaker once
+// more.
 func (b *book) retryAll(t testing.TB, s *service) {
 	t.Helper()
 	for _, e := range b.all() {
@@ -117,16 +116,14 @@ func (b *book) retryAll(t testing.TB, s *service) {
 	}
 }
 
-// check fails the test unless everything that was answered is recorded once, and
-// nothing else is.
+// check fails the test unless everything answered is recorded once, and nothing else is.
 func (b *book) check(t testing.TB, r historian) {
 	t.Helper()
 	b.compare(t, r, false)
 }
 
-// checkKept fails the test unless everything that was answered is recorded, and
-// nothing else is. It is for long outages that are held down: answers are only kept
-// as far as a merge keeps them.
+// checkKept fails the test unless everything answered is recorded, and nothing else is. It is
+// for long outages with hold-down, in which a merge keeps a part of the answers.
 func (b *book) checkKept(t testing.TB, r historian) {
 	t.Helper()
 	b.compare(t, r, true)
@@ -145,8 +142,7 @@ func (b *book) compare(t testing.TB, r historian, merged bool) {
 	}
 }
 
-// recorded compares a history with what was told of it. Of one that was merged
-// answers may be missing.
+// recorded compares a history with the answers. In a merged one some may be missing.
 func (b *book) recorded(h *recommender.History, entries []*entry, merged bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// recommend asks by a unary call and notes the answer.
+// recommend makes a unary call and records the answer.
 func (s *service) recommend(ctx context.Context, b *book, e *entry) error {
 	answer, err := s.recommendations.Recommend(ctx, e.request)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *service) recommend(ctx context.Context, b *book, e *entry) error {
 	return b.told(e, answer)
 }
 
-// batch asks by one batch and notes the answers. The errors are by entry.
+// batch sends one batch and records the answers. The errors are by entry.
 func (s *service) batch(ctx context.Context, b *book, entries []*entry) []error {
 	errs := make([]error, len(entries))
 	req := &setpointv1.BatchRecommendRequest{}
@@ -48,8 +48,8 @@ func (s *service) batch(ctx context.Context, b *book, entries []*entry) []error 
 	return errs
 }
 
-// stream asks by one stream, everything at once, and notes the answers. The errors
-// are by entry.
+// stream sends everything at once over one stream, and records the answers. The errors are by
+// entry.
 func (s *service) stream(ctx context.Context, b *book, entries []*entry) []error {
 	errs := make([]error, len(entries))
 	ctx, cancel := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func same(errs []error, err error) []error {
 	return errs
 }
 
-// must ends the test if there is an error.
+// must fails the test for an error.
 func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -132,7 +132,7 @@ func (s *service) list(ctx context.Context) ([]*setpointv1.Target, error) {
 	return answer.GetTargets(), err
 }
 
-// decisions lists what is logged of a target.
+// decisions lists the logged decisions on a target.
 func (s *service) decisions(ctx context.Context, name string) ([]*setpointv1.Decision, error) {
 	answer, err := s.targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
 	return answer.GetDecisions(), err
@@ -155,8 +155,8 @@ var secrets = []string{
 	"script", "x509", "tls", "certificate", "pool", "context",
 }
 
-// refusal returns nil if the error is a refusal for that reason that tells nothing
-// it should not, else what is wrong with it.
+// refusal returns nil if the error is a refusal for that reason that reveals nothing else, or
+// else its problem.
 func refusal(err error, reason string) error {
 	got := status.Convert(err)
 	if err == nil || got.Code() != codeOf[reason] {

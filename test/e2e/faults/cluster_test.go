@@ -15,7 +15,7 @@ import (
 // shards is how many masters a cluster has.
 const shards = 3
 
-// clusterRig is a Redis Cluster, and a way to look into each of its nodes.
+// clusterRig is a Redis Cluster, with direct access to each of its nodes.
 type clusterRig struct {
 	cluster *redistest.Cluster
 	nodes   []*goredis.Client

@@ -9,21 +9,21 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// damaged is the target whose record is damaged, and healthy those beside it.
+// damaged is the target whose record is damaged, and healthy are others.
 var (
 	damaged = target("damaged")
 	healthy = []string{target("healthy-1"), target("healthy-2")}
 )
 
-// damage is what may stand where a record is to be.
+// damage is a damaged content of a record.
 type damage struct {
 	name string
 	// of makes it of a record. Nil: see put.
 	of func(record string) string
 	// put puts it in the record's place. Nil: as a string.
 	put func(t *testing.T, r *rig, key, record string)
-	// newer says that a newer version may have written it, which callers are to be
-	// told, lest they delete it.
+	// newer reports that a newer version may have written it: the error must say so, lest
+	// callers delete it.
 	newer bool
 }
 
@@ -38,7 +38,7 @@ func (d damage) do(t *testing.T, r *rig) (dump string) {
 	return r.dump(t, damaged)
 }
 
-// dump returns what stands in the place of a target's record, of any type.
+// dump returns the content at the target's key, of any type.
 func (r *rig) dump(t *testing.T, target string) string {
 	t.Helper()
 	key := r.key(t, target)
@@ -99,7 +99,7 @@ func TestADamagedRecordHarmsItsTargetOnly(t *testing.T) {
 			dump := d.do(t, r)
 			b.forget(damaged)
 
-			s := r.start(t, generous) // it remembers nothing
+			s := r.start(t, generous) // without a cache
 			unread := func(errs ...error) {
 				t.Helper()
 				refused(t, unreadable, errs...)
@@ -167,8 +167,8 @@ func TestADamagedRecordIsListed(t *testing.T) {
 	}
 }
 
-// An instance that remembers the target sees that the record is another, if its
-// version is; else it writes what it knows, which is what was there.
+// An instance with the target in its cache notices that the record is another one if its
+// version differs; otherwise it writes its own history, which is the previous content.
 func TestAnInstanceThatRemembersATargetDoesNotHideItsDamage(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages {
@@ -206,7 +206,7 @@ func TestAnInstanceThatRemembersATargetDoesNotHideItsDamage(t *testing.T) {
 	}
 }
 
-// A log entry that is none costs the entry, or the log, not the decisions.
+// A damaged log entry affects the entry or the log, not the decisions.
 func TestADamagedLogHarmsNoDecision(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)

@@ -72,7 +72,7 @@ func TestACallersDeadlineIsKeptAndItsOwnError(t *testing.T) {
 	}
 }
 
-// What callers with little time do says nothing of Redis.
+// Timeouts of impatient callers say nothing about Redis.
 func TestCallersWithoutPatienceDoNotOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	const latency = timeout / 4

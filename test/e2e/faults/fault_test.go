@@ -20,19 +20,19 @@ type fault struct {
 	name string
 	// config is that of the Redis. Nil: the fault harms the network only.
 	config *redistest.Config
-	// change changes the service. Nil: nothing.
+	// change changes the service. Nil: no change.
 	change func(*setup)
-	// begin brings the fault about and returns what ends it.
+	// begin starts the fault and returns a function that ends it.
 	begin func(t *testing.T, r *rig) (end func())
 	// trips says that the breaker opens: Redis does not answer, or as if it hung.
 	trips bool
-	// reads says that what only reads goes on.
+	// reads reports that reads still work.
 	reads bool
 	// deletes says that deleting goes on: it frees memory.
 	deletes bool
-	// noScripts says that what is read by a script does not go on.
+	// noScripts reports that reads by scripts do not work.
 	noScripts bool
-	// clean says that nothing that was refused can have reached Redis.
+	// clean reports that no refused call can have reached Redis.
 	clean bool
 
 	noBreaker bool
@@ -48,9 +48,8 @@ func (f fault) changes(su *setup) {
 	}
 }
 
-// run brings the fault about while a service works, and asks for all that the
-// package's comment says: once as it is, and once without a breaker, which would
-// spare most calls the fault.
+// run starts the fault while a service works, and checks everything in the package's comment:
+// once as it is, and once without a breaker, which would hide the fault from most calls.
 func (f fault) run(t *testing.T) {
 	t.Parallel()
 	t.Run("with a breaker", func(t *testing.T) {
@@ -116,13 +115,13 @@ const (
 	doomed       = "clusters/demo/namespaces/shop/targets/doomed"
 )
 
-// faultCase is a service on its way through one fault.
+// faultCase is a service during one fault.
 type faultCase struct {
 	*rig
 	*service
 	book *book
-	// known are targets with a history, which the service remembers; unknown are
-	// new when the fault begins, one for each way to ask.
+	// known are targets with a cached history; unknown are new when the fault begins, one for
+	// each kind of call.
 	known   []string
 	unknown []string
 	// pending is the id of settling's change.
@@ -152,20 +151,20 @@ func newCase(t *testing.T, r *rig, s *service) *faultCase {
 	return c
 }
 
-// fresh returns the name of a target that nobody has asked for.
+// fresh returns the name of a new target.
 func (c *faultCase) fresh(t *testing.T) string {
 	name := target(fmt.Sprint("unknown-", len(c.unknown)))
 	c.unknown = append(c.unknown, name)
 	return name
 }
 
-// way is a way to ask for something that takes the store.
+// way is a kind of call that needs the store.
 type way struct {
 	name string
-	// reads says that it changes nothing, deletes that it only removes, script that it
-	// takes a script to read.
+	// reads reports that it changes nothing, deletes that it only deletes, script that it reads
+	// with a script.
 	reads, deletes, script bool
-	// ask asks; the errors are by item.
+	// ask makes the call; the errors are by item.
 	ask func(ctx context.Context, t *testing.T, c *faultCase) []error
 }
 
@@ -202,7 +201,7 @@ var ways = []way{
 	}},
 }
 
-// refusesAll asks in all ways and returns the longest time that one took.
+// refusesAll makes all kinds of calls and returns the longest duration.
 func (f fault) refusesAll(t *testing.T, c *faultCase) (slowest time.Duration) {
 	t.Helper()
 	for _, w := range ways {
@@ -210,8 +209,8 @@ func (f fault) refusesAll(t *testing.T, c *faultCase) (slowest time.Duration) {
 		errs := w.ask(t.Context(), t, c)
 		took := time.Since(start)
 		slowest = max(slowest, took)
-		// None takes more than two operations: a load and a swap, or waiting for the
-		// log to be written and one more.
+		// None takes more than two operations: a load and a swap, or waiting for the log and
+		// one more.
 		if bound := 2 * patience; took > bound {
 			t.Errorf("%s took %v, more than %v", w.name, took, bound)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// A Redis that forgot the scripts is told them again, and no caller sees it.
+// A Redis that lost its scripts gets them again, without an error for any caller.
 func TestAFlushedScriptCacheIsNotSeen(t *testing.T) {
 	t.Parallel()
 	for _, a := range askings {
@@ -76,7 +76,7 @@ func generous(su *setup) {
 	su.redis.Timeout, su.options.RequestTimeout = 10*time.Second, time.Minute
 }
 
-// gone is a way that a record gets lost between two calls.
+// gone is a way to lose a record between two calls.
 type gone struct {
 	name string
 	lose func(t *testing.T, r *rig, target string)
@@ -124,7 +124,7 @@ func TestATargetWhoseRecordIsGoneIsNew(t *testing.T) {
 	}
 }
 
-// Everything is flushed while callers are at work. None of them sees an error.
+// Everything is flushed while callers work. None of them gets an error.
 func TestAFlushedRedisIsNotSeenUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, redistest.Config{})
@@ -157,14 +157,14 @@ func TestAFlushedRedisIsNotSeenUnderLoad(t *testing.T) {
 	}
 	stop()
 	callers.Wait()
-	// What was acknowledged is gone with the rest; what comes now is recorded.
+	// Acknowledged records are lost with the rest; new ones are recorded.
 	r.do(t, "FLUSHALL")
 	after := newBook()
 	must(t, s.batch(t.Context(), after, after.requests(target("shared"), target("own-0")))...)
 	after.check(t, r)
 }
 
-// Redis starts again, with nothing. Calls fail while it is away; then everything is new.
+// Redis restarts empty. Calls fail while it is away; then everything is new.
 func TestARedisThatStartsAgainWithoutItsDataIsServed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, redistest.Config{})

@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// holdDown has a service answer from what it knows while the store is away.
+// holdDown makes a service answer from its cache while the store is away.
 func holdDown(su *setup) { su.options.HoldDown = true }
 
 // aways are ways that the store is away.
@@ -54,15 +54,14 @@ func condition(answer *setpointv1.RecommendResponse, kind string) string {
 	return ""
 }
 
-// diary asks a service for one target, step by step, and remembers what it said.
+// diary makes requests for one target, step by step, and remembers the answers.
 type diary struct {
 	target  string
 	asked   []*setpointv1.RecommendRequest
 	answers []*setpointv1.RecommendResponse
 }
 
-// step asks from so many replicas for others and fails the test unless those are
-// recommended that are wanted.
+// step requests at one count and fails the test unless the wanted count is recommended.
 func (d *diary) step(t *testing.T, s *service, replicas, wanted, want int32) *setpointv1.RecommendResponse {
 	t.Helper()
 	req := from(replicas, d.target, fmt.Sprint("step-", len(d.asked)), wanted)
@@ -75,7 +74,7 @@ func (d *diary) step(t *testing.T, s *service, replicas, wanted, want int32) *se
 	return answer
 }
 
-// again asks for all steps again, which must give the same answers.
+// again repeats all steps, which must give the same answers.
 func (d *diary) again(t *testing.T, s *service) {
 	t.Helper()
 	for i, req := range d.asked {
@@ -147,7 +146,7 @@ func (s *service) awaitWritten(t *testing.T) time.Duration {
 	})
 }
 
-// check fails the test unless the steps are recorded, each once, and those scale-ups.
+// check fails the test unless the steps and those scale-ups are recorded, each once.
 func (d *diary) check(t *testing.T, r *rig, ups ...int32) {
 	t.Helper()
 	h := r.history(t, d.target)
@@ -168,7 +167,7 @@ func (d *diary) check(t *testing.T, r *rig, ups ...int32) {
 	}
 }
 
-// In batches and streams, too, what is unknown fails alone.
+// In batches and streams, too, only unknown targets fail.
 func TestBatchesAndStreamsAreHeldDownItemByItem(t *testing.T) {
 	t.Parallel()
 	for _, f := range aways {

@@ -43,7 +43,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// pollInterval is how often what is waited for is looked at.
+// pollInterval is the interval of polling.
 const pollInterval = 5 * time.Millisecond
 
 // eventually calls f until it returns nil, and returns how long that took. The test

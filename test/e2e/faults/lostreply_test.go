@@ -30,8 +30,8 @@ var askings = []asking{
 	}},
 }
 
-// The swap happens, its reply is lost, and the attempt after it proposes the same
-// version: what happened is acknowledged, and happens once.
+// The swap happens and its reply is lost; the next attempt proposes the same version: the swap
+// is acknowledged, and happens once.
 func TestASwapWhoseReplyIsLostIsSentAgainAndHappensOnce(t *testing.T) {
 	t.Parallel()
 	for _, a := range askings {
@@ -66,7 +66,7 @@ func TestASwapWhoseReplyIsLostIsSentAgainAndHappensOnce(t *testing.T) {
 	}
 }
 
-// Of a batch whose reply breaks off the driver gives no part; everything is sent again.
+// If a batch's reply breaks off, the driver returns no part of it; everything is sent again.
 func TestABatchWhoseReplyBreaksOffHappensOnce(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -90,8 +90,8 @@ func TestABatchWhoseReplyBreaksOffHappensOnce(t *testing.T) {
 	b.check(t, r)
 }
 
-// The swap happens and no reply ever arrives. The caller is refused, and finds what
-// was recorded when it asks again.
+// The swap happens and no reply ever arrives. The caller is refused, and finds the record when
+// it repeats the request.
 func TestASwapWithoutAReplyIsFoundByTheSameRequestID(t *testing.T) {
 	t.Parallel()
 	for _, a := range askings {
@@ -121,9 +121,8 @@ func TestASwapWithoutAReplyIsFoundByTheSameRequestID(t *testing.T) {
 	}
 }
 
-// Before the swap is sent again, another instance has decided on what it left. That
-// the first one lost a race would be wrong: decided again under the same id, it would
-// be recorded twice.
+// Before the swap is sent again, another instance has decided on its result. It must not count
+// as a lost race: decided again under the same id, it would be recorded twice.
 func TestASwapThatIsOvertakenAfterItsReplyWasLostIsNotDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for _, a := range askings {
@@ -192,8 +191,8 @@ func TestAReportWhoseReplyIsLostSettlesOnce(t *testing.T) {
 	}
 }
 
-// Whether a delete whose reply was lost found anything is not known; that there is
-// nothing any more, the next one tells.
+// It is unknown whether a delete with a lost reply found anything; the next one reports that
+// there is nothing.
 func TestADeleteWhoseReplyIsLostIsRefusedAndHasHappened(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -208,7 +207,7 @@ func TestADeleteWhoseReplyIsLostIsRefusedAndHasHappened(t *testing.T) {
 	}
 }
 
-// The decision log is best effort, and says nothing twice.
+// The decision log is best effort, but has no duplicates.
 func TestALogEntryWhoseReplyIsLostIsNotWrittenTwice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, redistest.Config{})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Two instances serve the same targets and one of them is cut off. What both decided
-// meanwhile is in the store when the cut is mended.
+// Two instances serve the same targets and one of them is cut off. After the cut the store has
+// both instances' decisions.
 func TestWhatInstancesDecidedApartIsMerged(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -20,7 +20,7 @@ func TestWhatInstancesDecidedApartIsMerged(t *testing.T) {
 	names := []string{target("one"), target("two"), target("three")}
 	must(t, s.batch(t.Context(), b, b.requests(names...))...)
 	must(t, other.batch(t.Context(), b, b.requests(names...))...)
-	must(t, s.batch(t.Context(), b, b.requests(names...))...) // it sees what the other did
+	must(t, s.batch(t.Context(), b, b.requests(names...))...) // it sees the other's decisions
 	r.proxy.disable()
 	for _, a := range askings {
 		// The third is left to the one that is cut off.
@@ -44,7 +44,7 @@ func TestWhatInstancesDecidedApartIsMerged(t *testing.T) {
 	b.check(t, r)
 }
 
-// The cut is mended while both instances are at work on the same targets.
+// The cut ends while both instances work on the same targets.
 func TestWhatInstancesDecidedApartIsMergedUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -156,8 +156,8 @@ func decidedAgain(t *testing.T) bool {
 	return swapped
 }
 
-// A swap happened and its reply was lost; the caller was answered without the store,
-// and is to keep that answer: as it is recorded, and when it asks again.
+// A swap happened and its reply was lost; the caller was answered without the store, and keeps
+// that answer: it is recorded, and a repeated request returns it.
 func TestAnAnswerWithoutTheStoreStandsWhereTheSwapHappened(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -248,8 +248,8 @@ func TestAStopOnceTheStoreIsBackLosesNothing(t *testing.T) {
 	b.check(t, r)
 }
 
-// What can't be merged with what stands in the store is given up and logged; that
-// stays as it is, and everything else is written.
+// Decisions that can't be merged with the store's record are dropped and logged; the record
+// stays, and everything else is written.
 func TestDamageDuringAnOutageCostsItsTargetOnly(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages {
@@ -301,7 +301,7 @@ func TestWhatRedisForgotDuringAnOutageIsWrittenWhole(t *testing.T) {
 	b.check(t, r)
 }
 
-// A delete that is refused has not happened, to what waits to be written either.
+// A refused delete has no effect, not even on decisions that wait to be written.
 func TestARefusedDeleteKeepsWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -321,7 +321,7 @@ func TestARefusedDeleteKeepsWhatWasDecided(t *testing.T) {
 	}
 }
 
-// A caller's own deadline holds while the store hangs, too.
+// A caller's own deadline also holds while the store hangs.
 func TestACallersDeadlineIsKeptWhileHoldingDown(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)

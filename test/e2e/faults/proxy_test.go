@@ -40,10 +40,10 @@ func newProxy(t testing.TB, upstream string) *proxy {
 	return p
 }
 
-// disable closes all connections and lets no new ones in.
+// disable closes all connections and accepts no new ones.
 func (p *proxy) disable() { p.Stop() }
 
-// accepts reports whether somebody listens.
+// accepts reports whether something listens.
 func (p *proxy) accepts() bool {
 	conn, err := net.Dial("tcp", p.address)
 	if err == nil {
@@ -63,7 +63,7 @@ func (p *proxy) enable(t testing.TB) {
 // attributes are a toxic's settings.
 type attributes map[string]any
 
-// add adds a toxic to all connections, those to come too; upstream is towards Redis,
+// add adds a toxic to all connections, present and future; upstream is towards Redis,
 // downstream from there.
 func (p *proxy) add(t testing.TB, kind, stream string, a attributes) {
 	t.Helper()
@@ -79,16 +79,16 @@ func (p *proxy) add(t testing.TB, kind, stream string, a attributes) {
 // clear removes all toxics.
 func (p *proxy) clear(t testing.TB) { p.Toxics.ResetToxics(t.Context()) }
 
-// loss says which replies are lost on their way from Redis, with their connection.
+// loss selects the replies from Redis that are lost together with their connection.
 type loss struct {
-	// prefix is what they begin with, as they come from the network.
+	// prefix is the beginning of the reply's bytes.
 	prefix string
 	// keep is how many bytes of such a reply still arrive.
 	keep int
 	// times is how many are lost, the rest arrives.
 	times int64
-	// meanwhile is called after Redis has answered and before the connection
-	// breaks. Nil: nothing happens then.
+	// meanwhile is called after Redis has answered and before the connection breaks. May be
+	// nil.
 	meanwhile func()
 
 	lost atomic.Int64

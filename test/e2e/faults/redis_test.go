@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// deadPort is one that nobody listens on.
+// deadPort is a port without a listener.
 const deadPort = 1
 
 func TestARedisThatFailsIsRefusedAndRecoversAlone(t *testing.T) {
@@ -52,7 +52,7 @@ func (r *rig) do(t testing.TB, args ...any) any {
 	return reply
 }
 
-// setting begins a fault that is one of Redis' settings.
+// setting starts a fault by one of Redis' settings.
 func setting(name, bad, good string) func(*testing.T, *rig) func() {
 	return func(t *testing.T, r *rig) func() {
 		r.do(t, "CONFIG", "SET", name, bad)
@@ -96,8 +96,8 @@ func busy(t *testing.T, r *rig) func() {
 	}
 }
 
-// fillMemory fills Redis to its limit, which is then lowered, so that what comes and
-// goes by itself makes no room.
+// fillMemory fills Redis to its limit and then lowers the limit, so that routine changes free
+// no memory.
 func fillMemory(t *testing.T, r *rig) func() {
 	const junk, size, rest = "junk:", 256 << 10, 1 << 20
 	used := func() int64 {
@@ -134,7 +134,7 @@ func (r *rig) info(t testing.TB, section, field string) string {
 	return ""
 }
 
-// failToSave has a snapshot fail: there is a directory where it is to be.
+// failToSave makes a snapshot fail: a directory has its name.
 func failToSave(t *testing.T, r *rig) func() {
 	blocked := filepath.Join(r.redis.Dir(), "blocked")
 	must(t, os.Mkdir(blocked, 0o700))
@@ -158,8 +158,7 @@ func failToSave(t *testing.T, r *rig) func() {
 	}
 }
 
-// fillClients leaves room for the administrator only and closes the connections of
-// everybody else.
+// fillClients uses up all connections but the administrator's and closes all others.
 func fillClients(t *testing.T, r *rig) func() {
 	admin := r.admin.Conn()
 	must(t, admin.Do(t.Context(), "CONFIG", "SET", "maxclients", 1).Err())

@@ -8,15 +8,15 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// current is how many replicas requests say there are.
+// current is the current count in requests.
 const current = 3
 
 // target returns the name of a target.
 func target(name string) string { return "clusters/demo/namespaces/shop/targets/" + name }
 
-// wants returns a request that asks for so many replicas: a queue with ten entries a
-// replica. Nothing holds up a change for the better; scale-downs are stabilized for
-// an hour, so that the history keeps every recommendation.
+// wants returns a request that wants so many replicas: a queue with ten entries per replica.
+// Scale-ups are immediate; scale-downs are stabilized for an hour, so that the history keeps
+// every recommendation.
 func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
 	return &setpointv1.RecommendRequest{
 		Target: target, RequestId: id,

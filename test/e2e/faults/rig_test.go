@@ -12,11 +12,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// versionLength is what stands before a history in a record: the format's byte and
-// the version.
+// versionLength is the length of the prefix of a history in a record: the format's byte and the
+// version.
 const versionLength = 9
 
-// rig is a Redis with a proxy before it, and a way to look past the proxy.
+// rig is a Redis behind a proxy, with direct access past the proxy.
 type rig struct {
 	redis  *redistest.Server
 	proxy  *proxy
@@ -72,7 +72,7 @@ func recordKey(t testing.TB, node *goredis.Client, prefix, target string) string
 	// {prefix}{tag}h:{cluster}/{namespace}/{target}
 	parts := strings.Split(target, "/")
 	suffix := "}h:" + parts[1] + "/" + parts[3] + "/" + parts[5]
-	// The test may be over, and what it leaves be looked at.
+	// The test may be over, with its leftovers to be inspected.
 	keys, err := node.Keys(context.WithoutCancel(t.Context()), prefix+"*"+suffix).Result()
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func recordKey(t testing.TB, node *goredis.Client, prefix, target string) string
 	return strings.Join(keys, "")
 }
 
-// record returns a target's record as Redis holds it, empty if there is none.
+// record returns a target's record in Redis, empty if there is none.
 func (r *rig) record(t testing.TB, target string) string {
 	t.Helper()
 	key := r.key(t, target)
@@ -97,8 +97,7 @@ func (r *rig) record(t testing.TB, target string) string {
 	return raw
 }
 
-// history returns a target's history as Redis holds it, the zero History if it holds
-// none.
+// history returns a target's history in Redis, the zero History if there is none.
 func (r *rig) history(t testing.TB, target string) *recommender.History {
 	t.Helper()
 	return decodeRecord(t, r.record(t, target))

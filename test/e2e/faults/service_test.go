@@ -35,18 +35,18 @@ const (
 )
 
 const (
-	// patience is for one operation that fails: its attempts, what lies between them,
-	// and a machine that is busy with other tests.
+	// patience bounds one failing operation: its attempts, the pauses, and a machine busy with
+	// other tests.
 	patience = maxAttempts*timeout + 5*time.Second
-	// fast is for a call while the breaker is open: nothing is waited for, or it would
-	// take the timeout at least.
+	// fast bounds a call while the breaker is open: it must not wait, which would take at least
+	// the timeout.
 	fast = timeout / 2
 	// notice bounds how long readiness takes to follow Redis: a check a second, the
 	// longest check, and much time for a busy machine.
 	notice = time.Minute
 )
 
-// setup is what a service is made of. Tests change it before it starts.
+// setup configures a service. Tests change it before it starts.
 type setup struct {
 	options server.Options
 	redis   redis.Options
@@ -85,8 +85,8 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	// A storm on a busy machine takes longer than answers are remembered by default.
 	su.options.AnswerLimit, su.options.AnswerBytes, su.options.AnswerRetention = 1000, 1<<20, 30*time.Minute
 	su.options.CacheBytes = 32 << 20
-	// It goes by how long the goroutines of a process wait for a processor, and all
-	// tests, their services and callers are one process.
+	// Shedding measures how long a process' goroutines wait for a processor, and all tests,
+	// their services and callers are one process.
 	su.options.Limits.Shedding.Off = true
 	for _, change := range changes {
 		change(su)
@@ -201,8 +201,7 @@ func (s *service) awaitReady(t testing.TB) time.Duration {
 	return eventually(t, notice, "ready", func() error { return s.readiness(t, true) })
 }
 
-// awaitUnready polls /readyz meanwhile, and tells how long it took to say no; 0: it
-// did not.
+// awaitUnready polls /readyz, and returns how long it took to report unready; 0: it did not.
 func (s *service) awaitUnready(bound time.Duration) <-chan time.Duration {
 	took := make(chan time.Duration, 1)
 	go func() {

@@ -10,14 +10,14 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
-// asByDefault takes the times that users have: what is slow is not to fail because
-// other tests keep the machine busy.
+// asByDefault uses the default timeouts, so that slow calls do not fail because other tests
+// keep the machine busy.
 func asByDefault(su *setup) {
 	su.redis.Timeout, su.redis.BreakerPause = redis.DefaultTimeout, redis.DefaultBreakerPause
 	su.options.RequestTimeout = server.DefaultOptions().RequestTimeout
 }
 
-// withoutLog keeps the decision log, and the feed of those who watch, from using connections.
+// withoutLog keeps the decision log and the watchers' feed from using connections.
 func withoutLog(su *setup) { su.redis.LogLength, su.redis.FeedLength = -1, -1 }
 
 // latencyTries is how often is measured whether a latency is paid once.
@@ -40,7 +40,7 @@ func TestLatencyBelowTheTimeoutIsPaidOnce(t *testing.T) {
 	}
 	r.proxy.add(t, "latency", "downstream", attributes{"latency": latency.Milliseconds()})
 	for _, a := range askings {
-		// Of a stream those share a round trip that come while others are on their way.
+		// Requests of a stream share a round trip if they arrive while others are in flight.
 		bound := 2 * latency
 		if a.name == "StreamRecommend" {
 			bound = 3 * latency
@@ -74,7 +74,7 @@ func TestLatencyBelowTheTimeoutIsPaidOnce(t *testing.T) {
 	b.check(t, r)
 }
 
-// The decision log and the feed aside, whose writes nobody waits for.
+// Without the decision log and the feed, whose writes no call waits for.
 func TestADecisionOnAKnownTargetIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -88,7 +88,7 @@ func TestADecisionOnAKnownTargetIsOneRoundTrip(t *testing.T) {
 		must(t, s.recommend(t.Context(), b, b.request(name)))
 	}
 	after := s.store.Stats()
-	// Once a second the store is asked whether it is well, and what time it has.
+	// Once a second the store's health and time are read.
 	checks := 2 * (1 + uint64(time.Since(start)/time.Second))
 	if got := after.RoundTrips - before.RoundTrips; got < n || got > n+checks {
 		t.Errorf("%d decisions took %d round trips", n, got)
@@ -125,8 +125,8 @@ func TestJitterAndLittleBandwidthOnlyTakeTime(t *testing.T) {
 	b.check(t, r)
 }
 
-// A batch that the network can't take in time is refused item by item, and what of
-// it has arrived is found by the retry.
+// A batch that is too large for the network's speed is refused item by item, and the retry
+// finds the parts that arrived.
 func TestABatchThatIsTooLargeForTheNetworkIsRecordedOnceByRetries(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)
@@ -146,8 +146,8 @@ func TestABatchThatIsTooLargeForTheNetworkIsRecordedOnceByRetries(t *testing.T) 
 	b.check(t, r)
 }
 
-// More calls at once than connections can take wait for one, and some too long. That
-// says nothing of Redis: there are too few connections, or too many calls.
+// More concurrent calls than connections wait for one, some of them too long. That says nothing
+// about Redis: there are too few connections, or too many calls.
 func TestABurstBeyondThePoolDoesNotOpenTheBreaker(t *testing.T) {
 	t.Parallel()
 	r := sharedRig(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// Nobody calls: readiness follows Redis all the same.
+// Without any calls readiness still follows Redis.
 func TestAnIdleServiceNoticesByItself(t *testing.T) {
 	t.Parallel()
 	for _, f := range aways {
@@ -69,7 +69,7 @@ func TestAStreamOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// A Redis that takes no more clients serves those it has.
+// A Redis that accepts no more clients serves existing ones.
 func TestOpenConnectionsAreServedByAFullRedis(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, redistest.Config{})
@@ -86,7 +86,7 @@ func TestOpenConnectionsAreServedByAFullRedis(t *testing.T) {
 	b.check(t, r)
 }
 
-// Writes are to be on a replica, and it hangs. They happen, and count once it has them.
+// Writes must reach a replica, and it hangs. They happen, and count once the replica has them.
 func TestAWriteThatNoReplicaHasIsRefusedAndFoundLater(t *testing.T) {
 	t.Parallel()
 	for _, a := range askings {

@@ -20,7 +20,7 @@ type storm struct {
 	services []*service
 	book     *book
 	targets  []string
-	// done counts calls that have ended, whatever came of them.
+	// done counts ended calls, whatever their outcome.
 	done atomic.Int64
 }
 
@@ -40,7 +40,7 @@ func newStorm(t *testing.T, changes ...func(*setup)) *storm {
 	return st
 }
 
-// gusts are the faults. Each returns what ends it.
+// gusts are the faults. Each returns a function that ends it.
 var gusts = []struct {
 	name  string
 	begin func(t *testing.T, st *storm, p *proxy) (end func())
@@ -82,8 +82,8 @@ var gusts = []struct {
 	}},
 }
 
-// blow has callers work while all faults come and go, several times, in an order
-// that the seed gives. A caller asks what was refused again, of any of the services.
+// blow lets callers work during all faults, several times, in an order given by the seed.
+// Callers retry refused requests at any of the services.
 func (st *storm) blow(t *testing.T, rounds int, anywhere bool) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -106,7 +106,7 @@ func (st *storm) blow(t *testing.T, rounds int, anywhere bool) {
 	callers.Wait()
 }
 
-// work asks for recommendations until the context ends.
+// work requests recommendations until the context ends.
 func (st *storm) work(working context.Context, t *testing.T, worker int, anywhere bool) {
 	a, s := askings[worker%len(askings)], st.services[worker%len(st.services)]
 	for n := 0; working.Err() == nil; n++ {
@@ -168,7 +168,7 @@ func TestNothingIsLostOrDoubledInAStorm(t *testing.T) {
 	st.book.check(t, st.rig)
 }
 
-// Held down, each instance keeps to what it has said, and all of that is recorded.
+// With hold-down each instance keeps to its answers, and all of them are recorded.
 func TestNothingIsLostInAStormThatIsHeldDown(t *testing.T) {
 	t.Parallel()
 	st := newStorm(t, holdDown)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package hostile does what no well-behaved client does: HTTP/2 frames as one likes, messages
-// that are no messages, bombs, bytes that stop coming. For tests of what a server makes of it.
+// Package hostile does what no well-behaved client does: arbitrary HTTP/2 frames, invalid
+// messages, decompression bombs, stalled bodies. It is for tests of servers.
 package hostile
 
 import (
@@ -25,8 +25,8 @@ type Frames struct {
 	closed chan struct{} // by the server
 }
 
-// Dial connects and says the preface. What comes is read and counted: RST_STREAM
-// and GOAWAY by their codes.
+// Dial connects and sends the preface. It reads and counts the answers: RST_STREAM and GOAWAY
+// by their codes.
 func Dial(address string, seen *Tally) (*Frames, error) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *Frames) Gone() bool {
 	}
 }
 
-// Headers encodes those of a call, with more names and values.
+// Headers encodes the headers of a call, with additional names and values.
 func (f *Frames) Headers(method string, more ...string) []byte {
 	f.block.Reset()
 	fields := append([]string{":method", "POST", ":scheme", "http", ":path", method, ":authority", "setpoint", "content-type", "application/grpc", "te", "trailers"}, more...)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Tally counts what an attack met. It may be used by several goroutines.
+// Tally counts the results of an attack. It is safe for concurrent use.
 type Tally struct {
 	mu     sync.Mutex
 	counts map[string]int // guarded by mu
@@ -31,14 +31,14 @@ func (y *Tally) AddAll(what string, n int) {
 	y.counts[what] += n
 }
 
-// Of returns how many there are.
+// Of returns the count of a result.
 func (y *Tally) Of(what string) int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.counts[what]
 }
 
-// All returns how many there are of everything.
+// All returns the sum of all counts.
 func (y *Tally) All() int {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -49,7 +49,7 @@ func (y *Tally) All() int {
 	return all
 }
 
-// String lists the counts by what was counted.
+// String lists the counts.
 func (y *Tally) String() string {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -60,8 +60,7 @@ func (y *Tally) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Paced calls f so often a second, until ctx is done. What is late is made up for in
-// small lots.
+// Paced calls f so often a second, until ctx is done. It catches up with delays in small lots.
 func Paced(ctx context.Context, perSecond float64, f func()) {
 	began, n := time.Now(), 0.0
 	for ctx.Err() == nil {

@@ -1,3 +1,3 @@
-// Package release installs, upgrades, rolls back and tries releases of the Helm chart, whose pods
-// are real programs: see test/e2e/pods for what runs them.
+// Package release installs, upgrades, rolls back and tests releases of the Helm chart, whose
+// pods are real programs run by test/e2e/pods.
 package release

@@ -20,7 +20,7 @@ import (
 const (
 	repository = "../../../.."
 	namespace  = "setpoint"
-	// patience is for what takes seconds on a machine that has nothing else to do.
+	// patience bounds waits that take seconds on an idle machine.
 	patience = 3 * time.Minute
 )
 
@@ -33,7 +33,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// await waits until there is no problem.
+// await waits until problem returns "".
 func await(t testing.TB, what string, problem func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
@@ -47,7 +47,7 @@ func await(t testing.TB, what string, problem func() error) {
 	}
 }
 
-// images are those of this version as "setpoint:current" and as whatever else it is called, and
+// images are those of this version as "setpoint:current" and under the other given names, and
 // Redis.
 func images(t *testing.T, names ...string) map[string]pods.Image {
 	t.Helper()

@@ -24,17 +24,17 @@ import (
 )
 
 const (
-	// period is between two questions of a caller, by the time that it tells.
+	// period is the time between two requests of a caller, by its own clock.
 	period = 15 * time.Second
 	// pause is between them by the clock.
 	pause = 200 * time.Millisecond
 )
 
-// load is what callers do meanwhile.
+// load is the callers' load.
 type load struct {
 	t        *testing.T
 	client   *setpoint.Client
-	began    time.Time // of the time that callers tell
+	began    time.Time // by the callers' clock
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 	failures atomic.Int64 // calls that failed for good, and were made again
@@ -43,11 +43,11 @@ type load struct {
 	unwatch  context.CancelFunc
 	watching chan struct{} // closed when the watcher has ended
 	mu       sync.Mutex
-	watched  map[string][]string // of each target, what was told of its changes
+	watched  map[string][]string // of each target, the watched changes
 	missed   int
 }
 
-// caller asks about one target, applies what it is told, and reports it.
+// caller requests recommendations for one target, applies and reports them.
 type caller struct {
 	load    *load
 	number  int
@@ -56,7 +56,7 @@ type caller struct {
 	reports []*setpointv1.ReportScaleResponse // nil: there was nothing to report
 }
 
-// asker is a client, or what is asked instead.
+// asker is a client, or a stand-in.
 type asker interface {
 	Recommend(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
 	ReportScale(context.Context, *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error)
@@ -128,7 +128,7 @@ func (c *caller) target() string {
 	return fmt.Sprintf("clusters/default/namespaces/load/targets/target-%d", c.number)
 }
 
-// step asks and reports until it is answered, with the same id each time, as callers do.
+// step requests and reports until it is answered, with the same id each time, as callers do.
 func (c *caller) step(client asker, number int, last *setpointv1.RecommendResponse) (*setpointv1.RecommendResponse, *setpointv1.ReportScaleResponse) {
 	request := c.request(number, last)
 	answer := insist(c.load, func(ctx context.Context) (*setpointv1.RecommendResponse, error) {
@@ -143,7 +143,7 @@ func (c *caller) step(client asker, number int, last *setpointv1.RecommendRespon
 	})
 }
 
-// insist calls until there is an answer, for as long as a test may take.
+// insist retries a call until it succeeds, within the test's patience.
 func insist[T any](l *load, call func(context.Context) (T, error)) T {
 	for deadline := time.Now().Add(patience); ; {
 		answer, err := call(context.Background())
@@ -196,7 +196,7 @@ func (c *caller) request(number int, last *setpointv1.RecommendResponse) *setpoi
 	}
 }
 
-// watch notes what is told of changes, and of what was missed.
+// watch records watched changes and missed ones.
 func (l *load) watch(ctx context.Context, alive chan<- struct{}) {
 	defer close(l.watching)
 	request := &setpointv1.WatchDecisionsRequest{Parent: "clusters/default/namespaces/load/targets/-", ChangesOnly: true}
@@ -249,13 +249,13 @@ func (l *load) proceed(n int) {
 	}
 }
 
-// end lets callers finish.
+// end stops the callers after their current step.
 func (l *load) end() {
 	l.cancel()
 	l.running.Wait()
 }
 
-// compareWithUndisturbed asks one service, which nobody disturbs, the same again.
+// compareWithUndisturbed sends the same requests to one undisturbed service.
 func (l *load) compareWithUndisturbed(t *testing.T) {
 	t.Helper()
 	reference := direct{service.Start(t, "--allow-evaluation-time").Recommendations()}
@@ -302,9 +302,9 @@ func (d direct) ReportScale(ctx context.Context, r *setpointv1.ReportScaleReques
 	return d.service.ReportScale(ctx, r)
 }
 
-// compareWatched checks that the watcher was told each change once as it was made, and once as it
-// was applied, and of no other. Which of both comes first is open, where one instance has decided
-// and another has had the report.
+// compareWatched checks that the watcher received each change once when it was decided, and
+// once when it was applied, and no other. Their order is open if one instance decided and
+// another one got the report.
 func (l *load) compareWatched(t *testing.T) {
 	t.Helper()
 	want := map[string][]string{}

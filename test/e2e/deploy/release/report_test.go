@@ -17,12 +17,12 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 )
 
-// goal is how long it may take from the first command to the first report of a shadow, as
-// machines go that have nothing else to do. It is told, and not checked: this one may be busy.
+// goal is the goal for the time from the first command to the first report of a shadow on an
+// idle machine. It is reported, not checked: this machine may be busy.
 const goal = 2 * time.Minute
 
-// Who installs Setpoint as a shadow has its first report within minutes, by either way. The
-// images are there: what a registry takes is not in it.
+// Installed as a shadow in either way, Setpoint has its first report within minutes. The images
+// exist already: pulling them is not included.
 func TestFirstShadowReport(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -23,8 +23,8 @@ var autoscalers = schema.GroupVersionResource{Group: "autoscaling.setpoint.dev",
 // callers is how many call at once, each for a target of its own.
 const callers = 12
 
-// settings of the service: its callers tell it the time, so that a run can be made again, and
-// the agent's token may watch, too.
+// settings of the service: callers send the time, so that a run can be repeated, and the
+// agent's token may also watch.
 const settings = `
 image: {repository: setpoint, tag: %s}
 service:
@@ -32,10 +32,10 @@ service:
   policy: {grants: [{identities: ['token:agent-default'], clusters: [default], verbs: [recommend, delete, read]}]}
 `
 
-// A release is upgraded from the version that users have to this one, and rolled back, while
-// callers ask, report and watch, and the agent scales: each call is answered, each target is
-// decided as in one run that nobody disturbed, each change is watched once, and no process ends
-// in any other way than it is to.
+// A release is upgraded from the users' version to this one, and rolled back, while callers
+// request, report and watch, and the agent scales: each call is answered, each target is
+// decided as in one undisturbed run, each change is watched once, and every process ends as it
+// should.
 func TestUpgradeAndRollbackLoseNothing(t *testing.T) {
 	old := service.Previous(t)
 	c := kubetest.Start(t, kubetest.Config{})
@@ -47,8 +47,8 @@ func TestUpgradeAndRollbackLoseNothing(t *testing.T) {
 	release.Wait = true
 	release.Install(helm.Load(t, filepath.Join(old, "chart")), fmt.Sprintf(settings, "previous"))
 
-	// Where a version replaces its instances faster than callers look names up, calls fail and are
-	// made again while it is rolled out; nothing is lost by that either.
+	// If a version replaces its instances faster than callers look up names, calls fail and are
+	// retried during the rollout; nothing is lost by that either.
 	d, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", metav1.GetOptions{})
 	must(t, err)
 	slowly := d.Spec.MinReadySeconds > 30
@@ -105,7 +105,7 @@ func rolledOut(t *testing.T, c *kubetest.Cluster) {
 	})
 }
 
-// workload is what the agent scales meanwhile.
+// workload is scaled by the agent meanwhile.
 type workload struct {
 	c         *kubetest.Cluster
 	namespace string
@@ -130,8 +130,8 @@ spec:
 	return w
 }
 
-// await sets the usage of CPU, of which each pod has requested 100, and waits until the agent has
-// seen it and there are so many replicas.
+// await sets the CPU usage, of 100 requested by each pod, and waits until the agent has seen it
+// and there are so many replicas.
 func (w *workload) await(t *testing.T, usage int64, want int64) {
 	t.Helper()
 	w.c.Metrics.SetCPU(w.namespace, "web", usage)

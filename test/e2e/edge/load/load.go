@@ -25,7 +25,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// Config says whom to call, with what and how much.
+// Config is the called service, the requests and the load.
 type Config struct {
 	Address     string
 	Connections int
@@ -41,15 +41,15 @@ type Config struct {
 // Phase is a load of one kind.
 type Phase struct {
 	Name string
-	// Workers call one after the other, each. 0: Rate calls a second are begun, however
-	// many are unanswered.
+	// Workers call one after the other, each. 0: Rate calls a second are started, however many
+	// are unanswered.
 	Workers int
 	Rate    float64
 	// Seconds is how long it takes; 0: until standard input ends.
 	Seconds float64
 }
 
-// Bucket is what ended within BucketLength.
+// Bucket is the calls that ended within BucketLength.
 type Bucket struct {
 	Phase string
 	// Ended is when the bucket did, nanoseconds since the Unix epoch.
@@ -132,7 +132,7 @@ func (g *generator) report(phase Phase, ended <-chan struct{}, encoder *json.Enc
 	return nil
 }
 
-// run makes the calls of a phase, and waits for those that it has begun.
+// run makes the calls of a phase, and waits for them.
 func (g *generator) run(ctx context.Context, phase Phase) {
 	var running sync.WaitGroup
 	defer running.Wait()
