@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A decision that is made again for its instant is the one that it was, whatever was decided
-// since, and what was decided since stays.
+// A decision that is repeated for its instant is the same, whatever was decided since, and
+// later records stay.
 func TestWhatCameLaterPlaysNoPartInADecisionMadeAgain(t *testing.T) {
 	t.Parallel()
 	const at = 10 * time.Second

@@ -180,10 +180,9 @@ func extremes(slots []TimedRecommendation, after int64) (highest, lowest int32) 
 	return highest, lowest
 }
 
-// For every window, what is kept has the highest and the lowest recommendation of all,
-// as long as nothing had to be thinned. Where something was, the highest and the lowest
-// are those of that window or of one that is longer by a span at most, the span that
-// leaves few enough.
+// For every window, the kept recommendations include the highest and the lowest of all,
+// unless some were thinned. Then, the highest and the lowest are those of that window
+// or of one longer by at most the span of the thinning.
 func TestPropertyCompactionKeepsTheExtremesOfEveryWindow(t *testing.T) {
 	random, exact, thinned := newRandom(17), 0, 0
 	for range 4000 {

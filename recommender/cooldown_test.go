@@ -185,7 +185,7 @@ func TestCooldownCountsWhatIsObserved(t *testing.T) {
 		current int32
 		want    int32
 		reason  string
-		// of136 is what v1.36 comes to, which counts what is asked for.
+		// of136 is v1.36's count, which counts the desired replicas.
 		of136 int32
 	}{
 		{"as many as wanted", scaled(5, 8, 8), PathMetrics, 8, 8, "", 8},
@@ -326,8 +326,8 @@ func TestCooldownConditions(t *testing.T) {
 	equal(t, "what they made of it", [2]int32{s.Proposed, s.Stabilized}, [2]int32{12, 10})
 }
 
-// Each change, of either direction, starts both delays anew; and only a change that
-// is applied does.
+// Each change, of either direction, restarts both delays; and only an applied change
+// does.
 func TestCooldownOverTime(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	in := wanting(10)

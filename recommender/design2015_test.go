@@ -30,7 +30,7 @@ func TestDesignCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		in   *Input
-		// proposal is what the sum comes to, want what is done.
+		// proposal is the proposal of the sum, want the decision.
 		proposal, want int32
 		ratio          float64
 		// of136 is what v1.36 comes to.
@@ -95,7 +95,7 @@ func TestDesignCountsAllPods(t *testing.T) {
 		with(each(1, 160), func(p *Pod) { p.Ready, p.StartTime, p.ReadyTransition = ReadyFalse, t0, t0 }),
 	)
 	in := workload(cpuUtilization(80), 5, 100, pods)
-	in.PodMetrics = append(in.PodMetrics, podMetrics("ghost", "cpu", 1e6)) // of which no pod is known
+	in.PodMetrics = append(in.PodMetrics, podMetrics("ghost", "cpu", 1e6)) // of an unlisted pod
 	d := by(&Design2015, in)
 	equal(t, "replicas", d.Desired, int32(10))
 	e := d.Explanation.Metrics[0]

@@ -57,8 +57,8 @@ func ExampleRecommend() {
 		fmt.Println(event.Type, event.Reason, "-", event.Message)
 	}
 
-	// A minute later there is next to no load, but what was recommended within
-	// the last five minutes still counts.
+	// A minute later there is next to no load, but recommendations of the last five
+	// minutes still count.
 	input.ID = recommender.ID{2}
 	input.Scale = recommender.Scale{SpecReplicas: decision.Desired, StatusReplicas: decision.Desired}
 	for i := range input.PodMetrics {

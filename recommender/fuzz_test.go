@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// byteSource draws from fuzzing's bytes, and then from a fixed sequence: what a
-// fuzzer changes in front changes what is generated.
+// byteSource draws from fuzzing's bytes, and then from a fixed sequence: a fuzzer's
+// change at the front changes the whole case.
 type byteSource struct {
 	bytes []byte
 	rest  rand.PCG

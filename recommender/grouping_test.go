@@ -93,7 +93,7 @@ func TestTheInitializationPeriodAndReadinessDelayAreOptions(t *testing.T) {
 	equal(t, "ready once", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 2})
 }
 
-// §5: what is a sample and what is none.
+// §5: valid and missing samples.
 func TestSamplesOfResources(t *testing.T) {
 	usage := func(containers ...ContainerMetrics) PodMetrics {
 		return PodMetrics{Pod: "web-0", Timestamp: t0, Containers: containers}

@@ -170,7 +170,7 @@ func wanting(current int32) *Input {
 	return in
 }
 
-// defaultBehavior is what the API makes of `behavior: {}`.
+// defaultBehavior is the API's default for `behavior: {}`.
 func defaultBehavior() *Behavior {
 	return &Behavior{ScaleUp: DefaultScaleUp(), ScaleDown: DefaultScaleDown()}
 }

@@ -40,7 +40,8 @@ func TestDelaysAreAdjustable(t *testing.T) {
 	}
 }
 
-// What a profile ignores is a warning where somebody has set it, and only there.
+// A setting that a profile ignores causes a warning if the request sets it, and only
+// then.
 func TestWhatAProfileIgnoresIsAWarning(t *testing.T) {
 	const (
 		cpuPeriod = "options.cpuInitializationPeriod is ignored: the profile design-2015 counts every pod, ready or not"

@@ -351,8 +351,8 @@ func TestMergingBoundsSettledChanges(t *testing.T) {
 	}
 }
 
-// An answer can be asked for again as long as it is kept: not fewer than either
-// side had, nor than maxMergedAnswers.
+// Retries are possible as long as an answer is kept: at least as many as either side
+// had, and at least maxMergedAnswers.
 func TestMergingBoundsAnswers(t *testing.T) {
 	answers := func(from, to, step int) func(*History) {
 		return func(h *History) {
@@ -726,8 +726,8 @@ func (c *comparison) apart(h History, holdDown bool) History {
 	return next
 }
 
-// A swap happened and its answer was lost; the decision was made again without the
-// store, which withheld the scale-down. The caller was told the latter.
+// A swap succeeded and its reply was lost; the decision was repeated without the store,
+// which withheld the scale-down. The caller got the latter.
 func TestADecisionToldAsWithheldIsMergedAsTold(t *testing.T) {
 	t.Parallel()
 	id := ID{1}

@@ -14,7 +14,7 @@ import (
 // controllers are the profiles that stand for a version of the controller.
 var controllers = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown}
 
-// Those of which each version is among.
+// The profiles that share a property.
 var (
 	upTo128 = []*Profile{&Cooldown, &V115, &V119, &V128}
 	upTo119 = upTo128[:3]
@@ -22,7 +22,7 @@ var (
 	only119 = []*Profile{&V119}
 )
 
-// outcome is what one profile makes of something.
+// outcome is one profile's result for a case.
 type outcome func(t *testing.T, p *Profile) any
 
 // instead is what the profiles named come to, and not what v1.36 does.
@@ -31,9 +31,9 @@ type instead struct {
 	want     any
 }
 
-// comparedWith136 is one difference: what v1.36 comes to, and who comes to what else.
-// All profiles that nothing is said of come to what v1.36 does, so that a switch too
-// many fails as one too few does.
+// comparedWith136 is one difference: the result of v1.36, and the profiles with other
+// results. All other profiles have v1.36's result, so that a superfluous switch fails
+// like a missing one.
 type comparedWith136 struct {
 	name    string
 	outcome outcome
@@ -373,7 +373,7 @@ func TestProfilesOfProposals(t *testing.T) {
 			},
 		},
 		{
-			name:    "toleranceByDistance: what is no number is at no distance", // 0 over 0
+			name:    "toleranceByDistance: what is no number is at no distance", // 0 divided by 0
 			outcome: proposal(total(externalAverage(0), 4, 0)),
 			want:    int32(0), others: others(upTo128, int32(4)),
 		},
@@ -405,8 +405,8 @@ func TestProfilesOfProposals(t *testing.T) {
 	}
 }
 
-// known is the history of a target that asked for something before: the replicas by
-// how long ago.
+// known is the history of a target with earlier recommendations: the replicas by how
+// long ago.
 func known(before map[time.Duration]int32) *History {
 	h := longKnown()
 	for ago, replicas := range before {
@@ -699,7 +699,7 @@ func TestProfilesAtZero(t *testing.T) {
 	}
 }
 
-// verdict is what several metrics, of which some fail, come to.
+// verdict is the result of several metrics, some of which fail.
 type verdict struct {
 	replicas      int32
 	error, active string
@@ -1352,9 +1352,9 @@ func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 	equal(t, "W54's ratio", e.UsageRatio, 1.1875)
 }
 
-// The example of the documentation: of 80 replicas of which 10 would do, the larger
-// of 4 pods and 10 % go each minute. v1.19, which the documentation is of, counts the
-// changes of one direction alone, and there are no others.
+// The example of the documentation: of 80 replicas, of which 10 suffice, the larger of
+// 4 pods and 10 % is removed each minute. v1.19, which the documentation describes,
+// counts only the changes of one direction, and there are no others.
 func TestDocumentationExampleOfScalingDown(t *testing.T) {
 	want := []int32{72, 64, 57, 51, 45, 40, 36, 32, 28, 24, 20, 16, 12, 10, 10}
 	for _, p := range []*Profile{&V136, &V137, &V128, &V119} {

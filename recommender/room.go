@@ -2,27 +2,27 @@ package recommender
 
 import "time"
 
-// usualRecommendations is how many recommendations a Room has place for: those of one window of the
-// default behavior, and some more.
+// usualRecommendations is a Room's capacity for recommendations: those of one window of the default
+// behavior, and some more.
 const usualRecommendations = 24
 
-// Room is memory for decisions that are made one after the other: what the next one returns takes
-// the place of what the one before did. It is not for concurrent use. In a nil Room each
-// decision has memory of its own.
+// Room is memory for decisions made one after the other: the results of each overwrite the
+// previous ones. It is not safe for concurrent use. With a nil Room each decision allocates its
+// own memory.
 type Room struct {
 	status          statusParts
 	recommendations [usualRecommendations]TimedRecommendation
 }
 
-// statusParts is memory for most statuses, in one piece: all four conditions and a
+// statusParts is memory for most statuses, in one allocation: all four conditions and a
 // metric.
 type statusParts struct {
 	conditions [4]Condition
 	metrics    [1]MetricStatus
 }
 
-// Recommend is the function of that name. The decision and the next history are valid until the next
-// call; the given history must not be one that came from this room.
+// Recommend is the function Recommend. The decision and the next history are valid until the next
+// call; the given history must not be from this room.
 func (r *Room) Recommend(now time.Time, in *Input, history *History) (Decision, History) {
 	if in.Options.profile().storedAsV1 {
 		in = in.asStored()
@@ -41,7 +41,7 @@ func (r *Room) Recommend(now time.Time, in *Input, history *History) (Decision, 
 	return d.decision, d.next
 }
 
-// statusParts returns parts that are empty.
+// statusParts returns empty parts.
 func (r *Room) statusParts() *statusParts {
 	if r == nil {
 		return new(statusParts)
@@ -50,7 +50,7 @@ func (r *Room) statusParts() *statusParts {
 	return &r.status
 }
 
-// slots returns so many recommendations, with room for one more.
+// slots returns a list of that many recommendations, with capacity for one more.
 func (r *Room) slots(n int) []TimedRecommendation {
 	if r == nil || n >= len(r.recommendations) {
 		return make([]TimedRecommendation, n, n+1)

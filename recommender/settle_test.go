@@ -119,8 +119,8 @@ func TestAnUnreadableScaleSettlesNothing(t *testing.T) {
 	equal(t, "scale-ups", x.history.ScaleUps, []ScaleEvent{{Change: 3, At: t0.UnixNano()}})
 }
 
-// A condition does not change before what it was changed from: a report that comes late
-// changes it at the instant of what was recorded since.
+// A condition does not change before its previous change: a late report changes it at
+// the instant of the latest record.
 func TestALateReportDoesNotRewriteThePast(t *testing.T) {
 	t.Parallel()
 	const later = 15 * time.Second

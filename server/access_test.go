@@ -31,7 +31,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
 
-// Tokens of the tests, by who holds them.
+// Tokens of the tests, by owner.
 const (
 	scalerToken  = "sp_scaler-of-shop-0123456789abcdefghijk"
 	readerToken  = "sp_reader-0123456789abcdefghijklmnopqrs"
@@ -55,7 +55,7 @@ options:
     caps: {maxReplicas: 6, minReplicas: 2}
 `
 
-// guarded starts a service that asks who calls.
+// guarded starts a service with authentication.
 func guarded(t *testing.T, changes ...func(*setup)) *service {
 	t.Helper()
 	dir := t.TempDir()
@@ -229,7 +229,7 @@ func requestFor(target string) *setpointv1.RecommendRequest {
 	}
 }
 
-// verbOf is what the contract's methods do; a new one has to be added here, too.
+// verbOf are the verbs of the contract's methods; new methods must be added here, too.
 var verbOf = map[protoreflect.Name]string{
 	"Recommend": "recommend", "BatchRecommend": "recommend", "StreamRecommend": "recommend", "ReportScale": "recommend",
 	"GetTarget": "read", "ListTargets": "read", "ListDecisions": "read", "WatchDecisions": "read",
@@ -239,7 +239,8 @@ var verbOf = map[protoreflect.Name]string{
 	"ListInstances": "operate", "GetStore": "operate", "GetCaller": own, "ListCallers": own,
 }
 
-// own stands for what every known caller may ask, for it concerns nobody else.
+// own stands for calls that every authenticated caller may make, because they concern
+// only the caller.
 const own = "own"
 
 const (
@@ -322,8 +323,8 @@ func TestEveryRouteAsksWhoCallsAndWhatTheyMay(t *testing.T) {
 	}
 }
 
-// What a caller is told who may not know tells nothing of what there is: the same of a target
-// that others have, and of one that nobody has.
+// A refusal does not reveal whether a target exists: it is the same for another caller's
+// target and for an unknown one.
 func TestRefusalsDoNotTellWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
@@ -337,7 +338,7 @@ func TestRefusalsDoNotTellWhatThereIs(t *testing.T) {
 	for _, r := range rpcs() {
 		for who, token := range map[string]string{"scaler": scalerToken, "reader": readerToken, "nobody": nobodyToken, "stranger": ""} {
 			if verbOf[r.method.Name()] == own && token != "" {
-				continue // TestCallersSeeOnlyThemselves has what it tells
+				continue // TestCallersSeeOnlyThemselves tests its response
 			}
 			there, not := r.call(as(t.Context(), token), t, s, otherTarget), r.call(as(t.Context(), token), t, s, nowhere)
 			if there == nil || about(otherTarget, there) != about(nowhere, not) {
@@ -403,7 +404,7 @@ func (s *service) route(t *testing.T, r rpc, rule *annotations.HttpRule, token, 
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	// Nobody may say who they are but by credentials.
+	// Only credentials can identify a caller.
 	req.Header.Set("Grpc-Metadata-Setpoint-Gateway-Caller", "eyJOYW1lIjoidG9rZW46YWRtaW4iLCJNZXRob2QiOiJ0b2tlbiJ9")
 	req.Header.Set("Setpoint-Gateway-Caller", "eyJOYW1lIjoidG9rZW46YWRtaW4iLCJNZXRob2QiOiJ0b2tlbiJ9")
 	resp, err := s.http.Do(req)

@@ -12,14 +12,14 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// longWindow has a target keep what was recommended for an hour.
+// longWindow makes a target keep recommendations for an hour.
 func longWindow(req *setpointv1.RecommendRequest) {
 	req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(3600))
 }
 
-// A history is a hundred times as long as a request that comes after it. Of a batch for one
-// target each request decides on what the one before it left; none reads all of that again,
-// whether it is a dry run or recorded. What is allocated tells, on any machine.
+// A history is a hundred times as long as a later request. In a batch for one target each
+// request decides on the history that the previous one left, without decoding it again,
+// whether it is a dry run or recorded. Allocations show that on any machine.
 func TestABatchForOneTargetReadsItsHistoryOnce(t *testing.T) {
 	skipUnderRace(t)
 	s := start(t)
@@ -51,8 +51,9 @@ func TestABatchForOneTargetReadsItsHistoryOnce(t *testing.T) {
 	if kept < 2*n {
 		t.Fatalf("only %d recommendations are kept: this tests nothing", kept)
 	}
-	// The engine makes one list of those before and its own, of 16 bytes each. To read them is
-	// another. The rest is what a request takes itself, and its answer in this test.
+	// The engine builds one list of the previous recommendations and its own, of 16 bytes
+	// each. Decoding them would be another. The rest is the request itself, and its response
+	// in this test.
 	for _, c := range []struct {
 		name string
 		data []byte

@@ -180,7 +180,7 @@ func TestWhatIsRememberedIsConfirmed(t *testing.T) {
 	}
 }
 
-// A store that is away is not made up for by what is remembered, unless that is asked for.
+// Cached records do not replace an unreachable store, unless HoldDown is set.
 func TestRememberedRecordsDoNotHideAnOutage(t *testing.T) {
 	t.Parallel()
 	s, _ := remembering(t, nil)

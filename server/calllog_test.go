@@ -280,7 +280,7 @@ func TestWhatALineOfACallHolds(t *testing.T) {
 	expectFields(t, last(), map[string]any{"method": streamedMethod, "messagesReceived": 1, "messagesSent": 1, "code": "OK"})
 }
 
-// An outage, or somebody without credentials, must not fill the disk.
+// An outage, or callers without credentials, must not fill the disk.
 func TestLinesOfFailedCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	var logs *observer.ObservedLogs

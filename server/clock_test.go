@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
-// storeTime has the store's clock differ from the service's by what is given, and
-// requests not choose their instants.
+// storeTime makes the store's clock differ from the service's by ahead, and forbids
+// requests to set their instants.
 func storeTime(ahead *atomic.Int64) func(*setup) {
 	return func(su *setup) {
 		su.options.AllowEvaluationTime = false

@@ -14,12 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
-// ofCluster says which cluster asks.
+// ofCluster sets the calling cluster.
 func ofCluster(uid string) func(*setpointv1.RecommendRequest) {
 	return func(r *setpointv1.RecommendRequest) { r.ClusterUid = uid }
 }
 
-// clusterWays are the ways in which a request gets to its answer, or to what is wrong.
+// clusterWays are the paths of a request to its response or error.
 var clusterWays = map[string]func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) problem{
 	"call": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) problem {
 		_, err := s.recommendations.Recommend(tb.Context(), req)
@@ -100,7 +100,7 @@ func TestAnotherClusterOfTheNameIsRefused(t *testing.T) {
 					if after := s.stored(t, web); string(after) != string(before) {
 						t.Error("a refused request has changed the history")
 					}
-					// Whose it is stays so, also when one asks that does not say.
+					// The owner stays the same, even after a request without a cluster.
 					s.recommend(t, queue(web, 3, 20))
 					wantProblem(t, ask(t, s, with(queue(web, 3, 20), ofCluster(tt.then))), codes.FailedPrecondition, "OTHER_CLUSTER")
 				})
@@ -109,15 +109,15 @@ func TestAnotherClusterOfTheNameIsRefused(t *testing.T) {
 	}
 }
 
-// The objects of two clusters have uids of their own: another object of the cluster that
-// has the target begins anew, one of another cluster does not.
+// The objects of two clusters have different uids: another object of the owning cluster
+// starts a new history, one of another cluster does not.
 func TestANamesakeOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.recommend(t, with(queue(web, 3, 90), incarnation("1"), ofCluster("a")))
 	_, err := s.recommendations.Recommend(t.Context(), with(queue(web, 3, 20), incarnation("2"), ofCluster("b")))
 	wantProblem(t, rpcProblem(err), codes.FailedPrecondition, "OTHER_CLUSTER")
-	s.recommend(t, with(queue(web, 3, 20), incarnation("2"))) // which does not say of which cluster
+	s.recommend(t, with(queue(web, 3, 20), incarnation("2"))) // without a cluster
 	_, err = s.recommendations.Recommend(t.Context(), with(queue(web, 3, 20), incarnation("3"), ofCluster("b")))
 	wantProblem(t, rpcProblem(err), codes.FailedPrecondition, "OTHER_CLUSTER")
 	// Nor does it get the answer that the other one got.
@@ -126,7 +126,7 @@ func TestANamesakeOfAnotherCluster(t *testing.T) {
 	wantProblem(t, rpcProblem(err), codes.FailedPrecondition, "OTHER_CLUSTER")
 }
 
-// A dry run takes nothing, and tells who would be refused.
+// A dry run does not take the target, and shows which calls would be refused.
 func TestADryRunTakesNoTarget(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -138,7 +138,7 @@ func TestADryRunTakesNoTarget(t *testing.T) {
 	wantProblem(t, rpcProblem(err), codes.FailedPrecondition, "OTHER_CLUSTER")
 }
 
-// Two requests of one batch, of which the first one takes the target.
+// Two requests of one batch, where the first one takes the target.
 func TestTheFirstOfABatchTakesTheTarget(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -149,7 +149,7 @@ func TestTheFirstOfABatchTakesTheTarget(t *testing.T) {
 	wantProblem(t, problemOf(results[1].GetError()), codes.FailedPrecondition, "OTHER_CLUSTER")
 }
 
-// What an instance only remembers refuses nobody: the target may have been handed over.
+// A cached record alone refuses no call: the target may have been handed over.
 func TestAHandOverReachesWhoRemembers(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.options.CacheBytes = 32 << 20 })
@@ -162,7 +162,8 @@ func TestAHandOverReachesWhoRemembers(t *testing.T) {
 	wantProblem(t, rpcProblem(err), codes.FailedPrecondition, "OTHER_CLUSTER")
 }
 
-// A cluster forgets its own targets only; an operator, who is none, hands them over.
+// A cluster can delete only its own targets; an operator, without a cluster, hands them
+// over.
 func TestDeleteSparesAnotherClustersTarget(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -194,14 +195,14 @@ func TestDeleteSparesAnotherClustersTarget(t *testing.T) {
 		t.Errorf("by an operator: %v", err)
 	}
 	s.recommend(t, with(queue(web, 3, 50), ofCluster("b")))
-	s.put(t, web, encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})) // nobody's
+	s.put(t, web, encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})) // without an owner
 	if err := remove(func(r *setpointv1.DeleteTargetRequest) { r.ClusterUid = "a" }); err != nil {
 		t.Errorf("nobody's: %v", err)
 	}
 }
 
-// Without the store the rule holds by what was last known, and what two clusters were told
-// is not mixed when it is back.
+// Without the store the rule applies to the last known owner, and responses to two
+// clusters are not mixed when it is back.
 func TestAnotherClusterDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	s, on := away(t, nil)
@@ -216,7 +217,7 @@ func TestAnotherClusterDuringAnOutage(t *testing.T) {
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("delete: %v, want UNAVAILABLE", err)
 	}
-	// Another instance was told to hand it over.
+	// Another instance has handed it over.
 	theirs := encoding.AppendHistory(nil, &recommender.History{
 		Seen: true, Initialized: true, Since: t0.UnixNano(), Updated: t0, Cluster: recommender.Cluster("b"),
 		Recommendations: []recommender.TimedRecommendation{{Replicas: 8, At: t0.UnixNano()}},

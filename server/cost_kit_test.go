@@ -27,7 +27,7 @@ const (
 	timePerMessage             = 2 * time.Second // of 16 MiB
 )
 
-// spentBy measures what is allocated, bytes in all, and the processor time of the whole
+// spentBy measures the allocations, in bytes, and the processor time of the whole
 // process while f runs: no peak is higher than that. Nothing else may run.
 func spentBy(f func()) (allocated uint64, took time.Duration) {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
@@ -47,8 +47,8 @@ func processorTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// peakOf measures how much more memory there is in use at most while f runs, bytes, what
-// is to be collected hardly counting.
+// peakOf measures the maximum of additional memory in use while f runs, bytes, with
+// little garbage included.
 func peakOf(f func()) (peak uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()
@@ -90,8 +90,8 @@ func skipUnderRace(tb testing.TB) {
 // tries is how often a cost is measured that is too high: other processes disturb.
 const tries = 5
 
-// refusedSlack is how much more time what is refused may take: saying what is wrong takes
-// longer than deciding, and the bound is that of what is accepted.
+// refusedSlack is how much longer a refusal may take: describing errors takes longer than
+// deciding, and the limit is that of accepted requests.
 const refusedSlack = 2
 
 // coverageSlowdown is how much longer code takes that counts its branches for a fuzzer,
@@ -110,7 +110,7 @@ func checkCost(t *testing.T, size int, send func() (accepted bool)) {
 	accepted := true
 	f := func() { accepted = send() }
 	runtime.GC()
-	used, took := spentBy(f) // what is allocated in all is never less than the peak
+	used, took := spentBy(f) // the total of allocations is never less than the peak
 	if !accepted {
 		mayTake *= refusedSlack
 	}

@@ -73,7 +73,7 @@ func attacks(tb testing.TB) []attack {
 	}
 }
 
-// crowd is a valid request of few bytes that asks for many pods to be explained.
+// crowd is a valid request of few bytes with an explanation of many pods.
 func crowd(pods, metrics int) *setpointv1.RecommendRequest {
 	req := &setpointv1.RecommendRequest{
 		Target: web, Explain: true, RequestId: "once", Scale: &setpointv1.Scale{SpecReplicas: 10},
@@ -103,8 +103,8 @@ func differingSeries(n int) *setpointv1.RecommendRequest {
 	return req
 }
 
-// selectorsAndSeries has metrics of one name with selectors of so many requirements, and
-// series that are to be compared with all of them, or have selectors themselves.
+// selectorsAndSeries has metrics with one name and selectors of that many requirements,
+// and series that must be compared with all of them, or have selectors themselves.
 func selectorsAndSeries(metrics, requirements, series int, selected bool) *setpointv1.RecommendRequest {
 	req := differingSeries(series)
 	selector := func(seed int) *setpointv1.LabelSelector {

@@ -14,8 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// opened is how many streams one connection gets to open before it is told that there are too
-// many.
+// opened is how many streams one connection can open until one is refused.
 func opened(t *testing.T, open func() (grpc.ClientStream, error)) (n int) {
 	t.Helper()
 	for ; n < 200; n++ {
@@ -58,7 +57,7 @@ func TestExemptCallsAreFewOnAConnection(t *testing.T) {
 	}
 }
 
-// Watches that are closed make room for others.
+// Closed watches free their places.
 func TestExemptCallsThatEndCountNoMore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -88,8 +87,8 @@ func TestExemptCallsThatEndCountNoMore(t *testing.T) {
 	}
 }
 
-// However many connections are held open to gRPC and REST, callers and health checks are
-// served on new ones, and who is known keeps theirs.
+// However many connections to gRPC and REST are held open, callers and health checks are
+// served on new ones, and authenticated callers keep theirs.
 func TestConnectionsMakeWay(t *testing.T) {
 	t.Parallel()
 	const most = 40

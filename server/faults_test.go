@@ -21,9 +21,9 @@ type faultyStore struct {
 	deleted sync.Map
 	// time is the store's clock; nil: it does not tell.
 	time func() time.Time
-	// usage is asked before what is kept is counted, which fails if it says so.
+	// usage is called before a count of the store, which fails with its error.
 	usage func() error
-	// other is asked before a list or a delete, which fails if it says so.
+	// other is called before a list or a delete, which fails with its error.
 	other func() error
 }
 

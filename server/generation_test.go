@@ -16,7 +16,7 @@ func longWay(r *setpointv1.RecommendRequest) {
 	r.ProtoReflect().SetUnknown([]byte{15 << 3, 0, 15 << 3, 0})
 }
 
-// postOver asks by REST, over the gateway or not, which has to work.
+// postOver makes a successful REST call, through the gateway or not.
 func postOver(t *testing.T, s *service, gateway bool, req *setpointv1.RecommendRequest) any {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), strings.NewReader(jsonOf(t, req)))
@@ -74,8 +74,8 @@ func TestObservedGenerationIsAnswered(t *testing.T) {
 	}
 }
 
-// Samples such as no kubelet gives are counted as the controller counts them, and don't
-// have the request refused: by gRPC and REST, the short way and the long one.
+// Samples that no kubelet would report count as in the controller, and don't make the
+// request fail: by gRPC and REST, on the fast path and the slow path.
 func TestOddSamplesAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(m *setpointv1.PodMetrics){

@@ -32,8 +32,8 @@ func sameBytes(tb testing.TB, got, want proto.Message) {
 	}
 }
 
-// recommendations returns how many recommendations a target's history holds
-// beside the count at first sight.
+// recommendations counts the recommendations in a target's history, without the count
+// at the first evaluation.
 func recommendations(target *setpointv1.Target) int {
 	return len(target.GetHistory().GetRecommendations()) - 1
 }
@@ -81,7 +81,7 @@ func TestARetryGetsTheAnswerThatWasRecorded(t *testing.T) {
 			sameBytes(t, s.recommend(t, req), first)
 			sameMessage(t, s.target(t, web), before)
 
-			// Over REST, too, though it asks for something else by now.
+			// Over REST, too, although the request differs by now.
 			overREST := &setpointv1.RecommendResponse{}
 			a := s.ask(t, http.MethodPost, recommendPath(web), with(queue(web, 9, 1), withID("a")))
 			a.expect(t, http.StatusOK)
@@ -221,8 +221,8 @@ func TestDryRunsIgnoreRequestIDs(t *testing.T) {
 	}
 }
 
-// Whichever way an answer takes, and also one that was given before, it says to which
-// request it is: who asks for many targets sees one that went astray.
+// On whatever path, every response, even a repeated one, names its request: a caller
+// with many targets notices one that went astray.
 func TestAnswersSayToWhichRequest(t *testing.T) {
 	t.Parallel()
 	for way, ask := range waysToAsk {

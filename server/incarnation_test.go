@@ -11,20 +11,20 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// doubling is queue without behavior: what was recommended in the last five minutes
-// raises the count, which doubles at most.
+// doubling is queue without behavior: recommendations of the last five minutes raise
+// the count, which at most doubles.
 func doubling(replicas, length int32, changes ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendRequest {
 	req := with(queue(web, replicas, length), changes...)
 	req.Spec.Behavior = nil
 	return req
 }
 
-// incarnation says which of the things of the target's name asks.
+// incarnation sets which of the objects with the target's name calls.
 func incarnation(uid string) func(*setpointv1.RecommendRequest) {
 	return func(r *setpointv1.RecommendRequest) { r.TargetUid = uid }
 }
 
-// asks asks for a recommendation in one of the ways that there are.
+// asks requests a recommendation in one of the possible ways.
 type asks func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse
 
 var waysToAsk = map[string]asks{
@@ -117,6 +117,6 @@ func TestDeleteSparesANamesake(t *testing.T) {
 	s.ask(t, http.MethodGet, "/v1/"+web, nil).expect(t, http.StatusOK)
 	s.ask(t, http.MethodDelete, "/v1/"+web+"?targetUid=a", nil).expect(t, http.StatusOK)
 	s.ask(t, http.MethodGet, "/v1/"+web, nil).expect(t, http.StatusNotFound)
-	s.recommend(t, queue(web, 3, 50)) // nobody is known to have asked
+	s.recommend(t, queue(web, 3, 50)) // without an incarnation
 	s.ask(t, http.MethodDelete, "/v1/"+web+"?targetUid=b", nil).expect(t, http.StatusOK)
 }

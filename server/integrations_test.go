@@ -211,7 +211,7 @@ func TestIntegrationsNameTargets(t *testing.T) {
 	}
 }
 
-// However an answer is an error, it is one in the caller's form, and holds.
+// Every error has the caller's form, and keeps the count.
 func TestIntegrationsErrorsAreInTheCallersForm(t *testing.T) {
 	s := start(t, func(su *setup) { su.options.MaxRequestBytes = 1 << 20 })
 	for _, c := range callers {
@@ -302,7 +302,7 @@ func TestIntegrationsTakeAnyContentType(t *testing.T) {
 			req.Header.Set("Grpc-Timeout", timeout)
 			a, err := s.send(req)
 			if c.contract == "datadog" && code == http.StatusBadRequest {
-				code = http.StatusOK // what is wrong is said in the reply
+				code = http.StatusOK // the response describes the error
 			}
 			if err != nil || a.code != code {
 				t.Fatalf("%s with a timeout of %s: %v %v", c.contract, timeout, a, err)
@@ -378,7 +378,7 @@ func TestIntegrationsReachOnlyWhatTheCallerMay(t *testing.T) {
 	}
 }
 
-// A thousand targets that nobody knows leave nothing behind.
+// A thousand unknown targets leave nothing behind.
 func TestIntegrationsOfUnknownTargets(t *testing.T) {
 	s := start(t)
 	var asked sync.WaitGroup
@@ -407,7 +407,7 @@ func TestIntegrationsOfUnknownTargets(t *testing.T) {
 	}
 }
 
-// Whoever is over a limit is told so in its form.
+// A caller over a limit gets an error in its form.
 func TestIntegrationsAreLimited(t *testing.T) {
 	s := start(t, func(su *setup) { su.options.Limits.Identity.Rate, su.options.Limits.Identity.Burst = 0.001, 1 })
 	s.ask(t, http.MethodGet, "/v1/"+web, nil) // the one that is allowed
@@ -423,7 +423,7 @@ func TestIntegrationsAreLimited(t *testing.T) {
 	}
 }
 
-// Bodies that come slowly keep nobody waiting, and are answered when they are there.
+// Slow bodies delay no other call, and get a response when they are complete.
 func TestIntegrationsWithSlowBodies(t *testing.T) {
 	const slowly = 2 // as many as may be in flight
 	s := start(t, func(su *setup) { su.options.Limits.InFlight = slowly })

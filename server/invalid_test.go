@@ -298,7 +298,7 @@ func TestBadTargetsAreRefusedInPaths(t *testing.T) {
 			}
 			got := a.problem(t)
 			wantProblem(t, got, codes.InvalidArgument, "INVALID_REQUEST")
-			// Where a slash makes it no route at all it can't be told which field it was.
+			// Where a slash turns the path into no route, the field is unknown.
 			if !slices.Equal(got.fields, []string{call.field}) && !slices.Equal(got.fields, []string{"target"}) {
 				t.Errorf("%s %.100s: got violations of %q, want %q", call.method, call.path, got.fields, call.field)
 			}
@@ -310,7 +310,7 @@ func TestBadTargetsAreRefusedInPaths(t *testing.T) {
 	}
 }
 
-// escaped writes what a path can't hold as it is in percent signs; slashes stay.
+// escaped percent-encodes what a path can't contain; slashes stay.
 func escaped(path string) string {
 	var b strings.Builder
 	for _, c := range []byte(path) {

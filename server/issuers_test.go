@@ -63,7 +63,7 @@ func hangingIssuer(t *testing.T, places int) (s *service, issuer string) {
 	return s, provider.URL
 }
 
-// madeUp returns a JWT that says it is of an issuer, by a key that nobody knows.
+// madeUp returns a JWT that claims an issuer, signed by an unknown key.
 func madeUp(issuer string, n int) string {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	return part(fmt.Sprintf(`{"alg":"ES256","kid":"k%d"}`, n)) + "." + part(fmt.Sprintf(`{"iss":%q,"exp":9999999999}`, issuer)) + "." + part(strings.Repeat("s", 64))

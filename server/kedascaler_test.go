@@ -237,8 +237,8 @@ func TestKEDAsCallsAreCounted(t *testing.T) {
 	}
 }
 
-// Where the operator lets it, a token in the trigger's metadata says who calls; it is in no
-// answer and in no line.
+// If the operator allows it, a token in the trigger's metadata identifies the caller; it is
+// in no response and in no log line.
 func TestKEDATokensInMetadata(t *testing.T) {
 	core, logged := observer.New(zap.DebugLevel)
 	s := guarded(t, func(su *setup) {

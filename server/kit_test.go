@@ -44,7 +44,7 @@ func newClock(at time.Time) *clock {
 func (c *clock) Now() time.Time          { return time.Unix(0, c.nanos.Load()).UTC() }
 func (c *clock) Advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// setup is what a service is made of. Tests change it before it starts.
+// setup configures a service. Tests change it before the start.
 type setup struct {
 	options server.Options
 	store   *faultyStore
@@ -67,7 +67,7 @@ type service struct {
 
 	grpcAddress, httpAddress string
 
-	// stop begins to drain; served gets what Serve returned.
+	// stop starts the drain; served gets the result of Serve.
 	stop    context.CancelFunc
 	served  chan error
 	stopped sync.Once
@@ -146,7 +146,7 @@ func (s *service) dial(tb testing.TB, options ...grpc.DialOption) *grpc.ClientCo
 	return conn
 }
 
-// recommend asks over gRPC and fails the test on an error.
+// recommend calls over gRPC and fails the test on an error.
 func (s *service) recommend(tb testing.TB, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
 	tb.Helper()
 	resp, err := s.recommendations.Recommend(tb.Context(), req)
@@ -320,7 +320,7 @@ func (rawCodec) Name() string                       { return "proto" }
 func (rawCodec) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
 func (rawCodec) Unmarshal(data []byte, v any) error { *v.(*[]byte) = bytes.Clone(data); return nil }
 
-// stored returns what the store holds of a target; nil if nothing.
+// stored returns the stored value of a target; nil if there is none.
 func (s *service) stored(tb testing.TB, name string) []byte {
 	tb.Helper()
 	record, err := s.memory.Load(tb.Context(), keyOf(name))

@@ -34,7 +34,7 @@ func large(tb testing.TB, target string) *setpointv1.RecommendRequest {
 	return req
 }
 
-// heldBytes is what the service says that large requests take.
+// heldBytes is the service's metric of the memory of large requests.
 func heldBytes(tb testing.TB, metrics *prometheus.Registry) float64 {
 	tb.Helper()
 	families, err := metrics.Gather()
@@ -69,7 +69,7 @@ func TestLargeRequestsWaitForRoom(t *testing.T) {
 			return load(ctx, key)
 		}
 	})
-	fills := 16 * runtime.GOMAXPROCS(0) // more than there is room for
+	fills := 16 * runtime.GOMAXPROCS(0) // more than fits
 	var callers sync.WaitGroup
 	for range fills {
 		callers.Go(func() {
@@ -88,8 +88,8 @@ func TestLargeRequestsWaitForRoom(t *testing.T) {
 	if got := heldBytes(t, metrics); got < 16<<20 || got > most {
 		t.Errorf("%.0f bytes are held, want much, and at most %.0f", got, most)
 	}
-	// When there is no room left, a large one waits until its time is up. Those that fill it
-	// are still arriving, so that one may find room before.
+	// While the memory is in use, a large one waits until its deadline. Those that use it
+	// are still arriving, so that one may be admitted before.
 	waits := func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -198,7 +198,7 @@ func TestBatchesLoadSomeRecordsAtOnce(t *testing.T) {
 	}
 }
 
-// countingLoads tells how many records were loaded at once.
+// countingLoads records how many records were loaded at once.
 type countingLoads struct {
 	*faultyStore
 	loaded func(int)

@@ -37,9 +37,9 @@ func wantStopSoon(t *testing.T, s *service) {
 	}
 }
 
-// gate is a store's hook that holds back loads of the target "slow".
+// gate is a store's hook that delays loads of the target "slow".
 type gate struct {
-	// held gets a value for each load that is held back, until open is closed.
+	// held gets a value for each delayed load, until open is closed.
 	held, open chan struct{}
 }
 
@@ -65,8 +65,8 @@ type outcome struct {
 	err      error
 }
 
-// askSlow asks for the target slow over gRPC and REST, and returns once both calls
-// are held back.
+// askSlow calls for the target slow over gRPC and REST, and returns once both calls are
+// delayed.
 func askSlow(t *testing.T, s *service, g *gate) (overGRPC, overREST <-chan outcome) {
 	t.Helper()
 	viaGRPC, viaREST := make(chan outcome, 1), make(chan outcome, 1)
@@ -92,7 +92,7 @@ func askSlow(t *testing.T, s *service, g *gate) (overGRPC, overREST <-chan outco
 	return viaGRPC, viaREST
 }
 
-// awaitDraining returns when the server tells that it stops.
+// awaitDraining returns when the server reports that it stops.
 func awaitDraining(t *testing.T, s *service) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -148,7 +148,7 @@ func TestADrainRefusesNewCalls(t *testing.T) {
 	if got := s.stored(t, web); got != nil {
 		t.Error("a call that came while the server drained is recorded")
 	}
-	// The REST listener closes within moments of the first word of it.
+	// The REST listener closes within moments of the start of the drain.
 	for begun := time.Now(); ; {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/healthz", nil)
 		if err != nil {

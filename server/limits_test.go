@@ -27,7 +27,7 @@ func overLimit(tb testing.TB, got problem, limit, value string) {
 	}
 }
 
-// blanks is JSON's white space without an end; it counts what was read of it.
+// blanks is JSON's white space without an end; it counts the bytes that were read.
 type blanks struct{ read atomic.Int64 }
 
 func (b *blanks) Read(p []byte) (int, error) {
@@ -159,7 +159,7 @@ func TestBatchesOverTheLimitAreRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// What a request costs is in proportion to its size, whatever it holds.
+// The cost of a request is proportional to its size, whatever it contains.
 func TestRequestsCostNoMoreThanTheirSize(t *testing.T) {
 	// Not parallel: it measures memory.
 	s := start(t)
@@ -203,8 +203,8 @@ func TestRequestsCostNoMoreThanTheirSize(t *testing.T) {
 	}
 }
 
-// smallTrailers is what clients take at most of a status and its details if they
-// are not told otherwise: those of Java and C do.
+// smallTrailers is the maximum size of a status and its details that clients accept by
+// default: those of Java and C do.
 const smallTrailers = 8 << 10
 
 // Much that is wrong, or something wrong that is large, must not make an answer

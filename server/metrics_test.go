@@ -98,7 +98,7 @@ func (after reading) expect(tb testing.TB, want reading) {
 	}
 }
 
-// aboutDecisions are the metrics of what is decided, whatever call it came with.
+// aboutDecisions are the metrics of decisions, whatever call they came with.
 var aboutDecisions = []string{"recommendation", "decision", "metric_failures"}
 
 // queueBehavior is queue, with other rules.
@@ -126,7 +126,7 @@ func TestEachKindOfDecisionIsCounted(t *testing.T) {
 	failed := func(r *setpointv1.RecommendRequest) { r.ExternalMetrics = nil }
 	for _, tt := range []struct {
 		name string
-		// before is what was decided 15 seconds earlier, nil: nothing.
+		// before is the request 15 seconds earlier, nil: none.
 		before, request *setpointv1.RecommendRequest
 		want            reading
 	}{
@@ -540,7 +540,7 @@ func TestADecisionThatTheHistoryLimitMayHaveHeldIsCounted(t *testing.T) {
 		s.recommend(t, falling(10*(40-i)))
 		s.clock.Advance(time.Minute)
 	}
-	s.clock.Advance(35 * time.Minute) // what is left of the first ones holds the count still
+	s.clock.Advance(35 * time.Minute) // the rest of the first ones still holds the count
 	if resp := s.recommend(t, falling(10)); !says(resp) || resp.GetAction() != "NONE" {
 		t.Errorf("%s, warnings %q", resp.GetAction(), resp.GetExplanation().GetWarnings())
 	}

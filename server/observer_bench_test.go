@@ -25,8 +25,8 @@ func (h *headers) SetHeader(md metadata.MD) error  { h.md = metadata.Join(h.md, 
 func (h *headers) SendHeader(md metadata.MD) error { return h.SetHeader(md) }
 func (*headers) SetTrailer(metadata.MD) error      { return nil }
 
-// BenchmarkObserver measures what being observed adds to a unary call, without what
-// gRPC makes of the header that it sets.
+// BenchmarkObserver measures the cost of observing a unary call, without gRPC's cost of
+// the header that it sets.
 func BenchmarkObserver(b *testing.B) {
 	options := DefaultOptions()
 	options.Log = zap.NewNop()

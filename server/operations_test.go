@@ -104,7 +104,7 @@ func TestCallersSeeOnlyThemselves(t *testing.T) {
 	wantCode(t, "too large a page", err, codes.InvalidArgument)
 }
 
-// shared is what the engines of several instances have in common.
+// shared is the state that the engines of several instances share.
 type shared struct {
 	store.Store
 

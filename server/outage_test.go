@@ -74,7 +74,7 @@ func replicas(h recommender.History) (all []int32) {
 	return all
 }
 
-// What another instance wrote meanwhile and what was decided here are one history.
+// Histories that another instance wrote meanwhile and decisions made here are merged.
 func TestWhatWasDecidedWithoutTheStoreIsMergedWithWhatOthersWrote(t *testing.T) {
 	t.Parallel()
 	s, on := away(t, nil)
@@ -212,9 +212,10 @@ func TestADecisionMadeAgainKeepsTheInstantOfTheDoubtfulSwap(t *testing.T) {
 	}
 }
 
-// A target that was deleted here is not known any more when the store goes away: neither
-// from a swap before, nor from one whose answer comes after the delete, nor from what was
-// decided without the store meanwhile. The engine can't tell what was deleted.
+// A target that was deleted here is not known any more when the store becomes
+// unreachable: neither from an earlier swap, nor from one whose reply arrives after the
+// deletion, nor from decisions made without the store meanwhile. The engine does not keep
+// deletions.
 func TestADeletedTargetIsNotRememberedInAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -282,11 +283,11 @@ func TestADeletedTargetIsNotRememberedInAnOutage(t *testing.T) {
 	}
 }
 
-// A decision that asks the store in an outage, for the time that decides whether a record is
-// from the future, holds up that target only.
+// A decision that reads the store's clock in an outage, to decide whether a record is from
+// the future, delays only that target.
 func TestASlowStoreHoldsUpNoOtherTargetInAnOutage(t *testing.T) {
 	t.Parallel()
-	// Who asks: the check of the store, at most once at a time, and the decision.
+	// Callers: the check of the store, at most once at a time, and the decision.
 	asked, release := make(chan struct{}, 2), make(chan struct{})
 	var slow atomic.Bool
 	s, on := away(t, func(su *setup) {

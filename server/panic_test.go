@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// panicky panics on loads of the target named "boom", and notes what is logged.
+// panicky panics on loads of the target named "boom", and records the log.
 func panicky(su *setup) *observer.ObservedLogs {
 	core, logs := observer.New(zap.ErrorLevel)
 	su.options.Log = zap.New(core)

@@ -15,12 +15,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// spuriously loses races that nobody has won: in one swap of n another caller
-// writes first, what the target held already, or a delete and creation.
+// spuriously loses races without a winner: in one swap of n another caller writes
+// first, either the same value, or a deletion and creation.
 func spuriously(n int) func(context.Context, store.Swap, swapFunc) (store.SwapResult, error) {
 	return func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
 		if rand.IntN(n) == 0 && swap.Old != "" {
-			// A version that never was, so that the store answers what stands there.
+			// A version that never existed, so that the store returns the current
+			// record.
 			swap.Old = "nobody's"
 		}
 		return compareAndSwap(ctx, swap)
@@ -80,7 +81,7 @@ func TestRacingCallersAreEachRecordedOnce(t *testing.T) {
 					t.Errorf("request %s was answered by %s and logged as %s", d.GetRequestId(), first.GetRecommendationId(), d.GetRecommendationId())
 				}
 			}
-			// Retries get what was recorded, and change nothing.
+			// Retries get the recorded response, and change nothing.
 			for id, first := range answers {
 				sameBytes(t, s.recommend(t, with(queue(web, 3, 30), withID(id))), first)
 			}
@@ -154,8 +155,8 @@ func TestRacingReportsMakeOneEvent(t *testing.T) {
 	}
 }
 
-// A lost race is decided again on what the winner left: in the end it is as if one
-// had come after the other.
+// After a lost race the decision is made again on the winner's record: the result is as
+// if one had come after the other.
 func TestALostRaceIsDecidedOnWhatTheWinnerLeft(t *testing.T) {
 	t.Parallel()
 	winner, loser := with(queue(web, 3, 50), withID("winner")), with(queue(web, 5, 50), withID("loser"))

@@ -69,8 +69,8 @@ func TestWithheldMessagesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// Nothing is read of whom nobody knows; whoever may not do what the call asks for is
-// told so when it is known what that is.
+// The server reads nothing from unknown callers; it refuses callers without permission
+// as soon as the call's target is known.
 func TestNothingIsReadOfUnknownCallers(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
@@ -97,14 +97,14 @@ func TestNothingIsReadOfUnknownCallers(t *testing.T) {
 	}
 }
 
-// Who withholds the rest of much makes way, whoever else is there.
+// Callers that withhold the rest of large messages are cut off, whoever else is there.
 func TestWithheldGiantsMakeWay(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.options.MaxRequestBytes = 16 << 20 })
 	const size, sent = 16 << 20, 15 << 20
 	begin := "{" + strings.Repeat(" ", sent)
 	var all []net.Conn
-	for range 6 { // of 64 MiB four have room
+	for range 6 { // four fit into 64 MiB
 		all = append(all, s.withheldBody(t, size, begin, ""))
 		if _, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
 			t.Fatal(err)

@@ -34,7 +34,7 @@ const webAnswer = `{
   "evaluationTime": "2026-01-01T00:10:00Z"
 }`
 
-// recommendPath is the REST path at which a target is asked for.
+// recommendPath is the REST path of a target's recommendations.
 func recommendPath(target string) string { return "/v1/" + target + ":recommend" }
 
 func TestRecommendAnswersInTheJSONOfTheContract(t *testing.T) {

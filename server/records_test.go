@@ -27,7 +27,7 @@ func (s *service) history(tb testing.TB, name string) recommender.History {
 	return h
 }
 
-// Whatever touches a target takes along the answers that nobody can ask for any more.
+// Every access of a target removes its expired answers.
 func TestAnswersLeaveTheRecordWhenTheirRetentionIsOver(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -66,7 +66,7 @@ func TestAnswersLeaveTheRecordWhenTheirRetentionIsOver(t *testing.T) {
 	}
 }
 
-// A dry run that asks what would be later forgets nothing that counts now.
+// A dry run of a later instant removes no answer that still counts.
 func TestADryRunOfALaterInstantForgetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -149,7 +149,7 @@ func TestLongTextsAreClippedWhereTheyAreKept(t *testing.T) {
 	}
 }
 
-// What would take too much is refused, and what is stored stays.
+// A history that would be too large is refused, and the stored one stays.
 func TestAHistoryThatGrowsTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []struct {

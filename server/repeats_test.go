@@ -7,8 +7,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// What says what the last decision said is left out where too many do; all else is
-// logged, and the last decision is shown in any case.
+// Decisions that repeat the previous one are left out of the log if there are too many;
+// all others are logged, and the last decision is shown in any case.
 func TestRepeatsAreLeftOutOfTheLog(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -55,7 +55,7 @@ func TestRepeatsAreLeftOutOfTheLog(t *testing.T) {
 	}
 }
 
-// The log begins with what was said before the first new thing, whatever that is.
+// The log begins with the decision before the first new one, whatever that is.
 func TestTheLogTellsWhatWasSaidBefore(t *testing.T) {
 	t.Parallel()
 	failing := queue(web, 3, 30)

@@ -64,7 +64,7 @@ func webRequest(tb testing.TB, changes ...func(*setpointv1.RecommendRequest)) *s
 }
 
 // queue returns a request for a target that scales on the length of a queue, ten
-// entries a replica: the smallest that decides. No change it asks for is held back.
+// entries per replica: the smallest request that decides. Nothing limits its changes.
 func queue(target string, replicas, length int32) *setpointv1.RecommendRequest {
 	return &setpointv1.RecommendRequest{
 		Target: target,

@@ -30,8 +30,8 @@ var ids = regexp.MustCompile(`"recommendationId":"[^"]*"`)
 
 func withoutIDs(text []byte) string { return ids.ReplaceAllString(string(text), "") }
 
-// Two services with the same clock are asked the same, one over the gateway: they give the
-// same answers.
+// Two services with the same clock get the same requests, one through the gateway: they
+// return the same responses.
 func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 	t.Parallel()
 	const batchPath = "/v1/targets:batchRecommend"

@@ -158,7 +158,7 @@ func TestDeleteForgetsATarget(t *testing.T) {
 	if got := at(list, "targets").([]any); len(got) != 0 {
 		t.Errorf("the list still has %v", got)
 	}
-	// The target starts anew: neither the answer nor the decisions are remembered.
+	// The target starts again: neither the answer nor the decisions are kept.
 	if again := s.recommend(t, webRequest(t, withID("a"))); again.GetRecommendationId() == id {
 		t.Error("the answer to a request id outlived its target")
 	}
@@ -207,7 +207,7 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 	}
 }
 
-// What may follow a target is told, all of it.
+// The error lists everything that may follow a target.
 func TestAPathThatNamesNoTarget(t *testing.T) {
 	t.Parallel()
 	a := start(t).ask(t, "GET", "/v1/clusters/demo/shop/web", nil)

@@ -14,8 +14,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// oddStatuses are what somebody may write into the status of an object, with what is
-// taken of it where a first evaluation keeps what was there.
+// oddStatuses are statuses that may be written into an object, with the parts that are
+// kept if a first evaluation keeps the status.
 func oddStatuses() map[string]struct {
 	sent, taken *setpointv1.HorizontalPodAutoscalerStatus
 } {
@@ -89,8 +89,8 @@ func oddStatuses() map[string]struct {
 	}
 }
 
-// Whoever may write a status must not thereby have anything refused: neither the first
-// request nor one with a history, whichever way it comes.
+// A caller that may write a status must not be able to make anything fail: neither the
+// first request nor one with a history, on any path.
 func TestAnOddPreviousStatusIsClipped(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(testing.TB, *service, *setpointv1.RecommendRequest) *setpointv1.RecommendResponse{
@@ -140,7 +140,7 @@ func TestAnOddPreviousStatusIsClipped(t *testing.T) {
 				if got.CurrentReplicas = tt.taken.GetCurrentReplicas(); !proto.Equal(got, tt.taken) {
 					t.Errorf("got %.2000s\nwant %.2000s", protojson.Format(got), protojson.Format(tt.taken))
 				}
-				// It decides as if there had been none, and what is recorded can be read.
+				// It decides as if there had been none, and the record is readable.
 				read := webRequest(t, func(r *setpointv1.RecommendRequest) { r.PreviousStatus = tt.sent })
 				if got, want := ask(t, s, read).GetDesiredReplicas(), start(t).recommend(t, webRequest(t)).GetDesiredReplicas(); got != want {
 					t.Errorf("desired %d, want %d as without", got, want)

@@ -234,7 +234,7 @@ func TestDecisionsShowTheRequestAndWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	number := func(n int32) *int32 { return &n }
-	bases := []*setpointv1.DecisionBasis{{ // of what is logged; a change is not yet
+	bases := []*setpointv1.DecisionBasis{{ // of logged decisions; a change is not logged yet
 		Proposal: number(3), MetricProposals: []int32{3}, MinReplicas: number(1), MaxReplicas: number(1000),
 		ScaleUpWindowSeconds: number(0), ScaleDownWindowSeconds: number(0),
 	}, nil}

@@ -60,7 +60,7 @@ func sharing(targets, bytes int) func(*setup) {
 	return func(su *setup) { su.options.ClusterTargets, su.options.ClusterBytes = targets, bytes }
 }
 
-// wantCrowded fails unless that is what new targets of a full cluster are told.
+// wantCrowded fails unless that is the error for new targets of a full cluster.
 func wantCrowded(t *testing.T, p problem, limit string) {
 	t.Helper()
 	wantProblem(t, p, codes.ResourceExhausted, "LIMIT_EXCEEDED")
@@ -69,8 +69,8 @@ func wantCrowded(t *testing.T, p problem, limit string) {
 	}
 }
 
-// A cluster that has as many targets as it may have gets no new ones. Those that it has go
-// on, and so does everybody else.
+// A cluster with the maximum number of targets gets no new ones. Its existing ones
+// continue, and so do other clusters.
 func TestAClusterAtItsBoundGetsNoNewTargets(t *testing.T) {
 	t.Parallel()
 	const bound = 5
@@ -120,7 +120,7 @@ func TestAClusterAtItsBoundGetsNoNewTargets(t *testing.T) {
 			t.Errorf("%v refusals are counted, want 4", got)
 		}
 
-		// What is deleted makes room at once, for one.
+		// A deletion makes space at once, for one target.
 		if _, err := s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: targetIn("red", 2)}); err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +210,8 @@ limits:
 	}
 }
 
-// Targets that are there cost no count, new ones one in some seconds. Where nobody can
-// tell, nothing is refused.
+// Existing targets cause no count, new ones one every few seconds. If counting fails,
+// nothing is refused.
 func TestCountsAreRareAndMayFail(t *testing.T) {
 	t.Parallel()
 	var counts atomic.Int32

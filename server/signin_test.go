@@ -46,7 +46,8 @@ func withSignIn(t *testing.T, issuer *signintest.Issuer, changes ...func(*setup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Where the service listens is known only when it does, so it is told first.
+	// The service's address is known only when it listens, so the test chooses it
+	// first.
 	s := start(t, append([]func(*setup){withPage, func(su *setup) {
 		su.options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 		su.options.SignIn = &signin.Options{ClientID: signintest.ClientID, ClientSecret: signintest.ClientSecret, RedirectURL: "http://127.0.0.1:1" + signin.CallbackPath, Scopes: []string{"openid", "groups"}}
@@ -71,7 +72,7 @@ func (s *service) browser(t *testing.T) *userAgent {
 	return &userAgent{t, s, &http.Client{Transport: s.http.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// get asks for an address, with headers in pairs.
+// get requests an address, with headers in pairs.
 func (u *userAgent) ask(method, address string, headers ...string) *http.Response {
 	u.t.Helper()
 	// The issuer leads back to where the service would be; it is elsewhere.
@@ -108,7 +109,7 @@ func (u *userAgent) toIssuer(to string) string {
 	return answered.Header.Get("Location")
 }
 
-// page calls as our own page does; whoAmI asks who calls.
+// page makes a call as our own page does; whoAmI returns the caller.
 func (u *userAgent) page(method, path string) *http.Response {
 	u.t.Helper()
 	return u.ask(method, path, "Sec-Fetch-Site", "same-origin", signin.OwnPageHeader, "1")
@@ -165,7 +166,8 @@ func TestSigningInAndOut(t *testing.T) {
 	}
 }
 
-// A session counts only where the browser and the page both say that our page asks.
+// A session counts only if the browser and the page both say that our page makes the
+// call.
 func TestASessionIsOfOurOwnPageOnly(t *testing.T) {
 	t.Parallel()
 	issuer := signintest.Start(t)

@@ -94,7 +94,7 @@ func wantReason(t *testing.T, err error, code codes.Code, reason string) {
 	}
 }
 
-// Who asks about a target need not ask for its spec, which may not be there.
+// A caller of GetTarget need not request its spec, which may not exist.
 func TestATargetHasItsStoredSpec(t *testing.T) {
 	s := start(t)
 	s.recommend(t, queue(polled, 3, 30))
@@ -202,7 +202,7 @@ func TestStoredSpecsAreListedInPages(t *testing.T) {
 	}
 }
 
-// An answer is the one that a caller would get who sent all of it.
+// The response is the one to a complete request.
 func TestAPollIsAnsweredAsARequestWouldBe(t *testing.T) {
 	s := start(t)
 	_, err := s.poll(t)
@@ -286,7 +286,7 @@ func TestWhatChangesBeforeThePeriodIsOver(t *testing.T) {
 	})
 }
 
-// Where the count can't be computed a poller gets an error and never a number.
+// If the count can't be computed, a poller gets an error and never a number.
 func TestAPollerGetsNoNumberThatWasNotComputed(t *testing.T) {
 	s := start(t)
 	s.setSpec(t, queueSpec(1, 100))
@@ -314,7 +314,7 @@ func TestAPollerGetsNoNumberThatWasNotComputed(t *testing.T) {
 	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
 }
 
-// A caller that applies each answer at once, and tells nothing, is taken by its word.
+// A caller that applies each recommendation at once, and reports nothing, is trusted.
 func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
 	s := start(t)
 	spec := queueSpec(2, 100)
@@ -347,7 +347,7 @@ func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
 	}
 }
 
-// Many who ask at once, of two instances, get one decision.
+// Many concurrent callers, of two instances, get one decision.
 func TestAllWhoAskAtOnceGetOneDecision(t *testing.T) {
 	engine := memory.New(memory.Options{})
 	share := func(su *setup) { su.engine, su.log = unclosed{engine}, engine }
@@ -421,7 +421,7 @@ func TestStoredTargetsOverREST(t *testing.T) {
 	do(http.MethodGet, path+"/recommendation", "", http.StatusNotFound)
 }
 
-// Much in few bytes is refused before anything is made of it, and what is kept is bounded.
+// Expensive messages are refused before they are decoded, and stored data is limited.
 func TestStoredTargetsAreBounded(t *testing.T) {
 	s := start(t)
 	s.setSpec(t, queueSpec(1, 10))
@@ -465,7 +465,7 @@ func TestAStoreWithoutParts(t *testing.T) {
 
 type withoutParts struct{ store.Store }
 
-// What somebody else decided with another spec or other options is no answer to a poll.
+// A decision made with another spec or other options does not serve a poll.
 func TestAPollIsNotAnsweredByOthersDecisions(t *testing.T) {
 	t.Run("with a spec of their own", func(t *testing.T) {
 		s := start(t)
@@ -523,7 +523,7 @@ func TestATargetThatIsAssumedToBeAtZeroLeavesIt(t *testing.T) {
 	}
 }
 
-// What is stored may cost a poll no more than what is sent may cost a call.
+// Stored data may cost a poll no more than a request with the same bytes.
 func TestAPollCostsNoMoreThanItsBytes(t *testing.T) {
 	s := start(t)
 	dear := queueSpec(1, 100)

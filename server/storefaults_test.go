@@ -93,8 +93,8 @@ func (f *faults) failLoads(err error) func(*setup) {
 	}
 }
 
-// failSwaps fails swaps while the faults are on; they happen all the same if that
-// is said.
+// failSwaps makes swaps fail while the faults are on; with happen they take effect
+// nevertheless.
 func (f *faults) failSwaps(err error, happen bool) func(*setup) {
 	return func(su *setup) {
 		su.store.swap = func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
@@ -337,8 +337,8 @@ func TestTheCallersDeadlineEndsACallThatWaitsForTheStore(t *testing.T) {
 	}
 }
 
-// A call without a deadline gets the server's. That its time is up is the server's
-// fault, not the caller's.
+// A call without a deadline gets the server's. Its expiry is the server's fault, not
+// the caller's.
 func TestTheRequestTimeoutBoundsCallsWithoutADeadline(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
@@ -573,8 +573,8 @@ func TestADeleteWaitsForTheLog(t *testing.T) {
 	}
 }
 
-// However many decisions wait to be logged, answers do not wait with them; what is
-// too much is dropped.
+// However many decisions wait to be logged, responses do not wait with them; the excess
+// is dropped.
 func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 	t.Parallel()
 	stuck, release := newStuckLog(t)
@@ -589,7 +589,7 @@ func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 	for i := range 1000 {
 		requests = append(requests, queue(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i), 3, 30))
 	}
-	// Who reads the log waits for what is being written, as long as the caller likes.
+	// A reader of the log waits for writes in progress, as long as the caller allows.
 	s.batch(t, requests[0])
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

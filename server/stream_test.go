@@ -98,7 +98,7 @@ func TestAStreamMatchesManyAnswersByID(t *testing.T) {
 	}
 }
 
-// Requests beyond those in flight wait; they are neither lost nor begun.
+// Requests beyond those in flight wait; they are neither lost nor started.
 func TestAStreamIsReadNoFurtherThanItsLimit(t *testing.T) {
 	t.Parallel()
 	const limit, n = 4, 20
@@ -235,7 +235,7 @@ func TestAStreamWithoutRequestsEndsCleanly(t *testing.T) {
 	}
 }
 
-// A stop answers what is in flight, then sends the caller elsewhere.
+// A stop responds to requests in flight, then sends the caller elsewhere.
 func TestADrainEndsStreams(t *testing.T) {
 	t.Parallel()
 	loading, release := make(chan struct{}), make(chan struct{})

@@ -171,7 +171,7 @@ func TestPagesHoldOnlyWhatTheCallerMayRead(t *testing.T) {
 			if !slices.Equal(got, targets) {
 				t.Errorf("%s in pages of %d: got %d targets, want %d", caller, size, len(got), len(targets))
 			}
-			// Pages are filled from what the caller may read.
+			// Pages are filled with targets that the caller may read.
 			if most := len(targets)/int(size) + 2; calls > most {
 				t.Errorf("%s in pages of %d: %d pages, want %d at most", caller, size, calls, most)
 			}
@@ -293,7 +293,7 @@ grants:
   - {identities: ["token:blue"], clusters: [blue], verbs: [recommend]}
 `
 
-// What a reload changes holds from the next message on, on streams that are open.
+// A reload takes effect with the next message, on open streams, too.
 func TestReloadsReachOpenStreams(t *testing.T) {
 	t.Parallel()
 	const red, blue = "clusters/red/namespaces/shop/targets/web", "clusters/blue/namespaces/shop/targets/web"
@@ -431,7 +431,8 @@ grants:
 	}
 }
 
-// Each call is made by who has its verb alone, and by nobody who has all others.
+// Each call requires exactly its verb: a caller with only that one may make it, one
+// with all others may not.
 func TestEachCallNeedsItsVerbAndNoOther(t *testing.T) {
 	t.Parallel()
 	y := newTenancy(t, map[string]string{
@@ -601,7 +602,7 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 	}
 }
 
-// A header that REST takes must not be too long for what is behind it.
+// A header that REST accepts must not be too long for gRPC.
 func TestLongHeadersOverREST(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -414,7 +414,7 @@ func TestLinesNameTheirTrace(t *testing.T) {
 // A collector that is away costs traces, no calls.
 func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	// Of a port that was free somebody else may be the owner now; nobody serves the first one.
+	// Another process may own the port by now; no server has the first one.
 	away, err := tracing.Open(t.Context(), tracing.Options{Endpoint: "http://127.0.0.1:1", Ratio: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -424,7 +424,7 @@ func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
 	for range 100 {
 		s.recommend(t, queue(web, 3, 50))
 	}
-	// Each that waited for the collector would take the ten seconds that an attempt to send may.
+	// If each waited for the collector, it would take the ten seconds of an attempt to send.
 	if took := time.Since(begun); took > 5*time.Minute {
 		t.Errorf("100 calls took %s", took)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server"
 )
 
-// Calls that no handler gets to see are counted, and logged, like all that fail.
+// Calls that reach no handler are counted, and logged, like all failed calls.
 func TestCallsThatReachNoHandlerAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	var logs *observer.ObservedLogs
@@ -73,7 +73,7 @@ func TestACallWithoutItsMessageIsCounted(t *testing.T) {
 	})
 }
 
-// Who asks for what there is not is not asked for credentials, and learns nothing else.
+// Calls of unknown methods need no credentials, and reveal nothing else.
 func TestUnknownMethodsAreAnsweredAlikeToEverybody(t *testing.T) {
 	t.Parallel()
 	s := guarded(t)
@@ -89,8 +89,8 @@ func TestUnknownMethodsAreAnsweredAlikeToEverybody(t *testing.T) {
 	}
 }
 
-// A call that a limit refuses is one call, wherever that is answered: at once, or, if its
-// deadline is far, by its goroutine.
+// A call that a limit refuses is one call, wherever it is refused: at once, or, if its
+// deadline is far, in its goroutine.
 func TestACallThatALimitRefusesIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	g := newGate()

@@ -107,8 +107,8 @@ func TestPagesOfOtherSitesMayNotCall(t *testing.T) {
 	}
 }
 
-// A name that somebody's name server leads to 127.0.0.1 makes a page of that name one of the
-// service's own origin, as far as the browser can see.
+// A name that resolves to 127.0.0.1 gives a page of that name the service's own origin, as
+// far as the browser can see.
 func TestOnLoopbackNoNameButItsOwnIsServed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -124,7 +124,7 @@ func TestOnLoopbackNoNameButItsOwnIsServed(t *testing.T) {
 		{nil, "127.0.0.1", true},
 		{nil, "127.8.9.10:8080", true},
 		{nil, "[::1]:8080", true},
-		{nil, "10.1.2.3", true}, // of an address nobody can lead a browser elsewhere
+		{nil, "10.1.2.3", true}, // an address can't be rebound
 		{nil, "setpoint:8080", true},
 		{nil, "evil.example", false},
 		{nil, "evil.example.", false},

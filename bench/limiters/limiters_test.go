@@ -82,7 +82,7 @@ var limiters = []limiter{
 	}},
 }
 
-// atOnce refuses at once what is beyond the limit, and queued what is beyond the queue.
+// atOnce refuses calls beyond the limit at once, and queued those beyond the queue.
 func atOnce(b adaptivelimiter.Builder[any]) func(*testing.T, *server) admit {
 	return func(*testing.T, *server) admit {
 		l := b.Build()
@@ -109,7 +109,7 @@ func queued(b adaptivelimiter.Builder[any]) func(*testing.T, *server) admit {
 	}
 }
 
-// phase is some time of a trace. figures says that it is told of.
+// phase is a part of a trace. figures reports whether it is in the results.
 type phase struct {
 	what    string
 	calls   float64 // a second

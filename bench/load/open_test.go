@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/load"
 )
 
-// stalling answers at once, but for one time of that length in which nobody is answered.
+// stalling responds at once, except for one interval of that length.
 type stalling struct {
 	mu     sync.Mutex
 	after  int

@@ -89,7 +89,7 @@ func TestStandstillsAreTold(t *testing.T) {
 		}
 		time.Sleep(stopped)
 	}
-	// It tells when it gets to it.
+	// It reports with a delay.
 	stood := watch.Stood() - before
 	for began := time.Now(); stood < stopped/2 && time.Since(began) < 30*time.Second; {
 		stood = watch.Stood() - before

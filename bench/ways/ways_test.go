@@ -1,12 +1,12 @@
-// Package ways_test measures the short way on the wire beside what could stand in its place:
-// generated protobuf messages, those of vtprotobuf with pools, and protojson. All are given
-// the same request, and have to come to the same input of the engine, or to the same answer.
+// Package ways_test compares the fast path on the wire with its alternatives: generated
+// protobuf messages, those of vtprotobuf with pools, and protojson. All get the same
+// request, and must produce the same input of the engine, or the same response.
 //
 //	make bench-wire
 //
-// vtprotobuf adds methods to the messages of the API, which nobody else needs. They are
-// generated into a folder of their own, and the compiler is told to see them in the API's
-// (-overlay); without that its ways are left out.
+// vtprotobuf adds methods to the messages of the API, which are needed here only. They are
+// generated into a separate folder, and the compiler overlays them on the API's (-overlay);
+// without that, vtprotobuf is left out.
 package ways_test
 
 import (
@@ -173,7 +173,8 @@ func BenchmarkAnswer(b *testing.B) {
 	})
 }
 
-// measure also tells the processor time of all threads, which says the same on a busy machine.
+// measure also reports the processor time of all threads, which is meaningful even on a busy
+// machine.
 func measure(b *testing.B, name string, way func() bool) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()

@@ -237,7 +237,7 @@ func (m *readyMetrics) GetExternalMetric(string, string, labels.Selector) ([]int
 //go:linkname tolerancesForHpa k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).tolerancesForHpa
 func tolerancesForHpa(c *podautoscaler.HorizontalController, hpa *autoscalingv2.HorizontalPodAutoscaler) podautoscaler.Tolerances
 
-// question is what upstream's calculator is asked besides the metric's target.
+// question is the input of upstream's calculator besides the metric's target.
 type question struct {
 	*podautoscaler.ReplicaCalculator
 	replicas   int32
@@ -253,7 +253,7 @@ type calculation struct {
 	metric  recommender.MetricSpec
 	// value is the reading of a metric that pods don't have.
 	value int64
-	// upstream returns the count and what was read.
+	// upstream returns the count and the reading.
 	upstream func(*question) (replicas int32, reading int64, err error)
 }
 
@@ -425,7 +425,7 @@ func repeat(b *testing.B, decide func() error) {
 	}
 }
 
-// outcome is what is compared of a decision: the count, and percent of the request.
+// outcome is the compared part of a decision: the count, and percent of the request.
 type outcome struct{ replicas, utilization int32 }
 
 // reconciler is upstream's real controller with API clients that take no time.

@@ -233,7 +233,7 @@ func checkFields(t *testing.T, got, want field.ErrorList) {
 	}
 }
 
-// checkTexts checks that what is worded in want is worded so by upstream.
+// checkTexts checks that upstream uses the words of want.
 func checkTexts(t *testing.T, upstream field.ErrorList, want []string) {
 	t.Helper()
 	for _, wanted := range want {

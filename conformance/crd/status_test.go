@@ -15,9 +15,9 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/crd"
 )
 
-// Whatever status the agent writes with the Go type is stored as it is: also an empty one,
-// of which the type writes null for its metrics, a metric that could not be computed, which
-// has no type, and a condition without a time.
+// Every status that the agent writes with the Go type is stored unchanged: even an empty
+// one, whose metrics are null, a metric that could not be computed, which has no type, and
+// a condition without a time.
 func TestStatusIsStoredAsWritten(t *testing.T) {
 	t.Parallel()
 	d := definition(t)

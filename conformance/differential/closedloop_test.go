@@ -75,7 +75,7 @@ func TestSimulationsAreTheSameWithTheRealController(t *testing.T) {
 	t.Logf("%d steps, %d of which change the count", steps, scaled)
 }
 
-// outcomeOf is what is compared of a step: the count written, and why.
+// outcomeOf is the compared part of a step: the written count, and the reason.
 func outcomeOf(e *recording.Expect) string {
 	text := "no change"
 	if e.Scaled {
@@ -131,7 +131,7 @@ func (f *film) Settle(id recommender.ID, outcome recommender.Outcome, message st
 	if outcome == recommender.Failed {
 		last := &f.scenario.Steps[len(f.scenario.Steps)-1]
 		last.ScaleUpdateError = message
-		// The count was asked for and not written.
+		// The count was desired and not written.
 		f.decided[len(f.decided)-1] = "no change" + f.decided[len(f.decided)-1][len(leading(f.decided[len(f.decided)-1])):]
 	}
 	return f.Engine.Settle(id, outcome, message)

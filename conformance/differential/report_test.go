@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// The report says how each step and each text was compared, and what was not.
+// The report says how each step and each text was compared, and which were not.
 func TestTheReportSaysWhatWasForgiven(t *testing.T) {
 	step := recording.Step{}
 	scenario := &recording.Scenario{HPA: &autoscalingv2.HorizontalPodAutoscaler{}, Steps: []recording.Step{step, step, step, step}}
@@ -34,7 +34,7 @@ func TestTheReportSaysWhatWasForgiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| `v1.28` | 4 | 1 | 2 | 1 | 1 | 1 | 0 |\n", // the table of what was compared
+		"| `v1.28` | 4 | 1 | 2 | 1 | 1 | 1 | 0 |\n", // the table of comparisons
 		"| `v1.28` | v1.28.15 | none | 2 | 5 | 0 | 4 | **1** |\n",
 	} {
 		if !strings.Contains(b.String(), want) {

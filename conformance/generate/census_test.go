@@ -229,8 +229,8 @@ warning wrapped to
 // least are features that also come about by chance, and not as often.
 var least = map[string]int{"written and put back": 100}
 
-// rare are the warnings that only extreme scenarios may lead to: what comes of them
-// is another number on another processor.
+// rare are the warnings that only extreme scenarios may cause: their outcomes depend on
+// the processor.
 var rare = []string{"depends on the processor", "saturates", "division by 0", "100 times the usage is beyond", "lost its upper ones"}
 
 // census counts features.
@@ -280,7 +280,7 @@ func TestCensusOfFeatures(t *testing.T) {
 	}
 }
 
-// visiting tells the census of the scenario too.
+// visiting adds the scenario to the census, too.
 type visiting struct {
 	decider
 	census *census

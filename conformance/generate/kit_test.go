@@ -56,7 +56,7 @@ func startService(tb testing.TB) *service {
 	return &service{setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)}
 }
 
-// decided is a step with its answers, nil where nothing was asked or applied.
+// decided is a step with its outcomes, nil if there was no autoscaler.
 type decided struct {
 	step   *recording.Step
 	answer *setpointv1.RecommendResponse
@@ -69,7 +69,7 @@ type decider struct {
 	context context.Context
 	cluster string
 	explain bool
-	// visit is told of every step, if set.
+	// visit is called for every step, if set.
 	visit func(decided)
 
 	player *recording.Player

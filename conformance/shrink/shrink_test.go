@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
-// replay calls visit for each step with the spec that holds, nil for none, and
-// tells whether one of the calls is true.
+// replay calls visit for each step with the current spec, nil for none, and reports
+// whether one of the calls returned true.
 func replay(s *recording.Scenario, visit func(i int, spec *autoscalingv2.HorizontalPodAutoscalerSpec, step *recording.Step) bool) bool {
 	spec := &s.HPA.Spec
 	for i := range s.Steps {

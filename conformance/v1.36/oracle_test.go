@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/oracle"
 )
 
-// TestOracle answers what the real controller makes of scenarios.
+// TestOracle serves the outcomes of scenarios on the real controller.
 func TestOracle(t *testing.T) { oracle.ServeProcess(t, controller.NewDriver()) }
 
 func TestMetricsAPIs(t *testing.T) { clustertest.Run(t, controller.NewDriver()) }

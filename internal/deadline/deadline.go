@@ -1,5 +1,5 @@
-// Package deadline makes contexts that end at an instant without a timer, unless somebody waits for
-// it: a timer for each call costs more than looking at the clock.
+// Package deadline has contexts with a deadline that need no timer unless a goroutine waits for
+// their end: a timer per call costs more than reading the clock.
 //
 //	var d deadline.Context
 //	d.Begin(ctx, time.Now().Add(timeout), nil)
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Context is a context that ends at an instant, or with its parent. Begin it before it is used;
-// it must not be copied afterwards. Its methods may be called concurrently.
+// Context is a context with a deadline, and a parent. Call Begin before it is used; it must not
+// be copied afterwards. Its methods may be called concurrently.
 type Context struct {
 	parent context.Context
 	at     time.Time
@@ -21,14 +21,14 @@ type Context struct {
 
 	mu     sync.Mutex
 	ended  bool            // guarded by mu; by Cancel
-	armed  context.Context // guarded by mu; the one with a timer, nil: nobody waits
+	armed  context.Context // guarded by mu; the context with a timer, nil: there is no waiter
 	cancel context.CancelFunc
 }
 
 var _ context.Context = (*Context)(nil)
 
-// Begin sets the parent, and the instant at which the context ends with that cause; nil: with
-// context.DeadlineExceeded, as its error is in any case.
+// Begin sets the parent, the deadline, and the cause of a context that ends by it; nil:
+// context.DeadlineExceeded, which is its error in any case.
 func (c *Context) Begin(parent context.Context, at time.Time, cause error) {
 	if before, has := parent.Deadline(); has && before.Before(at) {
 		at, cause = before, nil
@@ -49,7 +49,7 @@ func (c *Context) Cancel() {
 // Deadline implements context.Context, as do those below.
 func (c *Context) Deadline() (time.Time, bool) { return c.at, true }
 
-// Done makes the timer.
+// Done starts the timer.
 func (c *Context) Done() <-chan struct{} { return c.arm().Done() }
 
 func (c *Context) arm() context.Context {
@@ -71,7 +71,8 @@ func (c *Context) timer() (armed context.Context, ended bool) {
 	return c.armed, c.ended
 }
 
-// Err is that of a context with a timer: once it is not nil Done is closed, and the reverse.
+// Err is the error of the context with a timer, if there is one: it is not nil exactly if
+// Done is closed.
 func (c *Context) Err() error {
 	switch armed, ended := c.timer(); {
 	case armed != nil:
@@ -88,7 +89,7 @@ func (c *Context) Err() error {
 	return c.arm().Err()
 }
 
-// Value tells package context what its own contexts descend from, and of the cause.
+// Value lets package context find a context's ancestors, and the cause.
 func (c *Context) Value(key any) any {
 	if armed, _ := c.timer(); armed != nil {
 		return armed.Value(key)

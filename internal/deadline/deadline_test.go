@@ -14,8 +14,7 @@ var errCause = errors.New("cause")
 
 type key struct{}
 
-// A context is to behave as one of package context in all that can be seen of it, whether somebody
-// has asked for its channel or not.
+// A context behaves exactly as one of package context, whether Done was called or not.
 func TestItEndsAsAContextWithATimer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
-// followed is a file that is looked at when it is needed, and what was noted of it.
+// followed is a file with the calls of its note function.
 type followed struct {
 	*testing.T
 	path  string
@@ -90,7 +90,7 @@ func TestAFileIsReadAgainWhenItIsNeeded(t *testing.T) {
 	f.want("LONGER")
 }
 
-// What was read last counts, and what is wrong is noted once.
+// The last valid content counts, and an error is reported once.
 func TestAFileThatIsWrongForAWhile(t *testing.T) {
 	f := follow(t)
 	put(t, f.path, "first")

@@ -108,7 +108,8 @@ func TestAPairThatIsReplacedWhileItIsRead(t *testing.T) {
 	}
 }
 
-// A server that takes connections and is silent holds nobody up for longer than that.
+// A server that accepts connections and stays silent delays callers no longer than
+// that.
 func TestAHandshakeThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()

@@ -157,7 +157,7 @@ func TestAFileThatIsWrong(t *testing.T) {
 		put(t, b.path, "bad one")
 		b.pass(look)
 		b.want("first", "bad one")
-		b.pass(time.Hour) // It is told once.
+		b.pass(time.Hour) // It is reported once.
 		b.want("first", "bad one")
 		if s := b.file.Stats(); s.Failures != 1 || s.Err == nil {
 			t.Errorf("stats %+v", s)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// slow answers after a while, and counts how often it was asked and how often its
-// context ended before.
+// slow returns after a while, and counts its calls and how often their context ended
+// before.
 type slow struct {
 	takes          time.Duration
 	mu             sync.Mutex

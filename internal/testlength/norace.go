@@ -2,5 +2,5 @@
 
 package testlength
 
-// RaceDetector says whether the program is built with the race detector.
+// RaceDetector reports whether the program is built with the race detector.
 const RaceDetector = false

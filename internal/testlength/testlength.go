@@ -1,10 +1,10 @@
-// Package testlength says how long tests are. FULL=1, which make nightly sets, has all of them go
-// through all that they can; without it some are shorter, and say so by a skipped test or a line in
-// the log, with how to have the rest: FULL=1.
+// Package testlength decides how long tests are. FULL=1, which make nightly sets, runs all of them
+// at full length; without it some are shorter, and say so, with a hint at FULL=1, by a skipped test
+// or a line in the log.
 //
-// Most of these are shorter only in the race detector's run: what proves no more with it, and takes
-// some ten times as long. That is arithmetic of one goroutine over thousands of cases, and longer
-// runs of what other tests run, too. make test runs it whole, without the detector, in each CI.
+// Most of these are shorter only with the race detector, where they prove no more and take some ten
+// times as long: arithmetic of one goroutine over thousands of cases, and longer runs of what other
+// tests run, too. make test runs them entirely, without the detector, in each CI.
 package testlength
 
 import (
@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// Full says whether everything is to run at full length: FULL=1.
+// Full reports whether everything runs at full length: FULL=1.
 func Full() bool { return os.Getenv("FULL") != "" }
 
-// leavesOut says whether tests are to be shorter.
+// leavesOut reports whether tests are shorter.
 func leavesOut() bool { return RaceDetector && !Full() }
 
-// SkipUnderRace leaves a test out of the race detector's run. What of its goroutines may race has to
-// run in other tests.
+// SkipUnderRace skips a test under the race detector. Other tests must run the code of its
+// goroutines that may race.
 func SkipUnderRace(tb testing.TB) {
 	tb.Helper()
 	if leavesOut() {
@@ -27,8 +27,8 @@ func SkipUnderRace(tb testing.TB) {
 	}
 }
 
-// FirstUnderRace returns those of all cases that a test goes through: all of them, or in the race
-// detector's run the first n.
+// FirstUnderRace returns the cases for a test: all of them, or under the race detector the first
+// n.
 func FirstUnderRace[E any](tb testing.TB, n int, all []E) []E {
 	tb.Helper()
 	if !leavesOut() || n >= len(all) {

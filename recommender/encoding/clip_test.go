@@ -9,7 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// What is stored of texts is bounded and marked; what is stored again stays as it is.
+// Stored texts are limited and marked; storing them again leaves them unchanged.
 func TestStoredTextsAreBounded(t *testing.T) {
 	long := strings.Repeat("é", MaxText)
 	labels := make([]recommender.Label, 1000)

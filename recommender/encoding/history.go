@@ -122,12 +122,12 @@ func bitsOf(h *recommender.History) uint64 {
 // DecodeHistory decodes what AppendHistory wrote. The result shares no memory with b.
 func DecodeHistory(b []byte) (recommender.History, error) { return new(Room).DecodeHistory(b) }
 
-// Room is memory for histories that are decoded one after the other: the next one takes the place of
-// the one before. It is not for concurrent use.
+// Room is memory for decoding histories one after the other: each overwrites the previous one. It
+// is not safe for concurrent use.
 type Room struct{ parts historyParts }
 
-// DecodeHistory is the function of that name. The history is valid until the next call; its
-// texts are for longer.
+// DecodeHistory is the function DecodeHistory. The history is valid until the next call;
+// its texts stay valid.
 func (r *Room) DecodeHistory(b []byte) (recommender.History, error) {
 	if len(b) == 0 {
 		return recommender.History{}, fmt.Errorf("%w: it is empty", ErrCorrupt)
@@ -435,7 +435,7 @@ type historyParts struct {
 	metrics    [1]recommender.MetricStatus
 }
 
-// clear empties what a history is read into; recommendations are written whole.
+// clear empties the memory for the next history; recommendations are overwritten.
 func (p *historyParts) clear() {
 	p.conditions = [len(p.conditions)]recommender.Condition{}
 	p.metrics = [len(p.metrics)]recommender.MetricStatus{}

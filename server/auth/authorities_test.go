@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
-// An issuer's CAs follow their file, and what is wrong with it is told.
+// An issuer's CAs follow their file, and errors in it are reported.
 func TestCAFilesAreWatched(t *testing.T) {
 	k := newKey(t, "1", jose.ES256)
 	i := newIssuer(t, k)
@@ -44,7 +44,7 @@ func TestCAFilesAreWatched(t *testing.T) {
 			}
 		}
 	}
-	// Keys are fetched anew at once, not within minutes.
+	// Keys are fetched again at once, not within minutes.
 	before := i.discoveries.Load()
 	other := newIssuer(t, k)
 	rewrite(t, ca, string(right)+string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})))

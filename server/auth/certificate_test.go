@@ -29,8 +29,8 @@ func issue(by *testpki.Authority, template x509.Certificate) *testpki.Pair {
 	return by.Issue("", func(c *x509.Certificate) { *c = template })
 }
 
-// handshake returns what a server that trusts ca knows of a client, after a real
-// handshake over the network at the time that bubbles begin.
+// handshake returns the server's state of a connection after a real handshake with a
+// client, where the server trusts ca, over the network at the start time of bubbles.
 func handshake(t *testing.T, ca *testpki.Authority, ask tls.ClientAuthType, client *testpki.Pair) (*tls.ConnectionState, error) {
 	t.Helper()
 	server := issue(ca, x509.Certificate{DNSNames: []string{"setpoint"}})

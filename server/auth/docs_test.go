@@ -24,7 +24,7 @@ func TestDocumentedFiles(t *testing.T) {
 		case "tokens":
 			a, err = auth.New(auth.Options{TokensFile: write(t, "tokens.yaml", block)})
 		case "issuers":
-			// Nobody is asked but this machine, where nobody listens.
+			// Only this machine is called, where no server listens.
 			a, err = auth.New(auth.Options{OIDCFile: write(t, "oidc.yaml", strings.ReplaceAll(block, "https://", "https://127.0.0.1:1/"))})
 		case "grants":
 			_, err = policy.Parse("policy.yaml", []byte(block))

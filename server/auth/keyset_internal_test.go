@@ -57,8 +57,8 @@ func TestKeysCountForADayWithoutTheirIssuer(t *testing.T) {
 	})
 }
 
-// TestManyAskForKeysOnce checks that callers who ask while a fetch is under way, or
-// asked for, wait for that one.
+// TestManyAskForKeysOnce checks that callers wait for a fetch that is in progress or
+// requested.
 func TestManyAskForKeysOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -80,7 +80,7 @@ func TestManyAskForKeysOnce(t *testing.T) {
 		if fetches.Load() != 2 || told.Load() == 0 {
 			t.Errorf("%d fetches, want 2; %d were told", fetches.Load(), told.Load())
 		}
-		// What was asked for counts as a refresh, too.
+		// The requested fetch counts as a refresh, too.
 		time.Sleep(keysRefresh - time.Second)
 		if n := fetches.Load(); n != 2 {
 			t.Errorf("%d fetches before the refresh, want 2", n)
@@ -113,8 +113,8 @@ func TestNobodyWaitsForASetThatIsClosed(t *testing.T) {
 	})
 }
 
-// TestAFetchThatIsUnderWayIsAnswerEnough checks that who asks as the timer runs out does
-// not cause a second fetch.
+// TestAFetchThatIsUnderWayIsAnswerEnough checks that a caller that arrives as the timer
+// fires does not cause a second fetch.
 func TestAFetchThatIsUnderWayIsAnswerEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newKeySet(nil, nil)
@@ -150,9 +150,9 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// TestFewWaitForAnIssuerThatHangs checks that callers with keys that nobody knows are told at
-// once to try again where many wait already, that each that waits says so before, and that
-// places are free again when the issuer has answered.
+// TestFewWaitForAnIssuerThatHangs checks that callers with unknown keys must retry at once
+// when many wait already, that each waiting caller calls waits before, and that places are
+// free again after the issuer has responded.
 func TestFewWaitForAnIssuerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
@@ -188,7 +188,7 @@ func TestFewWaitForAnIssuerThatHangs(t *testing.T) {
 		if served.Load() != maxWaiters || s.waiting != 0 {
 			t.Errorf("%d of them were served, %d still wait", served.Load(), s.waiting)
 		}
-		// The same for keys that are asked for anew.
+		// The same for keys that are fetched again.
 		answer = make(chan struct{})
 		time.Sleep(refetchInterval)
 		for range 10 * maxWaiters {

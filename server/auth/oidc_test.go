@@ -103,7 +103,7 @@ func TestJWTs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			for range 2 { // What was refused is refused again, and what was let in is remembered.
+			for range 2 { // A refused token is refused again, and an accepted one is cached.
 				if tt.want == "" {
 					wantName(t, a, bearer(tt.token), "oidc:corp:alice")
 				} else {
@@ -299,7 +299,7 @@ func TestIssuerDownThenUp(t *testing.T) {
 		byUnknown := bearer(newKey(t, "2", jose.ES256).sign(t, i.claims()))
 		wantReason(t, a, byUnknown, auth.ReasonWrongKey)
 
-		// Down again: what is known still counts. An unknown key may be a new one.
+		// Down again: known keys still count. An unknown key may be a new one.
 		i.setDown(true)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
@@ -424,7 +424,7 @@ func TestIssuersThatAreNotWhatTheySay(t *testing.T) {
 		i := &issuer{Server: server}
 		a := start(t, auth.Options{OIDCFile: i.file(t)})
 		wantReason(t, a, bearer(k.sign(t, i.claims())), auth.ReasonIssuerUnreachable)
-		if n := written.Load(); n > 64<<20 { // what buffers hold is more than what was read
+		if n := written.Load(); n > 64<<20 { // buffers contain more than was read
 			t.Errorf("%d bytes were sent", n)
 		}
 	})
@@ -482,7 +482,7 @@ func TestIssuersFileReloads(t *testing.T) {
 	})
 }
 
-// TestCloseWaits checks that nothing is told any more once Close has returned.
+// TestCloseWaits checks that nothing is reported after Close has returned.
 func TestCloseWaits(t *testing.T) {
 	i := newIssuer(t, newKey(t, "1", jose.EdDSA))
 	file := i.file(t)

@@ -278,7 +278,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	options := auth.Options{TokensFile: write(t, "tokens.yaml", entry("ci", secret, "    expires: 2001-01-01T00:00:00Z\n")), OIDCFile: i.file(t)}
 	up := start(t, options)
 	wantName(t, up, bearer(k.sign(t, i.claims())), "oidc:"+i.URL+"#alice")
-	claimed := "Zu2Rk9Wt4Mx7Bc" // stands for what a JWT says of its holder
+	claimed := "Zu2Rk9Wt4Mx7Bc" // stands for the content of a JWT
 	jwts := []string{
 		k.sign(t, i.claims("sub", claimed, "exp", 1)), k.sign(t, i.claims("sub", claimed, "aud", claimed)), k.sign(t, i.claims("sub", []string{claimed})),
 		k.sign(t, i.claims("iss", claimed)), k.sign(t, i.claims("exp", claimed)), key{claimed, jose.RS256, k.private}.sign(t, i.claims()),

@@ -63,14 +63,14 @@ func ChainUnary(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	}
 }
 
-// chainedCall is a call on its way through interceptors: one for all of them, where a handler made
-// for each would take memory each time.
+// chainedCall is the state of a call in the interceptors: one for all of them, because a handler
+// for each would be an allocation.
 type chainedCall struct {
 	all     []grpc.UnaryServerInterceptor
-	at      int // the interceptor that comes next
+	at      int // index of the next interceptor
 	info    *grpc.UnaryServerInfo
 	handler grpc.UnaryHandler
-	call    grpc.UnaryHandler // next
+	call    grpc.UnaryHandler // the next handler
 }
 
 // next implements grpc.UnaryHandler.
@@ -80,7 +80,7 @@ func (c *chainedCall) next(ctx context.Context, req any) (any, error) {
 	}
 	one := c.all[c.at]
 	c.at++
-	defer func() { c.at-- }() // an interceptor may try again
+	defer func() { c.at-- }() // an interceptor may call its handler again
 	return one(ctx, req, c.info, c.call)
 }
 

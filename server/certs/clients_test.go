@@ -66,8 +66,8 @@ func guardedService(t *testing.T, source *certs.Source) (grpcAddress, restAddres
 	return listeners[0].Addr().String(), listeners[1].Addr().String()
 }
 
-// openConnections calls over connections of each kind: "" is that the call was let in, else
-// it is what was answered.
+// openConnections makes calls on connections of each kind, and returns "" for a successful
+// call, else the error.
 func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map[string]func() string {
 	t.Helper()
 	grpcAddress, restAddress := guardedService(t, source)

@@ -174,7 +174,7 @@ func renew(t testing.TB, ca *testpki.Authority) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serverState is what a server knows of a connection.
+// serverState is the server's state of a connection.
 func serverState(t testing.TB, s *certs.Source, config *tls.Config) *tls.ConnectionState {
 	t.Helper()
 	own, err := s.ServerConfig()

@@ -373,7 +373,7 @@ func TestVersionsAndProtocols(t *testing.T) {
 	}
 }
 
-// Whatever name a client asks for, it gets the one certificate.
+// Whatever server name a client sends, it gets the only certificate.
 func TestServerNameIsIrrelevant(t *testing.T) {
 	ca, f := testpki.New("ca"), newFiles(t)
 	f.writePair(ca.Issue("server"))
@@ -544,7 +544,8 @@ func TestNotAfterOfAChain(t *testing.T) {
 	}
 }
 
-// What a Source has loaded is told for metrics: of several the first to expire.
+// The status of the loaded files is for metrics: of several certificates it has the
+// first to expire.
 func TestStatusTellsWhatExpires(t *testing.T) {
 	ca, f := testpki.New("ca"), newFiles(t)
 	f.writePair(ca.Issue("leaf"))
@@ -573,8 +574,8 @@ func TestStatusTellsWhatExpires(t *testing.T) {
 	}
 }
 
-// watching runs a test of a Source of a pair, whose files are watched in a bubble. It is told
-// what is served.
+// watching runs a test of a Source with a pair, whose files are watched in a bubble. The test
+// gets a function that returns the served certificate.
 func watching(t *testing.T, test func(t *testing.T, f *files, second *testpki.Pair, reloads func() uint64)) {
 	ca, f := testpki.New("ca"), newFiles(t)
 	first, second := ca.Issue("first"), ca.Issue("second")

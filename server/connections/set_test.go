@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
-// outside is what connections of a test listener come from: pipes, for what is tested is who
-// makes way.
+// outside is the source of a test listener's connections: pipes, because only closing is
+// tested.
 type outside struct{ conns chan net.Conn }
 
 func (o outside) Accept() (net.Conn, error) {

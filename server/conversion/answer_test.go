@@ -63,7 +63,7 @@ func TestAnExplanationIsKeptAsFarAsItFits(t *testing.T) {
 		t.Fatalf("the explanation lacks pods or warnings: %v", full)
 	}
 	size := proto.Size(full)
-	// What is left out the sooner the tighter it gets, and what never is.
+	// Parts that are removed as the limit shrinks, and parts that never are.
 	previous := 0
 	for limit := size; limit > 0; limit -= 100 {
 		raw, err := conversion.EncodeExplanation(&d, limit)

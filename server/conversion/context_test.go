@@ -22,8 +22,8 @@ func (c *endsAfter) Err() error {
 	return nil
 }
 
-// Reading ends soon after nobody waits for it any more: at most so many readings later as
-// there are between two looks, whatever they are.
+// Reading stops soon after the caller has gone: after at most as many readings as there
+// are between two checks, of any kind.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const n = 20 * lookEvery

@@ -49,7 +49,7 @@ func TestExplanationsShowEveryStep(t *testing.T) {
 			}`,
 		},
 		{
-			// 50Mi of 100Mi each would do with 2 of 4; 4 were wanted 100 s ago.
+			// 50Mi of 100Mi each need only 2 of 4; 4 were recommended 100 s ago.
 			name: "a scale-down that its window holds, in binary quantities",
 			request: `{"explain": true, "scale": {"specReplicas": 4}, "spec": {"maxReplicas": 20,
 				"metrics": [{"type": "ContainerResource", "containerResource": {"name": "memory", "container": "app", "target": {"type": "AverageValue", "averageValue": "100Mi"}}}],

@@ -44,9 +44,9 @@ func seeds(tb testing.TB) []*setpointv1.RecommendRequest {
 	return all
 }
 
-// FuzzInput converts and decides whatever bytes are as a request. What can be read
-// must be decided without a panic, also where the API would refuse it, and what is
-// answered and kept must be what the contract's messages and the store can hold.
+// FuzzInput converts and decides any bytes as a request. Every readable request must be
+// decided without a panic, even one that the API would refuse, and the contract's
+// messages and the store must be able to represent the result.
 func FuzzInput(f *testing.F) {
 	for _, req := range seeds(f) {
 		raw, err := proto.Marshal(req)
@@ -78,7 +78,7 @@ func FuzzInput(f *testing.F) {
 		in.ID = recommender.ID{1}
 		decision, next := recommender.Recommend(now, in, nil)
 		checkAnswer(t, &decision, &next)
-		// Once more on what came of it, with the change applied and with it not.
+		// Once more on the result, with the change applied and not.
 		in.ID = recommender.ID{2}
 		for _, replicas := range []int32{in.Scale.SpecReplicas, decision.Desired} {
 			again := *in

@@ -235,8 +235,8 @@ func TestScaleErrorsStandForTheScale(t *testing.T) {
 	}
 }
 
-// Quantities that the controller reads as something else are noted, and only for
-// who asks.
+// Quantities that the controller reads as another number are noted, and only for
+// explanations.
 func TestQuantitiesOutOfRangeAreNoted(t *testing.T) {
 	t.Parallel()
 	req := request(t, `{"scale": {}, "explain": true, "spec": {"metrics": [{"type": "External", "external": {"metric": {"name": "q"}, "target": {"type": "Value", "value": "1E"}}}]},

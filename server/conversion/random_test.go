@@ -115,7 +115,7 @@ func TestRandomRequestsAreDecided(t *testing.T) {
 		randomMessage(r, req.ProtoReflect())
 		req.Target = "clusters/c/namespaces/n/targets/t"
 		if i%20 != 0 {
-			// Most of what is random is refused for its names.
+			// Most random requests would be refused for their names.
 			for j, pod := range req.GetPods() {
 				pod.Name = string(rune('a' + j))
 			}
@@ -126,7 +126,7 @@ func TestRandomRequestsAreDecided(t *testing.T) {
 			req.Scale = &setpointv1.Scale{SpecReplicas: 3}
 		}
 		if i%4 == 1 && req.GetSpec() != nil {
-			// Nor does all of what is random ever come to a count.
+			// Nor do all random requests lead to a count.
 			req.Spec.MinReplicas, req.Spec.MaxReplicas = new(int32(1)), 10
 			req.Spec.Metrics = []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
 				Metric: &setpointv1.MetricIdentifier{Name: "q"}, Target: &setpointv1.MetricTarget{AverageValue: new("1")},

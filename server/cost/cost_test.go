@@ -46,7 +46,7 @@ func usages(n int) map[string]string {
 	return m
 }
 
-// A list is refused at the first element that is too many, wherever it is.
+// A list is refused at the first element beyond the limit, wherever it is.
 func TestListsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	pods := func(n int) *setpointv1.RecommendRequest {

@@ -18,8 +18,8 @@ type decoded struct {
 	next recommender.History
 }
 
-// of returns the history of a record that exists. One that is remembered has memory of its own, any
-// other lies in the room.
+// of returns the history of an existing record. A cached one has its own memory, any other uses the
+// room.
 func (d *decoded) of(record *store.Record, room *encoding.Room) (recommender.History, error) {
 	if d == nil {
 		return room.DecodeHistory(record.Value)

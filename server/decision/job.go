@@ -77,15 +77,15 @@ type Job struct {
 	Err      error
 }
 
-// room is memory that the jobs use which are one after the other in the memory of one job.
+// room is memory that jobs reuse which use the same Job one after the other.
 type room struct {
 	history  encoding.Room
 	decision recommender.Room
-	// value is what was encoded to be stored: engines copy it.
+	// value is the encoded history to store; engines copy it.
 	value []byte
 }
 
-// mostRoomForValue bounds the values that a room keeps, in bytes.
+// mostRoomForValue limits the values that a room keeps, in bytes.
 const mostRoomForValue = 4 << 10
 
 func (j *Job) done() bool { return j.decided || j.response != nil || j.Err != nil }
@@ -152,7 +152,7 @@ func (j *Job) fail(ctx context.Context, err error, swapping bool) {
 	j.targets.withoutStore(ctx, j, err)
 }
 
-// Release gives back the memory of the job's request, once its answer is made.
+// Release frees the memory of the job's request, once its response is encoded.
 func (j *Job) Release() {
 	if j.encoded != nil {
 		j.encoded.Release()
@@ -160,19 +160,19 @@ func (j *Job) Release() {
 	}
 }
 
-// lent are jobs that were given back.
+// lent pools jobs.
 var lent = sync.Pool{New: func() any { return new(Job) }}
 
-// LendJob returns an empty job. GiveBack ends it.
+// LendJob returns an empty job from the pool. GiveBack returns it.
 func LendJob() *Job { return lent.Get().(*Job) }
 
-// GiveBack is Release for a job that was lent. Nothing of it may be used afterwards.
+// GiveBack is Release for a job from the pool. Nothing of it may be used afterwards.
 func (j *Job) GiveBack() {
 	j.empty()
 	lent.Put(j)
 }
 
-// empty releases the job, and keeps nothing of it but memory.
+// empty releases the job, and keeps only its memory.
 func (j *Job) empty() {
 	j.Release()
 	concluded, value := j.concluded[:cap(j.concluded)], j.room.value
@@ -180,10 +180,10 @@ func (j *Job) empty() {
 	*j = Job{concluded: concluded[:0], room: room{value: value}}
 }
 
-// lentBatches are the jobs of batches that were given back.
+// lentBatches pools the jobs of batches.
 var lentBatches sync.Pool
 
-// LendJobs returns so many empty jobs. GiveBackJobs ends them.
+// LendJobs returns that many empty jobs from the pool. GiveBackJobs returns them.
 func LendJobs(n int) []Job {
 	if jobs, ok := lentBatches.Get().(*[]Job); ok && cap(*jobs) >= n {
 		return (*jobs)[:n]
@@ -191,7 +191,7 @@ func LendJobs(n int) []Job {
 	return make([]Job, n)
 }
 
-// GiveBackJobs is GiveBack for jobs that were lent together.
+// GiveBackJobs is GiveBack for the jobs of one LendJobs.
 func GiveBackJobs(jobs []Job) {
 	for i := range jobs {
 		jobs[i].empty()
@@ -233,7 +233,7 @@ func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendReq
 	if j.input, j.Err = readRequest(ctx, req, options, j.budget); j.Err != nil {
 		return
 	}
-	if t.tooDear(j) {
+	if t.tooExpensive(j) {
 		return
 	}
 	j.key = ParseTarget(req.GetTarget())
@@ -247,9 +247,9 @@ func (t *Targets) read(ctx context.Context, j *Job, req *setpointv1.RecommendReq
 	}
 }
 
-// tooDear refuses requests that would take too long to decide, and sets how many pods an
+// tooExpensive refuses requests that would take too long to decide, and sets how many pods an
 // explanation may list.
-func (t *Targets) tooDear(j *Job) bool {
+func (t *Targets) tooExpensive(j *Job) bool {
 	in := j.input
 	if !j.budget.Cells(conversion.Cells(in)) {
 		j.Err = apierror.TooManyEvaluations()
@@ -355,7 +355,7 @@ func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	if j.Err = j.caller.Check(policy.Recommend, j.key); j.Err != nil {
 		return
 	}
-	if t.tooDear(j) {
+	if t.tooExpensive(j) {
 		return
 	}
 	j.input.ID = newID(j.now)

@@ -85,7 +85,7 @@ func TestASettledChangeHasTheBasisOfItsDecision(t *testing.T) {
 	defer one.Close()
 	defer other.Close()
 	one.Recommended(&recommender.Decision{ID: recommender.ID{7}, Basis: recommender.Basis{Min: 2, Max: 4, Bounded: true, Proposal: 5, Decided: true}})
-	for range 2 { // whoever loses a race does it again
+	for range 2 { // a settlement that loses a race is repeated
 		got := one.OfSettled(&before, &before.Status, recommender.Applied).Decision().GetBasis()
 		if got.GetProposal() != 5 || got.GetMaxReplicas() != 4 || got.GetMinReplicas() != 2 {
 			t.Errorf("by the instance that recommended it: %v", got)

@@ -22,8 +22,8 @@ func (s *stuckStore) AppendLog(_ context.Context, entries []store.LogEntry) erro
 	return nil
 }
 
-// Decisions that wait to be written are bounded in bytes, however few they are; once
-// they are written there is room again.
+// Decisions that wait to be written are limited in bytes, however few they are; after a
+// write there is space again.
 func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := &stuckStore{released: make(chan struct{})}

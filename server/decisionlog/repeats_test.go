@@ -11,8 +11,8 @@ func TestRepeatsAreLoggedAllOrNone(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		most int
-		// asked are repeats by period, want those that are taken; 0 is a period in which
-		// nobody asks.
+		// asked are repeats by period, want those that are logged; 0 is a period without
+		// calls.
 		asked, want []int
 	}{
 		{"few are all taken", most, []int{30, 30, 1, 0, 30}, []int{30, 30, 1, 0, 30}},

@@ -17,7 +17,7 @@ import (
 
 const mebi = 1 << 20
 
-// enter begins a message in a goroutine of its own and tells whether it got in.
+// enter starts a message in its own goroutine and returns whether it was admitted.
 func enter(t *testing.T, ctx context.Context, g *gate.Gate, large bool) (p *gate.Pass, in func() bool, result func() error) {
 	t.Helper()
 	return enterAs(t, ctx, g, "", large)
@@ -200,7 +200,8 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 	})
 }
 
-// Whatever happens to messages, all is given back in the end and nobody waits for ever.
+// Whatever happens to messages, all memory is released in the end and none waits for
+// ever.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	g := gate.New(gate.Options{Bytes: mebi, Readers: 3, Waiting: 50})

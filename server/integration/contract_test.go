@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// All that is wrong is said, by the names that the caller has for it.
+// All errors are reported, with the names that the caller uses.
 func TestReadRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		contract, cluster, body string
@@ -78,7 +78,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// What is told of readings and reasons.
+// How readings and reasons are formatted.
 func TestDatadogsAnswer(t *testing.T) {
 	value := func(v *setpointv1.MetricValueStatus) *setpointv1.MetricValueStatus { return v }
 	metric := &setpointv1.MetricIdentifier{Name: "m"}
@@ -106,7 +106,7 @@ func TestDatadogsAnswer(t *testing.T) {
 	}
 }
 
-// A webhook's answer repeats who asked, and an error holds what the caller has.
+// A webhook's response repeats the caller's id, and an error keeps the caller's count.
 func TestReviews(t *testing.T) {
 	n := int32(4)
 	q := Question{uid: "u", Current: &n}

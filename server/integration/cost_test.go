@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// dear are bodies of MaxBody bytes that take long to read, or much memory.
-func dear() map[string]string {
+// expensive are bodies of MaxBody bytes that are expensive to read.
+func expensive() map[string]string {
 	fill := func(before, some, after string) string {
 		return before + strings.Repeat(some, (MaxBody-len(before)-len(after))/len(some)) + after
 	}
@@ -30,7 +30,7 @@ func dear() map[string]string {
 // What a body takes in memory is bounded by its bytes, whatever is in it.
 func TestReadTakesNoMoreMemoryThanItsBodyAllows(t *testing.T) {
 	const most = 10 * MaxBody
-	for name, body := range dear() {
+	for name, body := range expensive() {
 		for _, contract := range []string{"datadog", "agones", "gpa"} {
 			text := []byte(body)
 			var before, after runtime.MemStats
@@ -45,7 +45,7 @@ func TestReadTakesNoMoreMemoryThanItsBodyAllows(t *testing.T) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	for name, body := range dear() {
+	for name, body := range expensive() {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			text := []byte(body)
 			b.ReportAllocs()

@@ -42,7 +42,7 @@ func TestTokensOfMessages(t *testing.T) {
 	}
 }
 
-// What is read without a message is what the message has.
+// The values read without decoding are those of the decoded message.
 func FuzzTokens(f *testing.F) {
 	for _, ref := range []*externalscaler.ScaledObjectRef{reference(), reference("token", "a"), reference("tokenFromEnv", "b", "x", strings.Repeat("y", 200))} {
 		message, _ := proto.Marshal(ref)

@@ -87,7 +87,7 @@ func (s *simulated) of(caller string) *outcome {
 	return s.callers[caller]
 }
 
-// take returns what became of a caller's calls since it was asked last.
+// take returns the results of a caller's calls since the last take.
 func (s *simulated) take(caller string) *outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 			l := newLimiter(t, test.options)
 			identity := "a"
 			if test.reason == limit.GlobalInFlight {
-				identity = "" // nobody who is known takes all
+				identity = "" // no known caller takes everything
 			}
 			tickets, refusal := calls(l, identity, test.weight)
 			if len(tickets) != test.want || refusal.Reason != test.reason {
@@ -112,7 +112,7 @@ func TestHeavyCallsRunAsFew(t *testing.T) {
 func TestQueuedCallsDoNotRun(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{InFlight: 5}))
 	var before, queued, heavy limit.Ticket
-	l.Enter(&before, nil) // and only then is it known who calls
+	l.Enter(&before, nil) // and only then the caller is known
 	before.Begin()
 	before.Queued()
 	before.Identify("a", 1)
@@ -268,8 +268,8 @@ func TestOwnLimitsAndReload(t *testing.T) {
 	allowed("other", 2)
 }
 
-// Without limits of its own a caller who is known leaves a quarter of all to others, in
-// flight and of streams; one that nobody knows need not, for that is everybody.
+// Without its own limits a known caller leaves a quarter of everything to others, in
+// flight and of streams; an unknown one need not, because that is everybody.
 func TestNoCallerTakesAll(t *testing.T) {
 	now := time.Now()
 	options := with(limit.Limits{}, func(o *limit.Options) {
@@ -375,8 +375,8 @@ func TestAbandonedBeforeBegin(t *testing.T) {
 	}
 }
 
-// Once a call runs, only its end gives back what it holds: a caller that goes away at once
-// must not be able to run more calls than the bound.
+// Once a call runs, only its end releases what it holds: a caller that goes away at once
+// must not be able to run more calls than the limit.
 func TestAbandonAfterBeginDoesNothing(t *testing.T) {
 	l := newLimiter(t, limit.DefaultOptions())
 	var ticket limit.Ticket
@@ -595,12 +595,12 @@ func TestAnswerEarlyIsBounded(t *testing.T) {
 	})
 }
 
-// earlyBytes is what a call that is answered early takes: what gRPC keeps until its deadline,
-// and the goroutine that runs then.
+// earlyBytes is the memory of a call refused early: what gRPC keeps until its deadline, and
+// the goroutine that runs then.
 const earlyBytes = 3000
 
-// A caller who gives up has all its calls end at one instant, however long before they were
-// made: as many goroutines run then, and Go keeps what describes each for ever.
+// All calls of a caller that gives up end at one instant, however long before they were
+// made: as many goroutines run then, and Go keeps their descriptors for ever.
 func TestCallsAnsweredEarlyDoNotEndTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.EarlyMemory = 1 << 20 }))

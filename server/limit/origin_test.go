@@ -8,9 +8,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// flooded are calls of one who has so many in flight and tries each again at once, on one
-// connection, beside those of one who calls seldom. Who calls is known only some time after a
-// call was let in. It returns what became of the latter.
+// flooded runs calls of a caller with that many in flight, which retries each at once, on one
+// connection, together with those of a caller with few calls. The callers are known only some
+// time after admission. It returns the results of the latter.
 func (s *simulated) flooded(inFlight int, d time.Duration, flood, seldom *limit.Origin) (refused, offered int) {
 	const again, toKnow, each = 10 * time.Millisecond, 200 * time.Microsecond, 20 * time.Millisecond
 	call := func(caller string, from *limit.Origin) bool {
@@ -54,8 +54,8 @@ func (s *simulated) flooded(inFlight int, d time.Duration, flood, seldom *limit.
 	return refused, offered
 }
 
-// A flood on one connection, of calls that are tried again as soon as they are refused, leaves
-// places to those who call seldom on others.
+// A flood on one connection, of calls that are retried as soon as they are refused, leaves
+// places to callers with few calls on other connections.
 func TestAFloodOfOneConnectionLeavesPlacesToOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		refused, offered := newSimulated(t, nil).flooded(400, 20*time.Second, new(limit.Origin), new(limit.Origin))
@@ -73,8 +73,7 @@ func TestAFloodOfOneConnectionLeavesPlacesToOthers(t *testing.T) {
 	})
 }
 
-// The places beyond those that may run are for connections that hold none, each gets one, and
-// they are few.
+// The extra places are for connections that hold none, each gets one, and they are few.
 func TestAnIdleConnectionHasAPlaceInOverload(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)
@@ -118,7 +117,8 @@ func TestAnIdleConnectionHasAPlaceInOverload(t *testing.T) {
 	})
 }
 
-// A call that waited for its message is let in anew: it is no other call of its connection.
+// A call that waited for its message is admitted again: it is not another call of its
+// connection.
 func TestACallThatWaitedIsNotInItsOwnWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)

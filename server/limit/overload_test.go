@@ -135,7 +135,7 @@ var workService = grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{{MethodName: "Do", Handler: work}},
 }
 
-// admissionVariable names the way of a process that is to be a server.
+// admissionVariable names the kind of admission in a process that runs as the server.
 const admissionVariable = "SETPOINT_TEST_ADMISSION"
 
 // refuseAllVariable has it refuse everything.
@@ -152,7 +152,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serverReport is what a server tells of itself when its input ends.
+// serverReport is a server's report when its input ends.
 type serverReport struct {
 	HeapBytes  uint64
 	PeakBytes  uint64
@@ -260,7 +260,7 @@ func startWork(b testing.TB, admission string, more ...string) *workServer {
 	})}
 }
 
-// load is what a client saw.
+// load is a client's result.
 type load struct {
 	seconds float64
 	times   []time.Duration // of calls that were answered
@@ -303,7 +303,7 @@ func (c *workClient) call(i int) error {
 	return c.conns[i%len(c.conns)].Invoke(ctx, workMethod, c.payload, new(wrapperspb.BytesValue))
 }
 
-// saturate keeps so many calls going, and returns what came of it.
+// saturate keeps that many calls in flight, and returns the results.
 func (c *workClient) saturate(callers int, d time.Duration) *load {
 	l := &load{seconds: d.Seconds(), errors: map[codes.Code]int{}}
 	var mu sync.Mutex
@@ -348,9 +348,9 @@ func (l *load) count(mu *sync.Mutex, due time.Time, err error) {
 	l.errors[status.Code(err)]++
 }
 
-// BenchmarkOverload offers a gRPC server several times what it can answer and tells, for
-// each way to put a Limiter before it, what is answered and how fast. Client and server are
-// processes on the same machine, and the client's work counts against the server.
+// BenchmarkOverload offers a gRPC server several times its capacity and reports, for each
+// way of using a Limiter, the rate and the latency of successful calls. Client and server
+// are processes on the same machine, and the client's work counts against the server.
 //
 //	go test -run='^$' -bench=Overload -benchtime=1x -timeout=10m ./server/limit
 func BenchmarkOverload(b *testing.B) {
@@ -390,8 +390,8 @@ func BenchmarkOverload(b *testing.B) {
 	}
 }
 
-// BenchmarkRefusal tells what refusing a call costs a gRPC server: its processor time, and
-// the memory at most, calls having deadlines callTimeout away.
+// BenchmarkRefusal reports the cost of refusing a call for a gRPC server: its processor
+// time, and the maximum memory, with deadlines callTimeout away.
 func BenchmarkRefusal(b *testing.B) {
 	for _, admission := range []string{"interceptor", "deferred", "tap"} {
 		b.Run("admission="+admission, func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A message of a stream waits until there is room, and no longer than it should.
+// A message of a stream waits until there is capacity, and no longer than it should.
 func TestAdmitQueued(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -58,7 +58,7 @@ func TestAdmitQueued(t *testing.T) {
 	}
 }
 
-// Messages that wait are there whenever there is room: they leave some to calls.
+// Waiting messages would use all free capacity: they leave some to calls.
 func TestThoseWhoWaitLeaveRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,8 @@ func TestRefusalsAsErrors(t *testing.T) {
 	}
 }
 
-// Who is refused for overload is told different times, so that not all come back at once.
+// Callers refused for overload get different retry delays, so that not all come back at
+// once.
 func TestRetriesAreSpread(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{}, func(o *limit.Options) { o.InFlight = 1 }))
 	l.Enter(new(limit.Ticket), nil)

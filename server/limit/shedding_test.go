@@ -14,8 +14,8 @@ type phase struct {
 	what  string
 	calls float64 // a second; the server can answer 2,000
 	d     time.Duration
-	// refused is how large a share may be refused, answered how many are to be answered
-	// a second, p99 how long answers may take; 0: any.
+	// refused is the maximum refused share, answered the minimum of successful calls
+	// per second, p99 the maximum latency; 0: any.
 	refused  float64
 	answered float64
 	p99      time.Duration
@@ -124,7 +124,7 @@ func (s *simulated) run(t *testing.T, p phase) {
 	}
 }
 
-// A store that gets slow makes calls take longer, but no processor is missing.
+// A slow store makes calls take longer, but the processors are free.
 func TestSlowStoreIsNoOverload(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)
@@ -238,8 +238,8 @@ func TestGreedyCallerHasItsShare(t *testing.T) {
 	}
 }
 
-// Without limits of their own, who asks for more than its part of an overloaded server is
-// refused before the others are.
+// Without their own limits, callers beyond their part of an overloaded server are refused
+// before the others are.
 func TestOverloadIsShared(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newSimulated(t, nil)

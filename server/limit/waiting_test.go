@@ -78,7 +78,7 @@ func TestACallThatEndsWhileItWaits(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(t, with(limit.Limits{}))
 	ticket := waiting(t, l)
-	ticket.Abandon() // it has begun: this is its goroutine's to end
+	ticket.Abandon() // it has begun: this goroutine ends it
 	if l.Waiting() != 1 {
 		t.Error("it was abandoned")
 	}

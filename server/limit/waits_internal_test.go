@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What Go's scheduler tells must be what goroutines waited for indeed, whichever part of
-// them this release of Go looks at.
+// The waits that Go's scheduler reports must be real, whichever part of them this
+// release of Go samples.
 func TestSchedulerTellsHowLongGoroutinesWait(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	waits := newSchedulerWaits()

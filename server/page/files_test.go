@@ -43,7 +43,7 @@ func serve(tb testing.TB) http.Handler {
 	return f
 }
 
-// get asks for a path, with headers in pairs.
+// get requests a path, with headers in pairs.
 func get(tb testing.TB, method, path string, headers ...string) *http.Response {
 	tb.Helper()
 	r := httptest.NewRequestWithContext(tb.Context(), method, path, http.NoBody)
@@ -144,7 +144,8 @@ func TestCompressedForms(t *testing.T) {
 	}
 }
 
-// What is there as brotli only is unpacked for who takes gzip, or nothing.
+// A file that exists only as brotli is decompressed for clients that accept gzip, or no
+// encoding.
 func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer
@@ -154,7 +155,7 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	}
 	f, err := page.New(fstest.MapFS{
 		"index.html": {Data: []byte("x")}, "engine/e.wasm.br": {Data: packed.Bytes()},
-		// Older builds made it; what it holds is another engine.
+		// Older builds created it; its content is another engine.
 		"engine/e.wasm.gz": {Data: []byte("old")}, "engine/gone.wasm.gz": {Data: []byte("old")},
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 var _ setpointv1.TargetServiceServer = watched{}
 
-// watched is a service whose stream does what a test says.
+// watched is a service whose stream runs a function of the test.
 type watched struct {
 	setpointv1.UnimplementedTargetServiceServer
 	watch func(*setpointv1.WatchDecisionsRequest, grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error
@@ -120,10 +120,10 @@ func TestAStreamInTheProcessEndsWithoutAnAnswer(t *testing.T) {
 }
 
 // A handler may have refused the call before its request is sent. As with gRPC's streams of one
-// request, sending it is no error then: the refusal is what comes of it.
+// request, sending it then is not an error: the call returns the refusal.
 func TestARefusalIsQuickerThanTheRequest(t *testing.T) {
 	t.Parallel()
-	for range 100 { // a select takes any of what is ready
+	for range 100 { // a select chooses any ready case
 		p := &pipe{ctx: t.Context(), requests: make(chan any, 1), ended: make(chan struct{}), err: status.Error(codes.PermissionDenied, "no")}
 		close(p.ended)
 		if err := (pipeOut{p}).SendMsg(&setpointv1.WatchDecisionsRequest{}); err != nil {
@@ -157,7 +157,7 @@ func TestAStreamInTheProcessEndsWhenItsCallerHasGone(t *testing.T) {
 	if err := <-ended; status.Code(err) != codes.Canceled {
 		t.Errorf("the handler was told %v, want CANCELLED", err)
 	}
-	for err == nil { // what was sent before may still come
+	for err == nil { // earlier responses may still arrive
 		_, err = stream.Recv()
 	}
 	if status.Code(err) != codes.Canceled {

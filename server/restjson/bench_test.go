@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// BenchmarkUnmarshal compares the fast path with bare protojson, and shows what
-// a body costs that needs a second look.
+// BenchmarkUnmarshal compares the fast path with bare protojson, and shows the cost of
+// a body that needs a second pass.
 func BenchmarkUnmarshal(b *testing.B) {
 	for _, pods := range []int{10, 1000} {
 		good, numbers := request(pods, `"500m"`), request(pods, "0.5")

@@ -36,7 +36,7 @@ func request(pods int, cpu string) []byte {
 	}`, pods, pods, strings.Join(states, ","), strings.Join(metrics, ","))
 }
 
-// decoded is what protojson makes of text.
+// decoded is protojson's result for text.
 func decoded(t *testing.T, text string, msg proto.Message) proto.Message {
 	t.Helper()
 	if err := protojson.Unmarshal([]byte(text), msg); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// echo answers with what it was asked.
+// echo returns its requests.
 type echo struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 }

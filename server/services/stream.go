@@ -152,22 +152,22 @@ func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id 
 type answerer struct {
 	service *Recommendations
 	stream  grpc.ServerStream
-	ctx     context.Context  // the stream's
+	ctx     context.Context  // the stream's context
 	conn    *unfinished.Conn // nil: not counted
-	// places has one for each message that is not answered.
+	// places is a semaphore of unanswered messages.
 	places  chan struct{}
 	running sync.WaitGroup
 	mu      sync.Mutex // guards stream.SendMsg
 }
 
-// add has a message answered, which has a place.
+// add starts handling a message, which holds a place.
 func (a *answerer) add(req *streamed) {
 	req.to = a
 	a.running.Add(1)
 	a.service.answering.do(req)
 }
 
-// do answers a message. It is called by a goroutine of its own.
+// do handles a message, in its own goroutine.
 func (req *streamed) do() {
 	a := req.to
 	defer a.running.Done()
@@ -182,7 +182,7 @@ func (req *streamed) do() {
 	_ = a.stream.SendMsg(m)
 }
 
-// answer returns the answer to a message, and gives back what the message holds.
+// answer returns the response to a message, and releases what the message holds.
 func (a *answerer) answer(req *streamed) *encoded.Message {
 	defer func() { <-a.places }()
 	defer req.Free()

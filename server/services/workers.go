@@ -2,28 +2,27 @@ package services
 
 import "sync/atomic"
 
-// workers are goroutines that answer messages of streams, one after the other. A decision needs more
-// of a stack than a goroutine begins with, and to grow one for each message takes a tenth of
-// what a message costs.
+// workers are goroutines that handle messages of streams, one after the other. A decision needs a
+// larger stack than a new goroutine has, and growing it for each message takes a tenth of its cost.
 type workers struct {
-	// idle are those that wait; ended ends them.
+	// idle counts the waiting workers; ended stops them.
 	idle  atomic.Int32
 	tasks chan task
 	ended <-chan struct{}
 }
 
-// task is a message to be answered.
+// task is a message to handle.
 type task interface{ do() }
 
-// mostIdle bounds the workers that wait for a message: about as many as the swaps that return from
-// the store together. The collector shrinks the stacks of those that wait for long.
+// mostIdle limits the waiting workers: about as many as the swaps that return from the store
+// together. The garbage collector shrinks the stacks of those that wait for long.
 const mostIdle = 256
 
 func newWorkers(ended <-chan struct{}) *workers {
 	return &workers{tasks: make(chan task), ended: ended}
 }
 
-// do has a worker do it, a new one if none waits.
+// do passes the task to a waiting worker, or to a new one.
 func (w *workers) do(one task) {
 	select {
 	case w.tasks <- one:
@@ -39,7 +38,7 @@ func (w *workers) run(one task) {
 			w.idle.Add(-1)
 			return
 		}
-		one = nil // with what it holds
+		one = nil // drop its references
 		select {
 		case one = <-w.tasks:
 		case <-w.ended:

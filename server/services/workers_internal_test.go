@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// waiting is a task that ends when it is told to.
+// waiting is a task that ends on a signal.
 type waiting struct {
 	begun *sync.WaitGroup
 	ends  <-chan struct{}

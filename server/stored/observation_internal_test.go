@@ -232,7 +232,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// Pods come and go: what is kept of those that went is bounded.
+// Pods come and go: the number of stored values of old pods is limited.
 func TestPodsThatWentAreBounded(t *testing.T) {
 	o := &storedv1.Observation{}
 	for i := range 100 {

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// engine is a store of which a part can be made to fail, or to be overtaken.
+// engine is a store with a part that can be made to fail, or to be overtaken.
 type engine struct {
 	*memory.Store
 	// before is called before a version is deleted; nil: nothing is.
@@ -52,7 +52,7 @@ func (p *partStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Re
 	return records, failed
 }
 
-// open returns targets, and what was told to have left.
+// open returns targets, and a list of the calls of Left.
 func open(t *testing.T, e *engine) (*stored.Targets, *[]string) {
 	t.Helper()
 	e.Store = memory.New(memory.Options{})
@@ -99,7 +99,7 @@ func TestADeleteTakesNoSpecThatItWasNotAskedFor(t *testing.T) {
 	}
 }
 
-// Whoever deletes again, because an answer was lost, is told that there is nothing.
+// A repeated deletion, after a lost reply, finds nothing.
 func TestADeleteThatIsTriedAgainFindsNothing(t *testing.T) {
 	targets, left := open(t, &engine{})
 	spec := set(t, targets, "web")

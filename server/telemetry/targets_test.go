@@ -65,7 +65,8 @@ func TestATargetShowsItsLastDecision(t *testing.T) {
 	}
 }
 
-// The series stay the same however many targets there are: that is what the limit is for.
+// The series stay the same however many targets there are: that is the purpose of the
+// limit.
 func TestMoreTargetsThanRoomAreDropped(t *testing.T) {
 	t.Parallel()
 	targets, r, _ := newTargets(t, 100)
@@ -91,7 +92,7 @@ func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
 	targets.Decided(key(1), 1, 1)
 	*now = now.Add(telemetry.TargetLifetime / 2)
 	targets.Decided(key(2), 1, 1)
-	targets.Decided(key(3), 1, 1) // no room
+	targets.Decided(key(3), 1, 1) // beyond the limit
 	*now = now.Add(telemetry.TargetLifetime / 2)
 	if desired, _ := shown(t, r); len(desired) != 1 || desired["t2"] != 1 {
 		t.Errorf("after an hour there are %v, want t2", desired)
@@ -104,7 +105,7 @@ func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
 	}
 }
 
-// Room is made when it is needed, although nobody scrapes.
+// Places are freed when they are needed, even without a scrape.
 func TestRoomIsMadeWithoutAScrape(t *testing.T) {
 	t.Parallel()
 	targets, r, now := newTargets(t, 1)

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// kinds is a file with what the API does not have, too.
+// kinds is a file with further features that the API does not use.
 const kinds = `
 name: "kinds.proto" package: "test" syntax: "proto3"
 dependency: "google/protobuf/wrappers.proto" dependency: "google/protobuf/struct.proto" dependency: "google/protobuf/timestamp.proto"

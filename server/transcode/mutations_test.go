@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
-// Whatever a byte of a text is replaced by, left out or preceded by: what is taken
-// means what the long way says.
+// Texts with a byte replaced, removed or inserted: accepted ones mean the same on the
+// slow path.
 func TestMutatedTexts(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()

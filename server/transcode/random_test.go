@@ -36,7 +36,7 @@ var (
 	wrong    = []int64{-62135596801, 253402300800, 315576000001, 1_000_000_000, -1, math.MinInt64, math.MaxInt64}
 )
 
-// fill fills a message at random, broken in some values if so asked.
+// fill fills a message at random, with some invalid values if broken is set.
 func fill(r *rand.Rand, m protoreflect.Message, depth int, broken bool) {
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Timestamp":
@@ -129,8 +129,8 @@ func scalar(r *rand.Rand, fd protoreflect.FieldDescriptor) protoreflect.Value {
 
 var numberInQuotes = regexp.MustCompile(`:"(-?[0-9.e+-]+)"`)
 
-// spellings are texts that say much the same as a text: without what is default,
-// over several lines, in the order of names, with numbers instead of texts.
+// spellings are texts with the same meaning: without default values, on several lines,
+// ordered by name, with numbers instead of texts.
 func spellings(t *testing.T, m proto.Message, text []byte) [][]byte {
 	t.Helper()
 	lines, err := protojson.MarshalOptions{Multiline: true}.Marshal(m)

@@ -10,8 +10,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// What is taken of each rule's neighbourhood, and that it means what the long way
-// says.
+// Which variants of each rule are accepted, and that they mean the same on the slow
+// path.
 func TestTexts(t *testing.T) {
 	labels := func(n int, last string) string {
 		var text strings.Builder

@@ -126,7 +126,7 @@ func example(tb testing.TB, file string) []byte {
 	return text
 }
 
-// usual are what is usual: it is taken.
+// usual are usual messages, which must be accepted.
 type usual struct {
 	name string
 	subject

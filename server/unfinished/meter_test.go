@@ -97,7 +97,7 @@ func TestTheOldestMakesWay(t *testing.T) {
 	}
 }
 
-// preface is what a client says first.
+// preface is the first data of a client.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // frame is a frame of HTTP/2.
@@ -107,7 +107,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// message is a message of gRPC with so many bytes, of which so many come.
+// message is a gRPC message of that size, of which come bytes arrive.
 func message(size, come int) []byte {
 	b := append([]byte{0}, binary.BigEndian.AppendUint32(nil, uint32(size))...)
 	return append(b, make([]byte, come)...)
@@ -265,7 +265,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Of answers that nobody reads those of the connection go that has the most.
+// Of the connections with unread responses, the one with the most is closed.
 func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Answers: 1 << 20})
@@ -286,7 +286,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	}
 }
 
-// A connection on which streams are begun without end, which no server would have, is closed.
+// A connection that starts streams without end, which no server would accept, is closed.
 func TestStreamsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Streams: 100})
@@ -335,7 +335,7 @@ func BenchmarkFrames(b *testing.B) {
 	}
 }
 
-// inMemory is a connection that reads what it is told, and writes nothing.
+// inMemory is a connection that reads given data, and discards writes.
 type inMemory struct {
 	net.Conn
 	next []byte
@@ -354,7 +354,7 @@ func BenchmarkConn(b *testing.B) {
 	}
 }
 
-// An answer that is larger than the bound is sent, if nobody else has many.
+// A response larger than the limit is sent, if no other connection has many.
 func TestALargeAnswer(t *testing.T) {
 	t.Parallel()
 	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Answers: 1 << 20})

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// TestStructureAgreesWithProtovalidate asks both of random messages of every kind that a
-// method takes, with values on both sides of each rule.
+// TestStructureAgreesWithProtovalidate compares both on random messages of every kind of
+// request, with values on both sides of each rule.
 func TestStructureAgreesWithProtovalidate(t *testing.T) {
 	oracle, err := protovalidate.New()
 	if err != nil {
@@ -140,7 +140,7 @@ func (g *generator) list(list protoreflect.List, fd protoreflect.FieldDescriptor
 	}
 }
 
-// length is that of a list or a map, of which so many may be.
+// length is the length of a list or a map with that limit.
 func (g *generator) length(most uint64) int {
 	if most > 0 && most <= 1000 && g.Float64() < g.wrong/8 {
 		return int(most) + g.IntN(2)

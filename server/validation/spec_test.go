@@ -416,7 +416,7 @@ var rules = []specCase{
 	},
 }
 
-// combinations have several faults, all of which are found.
+// combinations have several errors, all of which are found.
 var combinations = []specCase{
 	{
 		name: "every part at once, in the order of the API server",
@@ -504,7 +504,7 @@ var combinations = []specCase{
 	},
 }
 
-// sound specs pass: by their defaults, or because nobody checks.
+// sound specs are valid: by their defaults, or because nothing checks them.
 var sound = []specCase{
 	{name: "all is default", spec: `{"maxReplicas": 1}`},
 	{name: "an empty list of metrics is default", spec: metrics()},
