@@ -27,8 +27,9 @@ type answered struct {
 			Causes           []int
 			CauseNames       []string
 			Metrics          []struct {
-				Name  string
-				Ratio []*float64
+				Name     string
+				Ratio    []*float64
+				Proposal []*int32
 			}
 			Actions []struct {
 				Step     int

@@ -64,6 +64,45 @@ func TestARunIsThatOfTheCommand(t *testing.T) {
 	}
 }
 
+// Each of several metrics has its own proposal, and the largest is the proposal of the step.
+func TestProposalsOfSeveralMetrics(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	if one := ask(t, q); one.Run == nil || one.Run.Runs[0].Metrics[0].Proposal != nil {
+		t.Errorf("a metric alone has a proposal of its own: problems %+v", one.Problems)
+	}
+	q.Specs = []playground.SpecText{{Name: "two", Text: `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 20
+  metrics:
+    - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
+    - {type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "100"}}}
+`}}
+	q.Scenario = `
+duration: 2h
+load: [{step: {from: 50, to: 500, at: 1h}}]
+workload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 3m}, {metric: queue, perLoad: "1"}]}
+`
+	got := ask(t, q)
+	if got.Run == nil || len(got.Run.Runs[0].Metrics) != 2 {
+		t.Fatalf("problems %+v, run %+v", got.Problems, got.Run)
+	}
+	run := got.Run.Runs[0]
+	for i, proposal := range run.Proposal {
+		cpu, queue := run.Metrics[0].Proposal[i], run.Metrics[1].Proposal[i]
+		if cpu == nil || queue == nil || proposal == nil || max(*cpu, *queue) != *proposal {
+			t.Fatalf("step %d: %v, cpu %v, queue %v", i, proposal, cpu, queue)
+		}
+	}
+	if n := len(run.Proposal) - 1; n < 400 || *run.Metrics[1].Proposal[n] != 5 {
+		t.Errorf("%d steps, in the end the queue asks for %d, want 5", n+1, *run.Metrics[1].Proposal[n])
+	}
+}
+
 func TestALongRunHasFewerPoints(t *testing.T) {
 	t.Parallel()
 	q := shop(t)

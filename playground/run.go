@@ -57,6 +57,8 @@ type oneRun struct {
 type metricSeries struct {
 	Name  string     `json:"name"`
 	Ratio []*float64 `json:"ratio"`
+	// Proposal is what the metric asks for, null: nothing. Left out where it is the only metric.
+	Proposal []*int32 `json:"proposal,omitempty"`
 }
 
 // action is a change of the count.
@@ -88,7 +90,7 @@ func (a *asked) simulate() answer {
 	report := &simulate.Report{Name: "playground", Scenario: s}
 	for i, spec := range a.specs {
 		run := oneRun{Name: spec.name, Actions: []action{}, CauseNames: []string{}}
-		g := &gatherer{out: out, run: &run, first: i == 0, causes: map[simulation.Cause]int{}, stride: out.Stride}
+		g := &gatherer{out: out, run: &run, first: i == 0, causes: map[simulation.Cause]int{}, stride: out.Stride, several: len(spec.autoscaler.Spec.Metrics)}
 		result, err := simulation.Run(s, spec.autoscaler, g.add)
 		if err != nil {
 			a.note(spec.name, err)
@@ -121,6 +123,8 @@ type gatherer struct {
 	// changes are the steps that change the count.
 	changes []int
 	queued  bool
+	// several is how many metrics the spec has.
+	several int
 }
 
 func (g *gatherer) add(s *simulation.Step) error {
@@ -177,12 +181,16 @@ func (g *gatherer) metrics(s *simulation.Step) {
 	if e == nil {
 		for i := range g.run.Metrics {
 			g.run.Metrics[i].Ratio = append(g.run.Metrics[i].Ratio, nil)
+			g.propose(i, nil)
 		}
 		return
 	}
 	for i := range s.Input.Spec.Metrics {
 		if i == len(g.run.Metrics) {
 			m := metricSeries{Name: s.Input.Spec.Metrics[i].Name(), Ratio: make([]*float64, len(g.run.Replicas)-1)}
+			if g.several > 1 {
+				m.Proposal = make([]*int32, len(g.run.Replicas)-1)
+			}
 			g.run.Metrics = append(g.run.Metrics, m)
 		}
 		var ratio *float64
@@ -190,6 +198,18 @@ func (g *gatherer) metrics(s *simulation.Step) {
 			ratio = new(round(e.Metrics[i].UsageRatio))
 		}
 		g.run.Metrics[i].Ratio = append(g.run.Metrics[i].Ratio, ratio)
+		var proposal *int32
+		if i < len(e.Metrics) && e.Metrics[i].Failure == nil && e.Decided {
+			proposal = new(e.Metrics[i].Proposal)
+		}
+		g.propose(i, proposal)
+	}
+}
+
+// propose notes what one of several metrics asks for.
+func (g *gatherer) propose(i int, proposal *int32) {
+	if m := &g.run.Metrics[i]; g.several > 1 {
+		m.Proposal = append(m.Proposal, proposal)
 	}
 }
 

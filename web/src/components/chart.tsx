@@ -2,25 +2,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
+import { timeLabels } from "../lib/clock";
 import { color, onThemeChange } from "../theme";
-
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
-const clockSeconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-
-/** Labels of a time axis, s of Unix time, in the user's zone. */
-export function timeLabels(splits: readonly number[]): string[] {
-  const step = (splits[1] ?? 0) - (splits[0] ?? 0);
-  let last = "";
-  return splits.map((s, i) => {
-    const date = new Date(s * 1000);
-    const text = step < 60 ? clockSeconds.format(date) : clock.format(date);
-    const today = day.format(date);
-    const first = i > 0 && today !== last && last !== "";
-    last = today;
-    return first || step >= 86400 ? today : text;
-  });
-}
 
 /** An axis as the page has them. */
 export function axis(more: uPlot.Axis = {}): uPlot.Axis {
@@ -34,13 +17,13 @@ export function axis(more: uPlot.Axis = {}): uPlot.Axis {
   };
 }
 
-/** A time axis: splits where clocks have them. */
-export function timeAxis(): uPlot.Axis {
+/** A time axis: splits where clocks have them, in a zone; none: the user's. */
+export function timeAxis(zone?: string): uPlot.Axis {
   return axis({
     size: 28,
     space: 64,
     incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800],
-    values: (_, splits) => timeLabels(splits),
+    values: (_, splits) => timeLabels(splits, zone),
   });
 }
 

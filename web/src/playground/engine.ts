@@ -40,7 +40,7 @@ export interface OneRun {
   held: (number | null)[];
   causes: number[];
   causeNames: string[];
-  metrics: { name: string; ratio: (number | null)[] }[] | null;
+  metrics: { name: string; ratio: (number | null)[]; proposal?: (number | null)[] }[] | null;
   actions: Action[];
 }
 

@@ -2,19 +2,22 @@
 
 import uPlot from "uplot";
 import { axis, Chart, timeAxis } from "../components/chart";
+import { knownZone, timeOfDay } from "../lib/clock";
 import { color } from "../theme";
 import type { OneRun, Run } from "./engine";
 
 const steps = uPlot.paths.stepped!({ align: 1 });
 const sync = "playground";
 
-function base(scales: uPlot.Options["scales"], series: uPlot.Series[], more: Partial<uPlot.Options> = {}): Omit<uPlot.Options, "width" | "height"> {
+function base(zone: string, scales: uPlot.Options["scales"], series: uPlot.Series[], more: Partial<uPlot.Options> = {}): Omit<uPlot.Options, "width" | "height"> {
   return {
     cursor: { sync: { key: sync }, points: { size: 5 }, drag: { x: true, y: false } },
     legend: { live: true },
     scales: { x: { time: true }, ...scales },
-    axes: [timeAxis(), axis({ size: 46, values: (_, v) => v.map((n) => (n >= 10_000 ? `${n / 1000}k` : String(n))) })],
-    series: [{ value: (_, v) => (v == null ? "–" : new Date(v * 1000).toISOString().slice(11, 19)) }, ...series],
+    // Splits are where the zone's clock has them.
+    ...(knownZone(zone) ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1000), zone) } : {}),
+    axes: [timeAxis(zone), axis({ size: 46, values: (_, v) => v.map((n) => (n >= 10_000 ? `${n / 1000}k` : String(n))) })],
+    series: [{ label: `Time (${zone})`, value: (_, v) => (v == null ? "–" : timeOfDay(v, zone)) }, ...series],
     ...more,
   };
 }
@@ -22,7 +25,7 @@ function base(scales: uPlot.Options["scales"], series: uPlot.Series[], more: Par
 const line = (label: string, stroke: string, more: uPlot.Series = {}): uPlot.Series => ({ label, stroke: () => color(stroke), width: 1.6, points: { show: false }, ...more });
 const own = ["c1", "c2"];
 
-// The scenario's clock is UTC unless it says otherwise; the charts' axis has the reader's zone.
+// Charts have the scenario's clock, as the load and the list of changes have: UTC unless it says otherwise.
 const times = (run: Run) => run.at.map((s) => run.start + s);
 
 export function LoadPlot(props: { run: Run }) {
@@ -34,10 +37,10 @@ export function LoadPlot(props: { run: Run }) {
     <Chart
       label={`Load over time, up to ${Math.max(...run.load)} units a second, and the capacity of ready pods`}
       height={170}
-      shape={`load ${limited.map((r) => r.name).join()}`}
+      shape={`load ${run.zone} ${limited.map((r) => r.name).join()}`}
       data={[times(run), run.load, ...limited.map((r) => r.capacity)] as uPlot.AlignedData}
       options={() =>
-        base({ y: { range: (_, __, max) => [0, Math.min(most, Math.max(1, max * 1.05))] } }, [
+        base(run.zone, { y: { range: (_, __, max) => [0, Math.min(most, Math.max(1, max * 1.05))] } }, [
           line("Load", "text", { fill: () => color("hover"), width: 1.2 }),
           ...limited.map((r) => line(`Capacity ${r.name}`, own[run.runs.indexOf(r)]!, { paths: steps })),
         ])
@@ -76,15 +79,18 @@ function marks(run: Run, one: OneRun): uPlot.Plugin {
 
 export function ReplicasPlot(props: { run: Run; one: OneRun; index: number; top: number; onStep: (step: number) => void }) {
   const { run, one } = props;
+  // Of several metrics each has its own proposal; the largest counts.
+  const proposals = (one.metrics ?? []).filter((m) => m.proposal);
   return (
     <Chart
       label={`Replicas of ${one.name} over time, ${one.actions.length} changes; the list of changes below has them in words`}
       height={200}
-      shape={`replicas ${one.name} ${props.top} ${one.actions.length}`}
-      data={[times(run), one.held, one.proposal, one.needed, one.ready, one.replicas] as uPlot.AlignedData}
+      shape={`replicas ${one.name} ${run.zone} ${props.top} ${one.actions.length} ${proposals.map((m) => m.name).join()}`}
+      data={[times(run), one.held, one.proposal, one.needed, one.ready, one.replicas, ...proposals.map((m) => m.proposal!)] as uPlot.AlignedData}
       onClick={(x) => props.onStep(nearest(run, one, x - run.start))}
       options={() =>
         base(
+          run.zone,
           { y: { range: () => [0, props.top] } },
           [
             line("Held by a window", "held", { paths: steps, width: 0.8 }),
@@ -92,6 +98,7 @@ export function ReplicasPlot(props: { run: Run; one: OneRun; index: number; top:
             line("Needed at target", "c4", { paths: steps, dash: [4, 3], width: 1.2 }),
             line("Ready", "c3", { paths: steps }),
             line("Asked for", own[props.index]!, { paths: steps, width: 2.2 }),
+            ...proposals.map((m, i) => line(`Proposed by ${m.name}`, i % 2 ? "c4" : "c5", { paths: steps, width: 1, dash: [[2, 3], [6, 3], [8, 2, 2, 2]][i % 3] })),
           ],
           { bands: [{ series: [1, 2], fill: () => color("band") }], plugins: [marks(run, one)] },
         )
@@ -122,10 +129,10 @@ export function MetricsPlot(props: { run: Run }) {
     <Chart
       label="Usage of each metric over its target, as the engine read it"
       height={150}
-      shape={`metrics ${all.map((m) => m.name).join()}`}
+      shape={`metrics ${run.zone} ${all.map((m) => m.name).join()}`}
       data={[times(run), run.at.map(() => 1), ...all.map((m) => m.ratio)] as uPlot.AlignedData}
       options={() =>
-        base({ y: { range: (_, __, max) => [0, Math.min(5, Math.max(1.5, max * 1.05))] } }, [
+        base(run.zone, { y: { range: (_, __, max) => [0, Math.min(5, Math.max(1.5, max * 1.05))] } }, [
           line("On target", "faint", { dash: [4, 4], width: 1 }),
           ...all.map((m, i) => line(m.name, m.color, { width: 1.2, dash: i > 1 ? [6, 2] : undefined })),
         ])
@@ -142,9 +149,9 @@ export function QueuePlot(props: { run: Run }) {
     <Chart
       label="Load that waits"
       height={120}
-      shape={`queue ${all.map((r) => r.name).join()}`}
+      shape={`queue ${run.zone} ${all.map((r) => r.name).join()}`}
       data={[times(run), ...all.map((r) => r.queued!)] as uPlot.AlignedData}
-      options={() => base({ y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] } }, all.map((r) => line(`Waiting ${r.name}`, own[run.runs.indexOf(r)]!)))}
+      options={() => base(run.zone, { y: { range: (_, __, max) => [0, Math.max(1, max * 1.05)] } }, all.map((r) => line(`Waiting ${r.name}`, own[run.runs.indexOf(r)]!)))}
     />
   );
 }

@@ -53,10 +53,10 @@ export const shapes: Record<Part["kind"], { label: string; values: Record<string
 };
 
 export const workloadFields: Record<string, [label: string, hint: string]> = {
-  cpu: ["CPU request", "of each pod, such as 500m"],
+  cpu: ["CPU request", "of each pod, such as 500m; with a metric of memory its request behind a comma"],
   cpuLimit: ["CPU limit", "a pod serves no more than this allows; empty: no limit"],
-  metric: ["Metric", "what load makes grow, as the spec names it; empty: cpu. More behind commas are always zero"],
-  perLoad: ["Usage per load", "of the metric by each unit a second, such as 10m"],
+  metric: ["Metric", "what load makes grow, as the spec names it; empty: cpu. Several behind commas: all follow the same load"],
+  perLoad: ["Usage per load", "of the metric by each unit a second, such as 10m. Of several metrics behind commas, in their order; one without stays at 0"],
   idle: ["Usage idle", "that a running pod has anyway"],
   startup: ["Start-up", "from a pod's start until it is ready, such as 30s"],
   startupP95: ["Start-up, 95 %", "95 % of the pods are ready by then; empty: all take the same time"],
@@ -135,6 +135,9 @@ function eventText(e: Happening): string {
   }
 }
 
+/** What stands between commas. */
+const listOf = (text: string): string[] => text.split(",").map((t) => t.trim());
+
 /** The scenario of setpoint simulate that the form says. */
 export function scenarioOf(s: State): string {
   if (s.text !== undefined) return s.text;
@@ -142,16 +145,20 @@ export function scenarioOf(s: State): string {
   const lines = [`duration: ${scalar(s.duration || "24h")}`, `seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map(partText)];
   if (Number(s.noise) > 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
   lines.push("workload:");
-  const [metric, ...zeros] = (w.metric || "cpu").split(",").map((m) => m.trim()).filter(Boolean);
-  if (w.cpu) lines.push(`  requests: {${metric === "memory" ? "memory" : "cpu"}: ${scalar(w.cpu)}}`);
+  const metrics = listOf(w.metric || "cpu").filter(Boolean);
+  const requests = listOf(w.cpu ?? "").filter(Boolean);
+  const resources = metrics.filter((m) => m === "cpu" || m === "memory");
+  if (resources.length === 0) resources.push("cpu");
+  if (requests.length > 0) lines.push(`  requests: {${resources.slice(0, requests.length).map((r, i) => `${r}: ${scalar(requests[i]!)}`).join(", ")}}`);
   if (w.cpuLimit) lines.push(`  limits: {cpu: ${scalar(w.cpuLimit)}}`);
   for (const key of ["startup", "startupP95", "warmup", "capacity", "replicas", "slots", "nodeDelay"]) {
     if (w[key]) lines.push(`  ${key}: ${scalar(w[key])}`);
   }
   if (w.queue) lines.push(`  queue: {size: ${scalar(w.queue)}}`);
   const more = [w.idle && `idle: ${scalar(w.idle)}`, w.warmupCpu && `warmup: ${scalar(w.warmupCpu)}`].filter(Boolean).map((t) => `, ${t}`);
-  lines.push("  usage:", `    - {metric: ${word(metric ?? "cpu")}, perLoad: ${scalar(w.perLoad || "10m")}${more.join("")}}`);
-  for (const zero of zeros) lines.push(`    - {metric: ${word(zero)}, perLoad: 0}`);
+  const ratios = listOf(w.perLoad || "10m");
+  lines.push("  usage:", `    - {metric: ${word(metrics[0] ?? "cpu")}, perLoad: ${scalar(ratios[0] || "10m")}${more.join("")}}`);
+  metrics.slice(1).forEach((m, i) => lines.push(`    - {metric: ${word(m)}, perLoad: ${scalar(ratios[i + 1] || "0")}}`));
   if (s.events.length > 0) lines.push("events:", ...s.events.map(eventText));
   return `${lines.join("\n")}\n`;
 }
@@ -295,6 +302,9 @@ function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; load?: un
     const memory = names[0] === "memory";
     state.noise = "0";
     state.workload = { metric: names.join(", ").slice(0, 100), startup: "30s", perLoad: share ? (memory ? "10Mi" : "10m") : "1", ...(share ? { cpu: memory ? "1000Mi" : "1" } : {}) };
+    if (names.length > 1 && !state.lesson) {
+      state.lesson = `The load is that of ${names[0]!.slice(0, 60)}. The spec's other metrics stay at 0: give each its usage per load, behind commas, and it follows the same load.`;
+    }
     if (Number.isInteger(from.replicas) && (from.replicas as number) > 0) state.workload.replicas = String(from.replicas);
   }
   if (Array.isArray(from.load) && from.load.length > 1) {
