@@ -1,6 +1,6 @@
-// Package feed brings decisions from the store's feed to those who watch it on this
-// instance, however many they are: one reader asks the store some times a second, and each
-// watcher takes from what it read at a pace of its own.
+// Package feed distributes decisions from the store's feed to the watchers on this
+// instance, however many there are: one reader polls the store a few times per second, and
+// each watcher takes decisions from its results at its own pace.
 //
 //	hub := feed.New(engine, feed.Options{})
 //	defer hub.Close()
@@ -12,6 +12,6 @@
 //		if !ok { wait for w.Ready() }
 //	}
 //
-// Nobody waits for a slow watcher: what waits for it is bounded, and it is told how many
-// decisions it missed. Without watchers nothing is read.
+// A slow watcher delays no other: its queue is limited, and its events count the decisions
+// it missed. Without watchers nothing is read.
 package feed

@@ -28,37 +28,37 @@ const (
 )
 
 const (
-	// readTimeout bounds one look at the store.
+	// readTimeout limits one read of the store.
 	readTimeout = 5 * time.Second
-	// readAtOnce is how many entries of a part a look takes.
+	// readAtOnce is how many entries of a part one read returns.
 	readAtOnce = 500
-	// replays is how many watchers are read for at once what was before them.
+	// replays is how many watchers' replays are read at once.
 	replays = 4
-	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one is
-	// where a part begins again.
+	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one
+	// means that the part began again.
 	mostCounted = 1 << 31
 )
 
 // Options are the settings of a Hub. Zero values are defaults.
 type Options struct {
-	// Poll is how often the store is asked. Zero: 250 ms.
+	// Poll is the interval of polling the store. Zero: 250 ms.
 	Poll time.Duration
-	// BufferBytes is about what decisions take, with what is sent of them, that are kept for those who have not
-	// taken them yet, all together. Zero: 32 MiB.
+	// BufferBytes is the approximate memory of the decisions, with their encoded form, that are
+	// kept for watchers that have not taken them yet. Zero: 32 MiB.
 	BufferBytes int
 	// Queue is how many decisions may wait for one watcher. Zero: 4096.
 	Queue int
-	// MaxWatchers bounds the watchers. Zero: no bound.
+	// MaxWatchers limits the watchers. Zero: unlimited.
 	MaxWatchers int
-	// Log takes what goes wrong. Nil: nothing is logged.
+	// Log gets errors. Nil: nothing is logged.
 	Log *zap.Logger
 }
 
 // Errors of Watch.
 var (
-	// ErrTooMany says that there are as many watchers as there may be.
+	// ErrTooMany means that there is the maximum number of watchers.
 	ErrTooMany = errors.New("too many watchers")
-	// ErrClosed says that Close was called.
+	// ErrClosed means that Close was called.
 	ErrClosed = errors.New("feed closed")
 )
 
@@ -73,12 +73,12 @@ type Hub struct {
 	running sync.WaitGroup
 	turns   *turns
 
-	starting chan struct{} // one Watch at a time finds out where the feed is
+	starting chan struct{} // one Watch at a time reads the position of the feed
 
 	mu       sync.RWMutex
 	reads    bool                 // whether the reader runs; guarded by mu
 	closed   bool                 // guarded by mu
-	position []store.FeedPosition // what the reader has handed out; guarded by mu
+	position []store.FeedPosition // the position up to which the reader has distributed; guarded by mu
 	ring     ring                 // guarded by mu
 	index    index                // guarded by mu
 	resets   int                  // how often the feed went back; guarded by mu
@@ -87,7 +87,7 @@ type Hub struct {
 	sent   atomic.Int64 // decisions that watchers took
 }
 
-// New returns a hub on a feed that keeps something.
+// New returns a hub on a feed that has parts.
 func New(source store.Feed, options Options) *Hub {
 	options.Poll = cmp.Or(options.Poll, defaultPoll)
 	options.BufferBytes = cmp.Or(options.BufferBytes, defaultBufferBytes)
@@ -102,7 +102,7 @@ func New(source store.Feed, options Options) *Hub {
 	}
 }
 
-// Close ends the reader. Watchers get nothing new then.
+// Close stops the reader. Watchers get nothing new afterwards.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -112,13 +112,13 @@ func (h *Hub) Close() {
 	h.turns.close()
 }
 
-// Parts returns how many parts the feed has.
+// Parts returns the number of parts of the feed.
 func (h *Hub) Parts() int { return h.parts }
 
-// MaxWatchers returns how many watchers there may be; 0: any number.
+// MaxWatchers returns the maximum number of watchers; 0: unlimited.
 func (h *Hub) MaxWatchers() int { return h.options.MaxWatchers }
 
-// Watchers returns how many there are.
+// Watchers returns the number of watchers.
 func (h *Hub) Watchers() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -141,26 +141,26 @@ func (h *Hub) Collectors() []prometheus.Collector {
 	}
 }
 
-// BufferedBytes returns about what decisions take that are kept for watchers.
+// BufferedBytes returns the approximate memory of the decisions kept for watchers.
 func (h *Hub) BufferedBytes() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.ring.bytes
 }
 
-// Viewer is who watches.
+// Viewer is the caller behind a watcher.
 type Viewer struct {
-	// Caller is who takes turns with others where watchers wait for each other; empty: nobody known.
+	// Caller takes turns with others where watchers wait for each other; empty: unknown.
 	Caller string
 	// Sees reports whether the viewer may see decisions of a namespace; nil: of all. It may be called
 	// at any time, concurrently.
 	Sees func(cluster, namespace string) bool
 }
 
-// Watch registers a watcher. It gets what matches the filter and what the viewer may see. from is
-// where it begins, of each part: a position of an Event, or with Number 0 and Millis above 0 an
-// instant, for what is still held since then; nil: now. Watch asks the store where the feed is, if
-// there was no watcher before.
+// Watch registers a watcher. It gets decisions that match the filter and that the viewer may see.
+// from is its start, for each part: a position of an Event, or with Number 0 and Millis above 0 an
+// instant, for the decisions since then that the store still has; nil: now. Watch reads the
+// position of the feed from the store, if there was no watcher before.
 func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPosition, viewer Viewer) (*Watcher, error) {
 	if from != nil && len(from) != h.parts {
 		return nil, fmt.Errorf("%d positions of %d parts", len(from), h.parts)
@@ -168,7 +168,7 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 	select {
 	case h.starting <- struct{}{}:
 		defer func() { <-h.starting }()
-	case <-ctx.Done(): // the store takes its time, for another one
+	case <-ctx.Done(): // another Watch waits for a slow store
 		return nil, ctx.Err()
 	}
 	h.mu.RLock()
@@ -193,7 +193,7 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 		return nil, ErrTooMany
 	}
 	if !h.reads {
-		if now == nil { // the reader ended meanwhile, and has read so far
+		if now == nil { // the reader stopped meanwhile, after reading up to its position
 			now = h.position
 		}
 		h.position, h.ring, h.reads = now, ring{next: h.ring.next}, true
@@ -204,7 +204,7 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 	return w, nil
 }
 
-// run reads until there is no watcher left.
+// run reads until there is no watcher.
 func (h *Hub) run() {
 	tick := time.NewTicker(h.options.Poll)
 	defer tick.Stop()
@@ -229,7 +229,7 @@ func (h *Hub) run() {
 	}
 }
 
-// stops ends the reader if nobody watches.
+// stops stops the reader if there is no watcher.
 func (h *Hub) stops() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -241,7 +241,7 @@ func (h *Hub) stops() bool {
 	return true
 }
 
-// read reads all that is new.
+// read reads all new entries.
 func (h *Hub) read() error {
 	for {
 		h.mu.RLock()
@@ -260,8 +260,8 @@ func (h *Hub) read() error {
 	}
 }
 
-// take hands out pages, and reports whether there may be more. What failed is nil where a
-// page counts.
+// take distributes pages, and reports whether there may be more. A page is valid if its
+// error in failed is nil.
 func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed store.BatchError) (more bool) {
 	var items []*item
 	counted, uncounted, resets := uint64(0), false, 0
@@ -270,8 +270,8 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 			continue
 		}
 		if page.Newest.Before(after[part]) {
-			// The store has lost its end, as in a failover. What comes now has numbers that were
-			// read before, maybe of other decisions.
+			// The store has lost its newest entries, as in a failover. New ones reuse numbers
+			// that were already read, maybe for other decisions.
 			after[part], uncounted = page.Newest, true
 			resets++
 			continue
@@ -288,13 +288,13 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 	}
 	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.position.Millis, b.position.Millis) })
 	for _, w := range h.handOut(items, after, counted, uncounted, resets) {
-		w.wake() // each once, and when nothing holds them up any more
+		w.wake() // each watcher once, after all decisions were queued
 	}
 	return more
 }
 
-// handOut has items wait for those who are interested, and returns the watchers for which nothing
-// waited before.
+// handOut queues items for the interested watchers, and returns the watchers whose queue was
+// empty.
 func (h *Hub) handOut(items []*item, position []store.FeedPosition, lost uint64, uncounted bool, resets int) (woken []*Watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,16 +310,16 @@ func (h *Hub) handOut(items []*item, position []store.FeedPosition, lost uint64,
 		})
 	}
 	h.resets += resets
-	h.position = position // after the decisions: who finds none waiting is that far
+	h.position = position // after the decisions: a watcher with an empty queue is at this position
 	return woken
 }
 
-// instant reports whether a position is none that was read, but a time to begin at: what was
-// before the first entry that is read then was not asked for.
+// instant reports whether a position is a start time rather than one that was read: entries
+// before the first one read after it were not requested.
 func instant(p store.FeedPosition) bool { return p.Number == 0 && p.Millis > 0 }
 
-// gap tells how many entries are missing between a position and the entry that is read after
-// it, or that nobody knows.
+// gap returns the number of missing entries between a position and the next entry that is
+// read, or that it is unknown.
 func gap(before store.FeedPosition, next *store.FeedItem) (lost uint64, unknown bool) {
 	number := next.Position.Number
 	switch {
@@ -333,14 +333,14 @@ func gap(before store.FeedPosition, next *store.FeedItem) (lost uint64, unknown 
 	return number - before.Number - 1, false
 }
 
-// ring is the newest items, by numbers of their own.
+// ring has the newest items, by their own numbers.
 type ring struct {
 	items []*item
-	next  uint64 // number of the item to come
+	next  uint64 // number of the next item
 	bytes int
 }
 
-// add adds an item and drops the oldest beyond the bound.
+// add adds an item and drops the oldest beyond the limit.
 func (r *ring) add(it *item, most int) uint64 {
 	r.items = append(r.items, it)
 	r.bytes += it.size()
@@ -372,19 +372,20 @@ type item struct {
 	response []byte // set once, see encoded
 }
 
-// encoded is the decision and its target as all watchers get them, encoded for the first of
-// them; nil for what is no decision.
+// encoded is the decision and its target in the form for all watchers, encoded for the
+// first of them; nil if the decision is invalid.
 func (it *item) encoded() []byte {
 	it.once.Do(func() {
 		if d := it.fed.Decision(); d != nil {
-			// It is made of what is encoded already: it can't fail but for texts that are no UTF-8.
+			// Its parts were decoded before: encoding fails only for texts that are not UTF-8.
 			it.response, _ = proto.Marshal(&setpointv1.WatchedDecision{Target: it.key.String(), Decision: d})
 		}
 	})
 	return it.response
 }
 
-// newItem returns what was read, nil for what is no decision of a format that is known.
+// newItem returns the item of an entry, nil for an invalid decision or an unknown
+// format.
 func newItem(part int, read store.FeedItem) *item {
 	fed, ok := decisionlog.ReadFed(read.Value)
 	if !ok {
@@ -393,5 +394,5 @@ func newItem(part int, read store.FeedItem) *item {
 	return &item{part: part, position: read.Position, key: read.Key, fed: fed}
 }
 
-// size is about what an item takes, with what is sent of it, in bytes.
+// size is the approximate memory of an item with its encoded form, in bytes.
 func (it *item) size() int { return 512 + 8*it.fed.Size() }

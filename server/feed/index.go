@@ -6,23 +6,23 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Filter chooses decisions. The zero value is all.
+// Filter selects decisions. The zero value selects all.
 type Filter struct {
 	// Cluster, Namespace and Target are names; empty: all.
 	Cluster, Namespace, Target string
-	// ChangesOnly leaves out decisions that do not change the count.
+	// ChangesOnly omits decisions that do not change the count.
 	ChangesOnly bool
 }
 
-// matches reports whether the filter chooses decisions of the key.
+// matches reports whether the filter selects decisions of the key.
 func (f *Filter) matches(k store.Key) bool { return f.names().of(k) == f.key() }
 
-// key is what the filter names; the rest is empty.
+// key has the filter's names; the rest is empty.
 func (f *Filter) key() store.Key {
 	return store.Key{Cluster: f.Cluster, Namespace: f.Namespace, Target: f.Target}
 }
 
-// names says which names a filter has, a bit each.
+// names is the set of a filter's names, one bit each.
 type names uint8
 
 const (
@@ -45,7 +45,7 @@ func (f *Filter) names() (n names) {
 	return n
 }
 
-// of is the part of a key that filters with these names name.
+// of returns the part of a key with these names.
 func (n names) of(k store.Key) store.Key {
 	if n&namesCluster == 0 {
 		k.Cluster = ""
@@ -59,7 +59,8 @@ func (n names) of(k store.Key) store.Key {
 	return k
 }
 
-// index finds the watchers of a key without asking all: those that name the same are together.
+// index finds the watchers of a key without visiting all: those with the same names are
+// grouped.
 type index struct {
 	watchers [allNames]map[store.Key][]*Watcher
 	count    int

@@ -7,16 +7,17 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// replayedAtOnce is how many entries of a part a watcher takes at once of what was before it.
+// replayedAtOnce is the page size of a watcher's replay, in entries of a part.
 const replayedAtOnce = 100
 
-// replay is what lies between where a watcher begins and where the hub was then.
+// replay has the decisions between a watcher's start and the hub's position at that
+// time.
 type replay struct {
 	watcher      *Watcher
 	after, until []store.FeedPosition
-	read         [][]*item // of each part, what is still to be taken
-	ended        []bool    // whether a part has no more
-	asked        bool      // whether pages are to come
+	read         [][]*item // for each part, the items not taken yet
+	ended        []bool    // whether a part is finished
+	asked        bool      // whether pages are being read
 	answer       chan replayed
 }
 
@@ -32,8 +33,8 @@ func newReplay(w *Watcher, after, until []store.FeedPosition) *replay {
 	}
 }
 
-// next returns the next item, nil after the last, or while pages are to come: more is true then,
-// and Ready is told when they are there.
+// next returns the next item, nil after the last, or while pages are being read: more is true
+// then, and Ready signals their arrival.
 func (r *replay) next(ctx context.Context) (it *item, more bool, err error) {
 	for {
 		first, wanting := -1, false
@@ -70,7 +71,7 @@ func (r *replay) next(ctx context.Context) (it *item, more bool, err error) {
 	}
 }
 
-// ask has the next page of each part read when it is the caller's turn.
+// ask requests the next page of each part, which is read when it is the caller's turn.
 func (r *replay) ask(ctx context.Context) {
 	r.asked = true
 	h, after := r.watcher.hub, slices.Clone(r.after)
@@ -84,7 +85,7 @@ func (r *replay) ask(ctx context.Context) {
 	})
 }
 
-// fill takes the pages of parts of which nothing is left.
+// fill takes the pages of parts without items.
 func (r *replay) fill(pages []store.FeedPage) {
 	for part, page := range pages {
 		if !r.ended[part] && len(r.read[part]) == 0 {
@@ -96,7 +97,7 @@ func (r *replay) fill(pages []store.FeedPage) {
 // take takes the page of a part.
 func (r *replay) take(part int, page store.FeedPage) {
 	if r.after[part].Number > 0 && page.Newest.Before(r.after[part]) {
-		// The store has lost its end since, see Hub.take.
+		// The store has lost its newest entries since, see Hub.take.
 		r.ended[part], r.watcher.skip[part] = true, store.FeedPosition{}
 		r.watcher.position[part] = page.Newest
 		r.watcher.lost(0, true)
@@ -117,14 +118,14 @@ func (r *replay) take(part int, page store.FeedPage) {
 	r.ended[part] = len(page.Items) == 0 || !r.after[part].Before(r.until[part])
 }
 
-// end takes note that nothing is left of a part up to where the hub was. The entry after that is
-// the hub's, which tells what is missing between there and it.
+// end finishes a part at the hub's position. The hub's next entry then shows how many are
+// missing in between.
 func (r *replay) end(part int, next *store.FeedItem) {
 	r.ended[part] = true
 	if after, until := r.after[part], r.until[part]; after.Before(until) {
 		lost, unknown := gap(after, next)
 		switch {
-		case next.Position.Number <= until.Number: // numbers that were given before
+		case next.Position.Number <= until.Number: // numbers that were already used
 			lost, unknown = 0, unknown || lost > 0
 		case lost > 0:
 			lost = until.Number - after.Number

@@ -2,20 +2,20 @@ package feed
 
 import "sync"
 
-// turns has a few at a time read what was before watchers: a call of a few bytes can have the
-// whole feed read. Callers take turns, however many watchers each has.
+// turns limits how many replays are read at once: a call of a few bytes can cause a read of
+// the whole feed. Callers take turns, however many watchers each has.
 type turns struct {
 	mu      sync.Mutex
 	free    int
 	closed  bool
-	callers []string            // those who wait, next first; guarded by mu
+	callers []string            // waiting callers, next one first; guarded by mu
 	waiting map[string][]func() // by caller; guarded by mu
 	running sync.WaitGroup
 }
 
 func newTurns(atOnce int) *turns { return &turns{free: atOnce, waiting: make(map[string][]func())} }
 
-// ask has something done for a caller when it is its turn, in another goroutine; never after close.
+// ask runs a function for a caller on its turn, in another goroutine; never after close.
 func (t *turns) ask(caller string, do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +26,7 @@ func (t *turns) ask(caller string, do func()) {
 	t.begin()
 }
 
-// begin begins what may begin. t.mu is held.
+// begin starts as many as allowed. The caller has locked t.mu.
 func (t *turns) begin() {
 	for t.free > 0 && len(t.callers) > 0 && !t.closed {
 		caller := t.callers[0]
@@ -52,7 +52,7 @@ func (t *turns) end() {
 	t.begin()
 }
 
-// close begins nothing more, and waits for what has begun.
+// close starts no more functions, and waits for the running ones.
 func (t *turns) close() {
 	t.mu.Lock()
 	t.closed = true

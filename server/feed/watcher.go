@@ -9,25 +9,26 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Event is decisions, and what came before them.
+// Event has decisions, and the number of decisions missed before them.
 type Event struct {
-	// Decisions are encoded messages WatchedDecision in their order, shared with other watchers: they
-	// must not be changed. None: this is a sign of life.
+	// Decisions are encoded messages WatchedDecision in their order, shared with other watchers:
+	// they must not be changed. None: this is a heartbeat.
 	Decisions [][]byte
-	// Missed is how many decisions before them were missed, at most math.MaxInt32. Uncounted says
-	// that others were, and nobody knows how many of the watcher's.
+	// Missed is how many decisions before them were missed, at most math.MaxInt32. Uncounted
+	// reports that an unknown number of others was missed.
 	Missed    int32
 	Uncounted bool
-	// Position is where the watcher is after them, of each part; it belongs to the caller.
+	// Position is the watcher's position after them, for each part; it belongs to the
+	// caller.
 	Position []store.FeedPosition
 }
 
-// eventBytes is about what the decisions of an event take at most, in bytes: what a caller can
-// receive before it reads.
+// eventBytes limits the decisions of an event, in bytes: a caller can receive as much without
+// reading.
 const eventBytes = 32 << 10
 
-// takenAtOnce is how many decisions a watcher takes from the hub at once: it holds them until they
-// are sent, also when the hub has dropped them.
+// takenAtOnce is how many decisions a watcher takes from the hub at once: it keeps them until they
+// are sent, even when the hub has dropped them.
 const takenAtOnce = 32
 
 // Watcher takes decisions from a hub. Its methods are for one goroutine.
@@ -37,29 +38,30 @@ type Watcher struct {
 	viewer Viewer
 	ready  chan struct{}
 	closed bool // guarded by hub.mu
-	place  int  // among those of the same names in the index; guarded by hub.mu
+	place  int  // its index among the watchers with the same names; guarded by hub.mu
 
-	// The rest up to mu belongs to the watcher's goroutine.
+	// The fields up to mu belong to the watcher's goroutine.
 
 	position []store.FeedPosition
-	// skip is what was sent by another instance that was ahead.
+	// skip is the position up to which another instance that was ahead has already
+	// sent.
 	skip   []store.FeedPosition
 	resets int
-	replay *replay // nil: there is nothing before what is new
-	// numbers and taken are of decisions that it took from its queue and has not looked at.
+	replay *replay // nil: the replay is finished
+	// numbers and taken are the decisions taken from its queue and not checked yet.
 	numbers []uint64
 	taken   []*item
-	told    missed // what the next event is to tell
+	told    missed // to report in the next event
 
 	mu     sync.Mutex
-	queue  []uint64 // of the hub's ring; guarded by mu
-	missed missed   // since the last decision was taken from the queue; guarded by mu
+	queue  []uint64 // numbers in the hub's ring; guarded by mu
+	missed missed   // since decisions were last taken from the queue; guarded by mu
 }
 
-// missed is what a watcher did not get.
+// missed counts the decisions that a watcher did not get.
 type missed struct {
 	decisions uint64
-	uncounted bool // others were missed, too
+	uncounted bool // an unknown number of others was missed, too
 }
 
 func (m *missed) add(other missed) {
@@ -67,7 +69,7 @@ func (m *missed) add(other missed) {
 	m.uncounted = m.uncounted || other.uncounted
 }
 
-// newWatcher returns a watcher that is to be added. h.mu is held.
+// newWatcher returns a watcher to add to the hub. The caller has locked h.mu.
 func newWatcher(h *Hub, filter Filter, viewer Viewer, from []store.FeedPosition) *Watcher {
 	w := &Watcher{
 		hub: h, filter: filter, viewer: viewer, ready: make(chan struct{}, 1), resets: h.resets,
@@ -81,7 +83,7 @@ func newWatcher(h *Hub, filter Filter, viewer Viewer, from []store.FeedPosition)
 		switch {
 		case !instant(from[part]):
 			w.skip[part] = from[part]
-		case !from[part].Before(h.position[part]): // maybe one to come: this is as good as now
+		case !from[part].Before(h.position[part]): // perhaps in the future: the same as now
 			from[part] = h.position[part]
 		}
 	}
@@ -90,7 +92,7 @@ func newWatcher(h *Hub, filter Filter, viewer Viewer, from []store.FeedPosition)
 	return w
 }
 
-// Close ends the watching.
+// Close removes the watcher.
 func (w *Watcher) Close() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
@@ -100,16 +102,16 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Ready is told when there may be something to take.
+// Ready receives a value when there may be decisions to take.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// maySee reports whether a decision is one that the watcher asked for and may see.
+// maySee reports whether the watcher requested a decision and may see it.
 func (w *Watcher) maySee(it *item) bool {
 	return (!w.filter.ChangesOnly || it.fed.Changes) && (w.viewer.Sees == nil || w.viewer.Sees(it.key.Cluster, it.key.Namespace))
 }
 
-// offer has a decision wait for the watcher, which is interested in its target, and reports
-// whether none waited before. h.mu is held.
+// offer queues a decision for the watcher, which is interested in its target, and reports
+// whether the queue was empty. The caller has locked h.mu.
 func (w *Watcher) offer(n uint64, it *item) (first bool) {
 	if !w.maySee(it) {
 		return false
@@ -126,7 +128,7 @@ func (w *Watcher) offer(n uint64, it *item) (first bool) {
 	return first
 }
 
-// wake tells Ready.
+// wake signals Ready.
 func (w *Watcher) wake() {
 	select {
 	case w.ready <- struct{}{}:
@@ -134,8 +136,7 @@ func (w *Watcher) wake() {
 	}
 }
 
-// lost takes note of entries that nobody could read. They count where all of them were the
-// watcher's to see.
+// lost counts unreadable entries. They count as missed if the watcher may see all of them.
 func (w *Watcher) lost(counted uint64, uncounted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,9 +148,9 @@ func (w *Watcher) lost(counted uint64, uncounted bool) {
 	w.missed.uncounted = w.missed.uncounted || uncounted
 }
 
-// Take returns decisions that wait, in their order: at most so many, and no more than fit into some
-// 32 KiB. Without any it returns false; Ready is told when there may be some, also while it reads
-// what was before the watcher. The error is the store's, and the watcher of no use then.
+// Take returns queued decisions in their order: at most that many, and no more than fit into some
+// 32 KiB. If there are none it returns false; Ready signals when there may be some, even while the
+// watcher's replay is being read. After an error of the store the watcher is of no use.
 func (w *Watcher) Take(ctx context.Context, most int) (e Event, ok bool, err error) {
 	for bytes := 0; len(e.Decisions) < most && bytes < eventBytes; {
 		it, err := w.next(ctx)
@@ -159,7 +160,7 @@ func (w *Watcher) Take(ctx context.Context, most int) (e Event, ok bool, err err
 		if it == nil {
 			break
 		}
-		// Whether it may be seen may have changed while it waited.
+		// The permission may have changed while it was queued.
 		if w.maySee(it) {
 			if decision := it.encoded(); decision != nil {
 				e.Decisions = append(e.Decisions, decision)
@@ -175,8 +176,8 @@ func (w *Watcher) Take(ctx context.Context, most int) (e Event, ok bool, err err
 	return e, true, nil
 }
 
-// next returns the next decision that the filter chooses, and moves the watcher there; nil if none
-// is there.
+// next returns the next decision that the filter selects, and moves the watcher there; nil if
+// there is none.
 func (w *Watcher) next(ctx context.Context) (*item, error) {
 	for w.replay != nil {
 		it, more, err := w.replay.next(ctx)
@@ -217,7 +218,7 @@ func (w *Watcher) refill() bool {
 	w.mu.Lock()
 	w.numbers = append(w.numbers[:0], w.queue[:min(len(w.queue), takenAtOnce)]...)
 	if w.queue = w.queue[len(w.numbers):]; len(w.queue) == 0 {
-		w.queue = nil // a burst's memory is not kept
+		w.queue = nil // free the memory of a burst
 	}
 	w.told.add(w.missed)
 	w.missed = missed{}
@@ -244,8 +245,8 @@ func (w *Watcher) refill() bool {
 	return true
 }
 
-// replayed takes note that nothing is left of what was before the watcher. It is where the hub
-// was then, also where it asked for an instant that nothing came after.
+// replayed ends the replay. The watcher is now at the hub's position of that time, even if
+// nothing followed the instant that it requested.
 func (w *Watcher) replayed() {
 	for part := range w.position {
 		if instant(w.position[part]) {
@@ -255,13 +256,13 @@ func (w *Watcher) replayed() {
 	w.replay = nil
 }
 
-// Beat returns a sign of life: an event without decisions.
+// Beat returns a heartbeat: an event without decisions.
 func (w *Watcher) Beat() (e Event) {
 	w.finish(&e)
 	return e
 }
 
-// finish says in an event where the watcher is, and what it has missed so far.
+// finish sets the watcher's position in an event, and what it has missed so far.
 func (w *Watcher) finish(e *Event) {
 	if len(w.taken) == 0 {
 		w.catchUp()
@@ -271,8 +272,8 @@ func (w *Watcher) finish(e *Event) {
 	w.told = missed{}
 }
 
-// catchUp moves the watcher to where the hub is, if nothing waits: what is between is nothing
-// of its own. What it missed up to there is told with it.
+// catchUp moves the watcher to the hub's position, if its queue is empty: it is not
+// interested in what is in between. The event reports what it missed up to there.
 func (w *Watcher) catchUp() {
 	w.hub.mu.RLock()
 	position, resets := w.hub.position, w.hub.resets

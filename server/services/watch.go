@@ -26,17 +26,17 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// WatchOptions say how decisions are watched.
+// WatchOptions are the settings of watches.
 type WatchOptions struct {
 	// Hub has the decisions; nil: they can't be watched.
 	Hub *feed.Hub
-	// PerCaller bounds the watchers of one known caller; 0: no bound.
+	// PerCaller limits the watchers of one known caller; 0: unlimited.
 	PerCaller int
-	// Heartbeat is how often a watcher hears something at least.
+	// Heartbeat is the maximum time between two responses to a watcher.
 	Heartbeat time.Duration
 	// UnreadTimeout is how long a response may wait for a caller that reads nothing. 0: a minute.
 	UnreadTimeout time.Duration
-	// Guard looks at callers again, and Draining is closed when the server begins to stop.
+	// Guard checks callers again, and Draining is closed when the server begins to stop.
 	Guard    *admission.Guard
 	Draining <-chan struct{}
 }
@@ -73,11 +73,11 @@ func (w *watches) open(caller string) (closed func(), err error) {
 	}, nil
 }
 
-// keyAge is for how long the key of tokens is used without asking the store.
+// keyAge is how long the key of tokens is used without reading the store.
 const keyAge = 10 * time.Second
 
-// tokenKey returns the key of resume tokens. Watchers keep the one they have while the store is
-// away.
+// tokenKey returns the key of resume tokens. Watchers keep their current one while the store is
+// unreachable.
 func (w *watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, error) {
 	w.mu.Lock()
 	key, age := w.key, time.Since(w.keyed)
@@ -103,16 +103,16 @@ type watch struct {
 	filter  feed.Filter
 	list    pagetoken.List
 	key     pagetoken.Key
-	sealer  *pagetoken.Sealer // of key; nil: none was needed yet
+	sealer  *pagetoken.Sealer // made from key; nil: not needed yet
 	token   []byte            // memory for the last token
-	taken   int               // decisions since others were last let go first
-	// caller is as of the last look, nil: everybody; scope is what that one may see.
+	taken   int               // decisions sent since it last gave way
+	// caller is the one of the last check, nil: everybody; scope is what it may see.
 	caller *access.Caller
 	scope  atomic.Pointer[policy.Scope] // nil: everything
 }
 
-// WatchDecisions streams decisions until the caller goes, may see nothing any more, or the
-// server stops.
+// WatchDecisions streams decisions until the caller goes, loses its last permission, or
+// the server stops.
 func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 	if err := decision.CheckStructure(req); err != nil {
 		return err
@@ -131,8 +131,8 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 		return err
 	}
 	defer closed()
-	// A token counts for its parent and caller. Rights are looked at for every decision, so that
-	// it may be of a time with others.
+	// A token is valid for its parent and caller, with any permissions: these are checked for
+	// every decision.
 	w.list = pagetoken.List{Method: setpointv1.TargetService_WatchDecisions_FullMethodName, Parent: req.GetParent(), Caller: w.caller.Name()}
 	from, err := w.from(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	})
 }
 
-// watchFilter is what a request asks for.
+// watchFilter returns the filter of a request.
 func watchFilter(req *setpointv1.WatchDecisionsRequest) feed.Filter {
 	parts := strings.Split(req.GetParent(), "/")
 	named := func(i int) string {
@@ -166,7 +166,7 @@ func watchFilter(req *setpointv1.WatchDecisionsRequest) feed.Filter {
 	return feed.Filter{Cluster: named(1), Namespace: named(3), Target: named(5), ChangesOnly: req.GetChangesOnly()}
 }
 
-// look takes note of what the caller may see by now, or returns that it is nothing.
+// look updates what the caller may see, and fails if that is nothing.
 func (w *watch) look() error {
 	scope, err := w.caller.Within(policy.Read, store.Filter{Cluster: w.filter.Cluster, Namespace: w.filter.Namespace})
 	if err != nil {
@@ -176,8 +176,8 @@ func (w *watch) look() error {
 	return nil
 }
 
-// sees is which decisions the caller may see. nil: all of them, as on a server without
-// authentication.
+// sees reports which decisions the caller may see. nil: all of them, as on a server
+// without authentication.
 func (w *watch) sees() func(cluster, namespace string) bool {
 	if w.caller == nil {
 		return nil
@@ -188,7 +188,7 @@ func (w *watch) sees() func(cluster, namespace string) bool {
 	}
 }
 
-// renew looks at the caller again.
+// renew checks the caller again.
 func (w *watch) renew(ctx context.Context) error {
 	open := access.SessionOf(ctx)
 	if open == nil {
@@ -202,9 +202,9 @@ func (w *watch) renew(ctx context.Context) error {
 	return w.look()
 }
 
-// run sends decisions as they come.
+// run sends decisions as they arrive.
 func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
-	if err := w.send(watcher.Beat()); err != nil { // the caller has a position from the start
+	if err := w.send(watcher.Beat()); err != nil { // so that the caller has a position from the start
 		return err
 	}
 	beat := time.NewTimer(w.Heartbeat)
@@ -214,7 +214,8 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 		if err := w.giveWay(ctx); err != nil {
 			return err
 		}
-		// Before decisions are taken: what was allowed when they waited may not be now.
+		// Before decisions are taken, because permissions may have changed while they
+		// were queued.
 		if err := w.renew(ctx); err != nil {
 			return err
 		}
@@ -255,13 +256,14 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 }
 
 const (
-	// watchedAtOnce is how many decisions are sent before calls may go first, and watchPause how
-	// long watchers wait where calls are refused for overload: what comes meanwhile waits for them.
+	// watchedAtOnce is how many decisions are sent before other calls may go first, and watchPause
+	// how long watchers wait while calls are refused for overload: decisions queue up meanwhile.
 	watchedAtOnce = 64
 	watchPause    = time.Second
 )
 
-// giveWay lets calls go first while some are refused because the processors can't keep up.
+// giveWay lets other calls go first while some are refused because the processors can't
+// keep up.
 func (w *watch) giveWay(ctx context.Context) error {
 	limiter := w.Guard.Limiter
 	if w.taken < watchedAtOnce {
@@ -281,7 +283,7 @@ func (w *watch) giveWay(ctx context.Context) error {
 	}
 }
 
-// refreshKey fetches the key of tokens, if the store is there.
+// refreshKey reads the key of tokens, if the store is reachable.
 func (w *watch) refreshKey(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -298,8 +300,8 @@ const (
 	decisionsField       = 6
 )
 
-// send sends a response. What it has in common with those of other watchers is encoded already, and
-// the rest comes after it: that is the same message. A single decision is in the response itself,
+// send sends a response. The part that is the same for all watchers is already encoded, and the
+// rest is appended: the result is the same message. A single decision is in the response itself,
 // whose first fields are those of WatchedDecision.
 func (w *watch) send(event feed.Event) error {
 	if w.sealer == nil {
@@ -328,16 +330,16 @@ func (w *watch) send(event feed.Event) error {
 		m.Data = protowire.AppendVarint(protowire.AppendTag(m.Data, missedUncountedField, protowire.VarintType), 1)
 	}
 	if err := w.stream.SendMsg(m); err != nil {
-		m.Free() // else it is freed by who has it
+		m.Free() // otherwise gRPC frees it
 		return err
 	}
 	return nil
 }
 
-// Room for what a response has besides its token and decisions, and beside each decision, in bytes.
+// Capacity for a response without its token and decisions, and per decision, in bytes.
 const responseRoom, decisionRoom = 32, 8
 
-// from is where the request asks to begin, of each part of the feed; nil: now.
+// from returns the requested start, for each part of the feed; nil: now.
 func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
 	var err error
 	if w.key, err = w.tokenKey(ctx, false); err != nil {
@@ -351,13 +353,13 @@ func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
 		}
 		from := make([]store.FeedPosition, w.Hub.Parts())
 		for part := range from {
-			from[part].Millis = uint64(max(1, start.AsTime().UnixMilli())) // 0 is of a feed that was found empty
+			from[part].Millis = uint64(max(1, start.AsTime().UnixMilli())) // 0 would mean a feed that was found empty
 		}
 		return from, nil
 	}
 	text, ok := pagetoken.Open(w.key, w.list, token)
 	if !ok {
-		// The store may have another key since.
+		// The store may have a new key since.
 		if w.key, err = w.tokenKey(ctx, true); err != nil {
 			return nil, apierror.OfStore(ctx, w.request.GetParent(), err)
 		}
@@ -371,7 +373,7 @@ func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
 	return from, nil
 }
 
-// feedPosition is a place in the feed as a text, and parseFeedPosition reads it.
+// feedPosition formats a position in the feed, and parseFeedPosition parses it.
 func feedPosition(at []store.FeedPosition) string {
 	var b []byte
 	for _, p := range at {
