@@ -6,13 +6,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
-// cost is what one operation costs.
+// cost is the cost of one operation.
 type cost struct {
-	// allocs and bytes are what it allocates.
+	// allocs and bytes are its allocations.
 	allocs, bytes float64
 	// reads and writes are the system calls of the service's process, on all its sockets.
 	reads, writes float64
-	// commands are those that Redis gets, and redisBytes what they take on the wire.
+	// commands are the commands to Redis, and redisBytes their size on the wire.
 	commands, redisBytes float64
 }
 
@@ -78,7 +78,7 @@ func check(t *testing.T, name string, got cost) {
 	}
 }
 
-// counted skips a test where allocations are not those of the program alone.
+// counted skips a test where allocations are not only the program's.
 func counted(t *testing.T) {
 	t.Helper()
 	if testlength.RaceDetector {

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// encoded is a codec that leaves messages as they are: it sends a *[]byte, and reads the
-// length of what comes into an *int.
+// encoded is a codec that passes messages through: it sends a *[]byte, and stores the length of
+// a received message in an *int.
 type encoded struct{}
 
 var codec encoded

@@ -1,8 +1,8 @@
-// Package guard has tests that fail where the service begins to cost more: objects and
-// bytes that an operation allocates, system calls, and commands and bytes to Redis. They
-// count and take no time, so that a busy machine changes nothing; bounds_test.go has the
-// bounds, and says how to change them.
+// Package guard has tests that fail if the service costs more: objects and bytes allocated by
+// an operation, system calls, and commands and bytes to Redis. They count instead of measuring
+// time, so that a busy machine makes no difference; bounds_test.go has the bounds, and says how
+// to change them.
 //
-// The race detector allocates, too, so under it nothing is counted: `make guard` runs the
-// tests without.
+// The race detector allocates, too, so under it nothing is counted: `make guard` runs the tests
+// without.
 package guard

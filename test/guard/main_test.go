@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// serveKey is the environment variable that has the test's program serve: a process of
-// its own, in which nothing is counted but the service.
+// serveKey is the environment variable that makes the test's program serve: in a separate
+// process only the service is counted.
 const serveKey = "SETPOINT_GUARD_SERVE"
 
 func TestMain(m *testing.M) {

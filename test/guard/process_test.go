@@ -66,7 +66,7 @@ func (p *process) line() string {
 	return strings.TrimSpace(line)
 }
 
-// counts asks for what was used so far.
+// counts reads the counters.
 func (p *process) counts() (c counts) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.input, "\n"); err != nil {
@@ -78,11 +78,11 @@ func (p *process) counts() (c counts) {
 	return c
 }
 
-// rounds is how often something is counted: what is least was disturbed least.
+// rounds is the number of repetitions: the smallest count is the least disturbed.
 const rounds = 4
 
-// measure returns what an operation costs, of n in a row. The first ones are not counted:
-// after them histories are full, and buffers as large as they get.
+// measure returns the cost of an operation, of n in a row. It does not count the first ones,
+// which fill histories and grow buffers.
 func (p *process) measure(n int, operation func()) cost {
 	p.t.Helper()
 	for range n {
@@ -92,7 +92,7 @@ func (p *process) measure(n int, operation func()) cost {
 	for i := range rounds {
 		_ = p.counts()
 		before := p.counts()
-		empty := p.counts() // what asking takes
+		empty := p.counts() // the cost of reading
 		for range n {
 			operation()
 		}

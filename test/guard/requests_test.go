@@ -93,7 +93,7 @@ func (a *asked) batch() (batch []byte) {
 	return batch
 }
 
-// streamed returns the next request as one of a stream.
+// streamed returns the next request for a stream.
 func (a *asked) streamed() []byte {
 	message := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "1")
 	return protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), a.next())

@@ -21,22 +21,21 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
-// settings are those of the process that serves.
+// settings are the settings of the serving process.
 type settings struct {
 	// Redis is the URL of the store, empty: histories are in memory.
 	Redis string
-	// Bare asks for a handler that does nothing.
+	// Bare selects a handler that does nothing.
 	Bare bool
 }
 
-// counts are what the process has used so far. Those of system calls and of Redis are 0
-// where there are none.
+// counts are the process' counters. Those of system calls and of Redis are 0 if not available.
 type counts struct {
 	Allocs, Bytes, Reads, Writes, Commands uint64
 }
 
-// serve serves until the standard input ends, as it does when the test's process does.
-// It first tells its address, and its counts for each line that it reads.
+// serve serves until the standard input ends, as it does with the test's process. It first
+// prints its address, and its counters for each line that it reads.
 func serve(encoded string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(encoded), &s); err != nil {

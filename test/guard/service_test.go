@@ -38,7 +38,7 @@ func (p *process) recommend(a *asked) {
 	p.call(setpointv1.RecommendationService_Recommend_FullMethodName, a.next())
 }
 
-// batch measures a recommendation that is one of a batch.
+// batch measures a recommendation within a batch.
 func (p *process) batch(a *asked) cost {
 	p.t.Helper()
 	c := p.measure(full, func() { p.call(setpointv1.RecommendationService_BatchRecommend_FullMethodName, a.batch()) })
@@ -97,9 +97,8 @@ func TestCallsOnRedis(t *testing.T) {
 	check(t, "batch, Redis", p.batch(newAsked(t, 400, perBatch, 10)))
 }
 
-// bytesToRedis returns how many bytes Redis reads for an operation, of n in a row. The longer
-// they take the more looks at Redis' health there are among them: what is least was disturbed
-// least.
+// bytesToRedis returns the bytes that Redis reads per operation, of n in a row. Slower runs
+// include more health checks: the smallest value is the least disturbed.
 func bytesToRedis(t *testing.T, client *goredis.Client, n int, operation func()) float64 {
 	t.Helper()
 	read := func() float64 {

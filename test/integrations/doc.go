@@ -1,4 +1,4 @@
-// Package integrations tests the contracts of others over HTTP with their own messages, and
-// with loops that do with an answer what their controllers do. It is a module of its own, for
-// what it needs of others is nothing that the service needs.
+// Package integrations tests other systems' contracts over HTTP with their own messages, and
+// with loops that treat answers as their controllers do. It is a module of its own, because the
+// service needs none of its dependencies.
 package integrations

@@ -82,7 +82,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// guarded has a service ask who calls.
+// guarded makes a service authenticate callers.
 func guarded(t testing.TB) func(*server.Options) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(token))
@@ -143,7 +143,7 @@ func (s *service) want(t testing.TB, replicas int) {
 	s.ask(t, http.MethodPost, "/v1/"+target+":reportObservation", fmt.Sprintf(`{"externalMetrics": [{"metric": {"name": "queue"}, "value": "%d"}]}`, 10*replicas))
 }
 
-// poll is what the service recommends, by its own API.
+// poll is the service's recommendation, by its own API.
 func (s *service) poll(t testing.TB) *setpointv1.Recommendation {
 	t.Helper()
 	r := &setpointv1.Recommendation{}

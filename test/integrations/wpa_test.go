@@ -25,7 +25,7 @@ type wpa struct {
 	url    string
 	// swapped has the bounds handed over in the wrong order, as a version of it does.
 	swapped bool
-	// settings are those of its recommender.
+	// settings are the settings of its recommender.
 	settings map[string]string
 
 	least, most                int32
@@ -40,7 +40,7 @@ type wpa struct {
 	aboveSince, belowSince     time.Time
 }
 
-// defaults are those of its spec.
+// defaults are the defaults of its spec.
 func defaults(url string, client *http.Client) *wpa {
 	return &wpa{client: client, url: url, least: 1, most: 500, upFactor: 50, downFactor: 20,
 		upForbidden: time.Minute, downForbidden: 5 * time.Minute, modulo: 1, replicas: 1}
@@ -53,7 +53,7 @@ func recommended(url string, client *http.Client) *wpa {
 	return w
 }
 
-// request is what is sent.
+// request is the sent request.
 func (w *wpa) request() *datadog.WorkloadRecommendationRequest {
 	current, ready := w.replicas, w.replicas
 	req := &datadog.WorkloadRecommendationRequest{

@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// told is what KEDA's client made of the answers for a target.
+// told is KEDA's client's view of the answers for a target.
 type told struct {
 	specs  []v2.MetricSpec
 	milli  int64
@@ -96,8 +96,8 @@ type scenario struct {
 	Steps  []step                      `json:"steps"`
 }
 
-// scenarioOf is KEDA's HPA with the behavior of docs/guides/keda.md and what the API server fills in,
-// at each count from one up.
+// scenarioOf is KEDA's HPA with the behavior of docs/guides/keda.md and the API server's
+// defaults, at each count from one up.
 func scenarioOf(a *told, most int) *scenario {
 	zero, least, largest, none := int32(0), int32(1), v2.MaxChangePolicySelect, resource.MustParse("0")
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -128,7 +128,7 @@ func scenarioOf(a *told, most int) *scenario {
 	return out
 }
 
-// outcome is what the controller made of a step.
+// outcome is the controller's result of a step.
 type outcome struct {
 	Scaled     bool            `json:"scaled"`
 	ScaledTo   int             `json:"scaledTo"`

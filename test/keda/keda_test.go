@@ -67,8 +67,8 @@ func TestAServiceIsKilled(t *testing.T) {
 	})
 }
 
-// Two instances behind one name are both asked, and answer the same. Of one that is killed
-// the other takes all.
+// Two instances behind one name both get calls, and answer the same. If one is killed the other
+// takes over.
 func TestTwoInstancesBehindRoundRobin(t *testing.T) {
 	instances := service.StartAll(t, 2, "--redis="+redistest.Start(t, redistest.Config{}).URL())
 	name := manual.NewBuilderWithScheme("headless")
@@ -107,7 +107,7 @@ func TestTwoInstancesBehindRoundRobin(t *testing.T) {
 	t.Logf("%d calls failed when one instance was killed", failed)
 }
 
-// KEDA is told at once that a target is active, and within seconds that it is to leave zero.
+// KEDA learns at once that a target is active, and within seconds that it should leave zero.
 func TestPush(t *testing.T) {
 	s := service.Start(t)
 	want(t, s, "web", 0)

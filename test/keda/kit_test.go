@@ -51,7 +51,7 @@ func want(t *testing.T, s *service.Instance, name string, replicas int) {
 	observe(t, s, name, max(1, replicas/2), replicas)
 }
 
-// observe reports how many replicas there are, and a queue for as many as are wanted.
+// observe reports the current replicas, and a queue that needs the wanted ones.
 func observe(t *testing.T, s *service.Instance, name string, current, wanted int) {
 	t.Helper()
 	if _, err := s.Recommendations().ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{
@@ -62,7 +62,7 @@ func observe(t *testing.T, s *service.Instance, name string, current, wanted int
 	}
 }
 
-// scaledObject is what KEDA makes a scaler of.
+// scaledObject is the configuration of a KEDA scaler.
 func scaledObject(address, name string, changes ...func(*scalersconfig.ScalerConfig)) *scalersconfig.ScalerConfig {
 	c := &scalersconfig.ScalerConfig{
 		ScalableObjectName: name, ScalableObjectNamespace: "shop", ScalableObjectType: "ScaledObject",
@@ -87,11 +87,11 @@ func external(t *testing.T, c *scalersconfig.ScalerConfig) scalers.Scaler {
 	return s
 }
 
-// metricName is what KEDA calls the metric of its first trigger.
+// metricName is KEDA's name of the metric of its first trigger.
 const metricName = "s0-recommended-replicas"
 
-// count is what KEDA's metrics adapter would answer, in thousandths, and whether the scaler
-// is active.
+// count is the answer of KEDA's metrics adapter, in thousandths, and whether the scaler is
+// active.
 func count(t *testing.T, s scalers.Scaler) (milli int64, active bool, err error) {
 	t.Helper()
 	values, active, err := s.GetMetricsAndActivity(t.Context(), metricName)

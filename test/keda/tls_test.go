@@ -35,8 +35,8 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// KEDA sends what a TriggerAuthentication has, and is known by its certificate: whoever has
-// none, or one of another tenant, is told nothing.
+// KEDA sends the contents of a TriggerAuthentication, and its certificate identifies it: a
+// caller without one, or with another tenant's, gets nothing.
 func TestTLS(t *testing.T) {
 	authority, stranger := testpki.New("authority"), testpki.New("authority")
 	certificate, key := holder(authority, "setpoint")
@@ -61,7 +61,7 @@ grants:
 		want   codes.Code
 		spec   bool
 	}{
-		{"a holder with a grant", with(authority, "shop"), codes.NotFound, true}, // for nobody stored a spec
+		{"a holder with a grant", with(authority, "shop"), codes.NotFound, true}, // no spec is stored
 		{"a holder of another tenant", with(authority, "other"), codes.PermissionDenied, false},
 		{"a holder whom nobody knows", with(authority, "somebody"), codes.PermissionDenied, false},
 		{"who has no certificate", with(nil, ""), codes.Unauthenticated, false},
@@ -79,8 +79,8 @@ grants:
 	}
 }
 
-// A token in the trigger's metadata, which KEDA sends as it is, says who calls where there is
-// no certificate.
+// A token in the trigger's metadata, which KEDA sends unchanged, identifies a caller without a
+// certificate.
 func TestTokensInMetadata(t *testing.T) {
 	authority := testpki.New("authority")
 	certificate, key := holder(authority, "setpoint")
@@ -97,7 +97,7 @@ grants:
   - {identities: ["token:other"], clusters: [demo], namespaces: [other], verbs: [recommend]}
 `))
 	for token, want := range map[string]codes.Code{
-		"of-shop":  codes.NotFound, // for nobody stored a spec
+		"of-shop":  codes.NotFound, // no spec is stored
 		"of-other": codes.PermissionDenied,
 		"unknown":  codes.Unauthenticated,
 		"":         codes.Unauthenticated,

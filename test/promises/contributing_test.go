@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// pathPattern matches what CONTRIBUTING.md names of the repository's files.
+// pathPattern matches paths of the repository in CONTRIBUTING.md.
 var pathPattern = regexp.MustCompile("`((?:[a-z][a-z0-9.-]*/)+[A-Za-z0-9_.-]*)`")
 
 // The walk through the code leads to files that are there.
@@ -30,7 +30,7 @@ func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-// The layout has a row for each folder, so that a newcomer finds what is there.
+// The layout has a row for each folder.
 func TestTheLayoutHasEveryFolder(t *testing.T) {
 	t.Parallel()
 	const root = "../.."

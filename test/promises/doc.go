@@ -1,5 +1,5 @@
-// Package promises holds docs/operate/threat-model.md to what it says: that each section of
-// docs/operate/security.md is there, and each test that is named exists. So it does with
-// docs/reference/reasons.md and the reasons that the code gives, and with the files that
-// CONTRIBUTING.md names.
+// Package promises checks docs/operate/threat-model.md: each section of
+// docs/operate/security.md that it names exists, and so does each test. It also checks
+// docs/reference/reasons.md against the reasons in the code, and the files that CONTRIBUTING.md
+// names.
 package promises

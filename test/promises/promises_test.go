@@ -36,7 +36,7 @@ func promises(t *testing.T) string {
 	return part
 }
 
-// held reports whether the file has what a link names: a test, or an attack.
+// held reports whether the file has the test or attack that a link names.
 func held(name, file string) bool {
 	if attack, ok := strings.CutPrefix(name, "attack "); ok {
 		return strings.Contains(file, `name: "`+attack+`"`)
@@ -101,7 +101,7 @@ func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
 	}
 }
 
-// anchor is what a heading is linked by.
+// anchor is the anchor of a heading.
 func anchor(heading string) string {
 	return strings.ReplaceAll(anchorDropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }

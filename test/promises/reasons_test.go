@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// constants returns the values of the string constants of Go files that pick takes by name
+// constants returns the values of the string constants of Go files that pick selects by name
 // and type, "" for none.
 func constants(t *testing.T, pick func(name, kind string) bool, files ...string) (values []string) {
 	t.Helper()
@@ -50,8 +50,8 @@ func constants(t *testing.T, pick func(name, kind string) bool, files ...string)
 	return values
 }
 
-// TestEveryReasonIsExplained holds docs/reference/reasons.md to the code: whatever reason or error
-// the programs give has a row, and no row explains a word that there is not.
+// TestEveryReasonIsExplained compares docs/reference/reasons.md with the code: every reason or
+// error of the programs has a row, and every row an existing reason.
 func TestEveryReasonIsExplained(t *testing.T) {
 	all := func(string, string) bool { return true }
 	reasons := constants(t, all, "recommender/reasons.go", "clients/agent/reasons.go")

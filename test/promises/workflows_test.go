@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// workflow is what these tests read of a definition for GitHub Actions.
+// workflow is the tested part of a GitHub Actions workflow.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {
@@ -54,7 +54,7 @@ func workflows(t *testing.T) map[string]workflow {
 	return out
 }
 
-// commands are those of a workflow, with each value of its matrix.
+// commands are the commands of a workflow, with each value of its matrix.
 func (w workflow) commands() (out []string) {
 	for _, job := range w.Jobs {
 		targets := slices.Clone(job.Strategy.Matrix.Target)
@@ -80,18 +80,18 @@ func (w workflow) commands() (out []string) {
 }
 
 var (
-	// made matches what a command has make do: its targets and variables.
+	// made matches the targets and variables of make in a command.
 	made = regexp.MustCompile(`\bmake ([^;|>&\n'"]+)`)
-	// quotedSteps are those of make nightly.
+	// quotedSteps are the steps of make nightly.
 	quotedSteps = regexp.MustCompile(`STEPS='([^']*)'`)
 	// scriptPattern matches a script of the repository's.
 	scriptPattern = regexp.MustCompile(`(?:^|[\s"])((?:scripts|\.ci)/[a-z0-9-]+(?:\.sh)?)\b`)
-	// pinned is an action that nobody can change afterwards, and which version it is.
+	// pinned matches an action pinned to a commit, with its version.
 	pinned = regexp.MustCompile(`(?m)uses: ([A-Za-z0-9/-]+)@(\S+)(.*)$`)
 )
 
-// CI asks for targets, steps and scripts that there are; a run that doesn't find them fails long
-// after the change that took them away.
+// CI uses existing targets, steps and scripts; otherwise a run would fail long after the change
+// that removed them.
 func TestCIAsksForWhatIsThere(t *testing.T) {
 	t.Parallel()
 	makefile, nightly := read(t, "../../Makefile"), read(t, "../../scripts/nightly.sh")
@@ -118,7 +118,7 @@ func TestCIAsksForWhatIsThere(t *testing.T) {
 		for _, match := range made.FindAllStringSubmatch(quotedSteps.ReplaceAllString(command, ""), -1) {
 			for word := range strings.FieldsSeq(match[1]) {
 				if !targetPattern.MatchString(word) {
-					break // a variable, or what comes after the command
+					break // a variable, or the end of the command
 				}
 				targets++
 				if !strings.Contains(makefile, "\n.PHONY: "+word+"\n") {
@@ -153,8 +153,8 @@ func TestEachNightlyStepHasAJob(t *testing.T) {
 	}
 }
 
-// Actions of others are pinned to a commit, of which the version is told; the same one everywhere.
-// Jobs end, and may not write unless they say so.
+// External actions are pinned to a commit, with their version in a comment, the same one
+// everywhere. Jobs have timeouts, and no write permission unless declared.
 func TestWorkflowsArePinnedAndBounded(t *testing.T) {
 	t.Parallel()
 	commit := regexp.MustCompile(`^[0-9a-f]{40}$`)
@@ -188,7 +188,7 @@ func TestWorkflowsArePinnedAndBounded(t *testing.T) {
 	}
 }
 
-// Whoever owns a folder, and whatever a template points to, is there.
+// Owners' folders, and files that templates link to, exist.
 func TestOwnersAndTemplatesNameWhatIsThere(t *testing.T) {
 	t.Parallel()
 	for line := range strings.Lines(read(t, "../../.github/CODEOWNERS")) {

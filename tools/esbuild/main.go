@@ -178,7 +178,7 @@ func (m metafile) page(root string) (string, error) {
 	return strings.Replace(string(text), mark, head.String(), 1), nil
 }
 
-// licenses are those of all bundled packages, by name.
+// licenses are the licences of all bundled packages, by name.
 func (m metafile) licenses(root string) (string, error) {
 	packages := map[string]bool{}
 	for input := range m.Inputs {

@@ -17,7 +17,7 @@ func TestInstructionsThatCanNotBePutTogetherAreRefused(t *testing.T) {
 	}
 }
 
-// A misspelt argument would leave an empty label, which nobody sees.
+// A misspelt argument would leave an empty label unnoticed.
 func TestArgumentsAreThoseThatTheDockerfileDeclares(t *testing.T) {
 	t.Parallel()
 	const created = "2026-01-02T03:04:05Z"

@@ -9,7 +9,7 @@ import (
 
 const swagger = "../../api/openapi/setpoint.swagger.json"
 
-// What can be asked over Swagger 2.0 can be asked over 3.1, under the same names.
+// Every operation of Swagger 2.0 exists in 3.1, under the same name.
 func TestTheDocumentHasEveryOperation(t *testing.T) {
 	t.Parallel()
 	document, err := convert(swagger)
@@ -37,7 +37,7 @@ func TestTheDocumentHasEveryOperation(t *testing.T) {
 	}
 }
 
-// A method that nobody shows is not documented.
+// A method without an example is not documented.
 func TestAMethodWithoutAnExampleIsRefused(t *testing.T) {
 	t.Parallel()
 	document, err := convert(swagger)

@@ -32,7 +32,7 @@ type agent struct {
 	admin            string
 }
 
-// recommender is a service that an agent asks.
+// recommender is a service for an agent.
 type recommender interface{ GRPCAddr() string }
 
 // newAgent makes one that serves a namespace's autoscalers, and does not start it.

@@ -17,8 +17,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// What is wrong with a cluster, or with what is in it, is a condition with a plain
-// reason; nothing is scaled, and the agent goes on.
+// Problems of a cluster, or of its objects, become conditions with a plain reason; nothing is
+// scaled, and the agent goes on.
 
 func TestBadInputNoMetricsAPIs(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestBadInputForbiddenVerbs(t *testing.T) {
 	}
 }
 
-// without returns the rules less a verb of those that match.
+// without returns the rules without a verb in those that match.
 func without(rules []rbacv1.PolicyRule, match func(rbacv1.PolicyRule) bool, verb string) []rbacv1.PolicyRule {
 	var kept []rbacv1.PolicyRule
 	for _, rule := range rules {
@@ -135,7 +135,7 @@ spec:
     subresources: {status: {}}
 `
 
-// invalidSpecs got past the API server; each is nobody's fault but its own.
+// invalidSpecs got past the API server; each affects only its own object.
 var invalidSpecs = map[string]string{
 	"no-target":       `{maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}`,
 	"no-maximum":      `{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}`,

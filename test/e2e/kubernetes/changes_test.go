@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// What people change while things run, of autoscalers and of workloads, is followed as the
-// native controller follows it.
+// The agent follows users' changes of running autoscalers and workloads as the native
+// controller does.
 func TestSideBySideWhatPeopleChange(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))
@@ -91,7 +91,7 @@ var changingScenes = []scene{
 	{name: "bounds-over-policies", replicas: 2, spec: limited(1, 1, 600), steps: []step{
 		cpu(100, 2),
 		patched(`{"spec":{"minReplicas":9}}`, 9), patched(`{"spec":{"minReplicas":2,"maxReplicas":4}}`, 4),
-		// What was added in the window may be taken away in it.
+		// Replicas added within the window may be removed within it.
 		patched(`{"spec":{"maxReplicas":30}}`, 2),
 	}},
 	{name: "policies-come-and-go", replicas: 2, spec: basic, steps: []step{
@@ -105,7 +105,7 @@ var changingScenes = []scene{
 			p.patch(name, `{"spec":{"behavior":{"scaleDown":{"selectPolicy":"Disabled"}}}}`)
 			cpu(100, 0).do(p, name)
 		}, replicas: 12, condition: "ScalingLimited=True/ScaleDownLimit"},
-		// A window that begins now has only what was kept for the one before it.
+		// A new window has only what was kept for the previous one.
 		patched(`{"spec":{"behavior":null}}`, 2),
 	}},
 	{name: "made-again", replicas: 2, spec: basic, steps: []step{

@@ -30,7 +30,8 @@ func TestClustersShareARecommenderAndNothingElse(t *testing.T) {
 	eastern := newPlace(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, "two")
 	western := &place{t: t, c: kubetest.SharedWithoutNative(t), kind: hpas, namespace: eastern.namespace}
 	western.c.Kubectl(t, "create", "namespace", western.namespace)
-	// Five pods may be added in ten minutes, of ten: who counts another's has a wrong count.
+	// Ten minutes allow five more pods, to ten: counting another cluster's pods yields a wrong
+	// count.
 	for _, p := range []*place{eastern, western} {
 		p.c.Deployment(t, p.namespace, app, 2)
 		cpu(600, 0).do(p, app)
@@ -103,7 +104,7 @@ func TestTwoClustersOfOneNameAreNoticed(t *testing.T) {
 	}
 	first.awaitCondition(app, "ScalingLimited=True/ScaleUpLimit") // its history is its own
 
-	// The first one is no more, and an operator hands over what it had.
+	// The first cluster is gone, and an operator hands its name over.
 	holder.stop()
 	name := "clusters/test/namespaces/" + first.namespace + "/targets/" + app
 	if _, err := s.Targets().DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: name}); err != nil {

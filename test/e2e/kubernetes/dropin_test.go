@@ -16,8 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// In the place of the native controller, for HorizontalPodAutoscalers: what kubectl
-// shows is what users know.
+// In place of the native controller, for HorizontalPodAutoscalers: kubectl shows what users
+// know.
 func TestDropInKubectlShowsWhatTheNativeControllerWouldHaveItShow(t *testing.T) {
 	t.Parallel()
 	s := service.Start(t)
@@ -96,8 +96,8 @@ var (
 	dashes = regexp.MustCompile(`-{3,}`)
 )
 
-// shown is what kubectl prints, less times, how often an event came, who sent it and
-// the widths of columns. Events are sorted.
+// shown is kubectl's output, without times, counts and senders of events, and widths of
+// columns. Events are sorted.
 func (p *place) shown(args ...string) []string {
 	p.t.Helper()
 	output := p.neutral(p.c.Kubectl(p.t, append(args, "-n", p.namespace)...))
@@ -118,8 +118,8 @@ func (p *place) shown(args ...string) []string {
 	return append(lines, events...)
 }
 
-// TestDropInTakesOverFromTheNativeControllerAndBack hands objects from the native controller to the
-// agent and back: nothing is scaled by that, and no condition flips.
+// TestDropInTakesOverFromTheNativeControllerAndBack hands objects from the native controller to
+// the agent and back: nothing is scaled because of that, and no condition flips.
 func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t, kubetest.Config{Native: true})

@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// readers are what someone needs who may look, and no more.
+// readers are the permissions of a read-only user.
 var readers = []rbacv1.PolicyRule{
 	{APIGroups: []string{"autoscaling"}, Resources: []string{"horizontalpodautoscalers"}, Verbs: []string{"get", "list"}},
 	{APIGroups: []string{"autoscaling.setpoint.dev"}, Resources: []string{"autoscalers"}, Verbs: []string{"get", "list"}},
@@ -31,7 +31,7 @@ var readers = []rbacv1.PolicyRule{
 	{APIGroups: []string{"external.metrics.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"list"}},
 }
 
-// explainer asks why, with the rights of an account.
+// explainer runs explain with the permissions of an account.
 type explainer struct {
 	*place
 	account *kubetest.Account
@@ -68,7 +68,7 @@ func (e *explainer) explain(t *testing.T, args ...string) string {
 	return output
 }
 
-// answer is what of an explanation does not depend on the moment.
+// answer is the part of an explanation that does not depend on the moment.
 type answer struct {
 	DesiredReplicas int32
 	Reason          string
@@ -97,8 +97,8 @@ func newExplained(t *testing.T, c *kubetest.Cluster) (native, ours *place) {
 	return native, ours
 }
 
-// What setpoint explain reads from a cluster is what the agent decides by, every kind
-// of metric included; it needs to read and nothing else, and it changes nothing.
+// setpoint explain reads the same input from a cluster as the agent, for every kind of metric;
+// it needs read permissions only, and changes nothing.
 func TestExplainReadsWhatTheAgentDecidesBy(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
@@ -143,7 +143,7 @@ func TestExplainReadsWhatTheAgentDecidesBy(t *testing.T) {
 	ours.awaitReplicas("own", 6)
 }
 
-// What can't be explained is told plainly.
+// Problems are explained plainly.
 func TestExplainTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
@@ -172,7 +172,7 @@ func TestExplainTellsWhatIsWrong(t *testing.T) {
 			c.Grant(t, e.account, without(readers, func(rule rbacv1.PolicyRule) bool {
 				return rule.Resources[0] == resource && (rule.APIGroups[0] == group || group == "" && rule.APIGroups[0] != "metrics.k8s.io")
 			}, verb)...)
-			await(t, one.want, func() string { // what is granted holds a moment later
+			await(t, one.want, func() string { // permissions take effect a moment later
 				output, complaints, err := e.run(exec.Command(filepath.Join(e.folder, "kubectl-setpoint"), "explain", "-n", p.namespace, "--live", one.object))
 				said := complaints
 				if one.explains {

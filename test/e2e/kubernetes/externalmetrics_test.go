@@ -87,9 +87,9 @@ func startExternalMetrics(t *testing.T, c *kubetest.Cluster, s *service.Instance
 	return e
 }
 
-// A plain HorizontalPodAutoscaler of the real controller follows what the service recommends,
-// up and down, one replica of many, too; it holds its count where there is no recommendation, and
-// sees no other namespace's.
+// A plain HorizontalPodAutoscaler of the real controller follows the service's recommendation,
+// up and down, even by one replica of many; it holds its count without a recommendation, and
+// does not see other namespaces'.
 func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t, kubetest.Config{Native: true, APIServerFlags: kubetest.FrontProxy(t)})
@@ -111,7 +111,7 @@ func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 	}
 	must(t, c.Metrics.Unregister(c, kubetest.ExternalMetrics))
 
-	// A cluster takes what is deployed, also where pods must be restricted.
+	// A cluster accepts the manifests even where pods are restricted.
 	c.Kubectl(t, "label", "namespace", "setpoint", "pod-security.kubernetes.io/warn=restricted")
 	root, err := process.Repository()
 	must(t, err)
@@ -209,7 +209,8 @@ func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 		t.Errorf("in the other namespace: %d replicas, %s", replicas(other), got)
 	}
 
-	// Who may not read the API through the API server may not directly, either.
+	// An account that may not read the API through the API server may not read it directly
+	// either.
 	nobody := c.Account(t, other, "nobody")
 	path := "/apis/external.metrics.k8s.io/v1beta1/namespaces/" + namespace + "/recommended-replicas?labelSelector=target%3Dweb"
 	for _, tt := range []struct {
@@ -230,7 +231,7 @@ func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 			if tt.token != "" {
 				request.Header.Set("Authorization", "Bearer "+tt.token)
 			}
-			// What only the API server may say of its callers.
+			// Only the API server may set these headers about its callers.
 			request.Header.Set("X-Remote-User", "system:serviceaccount:kube-system:horizontal-pod-autoscaler")
 			request.Header.Set("X-Remote-Group", "system:masters")
 			response, err := insecure.Do(request)

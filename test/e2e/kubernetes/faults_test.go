@@ -14,12 +14,12 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// What goes away comes back: meanwhile nothing is scaled, afterwards it goes on by
-// itself, and no history is lost.
+// Outages end: meanwhile nothing is scaled, afterwards scaling resumes by itself, and no
+// history is lost.
 
 const app = "web"
 
-// persistent is a Redis that has lost nothing when it comes back.
+// persistent is a Redis that keeps its data over a restart.
 var persistent = redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}}
 
 // world is one autoscaler under an agent that is alone in its namespace.
@@ -130,7 +130,7 @@ func TestFaultsTheServiceIsKilledAndComesBack(t *testing.T) {
 	w.recovers(t, 14)
 	w.went(t, "6", "14")
 
-	// What was recommended before counts on: it holds the replicas for five minutes.
+	// Earlier recommendations still count: they hold the replicas for five minutes.
 	w.patch(app, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":300}}}}`)
 	w.awaitReconciles(t, 2)
 	s.Kill()
@@ -159,8 +159,8 @@ func TestFaultsTheAPIServerIsKilledAndComesBack(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{})
 	s := service.Start(t)
 	w := newWorld(t, c, hpas, s)
-	// The controller of ReplicaSets may make too many pods right after the API server is back,
-	// by what it knew before, and the load is shared by all. That is no reason to scale down.
+	// Right after the API server's return the controller of ReplicaSets may create too many
+	// pods, from outdated caches, which share the load. That must not cause a scale-down.
 	w.patch(app, `{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":300}}}}`)
 	w.awaitReconciles(t, 2)
 	c.KillAPIServer()
@@ -182,8 +182,8 @@ func TestFaultsTheAPIServerIsKilledAndComesBack(t *testing.T) {
 	}
 }
 
-// The agent is killed right when it has written the scale, again and again: what was
-// written is neither written twice nor undone.
+// The agent is killed right after writing the scale, again and again: no write is repeated or
+// undone.
 func TestFaultsTheAgentIsKilledWhileItApplies(t *testing.T) {
 	t.Parallel()
 	s := service.Start(t)
@@ -209,8 +209,8 @@ func TestFaultsTheAgentIsKilledWhileItApplies(t *testing.T) {
 	w.went(t, want...)
 }
 
-// election lets agents elect a leader, soon, and yet give one time that gets little of
-// the processors.
+// election are the flags of a quick leader election that still works with little processor
+// time.
 func election(p *place) []string {
 	return []string{
 		"--source=hpa", "--leader-elect", "--leader-elect-namespace=" + p.namespace,
@@ -248,7 +248,7 @@ func TestFaultsALeaderIsKilledAndAnotherTakesOver(t *testing.T) {
 			t.Fatalf("turn %d: the one that stands by says %v", i, leading)
 		}
 		mark := c.Mark(t)
-		// Killed, or told to stop: then it hands over at once.
+		// Killed, or stopped regularly: then it releases the lease at once.
 		if killed := i < 2; killed {
 			leader.kill()
 		} else {
@@ -295,7 +295,7 @@ func TestFaultsALeaderThatHungDoesNotActAgain(t *testing.T) {
 	mark := c.Mark(t)
 	must(t, hung.Signal(syscall.SIGCONT))
 	select {
-	case <-hung.Ended(): // as it must: it can't know what it missed
+	case <-hung.Ended(): // correct: it can't know what it missed
 	case <-time.After(within):
 		t.Error("the leader that hung goes on")
 	}

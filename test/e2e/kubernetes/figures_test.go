@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// figuresFor is how many objects there are, one size after the other.
+// figuresFor are the numbers of objects, measured one after the other.
 var figuresFor = flag.String("figures", "", "numbers of objects for TestFiguresBesideTheNativeController, such as 500,2000,10000; empty: it is skipped")
 
 const (
@@ -28,7 +28,7 @@ const (
 	figuresEach = 50
 )
 
-// figures are what a controller did in a window.
+// figures are a controller's measurements over a window.
 type figures struct {
 	evaluations, requests float64
 	window                time.Duration
@@ -50,8 +50,8 @@ func (f *figures) row(objects int, who string) string {
 		interval.Seconds(), max(0, interval-figuresPeriod).Seconds(), perPeriod(f.own), perPeriod(f.service), perPeriod(f.server), float64(f.memory)/(1<<20))
 }
 
-// Beside the native controller, with its default client rate and with none: the same objects
-// on the same control plane, one after the other, each in reconciles in which nothing changes.
+// Compared with the native controller, with its default client rate and without limit: the same
+// objects on the same control plane, one after the other, in reconciles without changes.
 func TestFiguresBesideTheNativeController(t *testing.T) {
 	if *figuresFor == "" {
 		t.Skip("make figures-kubernetes runs it, alone, for it measures")
@@ -69,7 +69,7 @@ func TestFiguresBesideTheNativeController(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true})
 			w := newManyWorld(t, c, extent{objects / figuresEach, figuresEach, figuresPods})
-			// Without a limit first: what objects are told once is not counted for either.
+			// Without a limit first, so that each object's initial status is not counted.
 			for _, one := range []struct {
 				name  string
 				flags []string
@@ -87,7 +87,7 @@ func TestFiguresBesideTheNativeController(t *testing.T) {
 	t.Logf("pods of each object: %d, sync period %v, watched for %v\n%s", figuresPods, figuresPeriod, figuresWindow, strings.Join(rows, "\n"))
 }
 
-// watch has something run for a window and returns what it took.
+// watch runs a function over a window and returns the measurements.
 func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, recommender int, evaluations func(kubetest.Requests) float64) (f figures) {
 	t.Helper()
 	took := func(pid int) time.Duration {
@@ -122,8 +122,8 @@ func (w *manyWorld) nativeFigures(t *testing.T, flags []string) figures {
 	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: figuresPeriod, ControllerFlags: flags}))
 	defer w.c.StopControllers()
 	evaluated := func(requests kubetest.Requests) float64 { return float64(requests.Counts()["get deployments/scale"]) }
-	// Until it has told each object what it thinks, or as long as it is watched, whichever is
-	// less: with its defaults it may take half an hour for all.
+	// Until each object has its initial status, or for the measured window, whichever is
+	// shorter: with its defaults that may take half an hour for all.
 	mark, until := w.c.Mark(t), time.Now().Add(figuresWindow)
 	for time.Now().Before(until) && evaluated(w.c.Since(t, mark).Of(kubetest.NativeUser)) < float64(2*w.objects()) {
 		time.Sleep(time.Second)
@@ -131,7 +131,7 @@ func (w *manyWorld) nativeFigures(t *testing.T, flags []string) figures {
 	return w.watch(t, kubetest.NativeUser, w.c.Controllers(), 0, evaluated)
 }
 
-// agentFigures are those of the agent, with a service of its own.
+// agentFigures are those of the agent with its own service.
 func (w *manyWorld) agentFigures(t *testing.T) figures {
 	t.Helper()
 	s := service.Start(t)

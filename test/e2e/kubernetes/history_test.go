@@ -15,8 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// history is what objects of a namespace went through: of each, what a watch showed,
-// less what did not change.
+// history has the watched changes of each object of a namespace.
 type history struct {
 	mu    sync.Mutex
 	of    map[string][]string
@@ -58,7 +57,7 @@ func (h *history) saw(event watch.Event, show func(*unstructured.Unstructured) s
 	}
 }
 
-// all returns what an object went through.
+// all returns an object's history.
 func (h *history) all(t testing.TB, name string) []string {
 	t.Helper()
 	h.mu.Lock()

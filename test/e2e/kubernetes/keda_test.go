@@ -38,8 +38,8 @@ subjects:
 - {kind: ServiceAccount, name: horizontal-pod-autoscaler, namespace: kube-system}
 `
 
-// followsKEDA is the spec of the HorizontalPodAutoscaler that KEDA makes of docs/guides/keda.md's
-// ScaledObject.
+// followsKEDA is the spec of the HorizontalPodAutoscaler that KEDA creates for
+// docs/guides/keda.md's ScaledObject.
 func followsKEDA(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	spec := follows(name)
 	spec.Metrics[0].External.Metric = autoscalingv2.MetricIdentifier{
@@ -48,8 +48,8 @@ func followsKEDA(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	return spec
 }
 
-// startKEDA starts what stands in for KEDA's metrics adapter, with KEDA's own scaler code, and
-// has the cluster ask it.
+// startKEDA starts the stand-in for KEDA's metrics adapter, with KEDA's own scaler code, and
+// registers it with the cluster.
 func startKEDA(t *testing.T, c *kubetest.Cluster, s *service.Instance) {
 	t.Helper()
 	program, err := process.Build("test/keda/standin", false)
@@ -98,9 +98,8 @@ func startKEDA(t *testing.T, c *kubetest.Cluster, s *service.Instance) {
 	})
 }
 
-// The HorizontalPodAutoscaler that KEDA makes, of the real controller, ends at exactly what the
-// service recommends, up and down and by one of many; and holds its count while KEDA gets an
-// error.
+// KEDA's HorizontalPodAutoscaler, with the real controller, reaches exactly the service's
+// recommendation, up and down and by one of many; and holds its count while KEDA gets an error.
 func TestAnHPAOfKEDAEndsAtTheCount(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Start(t, kubetest.Config{Native: true, APIServerFlags: kubetest.FrontProxy(t)})

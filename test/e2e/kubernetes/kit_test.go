@@ -51,7 +51,7 @@ func awaitFor(t testing.TB, within time.Duration, what string, problem func() st
 	}
 }
 
-// file reads one of the repository.
+// file reads a file of the repository.
 func file(t testing.TB, path ...string) string {
 	t.Helper()
 	root, err := process.Repository()
@@ -85,5 +85,5 @@ func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 	return c
 }
 
-// definitions are those of clusters, which tests that share one need once.
+// definitions are the clusters with the CRD, which tests that share one install once.
 var definitions sync.Map

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// line lies between an agent and the service. What is sent on it comes late, and is
-// lost if the agent ends meanwhile, as on a network.
+// line connects an agent and the service with a delay. Data in flight is lost if the agent
+// ends, as on a network.
 type line struct {
 	listener net.Listener
 	to       string
@@ -69,13 +69,13 @@ func (l *line) connect(agent net.Conn) {
 	both.Wait()
 }
 
-// parcel is what is under way.
+// parcel is data in flight.
 type parcel struct {
 	content []byte
 	due     time.Time
 }
 
-// carry hands on what it reads, late. It reads on meanwhile, to see the sender's end.
+// carry forwards data with a delay. It keeps reading meanwhile, to notice the sender's end.
 func carry(to, from net.Conn, delay *atomic.Int64, gone <-chan struct{}, end func()) {
 	defer end()
 	underway := make(chan parcel, 1024)

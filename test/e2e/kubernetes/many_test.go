@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
-// extent is how many namespaces there are, HorizontalPodAutoscalers in each, and pods of each
-// of those.
+// extent is the number of namespaces, of HorizontalPodAutoscalers per namespace, and of pods
+// per HorizontalPodAutoscaler.
 type extent struct{ namespaces, each, pods int }
 
 func (e extent) objects() int { return e.namespaces * e.each }

@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// traffic is what a controller asked of the API server.
+// traffic counts a controller's requests to the API server.
 type traffic struct {
 	counts map[string]int
 	passes float64 // over all objects
@@ -47,7 +47,8 @@ func both(native, ours map[string]int) string {
 	return lines.String()
 }
 
-// nativePass lets the native controller look at everything, twice at rest.
+// nativePass waits until the native controller has reconciled everything twice without a
+// change.
 func (w *manyWorld) nativePass(t *testing.T) traffic {
 	t.Helper()
 	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: manyPeriod}))
@@ -89,8 +90,7 @@ func (w *manyWorld) awaitReconciles(t *testing.T, a *agent, n float64) time.Dura
 	return time.Since(began)
 }
 
-// steadyPasses are two passes over all objects in which nothing changes, and how late
-// reconciles begin.
+// steadyPasses are two passes over all objects without a change, and how late reconciles begin.
 func (w *manyWorld) steadyPasses(t *testing.T, a *agent) (traffic, time.Duration) {
 	t.Helper()
 	w.awaitReconciles(t, a, 2*manyObjects)
@@ -128,7 +128,7 @@ func (w *manyWorld) scaleAll(t *testing.T, a *agent, milli int64, replicas int32
 			last = request.Received
 		}
 	}
-	// What belongs to it still comes.
+	// The last events may still arrive.
 	awaitFor(t, manyWithin, "all events are sent", func() string {
 		requests = w.c.Since(t, mark).Of(a.account.User)
 		if n := requests.Counts()["create events"]; n < manyObjects {

@@ -11,9 +11,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// An agent is killed between two of its acts, over a slow line to the service, and
-// another takes its place. What may be added in ten minutes is five pods: that tells
-// whether the service knows what was done, and that alone.
+// An agent is killed between two of its actions, over a slow connection to the service, and
+// another one replaces it. Five pods may be added in ten minutes: only that shows whether the
+// service knows the applied changes.
 
 const slow = 3 * time.Second
 
@@ -58,7 +58,7 @@ func (m *midway) stays(t *testing.T) {
 	m.went(t, "2", "7")
 }
 
-// pending tells whether the service does not know what became of its recommendation.
+// pending reports whether the service does not know the outcome of its recommendation.
 func (m *midway) pending(t *testing.T) bool {
 	t.Helper()
 	answer, err := m.s.Targets().GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: "clusters/test/namespaces/" + m.namespace + "/targets/" + app})
@@ -66,7 +66,7 @@ func (m *midway) pending(t *testing.T) bool {
 	return answer.GetTarget().GetHistory().GetPending() != nil
 }
 
-// The count was written, and the service was not told: it sees it.
+// The count was written but not reported to the service: it sees the count.
 func TestFaultsTheAgentIsKilledBeforeItReports(t *testing.T) {
 	t.Parallel()
 	var m *midway
@@ -93,7 +93,7 @@ func TestFaultsTheAgentIsKilledBeforeItReports(t *testing.T) {
 	}
 }
 
-// The service has decided, and nothing was written: what was not done does not count.
+// The service has decided, and nothing was written: the decision does not count.
 func TestFaultsTheAgentIsKilledBeforeItApplies(t *testing.T) {
 	t.Parallel()
 	var m *midway

@@ -56,8 +56,8 @@ scrape_configs: [{job_name: exporter, honor_labels: true, static_configs: [{targ
 	return "http://" + reserved.Address(0)
 }
 
-// In a cluster whose external metrics API does not know them, Autoscalers use metrics that the
-// operator's file has, in the namespaces that it names, each its own.
+// In a cluster whose external metrics API does not know them, Autoscalers use the metrics of
+// the operator's file, each in its namespaces only.
 func TestNamedMetricsOfARealPrometheus(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))

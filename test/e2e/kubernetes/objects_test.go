@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
-// kind is one of the two of autoscalers.
+// kind is one of the two kinds of autoscalers.
 type kind struct {
 	resource schema.GroupVersionResource
 	name     string
@@ -100,7 +100,7 @@ func (p *place) statusOf(object *unstructured.Unstructured) *autoscalingv2.Horiz
 	return status
 }
 
-// condition returns "Type=Status/Reason: message", "" if there is none of the type.
+// condition returns "Type=Status/Reason: message", "" if absent.
 func (p *place) condition(name string, of autoscalingv2.HorizontalPodAutoscalerConditionType) string {
 	p.t.Helper()
 	for _, condition := range p.status(name).Conditions {
@@ -132,7 +132,7 @@ func (p *place) awaitCondition(name, want string) {
 	})
 }
 
-// events are those about an autoscaler, each once, sorted.
+// events are the events about an autoscaler, each once, sorted.
 func (p *place) events(name string) []string {
 	p.t.Helper()
 	list, err := p.c.Client().CoreV1().Events(p.namespace).List(context.Background(), metav1.ListOptions{
@@ -147,7 +147,7 @@ func (p *place) events(name string) []string {
 	return slices.Compact(all)
 }
 
-// replicas is what a Deployment is to have.
+// replicas is a Deployment's desired count.
 func (p *place) replicas(deployment string) int32 {
 	p.t.Helper()
 	d, err := p.c.Client().AppsV1().Deployments(p.namespace).Get(context.Background(), deployment, metav1.GetOptions{})
@@ -155,14 +155,13 @@ func (p *place) replicas(deployment string) int32 {
 	return *d.Spec.Replicas
 }
 
-// awaitReplicas waits until a Deployment is to have, and has, so many ready pods.
+// awaitReplicas waits until a Deployment wants, and has, so many ready pods.
 func (p *place) awaitReplicas(deployment string, want int32) {
 	p.t.Helper()
 	p.awaitPods(deployment, want, want)
 }
 
-// awaitPods waits until a Deployment is to have, and has, so many pods, of which so
-// many are ready.
+// awaitPods waits until a Deployment wants, and has, so many pods, with so many ready.
 func (p *place) awaitPods(deployment string, want, ready int32) {
 	p.t.Helper()
 	await(p.t, fmt.Sprintf("%d replicas of %s", want, deployment), func() string {

@@ -9,8 +9,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// Each object has the pace that it names, and the others the agent's; a changed spec is
-// looked at without waiting for either.
+// Each object has its own sync period, by default the agent's; a changed spec takes effect
+// without waiting for either.
 func TestPaceIsEachObjectsOwn(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))

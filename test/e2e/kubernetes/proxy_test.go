@@ -17,8 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// proxy lies between an agent and the service. It hands on what is said, and changes
-// answers where it is told to.
+// proxy is between an agent and the service. It forwards calls, and changes answers as told.
 type proxy struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	setpointv1.UnimplementedTargetServiceServer
@@ -31,13 +30,13 @@ type proxy struct {
 	tampers bool
 	changes map[string]answertest.Change // by target
 	partner map[string]string            // whose answer a target gets
-	held    map[string]*heldAnswer       // those that wait for their partner's
+	held    map[string]*heldAnswer       // answers that wait for their partner's
 }
 
-// heldAnswer waits for the one in whose place it goes.
+// heldAnswer waits for the answer that replaces it.
 type heldAnswer struct {
 	answer *setpointv1.RecommendResponse
-	// instead takes what goes in its place; closed: nothing does.
+	// instead receives the replacement; closed: there is none.
 	instead chan *setpointv1.RecommendResponse
 }
 
@@ -54,7 +53,7 @@ func newProxy(t *testing.T, s *service.Instance) *proxy {
 	setpointv1.RegisterRecommendationServiceServer(server, p)
 	setpointv1.RegisterTargetServiceServer(server, p)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // its end is what Stop makes of it
+	serving.Go(func() { _ = server.Serve(listener) }) // ends with Stop
 	t.Cleanup(func() {
 		p.tamper(false)
 		server.Stop()
@@ -91,7 +90,7 @@ func (p *proxy) tamper(on bool) {
 	}
 }
 
-// pass returns what is handed on in an answer's place; nil: nothing is.
+// pass returns the replacement of an answer; nil: none.
 func (p *proxy) pass(ctx context.Context, target string, answer *setpointv1.RecommendResponse) *setpointv1.RecommendResponse {
 	p.mu.Lock()
 	if !p.tampers || answer == nil {

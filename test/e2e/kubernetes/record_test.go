@@ -23,7 +23,7 @@ var recorded = []scene{
 	{name: unready, replicas: 2, spec: basic, steps: []step{cpu(300, 2).with("ScalingActive=False/FailedGetResourceMetric")}},
 }
 
-// What an agent records of a cluster replays: each step comes out as it did there.
+// An agent's recording of a cluster replays with the same outcome of each step.
 func TestRecordingsReplay(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
@@ -61,8 +61,8 @@ func TestRecordingsReplay(t *testing.T) {
 	var summary struct{ Scenarios, Steps, MismatchedSteps int }
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
 	t.Logf("%v reconciles; replayed: %s", reconciles, lines[len(lines)-1])
-	// An object's first reconcile is not in it, as there is no history yet to begin with, nor
-	// what was not settled at the end.
+	// It has no first reconcile of an object, without a history to begin with, and no change
+	// that was unsettled at the end.
 	if summary.Scenarios < len(recorded) || summary.Steps < int(reconciles)/2 || summary.MismatchedSteps != 0 {
 		t.Errorf("%+v of %v reconciles of %d objects", summary, reconciles, len(recorded))
 	}

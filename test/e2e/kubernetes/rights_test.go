@@ -16,9 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// The role in deploy/ is enough: an agent of both sources, with leader election, is
-// refused nothing, and all works. And it is the least: without any one of its verbs
-// something does not work, or the agent is refused what it asks for, or it asks more.
+// The role in deploy/ is sufficient: an agent of both sources, with leader election, is refused
+// nothing, and everything works. And it is minimal: without any one of its verbs something does
+// not work, the agent is refused a request, or it makes more requests.
 func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
@@ -47,7 +47,7 @@ func TestRightsEachIsNeededAndAllAreEnough(t *testing.T) {
 				}
 				r := newRights(t, c, s, rules, env...)
 				if slices.Contains(rule.Resources, "deployments") {
-					// The agent asks what it may watch, and does without.
+					// The agent checks what it may watch, and works without.
 					await(t, "without it everything works", func() string { return strings.Join(r.broken(t), ", ") })
 					await(t, "scales are read in each reconcile", func() string {
 						if len(r.readEachReconcile(t)) == 0 {
@@ -95,7 +95,7 @@ func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []r
 	c.Grant(t, account, rules...)
 	r.mark = c.Mark(t)
 	r.agent = newAgentAs(t, account, native.namespace, s, "--source=both", "--leader-elect", "--leader-elect-namespace="+native.namespace, "--drain-timeout=1s")
-	// Which rights an agent that is to be stopped lacks is no reason to wait for it.
+	// Missing permissions must not delay the stop.
 	t.Cleanup(r.agent.kill)
 	r.agent.command.Env = append(r.agent.command.Env, env...)
 	r.agent.start()
@@ -120,7 +120,7 @@ func (r *rights) readEachReconcile(t *testing.T) []string {
 	return []string{fmt.Sprintf("scale read %d times in %d reconciles", reads, reconciles)}
 }
 
-// broken is what does not work.
+// broken returns what does not work.
 func (r *rights) broken(t *testing.T) []string {
 	t.Helper()
 	var broken []string

@@ -19,7 +19,7 @@ func percent(deployment string, percent int32) autoscalingv2.HorizontalPodAutosc
 	return kubetest.CPU(deployment, percent, 1, 20)
 }
 
-// An Autoscaler whose workload a HorizontalPodAutoscaler has, or an older Autoscaler,
+// An Autoscaler whose workload belongs to a HorizontalPodAutoscaler, or an older Autoscaler,
 // says so and leaves it alone; it acts as soon as the other is gone.
 func TestRivalsAreNotFought(t *testing.T) {
 	t.Parallel()
@@ -60,9 +60,9 @@ func TestRivalsAreNotFought(t *testing.T) {
 	}
 }
 
-// The built-in controller was not switched off: an agent that acts on the same objects
-// notices it when it writes a status, tells, and gives way unless it is told otherwise.
-// Where it gives way the count is the other's alone.
+// If the built-in controller is still on, an agent for the same objects notices that when it
+// writes a status, reports it, and gives way unless told otherwise. Then only the other one
+// changes the count.
 func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -93,7 +93,8 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			loads := []int32{10, 4, 16, 2, 9, 5, 12, 3}
 			changes := 0
 			for ; has() == "" && changes < len(loads); changes++ {
-				// Two that act at once may take a step twice, and back: where that ends is not told.
+				// Two active controllers may take a step twice, and back: the final count is
+				// undefined.
 				cpu(milli(loads[changes]), 0).do(p, app)
 				w.awaitReconciles(t, 2)
 			}
@@ -119,7 +120,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 				return
 			}
 			mark := c.Mark(t)
-			want := []int32{15, 6, 14} // none of the loads that it was noticed at
+			want := []int32{15, 6, 14} // counts for none of the loads at which it noticed
 			for _, replicas := range want {
 				cpu(milli(replicas), 0).do(p, app)
 				p.awaitReplicas(app, replicas)
@@ -142,7 +143,7 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 	}
 }
 
-// tellsOfRival checks what an agent's metrics and its log say of a rival of its object.
+// tellsOfRival checks an agent's metrics and log about the rival of its object.
 func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
 	t.Helper()
 	if n := w.agent.value("setpoint_agent_rival_objects"); n != 1 {

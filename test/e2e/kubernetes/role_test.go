@@ -10,7 +10,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// leastRules are what deploy/ lets the agent do, whatever its source.
+// leastRules are the permissions that deploy/ gives the agent, whatever its source.
 func leastRules(t testing.TB) []rbacv1.PolicyRule {
 	t.Helper()
 	var rules []rbacv1.PolicyRule

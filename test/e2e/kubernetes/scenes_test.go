@@ -23,12 +23,12 @@ type scene struct {
 	steps    []step
 }
 
-// step is one change of the load, and what is to come of it.
+// step is one change of the load, and its expected result.
 type step struct {
 	do func(p *place, name string)
 	// replicas after it.
 	replicas int32
-	// condition that is to hold then, how it begins. May be "".
+	// condition is a prefix of the expected condition. May be "".
 	condition string
 }
 
@@ -54,7 +54,7 @@ func front(value string, replicas int32) step {
 	}, replicas: replicas}
 }
 
-// fails lets what is asked of an API about the namespace fail, or no longer (code 0).
+// fails makes requests to an API about the namespace fail, or succeed again (code 0).
 func fails(api string, code int, replicas int32, condition string) step {
 	return step{do: func(p *place, _ string) { p.c.Metrics.Fail(api, p.namespace, code, "the adapter is tired") }, replicas: replicas, condition: condition}
 }
@@ -65,9 +65,9 @@ func (s step) with(condition string) step {
 }
 
 // onceCounted is a step that waits until the samples of all pods count. Before that, by
-// upstream's rule, pods that have just started are left out when the load falls: two of six
-// that count, at a third of their target, make one. With either controller a scene then goes
-// 6, 1, 2 if a reconcile comes just then, which has nothing to do with clocks.
+// upstream's rule, new pods are left out when the load falls: two of six that count, at a third
+// of their target, make one. With either controller a scene then goes 6, 1, 2 if a reconcile
+// happens at that moment.
 func onceCounted(s step) step {
 	do := s.do
 	s.do = func(p *place, name string) {
@@ -89,7 +89,7 @@ func onceCounted(s step) step {
 	return s
 }
 
-// metric replaces what CPU's spec looks at.
+// metric replaces the metrics of CPU's spec.
 func metric(of autoscalingv2.MetricSpec) func(string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	return func(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 		spec := kubetest.CPU(name, 50, 1, 20)
@@ -160,7 +160,7 @@ func bounded(least, most int32, of func(string) autoscalingv2.HorizontalPodAutos
 	}
 }
 
-// Apps whose pods are not simply there: see fate.
+// Apps with special pods: see fate.
 const (
 	starting = "starting"
 	unready  = "unready"
@@ -181,8 +181,8 @@ func basic(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	return kubetest.CPU(name, 50, 1, 20)
 }
 
-// scenes are driven at the same time. Their metrics' failures are of the namespace, so
-// those that fail on purpose are in failingScenes.
+// scenes run concurrently. Failures of metrics affect a whole namespace, so scenes with
+// failures are in failingScenes.
 var scenes = []scene{
 	{name: "cpu", replicas: 2, spec: basic, steps: []step{
 		cpu(200, 4), cpu(500, 10), cpu(2000, 20).with("ScalingLimited=True/TooManyReplicas"), cpu(540, 11), cpu(520, 11), cpu(300, 6), cpu(0, 1), cpu(55, 1), cpu(100, 2),
@@ -284,7 +284,7 @@ var hangingScenes = []scene{
 	}},
 }
 
-// hangs lets what is asked of an API about the namespace go without an answer, or no longer.
+// hangs leaves requests to an API about the namespace unanswered, or ends that.
 func hangs(api string, hangs bool, replicas int32, condition string) step {
 	return step{do: func(p *place, _ string) { p.c.Metrics.Hang(api, p.namespace, hangs) }, replicas: replicas, condition: condition}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// report is what setpoint agent kubernetes --shadow --report says of an object.
+// report is an object's entry in setpoint agent kubernetes --shadow --report.
 func (a *agent) report(t *testing.T, kind, name string) (of shadow.Object, ok bool) {
 	t.Helper()
 	var report shadow.Report
@@ -51,7 +51,7 @@ func (a *agent) awaitJudged(t *testing.T, kind, name string, more int) shadow.Ob
 	return now
 }
 
-// writes are what an agent asked the API server to change.
+// writes are an agent's writing requests to the API server.
 func (a *agent) writes(t *testing.T, c *kubetest.Cluster, mark kubetest.Mark) map[string]int {
 	t.Helper()
 	changes := map[string]int{}
@@ -80,8 +80,8 @@ func targets(t *testing.T, s *service.Instance, namespace string) []string {
 	return names
 }
 
-// A shadow sees what the native controller sees, and decides alike; the cluster does
-// not notice.
+// A shadow has the same input as the native controller, decides alike, and does not affect the
+// cluster.
 func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	c := kubetest.Shared(t)
@@ -122,8 +122,8 @@ func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
 	t.Logf("report:\n%s", a.reportAs(t, "text"))
 }
 
-// An object that is a shadow by itself, beside one that is acted for: what it decides
-// otherwise is told in one event, and explained in the report.
+// An object that is a shadow by itself, beside one that is acted for: its divergence is
+// reported in one event, and explained in the report.
 func TestShadowDivergesBesideAnObjectThatActs(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))
@@ -184,7 +184,7 @@ func TestShadowDivergesBesideAnObjectThatActs(t *testing.T) {
 	}
 	requests := c.Since(t, mark).Of(a.account.User)
 	for _, request := range requests {
-		// What kubectl shows of a shadow is all that is written to one.
+		// Only kubectl's columns of a shadow are written to it.
 		shown := request.Name == "watches" && request.What() == "update autoscalers/status"
 		if strings.HasPrefix(request.Verb, "update") && request.Name != "acts" && !shown {
 			t.Errorf("it wrote: %s %s", request.What(), request.Name)

@@ -34,8 +34,8 @@ func TestSideBySideMetricsThatFail(t *testing.T) {
 	playApart(t, c, s, failingScenes)
 }
 
-// A metrics API that does not answer holds counts as the native controller holds them,
-// in the same words: those of the API server, which has had enough of it first.
+// A hanging metrics API holds counts as with the native controller, with the same message: that
+// of the API server, whose timeout comes first.
 func TestSideBySideMetricsThatHang(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Start(t, kubetest.Config{Native: true, APIServerFlags: []string{"--request-timeout=" + apiPatience.String()}}))
@@ -82,7 +82,7 @@ func newPair(t *testing.T, c *kubetest.Cluster, s recommender) *pair {
 	return pair
 }
 
-// course is what of a status must come in the same order: the reasons of conditions.
+// course is the ordered part of a status: the reasons of conditions.
 func (p *place) course(object *unstructured.Unstructured) string {
 	var reasons []string
 	for _, condition := range p.statusOf(object).Conditions {
@@ -91,8 +91,8 @@ func (p *place) course(object *unstructured.Unstructured) string {
 	return strings.Join(reasons, " ")
 }
 
-// attempts at a scene. What a controller that gets little of the processors does late it
-// may do by another way; a difference of behavior shows each time.
+// attempts bounds the attempts at a scene. With little processor time a controller may take
+// another path by chance; a real difference of behaviour shows each time.
 const attempts = 3
 
 func play(t *testing.T, pair *pair, scenes []scene) {
@@ -130,14 +130,14 @@ func (both *pair) prepare(scenes []scene) {
 	}
 }
 
-// play drives a scene, and returns what differs in how it went.
+// play runs a scene, and returns the differences.
 func (both *pair) play(t *testing.T, scene scene) string {
 	native, ours := both.places[0].in(t), both.places[1].in(t)
 	for i, step := range scene.steps {
 		step.do(native, scene.name)
 		step.do(ours, scene.name)
 		if i == 0 {
-			// What is decided before the first load is a matter of chance.
+			// Decisions before the first load depend on chance.
 			time.Sleep(readingAge)
 			native.add(scene.name, scene.spec(scene.name))
 			ours.add(scene.name, scene.spec(scene.name))
@@ -171,9 +171,9 @@ func (both *pair) play(t *testing.T, scene scene) string {
 	})
 }
 
-// lostStatuses tells whether all that a controller's course lacks of another one are statuses
-// right after a change of the count, and it said that it could not write some: its cache was
-// behind its own last write. The count itself is compared, too.
+// lostStatuses reports whether a controller's course lacks only statuses right after a change
+// of the count, and it reported failed writes: its cache was behind its own last write. The
+// count itself is compared as well.
 func (p *place) lostStatuses(name string, course, other []string) bool {
 	p.t.Helper()
 	said := slices.ContainsFunc(p.events(name), func(event string) bool { return strings.HasPrefix(event, "Warning FailedUpdateStatus: ") })
@@ -192,9 +192,8 @@ func (p *place) lostStatuses(name string, course, other []string) bool {
 	return len(course) == 0
 }
 
-// told are the events about an autoscaler, less those that come by chance: that a cache was
-// behind, or that the API server broke off a request to an API that did not answer rather
-// than say so.
+// told are the events about an autoscaler, without those that occur by chance: about an
+// outdated cache, or about a request that the API server aborted.
 func (p *place) told(name string) []string {
 	p.t.Helper()
 	return slices.DeleteFunc(p.events(name), func(event string) bool {
@@ -202,10 +201,10 @@ func (p *place) told(name string) []string {
 	})
 }
 
-// sameEvents is how long events may be under way.
+// sameEvents bounds the delay of events.
 const sameEvents = 20 * time.Second
 
-// awaitNone waits until problem returns "", and returns what it says at the end.
+// awaitNone waits until problem returns "", and returns the last problem otherwise.
 func awaitNone(within time.Duration, problem func() string) (last string) {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(poll) {
 		if last = problem(); last == "" {
@@ -232,7 +231,7 @@ func (p *place) awaitStep(scene scene, step step, what string) {
 	})
 }
 
-// settled is a status in words, less its times and what passes with the next reconcile.
+// settled describes a status without its times and transient parts.
 func (p *place) settled(name string) []string {
 	p.t.Helper()
 	status := p.status(name)
@@ -248,7 +247,7 @@ func (p *place) settled(name string) []string {
 	return words
 }
 
-// difference tells two lists apart line by line, "" if they are the same.
+// difference compares two lists line by line, "" if equal.
 func difference(native, ours []string) string {
 	if slices.Equal(native, ours) {
 		return ""

@@ -26,7 +26,7 @@ const (
 	manyWithin = 5 * time.Minute
 )
 
-// What must be reached, on a machine that has nothing else to do.
+// Goals for an idle machine.
 const (
 	mostRequests = 0.5 // of the native controller's
 	mostMemory   = 150 << 20

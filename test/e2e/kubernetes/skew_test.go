@@ -15,18 +15,19 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
-// skewed is a service in this process whose clock is wrong.
+// skewed is a service in this process with a wrong clock.
 type skewed struct{ address string }
 
 // GRPCAddr implements recommender.
 func (s skewed) GRPCAddr() string { return s.address }
 
-// newSkewed starts one whose clock is ahead by so much. It ends with the test.
+// newSkewed starts a service whose clock is ahead. It ends with the test.
 func newSkewed(t *testing.T, ahead time.Duration) skewed {
 	t.Helper()
 	options := server.DefaultOptions()
 	options.Clock = func() time.Time { return time.Now().Add(ahead) }
-	// It goes by how long goroutines wait for a processor, and the tests are in this process.
+	// Shedding measures how long goroutines wait for a processor, and the tests are in this
+	// process.
 	options.Limits.Shedding.Off = true
 	engine := memorystore.New(memorystore.Options{})
 	srv, err := server.New(engine, engine, options)
@@ -51,8 +52,7 @@ func newSkewed(t *testing.T, ahead time.Duration) skewed {
 	return skewed{listeners[0].Addr().String()}
 }
 
-// timedScenes are such that what is decided depends on when things were, and not on when
-// reconciles come.
+// timedScenes depend on the times of changes, and not on those of reconciles.
 var timedScenes = []scene{
 	// Five pods in ten minutes, and no sooner.
 	{name: "in-ten-minutes", replicas: 2, spec: limited(5, 5, 600), steps: []step{
@@ -66,9 +66,8 @@ var timedScenes = []scene{
 	{name: starting, replicas: 2, spec: basic, steps: []step{cpu(300, 6), onceCounted(cpu(100, 2))}},
 }
 
-// A service whose clock is ahead of or behind the cluster's by less than the agent grants
-// decides as the native controller does, whose clock is the cluster's: windows, policies and
-// pods that start included.
+// A service whose clock differs from the cluster's by less than the agent tolerates decides as
+// the native controller does, including windows, policies and starting pods.
 func TestSideBySideClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))

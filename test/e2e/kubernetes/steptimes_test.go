@@ -27,7 +27,7 @@ const (
 	paceTries   = 3
 )
 
-// climb is what Deployments of a place went through: when which size was asked for.
+// climb is the history of a place's Deployments: when which size was requested.
 type climb struct {
 	*place
 	mu sync.Mutex
@@ -88,8 +88,8 @@ func pacedSpec(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
 	return spec
 }
 
-// Beside the native controller no step takes two periods that takes one there. It runs
-// alone: what is measured is time.
+// Compared with the native controller no step takes two periods instead of one. It runs alone,
+// because it measures time.
 func TestStepsTakeAsLongAsNatives(t *testing.T) {
 	period := *pacePeriod
 	if period == 0 {
@@ -110,7 +110,7 @@ func TestStepsTakeAsLongAsNatives(t *testing.T) {
 	}
 }
 
-// compareSteps measures both side by side, and tells what is not as it should be.
+// compareSteps measures both side by side, and returns the problems.
 func compareSteps(t *testing.T, period time.Duration, failed func(string, ...any)) {
 	c := withAutoscalers(t, kubetest.Start(t, kubetest.Config{Native: true, SyncPeriod: period, WithoutWorkloads: true}))
 	native, ours := newClimb(t, c, hpas, "native"), newClimb(t, c, autoscalers, "setpoint")
@@ -142,7 +142,7 @@ func compareSteps(t *testing.T, period time.Duration, failed func(string, ...any
 			})
 		}
 	}
-	time.Sleep(readingAge) // what the watches show comes a moment later
+	time.Sleep(readingAge) // watches lag a moment behind
 	theirs, mine := native.steps(failed), ours.steps(failed)
 	if len(theirs) == 0 || len(mine) == 0 {
 		failed("%d steps, %d under the native controller", len(mine), len(theirs))
@@ -167,8 +167,8 @@ func compareSteps(t *testing.T, period time.Duration, failed func(string, ...any
 	if is, was := long(mine), long(theirs); is > was {
 		failed("%d steps took two periods, %d under the native controller", is, was)
 	}
-	// A machine that is so busy that the native controller misses its own periods shows what
-	// is slower than that, and not what is too quick.
+	// A machine that is so busy that the native controller misses its own periods reveals steps
+	// that are slower than that, but not steps that are too quick.
 	keptPace := long(theirs) <= len(theirs)/20
 	if !keptPace {
 		t.Logf("NOT CHECKED: that no step is quicker: %d of %d took two periods under the native controller", long(theirs), len(theirs))

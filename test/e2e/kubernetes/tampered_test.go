@@ -16,11 +16,11 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// victim is a HorizontalPodAutoscaler of 2 to 10 whose answers are tampered with.
+// victim is a HorizontalPodAutoscaler of 2 to 10 replicas with tampered answers.
 type victim struct {
-	// name is the object's, rule says what is done to its answers.
+	// name is the object's; rule is the kind of tampering.
 	name, rule string
-	// field is what is wrong then.
+	// field is the wrong field.
 	field string
 	// from and to are the replicas that the load wants before and after it grows.
 	from, to int32
@@ -74,8 +74,9 @@ func (p *place) ready() map[string]int32 {
 	return all
 }
 
-// Whatever a proxy makes of answers, also another object's, nothing is written to a
-// scale; the object, its events and metrics tell; and once the proxy is honest it goes on.
+// However a proxy tampers with answers, even by swapping those of two objects, no scale is
+// written; the object, its events and metrics report it; and once the proxy stops everything
+// works again.
 func TestTamperedAnswersAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	c := kubetest.SharedWithoutNative(t)
@@ -184,7 +185,7 @@ func TestTamperedAnswersAreNotFollowed(t *testing.T) {
 	})
 }
 
-// writers returns who wrote scales of a namespace, and how many.
+// writers returns the users that wrote scales of a namespace, and how often.
 func writers(requests kubetest.Requests, namespace string) map[string]int {
 	all := make(map[string]int)
 	for _, r := range requests {

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// With an empty queue a workload goes to zero, and comes back with the first work; one that
-// somebody else scaled to zero stays there.
+// With an empty queue a workload goes to zero, and comes back with the first work; a workload
+// that a user scaled to zero stays there.
 func TestZeroIsLeftAndReachedWhereThatIsAllowed(t *testing.T) {
 	t.Parallel()
 	c := withAutoscalers(t, kubetest.Shared(t))

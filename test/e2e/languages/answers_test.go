@@ -40,7 +40,7 @@ func question(now time.Time) (*setpointv1.RecommendRequest, *setpointv1.Recommen
 	}
 }
 
-// verdict is the field that a client finds wrong; ok: none.
+// verdict is the field that a client finds invalid; ok: none.
 func verdict(t *testing.T, c client, now time.Time, q *setpointv1.RecommendRequest, a, previous *setpointv1.RecommendResponse, unrecorded bool) string {
 	t.Helper()
 	command := map[string]any{

@@ -1,5 +1,5 @@
-// Package languages holds the clients of all languages to one behaviour: that of
-// clients/setpoint. Its tests do the same with each of them, over gRPC and over REST, against
-// real services and against one before which a front loses, delays, refuses and falsifies
-// answers. What a client has to do is said to it by drivers/, a JSON object a line.
+// Package languages tests that the clients of all languages behave like clients/setpoint. Its
+// tests run the same calls with each of them, over gRPC and over REST, against real services
+// and behind a front that loses, delays, refuses and falsifies answers. Programs in drivers/
+// run a client's commands, a JSON object a line.
 package languages

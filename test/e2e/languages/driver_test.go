@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience is how long a client may take for what it is told.
+// patience bounds a client's command.
 const patience = 2 * time.Minute
 
-// config is that of a client. Times are in seconds; what is absent has its default.
+// config configures a client. Times are in seconds; absent fields have their defaults.
 type config struct {
 	Target            string  `json:"target"`
 	Insecure          bool    `json:"insecure,omitempty"`
@@ -65,7 +65,7 @@ type retry struct {
 	BudgetRatio    *float64 `json:"budgetRatio,omitempty"`
 }
 
-// failure is an error as a client tells it.
+// failure is an error as reported by a client.
 type failure struct {
 	Code       string   `json:"code"`
 	Message    string   `json:"message"`
@@ -74,10 +74,10 @@ type failure struct {
 	Violations []string `json:"violations"`
 }
 
-// Error is the code and what goes with it.
+// Error formats the code and its details.
 func (f *failure) Error() string { return fmt.Sprintf("%s (%s): %s", f.Code, f.Reason, f.Message) }
 
-// said is what a client says to a command.
+// said is a client's answer to a command.
 type said struct {
 	Error   *failure        `json:"error"`
 	Answer  json.RawMessage `json:"answer"`
@@ -86,7 +86,7 @@ type said struct {
 	Field   *string         `json:"field"`
 }
 
-// client is one in whatever language, which does what a command says.
+// client is a client in any language, which runs commands.
 type client interface {
 	do(t *testing.T, command map[string]any) said
 }
@@ -114,7 +114,7 @@ func each(t *testing.T, test func(t *testing.T, l language)) {
 	eachOf(t, languages(), test)
 }
 
-// eachOf runs a test with each of those.
+// eachOf runs a test with each of the languages.
 func eachOf(t *testing.T, all []language, test func(t *testing.T, l language)) {
 	t.Parallel()
 	for _, l := range all {
@@ -125,7 +125,7 @@ func eachOf(t *testing.T, all []language, test func(t *testing.T, l language)) {
 	}
 }
 
-// needs skips the test where a program is missing, or fails it in CI, whose scripts install it.
+// needs skips the test if a program is missing, or fails it in CI, whose scripts install it.
 func needs(t *testing.T, has bool, what, script string) {
 	t.Helper()
 	switch {
@@ -157,7 +157,7 @@ func (m *made) get(t *testing.T, name string, build func(dir string) error) stri
 	return m.dir
 }
 
-// remove removes the folder, if there is one.
+// remove removes the folder, if it exists.
 func (m *made) remove() error {
 	if m.dir == "" {
 		return nil
@@ -176,7 +176,7 @@ func run(dir string, environment []string, command ...string) error {
 
 var pythonPackage, nodePackage made
 
-// python returns an interpreter that has gRPC; empty: there is none.
+// python returns an interpreter with gRPC; empty: none.
 func python() string {
 	for _, one := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(one, "-c", "import grpc, google.protobuf").Run() == nil {
@@ -245,7 +245,7 @@ func startNode(t *testing.T, way ...string) client {
 	return startDriver(t, nil, "node", append([]string{driver, filepath.Join(dir, "clients/typescript")}, way...)...)
 }
 
-// driver is a process that does what commands say.
+// driver is a process that runs commands.
 type driver struct {
 	in    io.WriteCloser
 	lines chan string
@@ -289,7 +289,7 @@ func startDriver(t *testing.T, environment []string, program string, args ...str
 	t.Cleanup(func() {
 		_ = d.in.Close()
 		killed := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		for range d.lines { // what nobody waits for
+		for range d.lines { // discard the rest
 		}
 		close(over)
 		err := cmd.Wait()
@@ -352,7 +352,7 @@ func object(t *testing.T, message proto.Message) json.RawMessage {
 	return text
 }
 
-// into reads what a client answered.
+// into parses a client's answer.
 func into[M proto.Message](t *testing.T, s said, message M) M {
 	t.Helper()
 	if s.Error != nil {
@@ -364,7 +364,7 @@ func into[M proto.Message](t *testing.T, s said, message M) M {
 	return message
 }
 
-// recommend asks with a client.
+// recommend requests a recommendation with a client.
 func recommend(t *testing.T, c client, request *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, *failure) {
 	t.Helper()
 	result := c.do(t, map[string]any{"op": "recommend", "request": object(t, request)})

@@ -35,8 +35,8 @@ type attempt struct {
 	targets []string
 }
 
-// plan says what becomes of an attempt. It may call forward, which has the service answer, at
-// most once, and returns the error of the answer.
+// plan decides about an attempt. It may call forward, which calls the service, at most once,
+// and returns the error of the answer.
 type plan func(ctx context.Context, a attempt, forward func() error) error
 
 // fronts stand before a service, over gRPC and REST.
@@ -62,8 +62,8 @@ type frontOf struct {
 	refuse func(*setpointv1.RecommendRequest) codes.Code
 }
 
-// startFronts starts n fronts before a service, and returns what a client of that language is to
-// connect to. In the clear unless there is a configuration of TLS.
+// startFronts starts n fronts before a service, and returns the addresses for a client of that
+// language. Without a TLS configuration they don't use TLS.
 func startFronts(t *testing.T, l language, n int, s *service.Instance, do plan) (*fronts, config) {
 	t.Helper()
 	f := &fronts{t: t, service: s, plan: do}
@@ -132,7 +132,7 @@ func (f *fronts) note(index int, method string, requests ...*setpointv1.Recommen
 	return a
 }
 
-// answer has the plan say what becomes of an attempt.
+// answer runs the plan for an attempt.
 func answer[A any](ctx context.Context, f *frontOf, a attempt, call func(context.Context) (A, error)) (A, error) {
 	var made A
 	if a.number == 0 {
@@ -188,7 +188,7 @@ func (f *frontOf) GetTarget(ctx context.Context, r *setpointv1.GetTargetRequest)
 }
 
 func (f *frontOf) ListTargets(ctx context.Context, r *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
-	r.PageSize = 2 // so that there are pages
+	r.PageSize = 2 // to get several pages
 	return answer(ctx, f, f.note(f.index, "ListTargets"), func(ctx context.Context) (*setpointv1.ListTargetsResponse, error) {
 		return f.service.Targets().ListTargets(ctx, r)
 	})
@@ -215,7 +215,7 @@ func problem(code codes.Code, details ...protoadapt.MessageV1) error {
 	return s.Err()
 }
 
-// comeBack is what a service says that wants to be asked again later.
+// comeBack is a service's request to retry later.
 func comeBack(after time.Duration) *errdetails.RetryInfo {
 	return &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
 }
@@ -229,7 +229,7 @@ func hangs(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// target is one of a test's own, so that tests do not meet.
+// target is a test's own target.
 func target(t *testing.T, name string) string {
 	clean := strings.NewReplacer("/", "-", " ", "-", "#", "-").Replace(t.Name())
 	return fmt.Sprintf("clusters/demo/namespaces/%s/targets/%s", clean, name)

@@ -33,7 +33,7 @@ func at(l language, s *service.Instance) string {
 	return s.GRPCAddr()
 }
 
-// What a client does, with each library, against one service in the clear.
+// The behaviour of each client library, against one service without TLS.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	s := service.Start(t)
@@ -61,7 +61,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// Each call answers what the service answers, over its own ports.
+// Each call returns the service's answer, over its own ports.
 func eachCall(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		c := open(t, l, config{Target: at(l, s), Insecure: true})
@@ -98,7 +98,7 @@ func eachCall(t *testing.T, s *service.Instance) {
 	})
 }
 
-// What is wrong with a request is told by field, and is not tried again.
+// Problems of a request are reported by field, without a retry.
 func aBadRequestIsToldByField(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		f, config := startFronts(t, l, 1, s, passes)
@@ -116,8 +116,8 @@ func aBadRequestIsToldByField(t *testing.T, s *service.Instance) {
 	})
 }
 
-// An answer that is lost on its way back is asked for again under the same request id, at the
-// other address, and counts once.
+// A call with a lost answer is repeated with the same request id, at the other address, and
+// counts once.
 func aLostAnswerCountsOnce(t *testing.T, s *service.Instance) {
 	for _, tt := range []struct {
 		name string
@@ -184,7 +184,7 @@ func whatIsTriedAgain(t *testing.T, s *service.Instance) {
 	}
 }
 
-// A stored spec is sent once: a second attempt might undo what another has stored meanwhile.
+// Storing a spec is tried once: a retry might undo another caller's change.
 func aSpecIsSentOnce(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		f, config := startFronts(t, l, 1, s, func(context.Context, attempt, func() error) error { return problem(codes.Unavailable) })
@@ -268,7 +268,7 @@ func furtherAttemptsHaveABudget(t *testing.T, s *service.Instance) {
 	})
 }
 
-// Calls go to all addresses in turn, and past one where nobody listens.
+// Calls go to all addresses in turn, skipping those without a listener.
 func callsAreSpread(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		f, config := startFronts(t, l, 3, s, passes)
@@ -298,7 +298,7 @@ func callsAreSpread(t *testing.T, s *service.Instance) {
 	})
 }
 
-// A deletion whose answer is lost is found to be done; one of nothing is not.
+// A delete with a lost answer succeeds; deleting nothing fails.
 func aDeletionWhoseAnswerIsLost(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		_, config := startFronts(t, l, 1, s, func(_ context.Context, a attempt, forward func() error) error {
@@ -338,7 +338,7 @@ func listsAreOfAllPages(t *testing.T, s *service.Instance) {
 	})
 }
 
-// batch asks with a client for many.
+// batch sends a batch with a client.
 func batch(t *testing.T, c client, requests ...*setpointv1.RecommendRequest) []said {
 	t.Helper()
 	var all []any
@@ -423,7 +423,7 @@ func aBatchSendsAgainWhatFailed(t *testing.T, s *service.Instance) {
 	})
 }
 
-// Answers in each other's places are taken for none.
+// Swapped answers of a batch are refused.
 func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
 	for _, tt := range []struct {
 		name string
@@ -437,7 +437,7 @@ func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
 		{"too few", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult { return r[:3] }, "INTERNAL INTERNAL INTERNAL INTERNAL"},
 		{"one in two places", func(r []*setpointv1.BatchRecommendResult) []*setpointv1.BatchRecommendResult {
 			for _, one := range r {
-				one.GetResponse().RequestId = nil // so that only the recommendation tells
+				one.GetResponse().RequestId = nil // so that only the recommendation differs
 			}
 			r[2] = r[0]
 			return r
@@ -463,7 +463,7 @@ func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
 	}
 }
 
-// The service is stopped and killed amid calls: nobody notices, nothing counts twice.
+// The service is stopped and killed amid calls: no call fails, nothing counts twice.
 func TestRestartsLoseAndDoubleNothing(t *testing.T) {
 	redis := redistest.Start(t, redistest.Config{})
 	each(t, func(t *testing.T, l language) {
@@ -555,7 +555,7 @@ func TestTokensAndTLS(t *testing.T) {
 			reopen(t, with(func(c *config) { c.CertFile, c.KeyFile = files.ClientCertFile, files.ClientKeyFile }))
 			wantCode(t, ask(t, c), "OK")
 			reopen(t, with(func(c *config) { c.CAFile, c.Token, c.Retry.MaxAttempts = "", first, 1 }))
-			wantCode(t, ask(t, c), "UNAVAILABLE") // nobody vouches for the server
+			wantCode(t, ask(t, c), "UNAVAILABLE") // no trusted authority
 		}
 
 		// A token in a file is renewed; while the file is empty the last one stands.

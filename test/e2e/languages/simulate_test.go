@@ -30,7 +30,7 @@ func simulate(t *testing.T, c client, request *setpointv1.SimulateRequest, count
 	return all, result.Error
 }
 
-// A service's simulation comes step by step, and its figures last; who leaves the loop ends it.
+// A simulation streams step by step, with its figures last; leaving the loop cancels it.
 func TestSimulations(t *testing.T) {
 	instance := service.Start(t)
 	eachOf(t, simulating(), func(t *testing.T, l language) {
@@ -47,7 +47,7 @@ func TestSimulations(t *testing.T) {
 		if last != 40 || steps[last].GetFigures() == nil || steps[last-1].GetDesiredReplicas() != 4 || steps[0].GetLoad() != 10 {
 			t.Errorf("%d responses, the last ones %v", len(steps), steps[max(0, last-1):])
 		}
-		// A stream that nobody reads any more takes no place of those that run.
+		// An abandoned stream takes no slot of a running one.
 		for range 3 {
 			if first, failed := simulate(t, c, request, 1); failed != nil || len(first) != 1 {
 				t.Errorf("%d responses, %v", len(first), failed)
@@ -60,8 +60,8 @@ func TestSimulations(t *testing.T) {
 	})
 }
 
-// breaking is a service whose streams break: the first ones before any response, the next one after
-// the second.
+// breaking is a service with breaking streams: the first ones before any response, the next one
+// after the second.
 type breaking struct {
 	setpointv1.UnimplementedSimulationServiceServer
 
@@ -80,7 +80,7 @@ func (b *breaking) Simulate(_ *setpointv1.SimulateRequest, stream grpc.ServerStr
 	return problem(codes.Unavailable)
 }
 
-// What came once does not come again: only a stream that has brought nothing is followed by another.
+// Responses don't repeat: only a stream without any response is followed by another.
 func TestSimulationsThatBreak(t *testing.T) {
 	eachOf(t, simulating(), func(t *testing.T, l language) {
 		b := &breaking{before: 2}

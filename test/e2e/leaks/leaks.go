@@ -1,4 +1,4 @@
-// Package leaks finds goroutines that tests have left behind, on a machine that is busy:
+// Package leaks finds leaked goroutines of tests, also on a busy machine:
 //
 //	func TestMain(m *testing.M) { os.Exit(leaks.Run(m)) }
 package leaks
@@ -14,8 +14,8 @@ import (
 // within is how long goroutines may take to end; goleak alone waits for less than a second.
 const within = time.Minute
 
-// Run runs the tests and returns the code to exit with: not 0, if they failed or goroutines
-// are left but for those that the options leave out.
+// Run runs the tests and returns the exit code: not 0 if they failed or leaked goroutines other
+// than those in the options.
 func Run(m interface{ Run() int }, options ...goleak.Option) int {
 	code := m.Run()
 	if code != 0 {

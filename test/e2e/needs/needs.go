@@ -1,5 +1,5 @@
-// Package needs skips tests that take what is not there, or fails them in CI, where all of it
-// is: a check that was left out must not look passed.
+// Package needs skips tests with a missing requirement, or fails them in CI, which has all: a
+// skipped check must not look like a pass.
 package needs
 
 import (

@@ -112,7 +112,7 @@ func TestByStatistics(t *testing.T) {
 	follow(600, 2)
 }
 
-// What goes wrong at Nomad changes no count, and ends by itself.
+// Failures of Nomad change no count, and the agent recovers by itself.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	n := newNomad(t, quick())
@@ -190,8 +190,8 @@ func TestADeploymentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The agent is killed at each step of a reconcile that changes the count: the next one ends it, and
-// nothing is counted twice.
+// The agent is killed at each step of a reconcile that changes the count: the next agent
+// finishes it, and nothing counts twice.
 func TestKilledInARound(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(r *http.Request) bool{
@@ -228,7 +228,7 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 			return 0, ""
 		}
 		if late {
-			// Nomad takes it, and nobody hears of that.
+			// Nomad accepts it, and the answer is lost.
 			_, _, err := n.client.Jobs().Scale("web", "web", new(5), "the agent's", false, map[string]any{"setpoint.recommendation": "unknown"}, nil)
 			if err != nil {
 				t.Error(err)
@@ -249,7 +249,7 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 	n.failing(nil)
 	a.start()
 	n.await("web", 5)
-	// It stays there: reconciles go by, and the job has one change.
+	// The count stays: after more reconciles the job still has one change.
 	awaitReconciles(t, a, 3)
 	if got := n.events("web"); got != "2→5" {
 		t.Errorf("got %s, want one change", got)

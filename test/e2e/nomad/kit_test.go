@@ -79,7 +79,7 @@ func newNomad(t testing.TB, server *nomadtest.Server) *nomad {
 	return n
 }
 
-// failing has the agent's requests fail as the function says; nil: none.
+// failing makes the agent's requests fail as the function says; nil: none.
 func (n *nomad) failing(fail func(r *http.Request) (status int, text string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,7 +237,7 @@ func valueOf(m *dto.Metric, label string) string {
 	return ""
 }
 
-// status is what the page of that name says of a group.
+// status is the status page's text about a group.
 func (a *agent) status(name string) (state struct {
 	Hold *struct{ Reason, Message string }
 }) {

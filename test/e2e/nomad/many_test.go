@@ -17,7 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// What is waited for.
+// Conditions to wait for.
 var (
 	errAsking     = errors.New("it has not asked so often")
 	errHeld       = errors.New("it is not held")
@@ -26,8 +26,8 @@ var (
 
 func ready(a *agent) error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }
 
-// 500 groups of three allocations each, by CPU, each 15 s: what a pass over all of them takes of the
-// agent and asks of Nomad.
+// 500 groups of three allocations each, by CPU, every 15 s: the agent's cost of a pass over all
+// of them, and its requests to Nomad.
 func TestFiveHundredGroups(t *testing.T) {
 	const (
 		groups, allocations = 500, 3
@@ -76,7 +76,7 @@ func TestFiveHundredGroups(t *testing.T) {
 	if perPass > mostCore*period.Seconds() {
 		t.Errorf("a pass takes %.2f s of a core, want at most %.2f", perPass, mostCore*period.Seconds())
 	}
-	// A list is read anew after a second, however busy the machine is; that of allocations has
+	// A list is read again after a second, however busy the machine is; that of allocations has
 	// two pages.
 	lists := took.Seconds()/made + 1
 	for call, most := range map[string]float64{"allocations": 2 * lists, "deployments": lists, "job": 1.1 * groups, "statistics": 1.05 * groups * allocations, "policy": 0, "scale": 0} {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package panels asks a real Prometheus what the dashboards and alerts in deploy/monitoring ask,
-// so that no panel is empty and no metric is misspelt.
+// Package panels runs the queries of the dashboards and alerts in deploy/monitoring on a real
+// Prometheus, so that no panel is empty and no metric is misspelt.
 //
 //	url := panels.Prometheus(t, map[string]string{"setpoint": admin})
 //	panels.AwaitFilled(t, url, "setpoint-store.json", nil, nil)
@@ -84,7 +84,7 @@ func Prometheus(t *testing.T, jobs map[string]string) string {
 	return address
 }
 
-// dashboard is what is read of Grafana's model.
+// dashboard is the relevant part of Grafana's model.
 type dashboard struct {
 	Panels []struct {
 		Type    string
@@ -100,8 +100,8 @@ type dashboard struct {
 const Folder = "../../../deploy/monitoring"
 
 // AwaitFilled waits until each panel of a dashboard shows a number, and each variable has a
-// value. rows chooses the panels by the row that they are in, "" for those before the first; nil
-// chooses all. The variables of single targets get the values given.
+// value. rows selects the panels by their row, "" for those before the first; nil selects all.
+// vars are the variables of single targets.
 func AwaitFilled(t *testing.T, prometheus, file string, rows func(row string) bool, variables map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Folder, "dashboards", file))
@@ -163,7 +163,7 @@ func AwaitFilled(t *testing.T, prometheus, file string, rows func(row string) bo
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), ?(\w+)\)$`)
 
-// valuesOf is the query whose series are the values of a variable.
+// valuesOf is the query for the values of a variable.
 func valuesOf(t *testing.T, definition string) string {
 	t.Helper()
 	parts := labelValues.FindStringSubmatch(definition)
@@ -173,8 +173,8 @@ func valuesOf(t *testing.T, definition string) string {
 	return fmt.Sprintf(`count by (%s) (%s) > 0`, parts[2], parts[1])
 }
 
-// replacer puts values in place of Grafana's variables: all jobs and instances, and an interval
-// that holds everything since the start.
+// replacer replaces Grafana's variables: all jobs and instances, and an interval since the
+// start.
 func replacer(variables map[string]string) *strings.Replacer {
 	pairs := []string{"$__rate_interval", "5m", "$job", ".*", "$instance", ".*"}
 	for name, value := range variables {
@@ -183,8 +183,8 @@ func replacer(variables map[string]string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// filled returns why none of the queries has a number, nil if one has. Every query must be one
-// that Prometheus understands and that finds a series.
+// filled returns why none of the queries has a number, nil if one has. Every query must be
+// valid and find a series.
 func filled(ctx context.Context, prometheus string, exprs []string, settled *strings.Replacer) error {
 	numbers := 0
 	for _, expr := range exprs {

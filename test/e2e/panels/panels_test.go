@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
 
-// The rules are what Prometheus reads, and each fires when it is to.
+// Prometheus accepts the rules, and each fires when it should.
 func TestAlertsFire(t *testing.T) {
 	panels.Require(t, "promtool")
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
@@ -28,8 +28,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Alerts are about metrics that there are. What the dashboards ask is asked of a real Prometheus,
-// in test/e2e/edge and test/e2e/kubernetes.
+// Alerts use existing metrics. test/e2e/edge and test/e2e/kubernetes run the dashboards'
+// queries on a real Prometheus.
 func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	documented := map[string]bool{}
 	for _, page := range []string{"metrics.md", "metrics-agents.md"} {

@@ -13,9 +13,9 @@ import (
 	"sync"
 )
 
-// Image is what an image has.
+// Image is the content of an image.
 type Image struct {
-	// Files are those of this machine, by where the image has them.
+	// Files are this machine's files, by their paths in the image.
 	Files map[string]string
 	// Entrypoint goes before a container's arguments; nil: the arguments name the program.
 	Entrypoint []string
@@ -64,7 +64,7 @@ func (i Image) unpack(store, root string) error {
 	return nil
 }
 
-// copying is held by who copies: several pods of an image may start at once.
+// copying serializes copies: several pods of an image may start at once.
 var copying sync.Mutex
 
 // copyOnce copies a file unless it is there, whole.

@@ -22,7 +22,7 @@ type names struct {
 // count is how many a node has: 127.x.y.1, that of DNS, to 127.x.y.254.
 const count = 254
 
-// listen finds addresses that no other node has, the first of which is that of DNS.
+// listen finds addresses that no other node uses, the first of which is for DNS.
 func listen(lookup func(string) []net.IP) (*names, error) {
 	var errs []error
 	for range 100 {
@@ -39,8 +39,8 @@ func listen(lookup func(string) []net.IP) (*names, error) {
 // dns is that of DNS.
 func (n *names) dns() string { return n.prefix + "1" }
 
-// address is the ith of the node's, from 2. There are as many as a prefix has, which no pod gets twice: who
-// still knows a pod that has ended must not reach another one.
+// address is the node's ith address, from 2. Addresses are never reused within a prefix: a
+// client of an ended pod must not reach another one.
 func (n *names) address(i int) (string, error) {
 	if i < 2 || i > count {
 		return "", fmt.Errorf("the node has no address %d: one node gives out %d in a test, its DNS among them, and none of them twice: start fewer pods, or another node", i, count)
@@ -62,12 +62,12 @@ func (n *names) serve() {
 			continue
 		}
 		if answer := n.answer(buffer[:length]); answer != nil {
-			_, _ = n.conn.WriteTo(answer, from) // who asked asks again
+			_, _ = n.conn.WriteTo(answer, from) // the client retries
 		}
 	}
 }
 
-// answer returns nil for what is no question.
+// answer returns nil for an invalid question.
 func (n *names) answer(question []byte) []byte {
 	var message dnsmessage.Message
 	if err := message.Unpack(question); err != nil || message.Response || len(message.Questions) != 1 {
@@ -77,7 +77,7 @@ func (n *names) answer(question []byte) []byte {
 	message.Response, message.RecursionAvailable = true, true
 	message.Additionals = nil
 	service, domain, _ := strings.Cut(strings.TrimSuffix(q.Name.String(), "."), ".")
-	_, domain, _ = strings.Cut(domain, ".") // the namespace, of which there is one
+	_, domain, _ = strings.Cut(domain, ".") // the only namespace
 	addresses := n.lookup(service)
 	if domain != "svc.cluster.local" || addresses == nil {
 		message.RCode = dnsmessage.RCodeNameError

@@ -29,7 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// searchPath is what container runtimes set where an image sets none.
+// searchPath is the default PATH of container runtimes.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // pod is one that runs.
@@ -43,7 +43,7 @@ type pod struct {
 	// abandon ends it at once.
 	abandon context.CancelFunc
 
-	deleted   chan struct{} // closed once it is to end
+	deleted   chan struct{} // closed when it should end
 	deletion  sync.Once
 	grace     time.Duration // valid once deleted is closed
 	restarts  int32
@@ -138,7 +138,7 @@ func (p *pod) run(ctx context.Context) error {
 	}
 }
 
-// supported refuses what would be left out otherwise.
+// supported refuses unsupported fields instead of ignoring them.
 func (p *pod) supported() error {
 	spec := &p.object.Spec
 	if len(spec.Containers) != 1 || len(spec.InitContainers) > 0 || spec.HostNetwork || spec.HostPID {
@@ -222,7 +222,7 @@ func (p *pod) environment() error {
 	return nil
 }
 
-// mount puts a volume into the root. What is missing may come.
+// mount puts a volume into the root. A missing object may still appear.
 func (p *pod) mount(ctx context.Context, mount corev1.VolumeMount) error {
 	core := p.node.cluster.Client().CoreV1()
 	i := slices.IndexFunc(p.object.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
@@ -418,7 +418,7 @@ func (p *pod) once(ctx context.Context) (code int, err error) {
 	return code, ctx.Err()
 }
 
-// tend probes the process until it has ended, or is to end.
+// tend probes the process until it ends, or should end.
 func (p *pod) tend(ctx context.Context, process *os.Process, exited <-chan struct{}) (asked, killed bool) {
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -464,14 +464,14 @@ func (p *pod) terminate(ctx context.Context, process *os.Process, exited <-chan 
 	return true, true
 }
 
-// setReady is what Run goes by.
+// setReady sets the readiness, which Run uses.
 func (p *pod) setReady(is bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readyness = is
 }
 
-// report writes the status of the pod, which is ready by what was set.
+// report writes the status of the pod.
 func (p *pod) report(ctx context.Context, phase corev1.PodPhase, state corev1.ContainerState) error {
 	p.statuses.Lock()
 	defer p.statuses.Unlock()

@@ -80,12 +80,12 @@ type End struct {
 	Asked bool
 	// Killed says that it had not ended within the grace period.
 	Killed bool
-	// Log is the end of what it wrote.
+	// Log is the end of its output.
 	Log string
 }
 
-// Start runs the namespace's pods, those that come included. Images are by their names in
-// manifests. Where it can't be done here the test is skipped, or fails in CI.
+// Start runs the namespace's pods, including future ones. Images are by their names in
+// manifests. If that is impossible here the test is skipped, or fails in CI.
 func Start(t testing.TB, c *kubetest.Cluster, namespace string, images map[string]Image) *Node {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -93,7 +93,7 @@ func Start(t testing.TB, c *kubetest.Cluster, namespace string, images map[strin
 	}
 	c.Kubelet.Leave(namespace)
 	n := &Node{t: t, cluster: c, namespace: namespace, images: images, folder: t.TempDir(), running: map[types.UID]*pod{}, last: 1}
-	// What other users run is below it.
+	// Other users need access to the folders below it.
 	for folder := n.folder; len(folder) > len(os.TempDir()); folder = filepath.Dir(folder) {
 		if err := os.Chmod(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func Start(t testing.TB, c *kubetest.Cluster, namespace string, images map[strin
 	return n
 }
 
-// end kills what runs.
+// end kills all processes.
 func (n *Node) end() {
 	n.mu.Lock()
 	n.cancel()
@@ -191,20 +191,20 @@ func (n *Node) ended(e End) {
 	n.ends = append(n.ends, e)
 }
 
-// Ends are those of all processes so far, in their order.
+// Ends are the ends of all processes so far, in order.
 func (n *Node) Ends() []End {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.ends)
 }
 
-// Target is what gRPC calls a Service: its name is looked up as a pod would.
+// Target is a gRPC target for a Service: its name is resolved as in a pod.
 func (n *Node) Target(service string, port int) string {
 	return fmt.Sprintf("dns://%s/%s.%s.svc.cluster.local:%d", n.names.dns(), service, n.namespace, port)
 }
 
-// Run runs a program in the root of each pod that is ready and has the labels, as kubectl exec
-// does, and returns what each of them prints.
+// Run runs a program in the root of each ready pod with the labels, as kubectl exec does, and
+// returns the outputs.
 func (n *Node) Run(ctx context.Context, labels map[string]string, command ...string) (answers []string) {
 	n.mu.Lock()
 	var in []*pod
@@ -224,7 +224,8 @@ func (n *Node) Run(ctx context.Context, labels map[string]string, command ...str
 	return answers
 }
 
-// addressesOf are those of the ready pods behind a Service, nil where there is none such.
+// addressesOf are the addresses of the ready pods of a Service, nil if there is no such
+// Service.
 func (n *Node) addressesOf(service string) []net.IP {
 	object, exists, err := n.services.GetStore().GetByKey(n.namespace + "/" + service)
 	if err != nil || !exists {
@@ -255,8 +256,8 @@ func ready(p *corev1.Pod) bool {
 	})
 }
 
-// again calls f until it succeeds, says that it never will, or ctx ends, as the kubelet does
-// with what is not there yet.
+// again calls f until it succeeds, fails permanently, or ctx ends, as the kubelet does with
+// missing objects.
 func again(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -272,7 +273,7 @@ func again(ctx context.Context, f func() error) error {
 	}
 }
 
-// neverError is one that time does not mend.
+// neverError is a permanent error.
 type neverError struct{ error }
 
 func never(format string, args ...any) error { return neverError{fmt.Errorf(format, args...)} }

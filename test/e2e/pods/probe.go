@@ -20,8 +20,7 @@ import (
 // slack is how many times as long as in a cluster a probe may take: this machine may be busy.
 const slack = 10
 
-// probe says in the pod's status whether it is ready, until ctx ends, and closes unwell once it
-// is to be started again.
+// probe sets the pod's readiness until ctx ends, and closes unwell when it should be restarted.
 func (p *pod) probe(ctx context.Context, unwell chan struct{}) {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 	if err := p.report(ctx, corev1.PodRunning, running); err != nil {
@@ -105,7 +104,7 @@ func (p *pod) ask(ctx context.Context, probe *corev1.Probe) error {
 		if err != nil {
 			return err
 		}
-		// The kubelet looks at no certificate either.
+		// The kubelet does not verify certificates either.
 		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		response, err := client.Do(request)
 		if err != nil {

@@ -9,7 +9,8 @@ import (
 // pause is the time between two passes over all objects, longer than any between two requests of one.
 const pause = 1500 * time.Millisecond
 
-// Requests notes when requests came. The zero value has none. It is safe for concurrent use.
+// Requests records the times of requests. The zero value has none. It is safe for concurrent
+// use.
 type Requests struct {
 	mu    sync.Mutex
 	times []time.Time // guarded by mu

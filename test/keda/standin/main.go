@@ -71,7 +71,7 @@ func (s *standIn) serve(address string) error {
 	return nil
 }
 
-// resources is what is discovered: as in KEDA, that there are external metrics.
+// resources is the answer to discovery: as in KEDA, that there are external metrics.
 func resources(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, &metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: v1beta1.SchemeGroupVersion.String(),
@@ -79,7 +79,7 @@ func resources(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// values are those of a ScaledObject's metric, as the HPA asks for them.
+// values are the values of a ScaledObject's metric, as the HPA requests them.
 func (s *standIn) values(w http.ResponseWriter, r *http.Request) {
 	selector, err := labels.ConvertSelectorToLabelsMap(r.URL.Query().Get("labelSelector"))
 	if err != nil || selector[selectorLabel] == "" {

@@ -4,11 +4,11 @@
 //
 //	cluster FOLDER
 //
-// It keeps its files in the folder, and the last one that it writes is FOLDER/config, a
-// kubeconfig of one who may do everything. FOLDER/bin has kubectl. In namespace shop is what
-// the pages talk of: a Deployment web of 5 ready replicas and its HorizontalPodAutoscaler, which
-// keeps the CPU utilization at 60 percent, between 2 and 20 replicas, with a load that is 54
-// percent of what they request: within the tolerance.
+// It keeps its files in the folder, and the last one that it writes is FOLDER/config, the
+// administrator's kubeconfig. FOLDER/bin has kubectl. Namespace shop has the pages' example: a
+// Deployment web of 5 ready replicas and its HorizontalPodAutoscaler, which keeps the CPU
+// utilization at 60 percent, between 2 and 20 replicas, with a load that is 54 percent of what
+// they request: within the tolerance.
 package main
 
 import (

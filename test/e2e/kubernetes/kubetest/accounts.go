@@ -19,7 +19,7 @@ import (
 // Account is a service account with a token.
 type Account struct {
 	Namespace, Name string
-	// User is what the API server calls it.
+	// User is its name at the API server.
 	User string
 	// Kubeconfig names a kubeconfig with its token.
 	Kubeconfig string
@@ -27,8 +27,8 @@ type Account struct {
 	Config *rest.Config
 }
 
-// Account makes a service account, which may do nothing, or takes the one that is
-// there, and asks for a token of an hour.
+// Account creates a service account without permissions, or uses an existing one, and requests
+// a token for an hour.
 func (c *Cluster) Account(t testing.TB, namespace, name string) *Account {
 	t.Helper()
 	ctx := context.Background()
@@ -52,8 +52,8 @@ func (c *Cluster) Account(t testing.TB, namespace, name string) *Account {
 	return a
 }
 
-// Grant lets the account do what the rules say in all namespaces, and nothing else
-// that an earlier Grant allowed.
+// Grant gives the account the rules' permissions in all namespaces, replacing those of an
+// earlier Grant.
 func (c *Cluster) Grant(t testing.TB, a *Account, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	ctx := context.Background()

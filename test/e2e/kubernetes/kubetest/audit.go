@@ -16,19 +16,19 @@ import (
 
 // Request is one that the API server has answered; a watch counts when it begins.
 type Request struct {
-	// User and Agent tell who asked.
+	// User and Agent are the sender's.
 	User, Agent string
 	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete …) where
 	// there is a resource, otherwise HTTP's in lower case.
 	Verb string
-	// Group, Resource and Subresource of what was asked for; "" of other paths.
+	// Group, Resource and Subresource of the request; "" for other paths.
 	Group, Resource, Subresource string
 	Namespace, Name              string
 	// Path with its query.
 	Path string
 	// Code is HTTP's.
 	Code int
-	// Received tells when.
+	// Received is the time of the request.
 	Received time.Time
 }
 
@@ -47,7 +47,7 @@ func (r Request) What() string {
 // Requests are in the order of their answers.
 type Requests []Request
 
-// Of returns those of a user: an Account's User, or NativeUser.
+// Of returns the requests of a user: an Account's User, or NativeUser.
 func (all Requests) Of(user string) Requests {
 	var own Requests
 	for _, request := range all {
@@ -58,7 +58,7 @@ func (all Requests) Of(user string) Requests {
 	return own
 }
 
-// Counts returns how many there are of each kind, by What.
+// Counts returns the number of requests of each kind, by What.
 func (all Requests) Counts() map[string]int {
 	counts := make(map[string]int)
 	for _, request := range all {

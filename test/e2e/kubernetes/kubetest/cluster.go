@@ -27,7 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// DefaultSyncPeriod is how often the native controller looks at its objects.
+// DefaultSyncPeriod is the native controller's sync period.
 const DefaultSyncPeriod = 2 * time.Second
 
 // Config of a cluster. The zero value is one with the controllers of workloads, and
@@ -85,8 +85,8 @@ func Start(t testing.TB, config Config) *Cluster {
 	return c
 }
 
-// starts lets one cluster start at a time: several at once would all take longer than
-// the first does alone, on few processors longer than any has patience for.
+// starts serializes the starts of clusters: concurrently each would take longer than one does
+// alone, on few processors longer than the tests' patience.
 var starts sync.Mutex
 
 // start starts a cluster with its files in the folder. After an error nothing runs.
@@ -129,7 +129,7 @@ func start(folder string, config Config) (c *Cluster, err error) {
 	return c, c.StartControllers(config)
 }
 
-// silence drops what Kubernetes' client logs: watches end whenever a server does.
+// silence drops the log of Kubernetes' client: watches end whenever a server does.
 var silence = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
 
 // connect makes the clients.
@@ -191,20 +191,20 @@ func (c *Cluster) URL() string { return "https://" + c.ports.Address(portAPI) }
 // CAFile names the file of the certificate that the API server has, PEM.
 func (c *Cluster) CAFile() string { return c.files.path("server.crt") }
 
-// Config returns a client configuration of one who may do everything.
+// Config returns the administrator's client configuration.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Kubeconfig names a kubeconfig of one who may do everything.
+// Kubeconfig is the name of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 
-// Client is that of one who may do everything.
+// Client is the administrator's client.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Dynamic is that of one who may do everything.
+// Dynamic is the administrator's dynamic client.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Namespace makes a namespace with a name of its own, which begins as given. It
-// stays until the cluster ends; what a test has in it is out of the way of others.
+// Namespace creates a namespace with a unique name that begins as given. It stays until the
+// cluster ends; tests don't see each other's namespaces.
 func (c *Cluster) Namespace(t testing.TB, prefix string) string {
 	t.Helper()
 	name := fmt.Sprintf("%s-%06x", prefix, rand.IntN(1<<24))

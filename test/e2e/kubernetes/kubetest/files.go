@@ -19,7 +19,7 @@ const (
 	testAgent = "kubetest"
 )
 
-// auditPolicy logs who did what to which resource, once it is done.
+// auditPolicy logs who did what to which resource, after the request.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -27,7 +27,7 @@ rules:
 - level: Metadata
 `
 
-// files are what the servers of a cluster read, and their logs.
+// files are the configuration files of a cluster's servers, and their logs.
 type files struct {
 	folder                  string
 	adminToken, systemToken string
@@ -52,7 +52,7 @@ func newFiles(folder string) (*files, error) {
 
 func (f *files) path(name string) string { return filepath.Join(f.folder, name) }
 
-// kubeconfig writes a kubeconfig for whoever has the token, and returns its name.
+// kubeconfig writes a kubeconfig with the token, and returns its name.
 func (f *files) kubeconfig(name, server, token string) (string, error) {
 	path := f.path(name + ".kubeconfig")
 	return path, os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1

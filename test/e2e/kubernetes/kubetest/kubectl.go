@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Kubectl runs the real kubectl as one who may do everything, and returns what it
-// prints. Its failure ends the test.
+// Kubectl runs the real kubectl as administrator, and returns its output. A failure ends the
+// test.
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	output, err := c.TryKubectl("", args...)
@@ -30,7 +30,7 @@ func (c *Cluster) Apply(t testing.TB, manifests string, args ...string) {
 	}
 }
 
-// TryKubectl runs kubectl with an input. The error has what it complained of.
+// TryKubectl runs kubectl with an input. The error contains kubectl's.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	cmd := c.KubectlCommand(append([]string{"--kubeconfig=" + c.kubeconfig}, args...)...)
 	var output, complaints bytes.Buffer
@@ -56,7 +56,7 @@ func (c *Cluster) AwaitKind(t testing.TB, definition string) {
 	}
 }
 
-// KubectlCommand is the real kubectl, not run yet, as nobody.
+// KubectlCommand is a command of the real kubectl, without credentials.
 func (c *Cluster) KubectlCommand(args ...string) *exec.Cmd {
 	return exec.Command(c.programs.path("kubectl"), args...)
 }

@@ -23,7 +23,7 @@ import (
 // to run: longer than autoscalers take a pod's CPU usage for that of its start.
 const RunningFor = 10 * time.Minute
 
-// Fate is what becomes of a pod.
+// Fate is the status that a pod gets.
 type Fate struct {
 	// Phase, of which only Running is ready; "": the pod stays pending.
 	Phase corev1.PodPhase
@@ -37,8 +37,8 @@ type Fate struct {
 // Running is the fate of pods by default.
 var Running = Fate{Phase: corev1.PodRunning, RunningFor: RunningFor}
 
-// Kubelet makes pods run by writing their status, and removes those that are deleted.
-// There are no nodes and no containers.
+// Kubelet runs pods by writing their status, and removes deleted ones. There are no nodes and
+// no containers.
 type Kubelet struct {
 	client kubernetes.Interface
 	pods   cache.SharedIndexInformer
@@ -85,7 +85,7 @@ func startKubelet(client kubernetes.Interface) (*Kubelet, error) {
 	return k, nil
 }
 
-// leaner drops what nobody here reads.
+// leaner drops unused fields.
 func leaner(object any) (any, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		pod.ManagedFields = nil
@@ -99,8 +99,8 @@ func (k *Kubelet) stop() {
 	k.done.Wait()
 }
 
-// Decide sets what becomes of a namespace's pods, those that are there included. The
-// function must be quick and may be called at any time; without it they are Running.
+// Decide sets the fates of a namespace's pods, including existing ones. The function must be
+// quick and may be called at any time; the default is Running.
 func (k *Kubelet) Decide(namespace string, fate func(*corev1.Pod) Fate) {
 	k.mu.Lock()
 	k.fates[namespace] = fate
@@ -169,10 +169,10 @@ func (k *Kubelet) see(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// met reports whether the pod is as it is to be, but for times.
+// met reports whether the pod has its fate, except for times.
 func (f Fate) met(pod *corev1.Pod) bool {
 	if f.Phase == "" || f.Phase == corev1.PodPending {
-		return true // there is no way back to it
+		return true // a final phase
 	}
 	return pod.Status.Phase == f.Phase && ready(pod) == (f.Phase == corev1.PodRunning && !f.NotReady)
 }

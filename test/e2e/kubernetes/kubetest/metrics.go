@@ -17,15 +17,15 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 )
 
-// AppLabel is the label whose value tells to which load a pod belongs.
+// AppLabel is the label whose value is the pod's app, and so its load.
 const AppLabel = "app"
 
 // Window that samples of pods are averages over. It is short, for pods that start
 // during a test.
 const Window = time.Second
 
-// Metrics is a metrics server and an adapter of custom and external metrics. What it
-// answers follows from what was set and from the pods of the moment.
+// Metrics is a metrics server and an adapter of custom and external metrics. Its answers follow
+// from the set values and the current pods.
 type Metrics struct {
 	kubelet  *Kubelet
 	listener *listener
@@ -39,7 +39,7 @@ type Metrics struct {
 	nameless map[string]bool
 }
 
-// load is what the pods of an app have to do together: they share it evenly.
+// load is the load of an app's pods, which share it evenly.
 type load struct{ app, metric string }
 
 // object is one with a metric.
@@ -67,9 +67,8 @@ const (
 	ExternalMetrics = "external.metrics.k8s.io"
 )
 
-// SetCPU sets what the ready pods of an app use together, thousandths of a core. They
-// share it evenly, those that are not ready use nothing. A pod whose app was never set
-// has no sample.
+// SetCPU sets the joint usage of an app's ready pods, thousandths of a core. They share it
+// evenly; unready ones use nothing. A pod of an app that was never set has no sample.
 func (m *Metrics) SetCPU(namespace, app string, milli int64) {
 	m.setLoad(namespace, load{app, string(corev1.ResourceCPU)}, milli)
 }
@@ -101,15 +100,15 @@ func (m *Metrics) SetObject(namespace, resource, name, metric string, value reso
 	m.objects[object{namespace, resource, name, metric}] = value
 }
 
-// SetExternal sets the series of an external metric; none is an empty answer.
+// SetExternal sets the series of an external metric; none makes an empty answer.
 func (m *Metrics) SetExternal(namespace, metric string, series ...Series) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.series[external{namespace, metric}] = series
 }
 
-// Fail lets what is asked of an API about a namespace fail with HTTP's code and the
-// message. Code 0 ends that.
+// Fail makes requests to an API about a namespace fail with that HTTP code and message. Code 0
+// ends that.
 func (m *Metrics) Fail(api, namespace string, code int, message string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,8 +119,8 @@ func (m *Metrics) Fail(api, namespace string, code int, message string) {
 	m.failures[failure{api, namespace}] = answer{code, message}
 }
 
-// Hang lets what is asked of an API about a namespace go without an answer until the
-// asker has had enough, or ends that: what hangs is then answered.
+// Hang leaves requests to an API about a namespace unanswered until they time out, or ends
+// that: then hanging ones are answered.
 func (m *Metrics) Hang(api, namespace string, hangs bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,8 +141,8 @@ func (m *Metrics) OmitLabels(namespace string) {
 	m.nameless[namespace] = true
 }
 
-// samples are the metrics server's of the pods that the selector matches. Pods that
-// do not run, or do no load that was set, have none.
+// samples are the metrics server's samples of the pods that the selector matches. Pods that do
+// not run, or whose app has no load, have none.
 func (m *Metrics) samples(namespace string, selector labels.Selector, now time.Time) []metricsv1beta1.PodMetrics {
 	items := []metricsv1beta1.PodMetrics{}
 	shares := m.shares(namespace)
@@ -176,7 +175,7 @@ func (m *Metrics) samples(namespace string, selector labels.Selector, now time.T
 	return items
 }
 
-// shares is what each pod of a namespace has to do.
+// shares is the load of each pod of a namespace.
 type shares struct {
 	pods     []*corev1.Pod
 	ready    map[string]int64 // ready pods of an app

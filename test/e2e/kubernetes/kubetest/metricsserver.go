@@ -27,7 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
-// metricsAPIs are what the aggregated server serves, by group.
+// metricsAPIs are the APIs of the aggregated server, by group.
 var metricsAPIs = map[string]struct{ version, resource, kind string }{
 	ResourceMetrics: {"v1beta1", "pods", "PodMetrics"},
 	CustomMetrics:   {"v1beta2", "pods/metric", "MetricValueList"},
@@ -77,7 +77,7 @@ func (m *Metrics) listen() error {
 
 func (m *Metrics) stop() { _ = m.listener.server.Close() }
 
-// register makes APIServices, whose service is another name of this machine.
+// register creates APIServices, whose service is another name of this machine.
 func (m *Metrics) register(c *Cluster) error {
 	ctx := context.Background()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metricsNamespace}}
@@ -104,7 +104,7 @@ func (m *Metrics) register(c *Cluster) error {
 	return nil
 }
 
-// Register has the cluster serve one of the APIs, as it does from the start.
+// Register makes the cluster serve one of the APIs, as it does from the start.
 func (m *Metrics) Register(c *Cluster, group string) error {
 	version := metricsAPIs[group].version
 	_, err := c.dynamic.Resource(apiServices).Create(context.Background(), &unstructured.Unstructured{Object: map[string]any{
@@ -119,7 +119,7 @@ func (m *Metrics) Register(c *Cluster, group string) error {
 	return err
 }
 
-// Unregister has the cluster forget one of the APIs.
+// Unregister makes the cluster stop serving one of the APIs.
 func (m *Metrics) Unregister(c *Cluster, group string) error {
 	return c.dynamic.Resource(apiServices).Delete(context.Background(), metricsAPIs[group].version+"."+group, metav1.DeleteOptions{})
 }
@@ -164,7 +164,7 @@ func (m *Metrics) routes() http.Handler {
 	return mux
 }
 
-// query is what is asked for.
+// query is a parsed request.
 type query struct {
 	*http.Request
 	namespace string
@@ -235,10 +235,10 @@ func (m *Metrics) serveExternal(q query) (any, error) {
 
 func reply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(body) // who does not listen any more needs no answer
+	_ = json.NewEncoder(w).Encode(body) // the client may have gone
 }
 
-// refuse answers with a failure. Its reason is left out, as clients tell by the code.
+// refuse answers with a failure. It has no reason, because clients use the code.
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -45,8 +45,8 @@ func PodTemplate(app string) corev1.PodTemplateSpec {
 	}
 }
 
-// CPU is the spec of an autoscaler of a Deployment that keeps the CPU utilization of
-// its pods at so many percent of what they request. It scales at once, both ways.
+// CPU is the spec of an autoscaler of a Deployment with a CPU utilization target in percent. It
+// scales immediately in both directions.
 func CPU(deployment string, percent, least, most int32) autoscalingv2.HorizontalPodAutoscalerSpec {
 	atOnce := int32(0)
 	return autoscalingv2.HorizontalPodAutoscalerSpec{

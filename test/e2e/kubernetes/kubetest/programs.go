@@ -49,8 +49,8 @@ func Require(t testing.TB) {
 	}
 }
 
-// ControllerManagerHelp returns what the controller manager says of its flags, one a line.
-// Where there is none the test is skipped, as Require does.
+// ControllerManagerHelp returns the controller manager's help on flags, one a line. Without the
+// program the test is skipped, as by Require.
 func ControllerManagerHelp(t testing.TB) string {
 	t.Helper()
 	Require(t)

@@ -75,8 +75,8 @@ func (c *Cluster) KillAPIServer() {
 	c.api = nil
 }
 
-// Controllers of kube-controller-manager that Deployments, StatefulSets and their
-// like need. The one of HorizontalPodAutoscalers is Native.
+// Controllers of kube-controller-manager for Deployments, StatefulSets and similar kinds. The
+// one of HorizontalPodAutoscalers is Native.
 const workloadControllers = "deployment-controller,replicaset-controller,statefulset-controller,replicationcontroller-controller"
 
 // StartControllers starts kube-controller-manager as the configuration says. It is
@@ -119,13 +119,13 @@ func (c *Cluster) StartControllers(config Config) error {
 }
 
 // Controllers is the process of kube-controller-manager, and APIServer that of the API server;
-// nil where none runs. They are for measuring: the cluster ends them.
+// nil if not running. They are for measuring: the cluster ends them.
 func (c *Cluster) Controllers() *process.Process { return c.controllers }
 
 // APIServer is described with Controllers.
 func (c *Cluster) APIServer() *process.Process { return c.api }
 
-// StopControllers ends kube-controller-manager. It does nothing where none runs.
+// StopControllers ends kube-controller-manager, if it runs.
 func (c *Cluster) StopControllers() {
 	if c.controllers != nil {
 		c.controllers.Kill()
@@ -138,7 +138,7 @@ func (c *Cluster) stop() error {
 	c.StopControllers()
 	var errs []error
 	if c.api != nil {
-		// It answers SIGTERM with what clients still wait for; watches it ends.
+		// On SIGTERM it would wait for its clients' requests; kill it.
 		c.api.Kill()
 	}
 	if c.etcd != nil {

@@ -22,9 +22,8 @@ type shared struct {
 
 var withNative, withoutNative = &shared{config: Config{Native: true}}, &shared{}
 
-// Shared returns the cluster that the tests of a binary share, each in namespaces of
-// its own: with the native controller and DefaultSyncPeriod. It is started for the
-// first who asks, and ended by Main.
+// Shared returns the cluster that the tests of a binary share, each in its own namespaces: with
+// the native controller and DefaultSyncPeriod. The first call starts it, and Main ends it.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	return withNative.get(t)
