@@ -18,7 +18,8 @@ export function App() {
   useEffect(() => {
     void whoAmI();
   }, [session.generation]);
-  // Who goes to another view with the keyboard or a screen reader begins at its top.
+  // After navigating with the keyboard or a screen reader, focus starts at the top of
+  // the view.
   const before = useRef(place.path);
   useEffect(() => {
     if (before.current === place.path) return;

@@ -11,5 +11,5 @@ import "./signin.css";
 
 followLinks();
 const root = document.getElementById("app")!;
-root.replaceChildren(); // the bar that is shown while this loads
+root.replaceChildren(); // the bar shown while this loads
 render(<App />, root);

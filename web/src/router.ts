@@ -1,4 +1,5 @@
-// Routes of the page. All are below /ui/, whose every path is answered with the same page.
+// Routes of the page. All are below /ui/, where the server returns the same page for every
+// path.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -61,7 +62,7 @@ export function followLinks(): void {
     const link = (e.target as Element | null)?.closest?.("a[href]") as HTMLAnchorElement | null;
     if (!link || link.target || link.origin !== location.origin || !link.pathname.startsWith(base)) return;
     if (link.hasAttribute("download") || link.dataset.leaves !== undefined || link.pathname.startsWith(`${base}assets/`)) return;
-    if (link.hash && link.pathname === location.pathname && link.search === location.search) return; // a place in the page
+    if (link.hash && link.pathname === location.pathname && link.search === location.search) return; // an anchor in the page
     e.preventDefault();
     navigate(link.pathname + link.search + link.hash);
   });

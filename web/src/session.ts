@@ -1,4 +1,4 @@
-// Who is signed in, and whether somebody has to.
+// Who is signed in, and whether signing in is required.
 
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, onUnauthenticated, request, setToken, token } from "./api/client";
@@ -56,7 +56,8 @@ export async function whoAmI(): Promise<void> {
     change({ caller });
     if (caller.name) void readConfig(); // for how to sign out
   } catch {
-    // A refusal has asked for a sign-in; anything else is told by the view that needs it.
+    // A refusal has requested a sign-in; the view that needs the response reports other
+    // errors.
   }
 }
 
@@ -66,7 +67,7 @@ export async function signInWithToken(value: string): Promise<void> {
   setToken(value);
   try {
     const caller = await get<Caller>("/v1/caller").catch((e: unknown) => {
-      // A service that does not tell who calls still knows whether it lets one in.
+      // A service without GetCaller still shows whether it admits a caller.
       if (e instanceof ApiError && (e.status === 404 || e.status === 501)) return undefined;
       throw e;
     });

@@ -1,4 +1,4 @@
-// The theme: what the system prefers, unless the user chose one.
+// The theme: the system's preference, unless the user chose one.
 
 export type Theme = "auto" | "dark" | "light";
 
@@ -25,7 +25,7 @@ export function chooseTheme(theme: Theme): void {
     if (theme === "auto") localStorage.removeItem(key);
     else localStorage.setItem(key, theme);
   } catch {
-    // It then lasts as long as the page.
+    // The choice then lasts until the page is closed.
   }
   applyTheme(theme);
   window.dispatchEvent(new Event("themechange"));

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stream } from "./client";
 
-// A burst of decisions, as after a connection comes back, is not one long task: the browser draws.
+// A burst of decisions, as after a reconnection, is not one long task: the browser can draw in
+// between.
 test("a stream lets others have their turn", async () => {
   const count = 20_000;
   let text = "";

@@ -1,4 +1,4 @@
-// What the API answers, as JSON has it. Fields with zero values may be missing.
+// Responses of the API, as JSON. Fields with zero values may be missing.
 
 export interface Condition {
   type: string;

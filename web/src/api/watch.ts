@@ -1,4 +1,4 @@
-// Decisions as they are made, over losses of the connection.
+// Decisions as they are made, across reconnections.
 
 import { ApiError, stream } from "./client";
 import type { WatchMessage } from "./types";
@@ -66,7 +66,7 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
     } catch (e) {
       if (signal.aborted) return;
       if (e instanceof ApiError) error = e;
-      // A position that is refused would be refused again.
+      // A refused position would be refused again.
       if (error && (error.status === 400 || error.code === 3 || error.code === 11)) {
         position = "";
         watcher.missed(1);

@@ -1,4 +1,4 @@
-// uPlot with the page's colours, sizes and clock.
+// uPlot with the page's colours, sizes and time zone.
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";

@@ -1,4 +1,4 @@
-// Errors that say what to do.
+// Error messages that say what to do.
 
 import { ApiError } from "../api/client";
 

@@ -1,4 +1,4 @@
-// What the URL says of the list: search, filters, sort.
+// The list's state in the URL: search, filters, sort.
 
 import { states } from "../lib/state";
 

@@ -1,5 +1,5 @@
-// All targets that the user may see, live. Rows are plain and small, for there may be many; what
-// is shown is told of at most a few times a second, however much comes.
+// All targets that the user may see, live. Rows are small, because there may be many; listeners
+// are called at most a few times per second, however many decisions arrive.
 
 import { ApiError, get } from "../api/client";
 import type { Decision, Target, WatchMessage } from "../api/types";
@@ -86,7 +86,7 @@ export class FleetStore {
     if (!this.abort || this.abort.signal.aborted) this.start();
     return () => {
       this.listeners.delete(f);
-      // Whoever looks at one target comes back soon.
+      // A user who looks at one target comes back soon.
       if (this.listeners.size === 0) this.idle = setTimeout(() => this.stop(), lingers);
     };
   }
@@ -94,7 +94,7 @@ export class FleetStore {
   private start(): void {
     const abort = new AbortController();
     this.abort = abort;
-    // The hour goes by for targets that say nothing, too.
+    // Time passes for targets without decisions, too.
     this.tick = setInterval(() => this.age(), 15_000);
     void this.load(abort.signal);
     const start = new Date(Date.now() - hour * 1000);
@@ -159,7 +159,7 @@ export class FleetStore {
         this.snapshot = { ...this.snapshot, loaded: seen.size };
         this.tell();
       } while (token && seen.size < mostRows);
-      // What is gone is forgotten, unless it came by the stream meanwhile.
+      // Drop targets that are gone, unless the stream brought them meanwhile.
       if (!token) {
         const since = Date.now() / 1000 - 60;
         for (const row of this.rows) if (!seen.has(row.name) && row.updated < since) this.byName.delete(row.name);
@@ -171,7 +171,7 @@ export class FleetStore {
     } catch (e) {
       if (signal.aborted) return;
       this.snapshot = { ...this.snapshot, loading: false, error: e instanceof ApiError ? e : new ApiError(0, String(e)) };
-      // The stream reconnects by itself; the list is read again with it.
+      // The stream reconnects by itself; then the list is read again, too.
       setTimeout(() => !signal.aborted && void this.load(signal), 5000);
     }
     this.tell();
@@ -210,7 +210,8 @@ export class FleetStore {
         if (row.spark.times[i]! > spark.last) spark.add(row.spark.times[i]!, row.spark.counts[i]!, 0);
       }
       if (spark.times.length > 0) row.spark = spark;
-      // The page may not reach back an hour; what has not changed since was the same before.
+      // The page may not reach back an hour; a count that has not changed since was the same
+      // before.
       const first = row.spark.times[0];
       if (first !== undefined && page.nextPageToken && row.changed < first && first > since) row.spark.times[0] = Math.max(since, row.changed);
       row.past = "known";
@@ -218,7 +219,8 @@ export class FleetStore {
       row.version++;
       this.tell();
     } catch (e) {
-      // Its line stays short; whoever scrolls here again asks again, unless it is refused.
+      // Its line stays short; scrolling to it again repeats the request, unless it was
+      // refused.
       row.past = e instanceof ApiError && e.status === 403 ? "known" : "unknown";
     } finally {
       this.reading--;
@@ -264,7 +266,7 @@ export class FleetStore {
       this.describe(row, { ...d, conditions: t.status?.conditions ?? d?.conditions, currentMetrics: t.status?.currentMetrics ?? d?.currentMetrics });
     }
     if (row.spark.times.length === 0 && row.updated > 0) {
-      // Until more is known the count was the same since it changed.
+      // Until more is known, assume that the count was the same since it changed.
       const now = Date.now() / 1000;
       row.spark.add(Math.max(now - hour, scaled), row.desired, 0);
     }

@@ -1,4 +1,4 @@
-// All targets over clusters and namespaces, live.
+// All targets of all clusters and namespaces, live.
 
 import { Component } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -142,7 +142,8 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState(0);
 
-  // Where what changes decides the order, rows keep their places for a while, to be read.
+  // If the sort order depends on changing values, rows keep their places for a while, to
+  // be readable.
   const volatile = query.sort !== "name";
   const kept = useRef<{ query: FleetQuery; length: number; at: number; rows: Row[] } | undefined>(undefined);
   const rows = useMemo(() => {
@@ -216,7 +217,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   const first = Math.max(0, Math.floor(view.top / rowHeight) - 6);
   const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowHeight) + 6);
   const shown = rows.slice(first, last);
-  // Once scrolling rests, the past of what is shown is read.
+  // Once scrolling stops, the history of the visible rows is read.
   useEffect(() => {
     const timer = setTimeout(() => fleet.readPast(rows.slice(first, last)), 150);
     return () => clearTimeout(timer);

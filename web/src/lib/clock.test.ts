@@ -8,7 +8,7 @@ test("charts have the clock of the zone that they are about", () => {
   assert.equal(timeOfDay(noon, "Asia/Tokyo"), "21:00:00");
   assert.equal(timeOfDay(noon, "UTC"), "12:00:00");
   assert.deepEqual(timeLabels([noon, noon + 3600], "Europe/Berlin"), ["13:00", "14:00"]);
-  // A day that begins is told where it does in that zone.
+  // The beginning of a day is labelled in that zone.
   const labels = timeLabels([noon, noon + 3 * 3600, noon + 6 * 3600], "Asia/Tokyo");
   assert.equal(labels[0], "21:00");
   assert.match(labels[1]!, /6/);

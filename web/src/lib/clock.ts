@@ -1,4 +1,4 @@
-// Clocks of charts: in the user's zone, or in another one that is named.
+// Clocks of charts: in the user's zone, or in a named one.
 
 const clocks = new Map<string, Clock>();
 

@@ -24,9 +24,9 @@ export function merge(known: readonly Decision[], more: readonly Decision[]): De
   for (const d of [...known, ...more]) {
     const id = d.recommendationId || `${d.time} ${d.desiredReplicas}`;
     const before = byId.get(id);
-    // What became of a change is not unlearned.
+    // The known outcome of a change is kept.
     if (before?.outcome && before.outcome !== "PENDING" && d.outcome === "PENDING") continue;
-    // The record has the last decision without its basis.
+    // The record's last decision has no basis.
     byId.set(id, d.basis || !before?.basis ? d : { ...d, basis: before.basis });
   }
   return [...byId.values()].sort((a, b) => millis(a.time) - millis(b.time) || (fraction(a.time) < fraction(b.time) ? -1 : 1)).slice(-most);

@@ -1,4 +1,4 @@
-// Numbers, durations and instants as people read them.
+// Numbers, durations and instants for people.
 
 /** Milliseconds of Unix time of an RFC 3339 instant; NaN: there is none. */
 export function millis(time: string | undefined): number {

@@ -1,4 +1,4 @@
-// Readings of metrics, whatever their type.
+// Readings of metrics of all types.
 
 import type { MetricSpec, MetricStatus, MetricValue } from "../api/types";
 import { compact, quantity } from "./format";

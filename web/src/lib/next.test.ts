@@ -23,7 +23,8 @@ test("a window holds the highest count, and lets go step by step", () => {
 });
 
 test("a window lets go where the count itself would change", () => {
-  // 7 was recommended, but a limit kept the count at 6: that 7 leaves the window changes nothing.
+  // 7 was recommended, but a limit kept the count at 6: when that 7 leaves the window, nothing
+  // changes.
   const o = outlook(recommendations([0, 7], [60, 6], [120, 2]), { maxReplicas: 9 }, undefined, 6, t0 + 130_000);
   assert.deepEqual(o.down.steps, [{ time: t0 + 360_000, count: 2 }]);
   assert.equal(outlook(recommendations([0, 9], [60, 8]), { maxReplicas: 9 }, undefined, 6, t0 + 61_000).down.holds, false, "nothing asks for less than 6");

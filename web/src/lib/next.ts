@@ -1,6 +1,6 @@
-// When the count of a target could next change: what its history holds back, and until when.
-// The rules are the controller's (pkg/controller/podautoscaler, v1.36): stabilization windows
-// over past recommendations, then rate policies over past changes, then the bounds.
+// When the count of a target could next change: which changes its history prevents, and until
+// when. The rules are the controller's (pkg/controller/podautoscaler, v1.36): stabilization
+// windows over past recommendations, then rate policies over past changes, then the bounds.
 
 import type { DecisionBasis, History, ScaleEvent, ScalingRules, Spec } from "../api/types";
 import { millis } from "./format";
@@ -65,12 +65,12 @@ export function seconds(d: unknown): number | undefined {
 
 function window(all: { time: number; count: number }[], length: number, now: number, direction: "up" | "down", current: number): Window {
   const safer = direction === "down" ? Math.max : Math.min;
-  // A window keeps the count from going a way; it never makes it go the other one.
+  // A window prevents a change in one direction; it never causes one in the other.
   const reaches = (count: number) => (direction === "down" ? count < current : count > current);
   const recommendations = all.filter((r) => r.time > now - length * 1000).sort((a, b) => a.time - b.time);
   const newest = all.reduce<{ time: number; count: number } | undefined>((n, r) => (!n || r.time >= n.time ? r : n), undefined);
   const proposed = newest?.count ?? 0;
-  // From the newest to the oldest: what is the safest once everything older has left.
+  // From the newest to the oldest: the safest count once everything older has left.
   const steps: { time: number; count: number }[] = [];
   let count = proposed;
   for (let i = recommendations.length - 1; i >= 0; i--) {
@@ -126,7 +126,7 @@ function rate(spec: Spec | undefined, h: History, current: number, now: number, 
   const limit = pick(...policies.map((p) => p.limit));
   const selected = policies.find((p) => p.limit === limit);
   if (selected) selected.selected = true;
-  // A limit never turns a direction round.
+  // A limit never reverses a direction.
   return { limit: up ? Math.max(limit, current) : Math.min(limit, current), disabled: false, policies };
 }
 
@@ -134,7 +134,7 @@ function rate(spec: Spec | undefined, h: History, current: number, now: number, 
 export function outlook(h: History, spec: Spec | undefined, options: Record<string, unknown> | undefined, current: number, now: number, basis: DecisionBasis = {}): Outlook {
   const all = (h.recommendations ?? []).map((r) => ({ time: millis(r.time), count: r.replicas ?? 0 })).filter((r) => !Number.isNaN(r.time));
   const downscale = seconds(options?.downscaleStabilization) ?? defaultDown;
-  // Of a spec that is not stored the last decisions tell windows and bounds.
+  // Without a stored spec, the last decisions have the windows and bounds.
   const down = (spec ? rules(spec, "down", downscale)?.stabilizationWindowSeconds : basis.scaleDownWindowSeconds) ?? downscale;
   const up = (spec ? rules(spec, "up")?.stabilizationWindowSeconds : basis.scaleUpWindowSeconds) ?? 0;
   return {

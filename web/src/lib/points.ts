@@ -31,7 +31,7 @@ export function nearest(decisions: readonly Decision[], x: number): Decision | u
 /** Of each instant of the span the safest count that was proposed within the window before it. */
 export function safest(asked: readonly (readonly [number, number])[], seconds: number, safer: (...n: number[]) => number, span: { from: number; now: number }): [number, number][] {
   if (asked.length === 0) return [];
-  // Where it can change: as something is proposed, and as that leaves the window.
+  // Where it can change: when a count is proposed, and when that leaves the window.
   const times = [...new Set([...asked.map((p) => p[0]), ...asked.map((p) => p[0] + seconds)])].filter((t) => t >= span.from && t <= span.now).sort((a, b) => a - b);
   const out: [number, number][] = [];
   let first = 0;

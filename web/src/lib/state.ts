@@ -1,4 +1,5 @@
-// What a target's conditions come to: the states that the page counts, filters and shows.
+// A target's state, derived from its conditions: the page counts, filters and shows these
+// states.
 
 import type { Condition, MetricStatus } from "../api/types";
 

@@ -1,5 +1,5 @@
-// A logged decision in words and numbers. The log keeps a decision's readings and conditions, not
-// its trace, so the words are those that «setpoint explain» has for an answer without one
+// A logged decision in words and numbers. The log has a decision's readings and conditions, not
+// its trace, so the words are those of "setpoint explain" for a decision without one
 // (cmd/setpoint/explain/bareverdict.go).
 
 import type { Condition, Decision, Spec } from "../api/types";
@@ -60,7 +60,7 @@ export function story(d: Decision): Story {
     if (limited?.status === "True") because(limited.message, "notice");
     if (out.because.length === 0 && to === from) because("the metrics ask for no change", "plain");
   }
-  // Most errors are a condition's message with more around it.
+  // Most errors repeat a condition's message with a prefix.
   if (d.error && !out.because.some((b) => b.text && d.error!.includes(core(b.text)))) because(d.error, "alarm");
   return out;
 }

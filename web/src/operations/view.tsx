@@ -1,4 +1,4 @@
-// How the service itself fares.
+// The state of the service itself.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get } from "../api/client";

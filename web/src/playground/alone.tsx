@@ -1,4 +1,4 @@
-// The playground as a page of its own, on any file server.
+// The playground as a standalone page, on any file server.
 
 import { render } from "preact";
 import "../style.css";

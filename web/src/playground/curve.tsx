@@ -1,4 +1,4 @@
-// A load drawn by hand: points that are dragged, or moved with the arrow keys.
+// A load drawn by hand: its points can be dragged, or moved with the arrow keys.
 
 import { useRef, useState } from "preact/hooks";
 

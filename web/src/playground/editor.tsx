@@ -78,7 +78,7 @@ function complete(context: CompletionContext): CompletionResult | null {
   path.shift();
   if (outer && inside) {
     path.push(outer);
-    // Braces that are open hold the key before them.
+    // The key before each open brace.
     for (const m of inside.matchAll(/([A-Za-z]+):\s*\{[^}]*$/g)) path.push(m[1]!);
   }
   let message: string | undefined = root;
@@ -104,11 +104,12 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
   const view = useRef<EditorView | undefined>(undefined);
   const latest = useRef(props);
   latest.current = props;
-  // What is typed comes back as the value, maybe when more has been typed: to write it over that,
-  // and to tell of it as typed, would go on for ever.
+  // Typed text comes back as the value, maybe after more has been typed: overwriting the newer
+  // text with it, and reporting that as typed, would loop for ever.
   const echoes = useRef<string[]>([]);
   useEffect(() => {
-    // In a shadow tree CodeMirror's styles are objects, not elements, which the page's policy refuses.
+    // In a shadow tree CodeMirror's styles are objects, not elements, which the page's policy
+    // forbids.
     const shadow = box.current!.shadowRoot ?? box.current!.attachShadow({ mode: "open" });
     const made = new EditorView({
       root: shadow,
@@ -125,7 +126,7 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
           syntaxHighlighting(colors),
           lintGutter(),
           ...(latest.current.completes ? [autocompletion({ override: [complete] })] : []),
-          // Escape, then Tab leaves the editor.
+          // After Escape, Tab leaves the editor.
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
           theme,
           EditorView.contentAttributes.of({ "aria-label": latest.current.label, tabindex: "0" }),

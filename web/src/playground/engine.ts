@@ -1,4 +1,4 @@
-// Asks the engine, which runs in a worker. Whoever asks for something newer ends what is older.
+// Calls the engine, which runs in a worker. A newer request cancels older ones.
 
 export interface Problem {
   in: string;

@@ -1,5 +1,5 @@
-// How other views open the playground: what to try is in the URL's fragment, which no browser
-// sends to any server.
+// How other views open the playground: its input is in the URL's fragment, which browsers
+// send to no server.
 
 import type { Spec } from "../api/types";
 

@@ -1,5 +1,6 @@
-// The worker in which the engine runs. It is a classic script: Go's wasm_exec.js is one, too.
-// It asks for the engine beside the page's scripts, and answers one question after the other.
+// The worker that runs the engine. It is a classic script, because Go's wasm_exec.js is one.
+// It loads the engine from beside the page's scripts, and handles one request after the
+// other.
 
 declare function importScripts(...urls: string[]): void;
 
@@ -22,7 +23,7 @@ async function code(): Promise<Response> {
   if (!packed) return got;
   const bytes = await got.arrayBuffer();
   const head = new Uint8Array(bytes, 0, 2);
-  const isPacked = head[0] === 0x1f && head[1] === 0x8b; // some servers unpack it themselves
+  const isPacked = head[0] === 0x1f && head[1] === 0x8b; // some servers decompress it
   const body = isPacked ? new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")) : bytes;
   return new Response(body, { headers: { "Content-Type": "application/wasm" } });
 }

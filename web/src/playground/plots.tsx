@@ -1,4 +1,4 @@
-// The pictures of a run.
+// The charts of a run.
 
 import uPlot from "uplot";
 import { axis, Chart, timeAxis } from "../components/chart";
@@ -14,7 +14,7 @@ function base(zone: string, scales: uPlot.Options["scales"], series: uPlot.Serie
     cursor: { sync: { key: sync }, points: { size: 5 }, drag: { x: true, y: false } },
     legend: { live: true },
     scales: { x: { time: true }, ...scales },
-    // Splits are where the zone's clock has them.
+    // Splits follow the zone's clock.
     ...(knownZone(zone) ? { tzDate: (ts: number) => uPlot.tzDate(new Date(ts * 1000), zone) } : {}),
     axes: [timeAxis(zone), axis({ size: 46, values: (_, v) => v.map((n) => (n >= 10_000 ? `${n / 1000}k` : String(n))) })],
     series: [{ label: `Time (${zone})`, value: (_, v) => (v == null ? "–" : timeOfDay(v, zone)) }, ...series],
@@ -25,13 +25,13 @@ function base(zone: string, scales: uPlot.Options["scales"], series: uPlot.Serie
 const line = (label: string, stroke: string, more: uPlot.Series = {}): uPlot.Series => ({ label, stroke: () => color(stroke), width: 1.6, points: { show: false }, ...more });
 const own = ["c1", "c2"];
 
-// Charts have the scenario's clock, as the load and the list of changes have: UTC unless it says otherwise.
+// Charts use the scenario's zone, like the load and the list of changes: UTC by default.
 const times = (run: Run) => run.at.map((s) => run.start + s);
 
 export function LoadPlot(props: { run: Run }) {
   const { run } = props;
   const limited = run.runs.filter((r) => r.capacity.some((c) => c !== null));
-  // Load is what counts: capacity far above it is cut off.
+  // The load matters: capacity far above it is cut off.
   const most = Math.max(1, ...run.load) * 2;
   return (
     <Chart
@@ -79,7 +79,7 @@ function marks(run: Run, one: OneRun): uPlot.Plugin {
 
 export function ReplicasPlot(props: { run: Run; one: OneRun; index: number; top: number; onStep: (step: number) => void }) {
   const { run, one } = props;
-  // Of several metrics each has its own proposal; the largest counts.
+  // Each metric has its own proposal; the largest counts.
   const proposals = (one.metrics ?? []).filter((m) => m.proposal);
   return (
     <Chart

@@ -1,4 +1,4 @@
-// Worlds that show one thing each that people are surprised by.
+// Worlds that each show one surprising behavior.
 
 import { empty, hpa, type State } from "./state";
 

@@ -1,4 +1,4 @@
-// What tools/esbuild makes of the API's description.
+// The module that tools/esbuild generates from the API's description.
 declare module "schema:autoscaling" {
   interface Field {
     text?: string;

@@ -1,5 +1,5 @@
-// What the playground shows, as it is kept in links and files. All that is read from there is
-// checked: a link may come from anybody.
+// The playground's state, as stored in links and files. Everything read from there is
+// checked, because links are untrusted.
 
 import type { Spec } from "../api/types";
 
@@ -296,8 +296,8 @@ function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; load?: un
   if (from.spec && typeof from.spec === "object") {
     const text = manifestOf(from.spec);
     state.specs = [text, text];
-    // The load is the metric's own total: a unit of it is a unit of the metric, or, where the target is
-    // a share of what pods request, a percent of that.
+    // The load is the metric's own total: one unit of it is one unit of the metric, or, if the
+    // target is a percentage of requests, one percent of those.
     const { names, share } = metricsOf(from.spec);
     const memory = names[0] === "memory";
     state.noise = "0";

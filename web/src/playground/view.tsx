@@ -1,5 +1,5 @@
-// The playground: specs, a load and a workload on one side, what comes of them on the other. The
-// engine is Setpoint's own, in the browser: nothing that is typed here leaves it.
+// The playground: specs, a load and a workload on one side, the results on the other. The engine
+// is Setpoint's own, in the browser: nothing typed here leaves it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Curve } from "./curve";

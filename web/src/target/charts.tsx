@@ -42,17 +42,18 @@ export function ReplicaChart(props: ReplicaChart) {
     if (before) counts.push([span.from, before.desiredReplicas ?? 0]);
     for (const d of decisions) if (inSpan(d, span)) counts.push([millis(d.time) / 1000, d.desiredReplicas ?? 0]);
     counts.push([span.now, current]);
-    // What the metrics asked for: as the log has it, and as the history has it of what is not logged.
+    // The metrics' proposals: from the log, and from the history for decisions that are not logged.
     const asked = new Map<number, number>();
     for (const r of outlook?.down.recommendations ?? []) asked.set(r.time / 1000, r.count);
     for (const d of decisions) if (d.basis?.proposal !== undefined) asked.set(millis(d.time) / 1000, d.basis.proposal);
     const all = [...asked].sort((a, b) => a[0] - b[0]);
     const proposals = all.filter((p) => p[0] >= span.from);
     if (proposals.length > 0) proposals.push([span.now, proposals.at(-1)![1]]);
-    // What the windows made of it: a count below the higher line is not reached, nor one above the lower.
+    // The effect of the windows: counts below the higher line, or above the lower one, are not
+    // reached.
     const high = safest(all, outlook?.down.seconds ?? 0, Math.max, span);
     const low = safest(all, outlook?.up.seconds ?? 0, Math.min, span);
-    // What follows if the same is proposed from now on.
+    // The future if the same is proposed from now on.
     const future: [number, number][] = [];
     if (outlook?.down.holds) {
       const bound = (n: number) => Math.max(outlook.min ?? 0, Math.min(outlook.max ?? Infinity, n));
@@ -137,7 +138,7 @@ function drawBands(u: uPlot, p: ReplicaChart): void {
   const o = p.outlook;
   if (o && o.down.seconds > 0) {
     const from = x(p.span.now - o.down.seconds);
-    // What is older counts no more.
+    // Older ones no longer count.
     g.beginPath();
     g.setLineDash([px, 3 * px]);
     g.moveTo(from, top);
@@ -183,7 +184,8 @@ function drawLimits(u: uPlot, p: ReplicaChart): void {
   };
   bound(o?.max, "maximum");
   bound(o?.min, "minimum");
-  // What policies let one evaluation come to: a ceiling and a floor, right of now.
+  // The limits that policies set for one evaluation: a ceiling and a floor, right of
+  // now.
   if (o?.known) {
     g.setLineDash([]);
     g.lineWidth = 2 * px;

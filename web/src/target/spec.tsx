@@ -1,4 +1,4 @@
-// The stored spec, with defaults where nothing is said.
+// The stored spec, with defaults for absent fields.
 
 import type { Spec, TargetSpec } from "../api/types";
 import { At } from "../components/time";

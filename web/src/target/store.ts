@@ -60,14 +60,14 @@ export function useTarget(name: string): [TargetState, () => void] {
     };
     reload.current = all;
     all();
-    // The record has the history, which no decision tells: it is read again after each burst.
+    // Only the record has the history: it is read again after each burst of decisions.
     const later = () => {
       timer ??= setTimeout(() => {
         timer = undefined;
         void readTarget();
       }, 300);
     };
-    // What changes is also read now and then: the log may leave out decisions that repeat.
+    // It is also read periodically, because the log may omit repeated decisions.
     const poll = setInterval(later, 15_000);
     void watch(name, undefined, {
       messages: (batch) => {

@@ -1,4 +1,4 @@
-// One target: what it does, why, and when that could change.
+// One target: its state, the reason, and when that could change.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Chips } from "../components/chips";
@@ -149,7 +149,7 @@ function tryPath(title: string, stored: TargetSpec | null | undefined, decisions
     const m = d.currentMetrics?.[0];
     const r = m ? reading(m) : undefined;
     if (!r || r.kind === "none" || !Number.isFinite(r.number)) continue;
-    // An average is of each replica; all together are the load.
+    // An average is per replica; the load is the total.
     const total = r.kind === "total" ? r.number : r.number * (d.currentReplicas ?? 0);
     load.push([millis(d.time), Math.round(total * 1000) / 1000]);
     readings.push(r);
