@@ -71,6 +71,10 @@ const (
 // each call starts with a small stack, and growing it takes longer than the decision.
 const grpcWorkers = 128
 
+// idleWorkers limits the workers that wait for a message of a stream: about as many as there are swaps
+// that return from the store together. The collector shrinks the stacks of those that wait for long.
+const idleWorkers = 256
+
 // connectionOptions limit what a gRPC connection may use.
 func connectionOptions(o *Options) []grpc.ServerOption {
 	parameters := keepalive.ServerParameters{

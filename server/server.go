@@ -111,7 +111,8 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	t.Decisions = s.recorder
 	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
 	t.Observer = s.observer
-	s.service, err = services.NewRecommendations(t, engine, services.Options{Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun})
+	s.workers = workers.New(grpcWorkers, idleWorkers)
+	s.service, err = services.NewRecommendations(t, engine, services.Options{Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,6 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		Engine: engine, StoreKind: options.StoreKind, Version: options.Version, Calls: t.Metrics.Calls,
 		Limiter: s.guard.Limiter, MaxInFlight: options.Limits.InFlight, Away: t.Watch.Away.Load, Draining: s.drain.Begun,
 	})
-	s.workers = workers.New(grpcWorkers)
 	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls})
 	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{

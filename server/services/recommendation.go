@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/workers"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -29,8 +30,8 @@ type Recommendations struct {
 	streamInFlight int
 	// draining is closed when the server begins to stop.
 	draining <-chan struct{}
-	// answering are the goroutines that answer the messages of streams.
-	answering *workers
+	// workers answer the messages of streams.
+	workers *workers.Workers
 }
 
 // Options are the settings of Recommendations.
@@ -41,11 +42,13 @@ type Options struct {
 	MaxStreamInFlight int
 	// Draining is closed when the server begins to stop.
 	Draining <-chan struct{}
+	// Workers answer the messages of streams. It must not be nil.
+	Workers *workers.Workers
 }
 
 // NewRecommendations returns the service for the targets of a store.
 func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
-	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, answering: newWorkers(options.Draining)}
+	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
 	var err error
 	s.stored, err = targets.Stored(engine, s.recommendStored, s.storedRoom)
 	return s, err

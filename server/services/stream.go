@@ -164,11 +164,11 @@ type answerer struct {
 func (a *answerer) add(req *streamed) {
 	req.to = a
 	a.running.Add(1)
-	a.service.answering.do(req)
+	a.service.workers.Do(req)
 }
 
-// do handles a message, in its own goroutine.
-func (req *streamed) do() {
+// Do implements workers.Task: it answers the message.
+func (req *streamed) Do() {
 	a := req.to
 	defer a.running.Done()
 	m := a.answer(req)

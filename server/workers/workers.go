@@ -1,10 +1,11 @@
-// Package workers runs calls on goroutines whose stacks have grown already.
+// Package workers runs calls, and messages of streams, on goroutines whose stacks have already grown.
 //
-// gRPC serves a call on one of its own workers while one is free, and on a new goroutine otherwise,
-// whose stack grows several times on the way to a decision. A stream keeps its worker until it
-// ends, so that some hundred watchers take all of them. Then calls run on workers of this package.
+// A decision needs a larger stack than a goroutine starts with; growing one for each call or message
+// costs a tenth of what the call costs. gRPC serves a call on one of its own workers while one is
+// free, but a stream keeps its worker until it ends, so that some hundred watchers take all of them.
+// Then calls run on workers of this package, as messages of streams always do.
 //
-//	w := workers.New(128)
+//	w := workers.New(128, 256)
 //	defer w.Close()
 //	grpc.NumStreamWorkers(128), grpc.StreamInterceptor(… w.Stream …)
 //	server.RegisterService(w.Calls(desc), service)
@@ -18,21 +19,26 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Workers are goroutines that run one call after the other; the one that was used last is the
-// next, so that few stacks are kept warm. Create them by New.
+// Workers are goroutines that run one task after the other. The one that was used last gets the
+// next task, so that few stacks are kept warm. Create them by New.
 type Workers struct {
-	most    int
+	grpcs   int          // workers of gRPC
+	most    int          // idle workers
 	streams atomic.Int64 // open streams, each on a worker of gRPC
 
 	mu     sync.Mutex
-	idle   []chan task // guarded by mu
+	idle   []chan work // guarded by mu
 	closed bool        // guarded by mu
 }
 
-// New returns workers beside so many of gRPC's. As many may be idle.
-func New(of int) *Workers { return &Workers{most: of} }
+// Task is what a worker runs. It must recover from its own panics.
+type Task interface{ Do() }
 
-// Close ends the workers; calls run on the goroutines that they come on from now on.
+// New returns workers beside those of gRPC, grpcs in number. At most idle of them wait for tasks.
+func New(grpcs, idle int) *Workers { return &Workers{grpcs: grpcs, most: idle} }
+
+// Close ends the idle workers, and the others once their task has ended. Tasks after it run on
+// goroutines of their own.
 func (w *Workers) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,7 +49,7 @@ func (w *Workers) Close() {
 	w.idle = nil
 }
 
-// Stream is an interceptor that counts streams. Those that have no worker of gRPC must not pass it.
+// Stream is an interceptor that counts streams. Streams without a worker of gRPC must not pass it.
 func (w *Workers) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	w.streams.Add(1)
 	defer w.streams.Add(-1)
@@ -51,7 +57,7 @@ func (w *Workers) Stream(srv any, stream grpc.ServerStream, _ *grpc.StreamServer
 }
 
 // taken reports whether streams leave less than half of gRPC's workers to calls.
-func (w *Workers) taken() bool { return w.streams.Load() > int64(w.most/2) }
+func (w *Workers) taken() bool { return w.streams.Load() > int64(w.grpcs/2) }
 
 // Calls has the methods of a service run on these workers while streams take those of gRPC.
 func (w *Workers) Calls(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
@@ -65,60 +71,67 @@ func (w *Workers) Calls(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			}
 			var resp any
 			var err error
-			w.run(func() { resp, err = handler(srv, ctx, decode, interceptor) })
+			done := make(chan struct{})
+			w.start(work{call(func() { resp, err = handler(srv, ctx, decode, interceptor) }), done})
+			<-done
 			return resp, err
 		}
 	}
 	return &wrapped
 }
 
-// task is a call, and done is closed when it has ended.
-type task struct {
-	run  func()
+// call is the task of a unary call.
+type call func()
+
+// Do implements Task.
+func (c call) Do() { c() }
+
+// Do runs a task on a worker, a new one if none is idle, and does not wait for its end.
+func (w *Workers) Do(t Task) { w.start(work{task: t}) }
+
+// work is a task; done, unless nil, is closed when it has ended.
+type work struct {
+	task Task
 	done chan struct{}
 }
 
-// run runs f on a worker, and returns when it has ended.
-func (w *Workers) run(f func()) {
-	t := task{f, make(chan struct{})}
+func (w *Workers) start(next work) {
 	w.mu.Lock()
-	switch n := len(w.idle); {
-	case w.closed:
+	n := len(w.idle)
+	if n == 0 {
 		w.mu.Unlock()
-		f()
+		go w.run(next)
 		return
-	case n > 0:
-		worker := w.idle[n-1]
-		w.idle = w.idle[:n-1]
-		w.mu.Unlock()
-		worker <- t
-	default:
-		w.mu.Unlock()
-		go w.work(t)
 	}
-	<-t.done
+	worker := w.idle[n-1]
+	w.idle = w.idle[:n-1]
+	w.mu.Unlock()
+	worker <- next
 }
 
-// work runs a task and those that follow, until there are enough idle workers without this one.
-func (w *Workers) work(t task) {
-	tasks := make(chan task, 1)
-	for more := true; more; t, more = <-tasks {
-		t.run()
-		stays := w.rest(tasks)
-		close(t.done) // so that a caller who calls again finds it idle
+// run does the work, and what follows, until there are enough idle workers without this one.
+func (w *Workers) run(next work) {
+	todo := make(chan work, 1)
+	for more := true; more; next, more = <-todo {
+		next.task.Do()
+		stays := w.rest(todo)
+		if next.done != nil {
+			close(next.done) // not earlier, so that a caller who calls again finds this worker idle
+		}
 		if !stays {
 			return
 		}
+		next = work{} // keep nothing alive while idle
 	}
 }
 
 // rest notes that a worker is idle, and reports whether it is to wait for a task.
-func (w *Workers) rest(tasks chan task) bool {
+func (w *Workers) rest(todo chan work) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || len(w.idle) >= w.most {
 		return false
 	}
-	w.idle = append(w.idle, tasks)
+	w.idle = append(w.idle, todo)
 	return true
 }

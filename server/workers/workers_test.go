@@ -3,9 +3,11 @@ package workers_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -52,7 +54,7 @@ func stream(t *testing.T, w *workers.Workers) (end func()) {
 // last runs the next call.
 func TestCallsOfManyStreams(t *testing.T) {
 	t.Parallel()
-	w := workers.New(2)
+	w := workers.New(2, 2)
 	defer w.Close()
 	if got, here := call(w, goroutine), goroutine(); got != here {
 		t.Errorf("without streams the call runs on %s, not on %s", got, here)
@@ -81,7 +83,7 @@ func TestCallsOfManyStreams(t *testing.T) {
 // Nobody waits for a worker, and no more of them stay than may be idle.
 func TestMoreCallsThanWorkers(t *testing.T) {
 	t.Parallel()
-	w := workers.New(1)
+	w := workers.New(1, 1)
 	end := stream(t, w)
 	defer end()
 	var all, calling sync.WaitGroup
@@ -97,7 +99,55 @@ func TestMoreCallsThanWorkers(t *testing.T) {
 	}
 	calling.Wait()
 	w.Close()
-	if got, here := call(w, goroutine), goroutine(); got != here {
-		t.Errorf("after the end the call runs on %s, not on %s", got, here)
+	if got := call(w, goroutine); got == "" {
+		t.Error("after Close a call does not run")
 	}
+}
+
+// waiting is a task that ends when it is told to.
+type waiting struct {
+	began *sync.WaitGroup
+	end   <-chan struct{}
+	on    chan<- string // the goroutine
+}
+
+func (t waiting) Do() { t.began.Done(); <-t.end; t.on <- goroutine() }
+
+// However many tasks run at once, at most so many workers wait for the next ones; these are used
+// again, and end with Close.
+func TestWorkersAreUsedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 3
+		w := workers.New(0, most)
+		wave := func(n int) (on []string) {
+			var began sync.WaitGroup
+			end, ran := make(chan struct{}), make(chan string, n)
+			for range n {
+				began.Add(1)
+				w.Do(waiting{&began, end, ran})
+			}
+			began.Wait() // all of them run at once
+			close(end)
+			synctest.Wait()
+			for range n {
+				on = append(on, <-ran)
+			}
+			return on
+		}
+		first := wave(2 * most)
+		second := wave(2 * most)
+		used := 0
+		for _, one := range second {
+			if slices.Contains(first, one) {
+				used++
+			}
+		}
+		if used != most {
+			t.Errorf("%d of the first workers were used again, want %d", used, most)
+		}
+		w.Close()
+		synctest.Wait() // a worker that stayed would keep the bubble from ending
+		wave(1)
+	})
 }
