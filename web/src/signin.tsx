@@ -73,7 +73,7 @@ export function SignIn() {
           </>
         )}
         {how?.certificate && <p class="muted small">The service also takes client certificates: install yours in the browser, and load the page again.</p>}
-        {how && !how.oidc && !how.token && !how.certificate && <p class="muted">The service offers no way to sign in here. Ask whoever runs it.</p>}
+        {how && !how.oidc && !how.token && !how.certificate && <p class="muted">The service offers no way to sign in here. Ask its operator.</p>}
       </form>
     </div>
   );

@@ -10,9 +10,9 @@ export function advice(e: ApiError): string {
     case 401:
       return "Sign in again.";
     case 403:
-      return "The service's policy file does not let you read this. Ask whoever keeps it for the right «read».";
+      return "The service's policy file does not let you read this. Ask its maintainer for the verb «read».";
     case 404:
-      return "It may have been deleted, or never asked for a recommendation.";
+      return "It may have been deleted, or never had a recommendation.";
     case 429:
       return "You, or others in your name, ask more often than the service allows. The page waits and tries again.";
     case 503:

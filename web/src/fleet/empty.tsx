@@ -28,7 +28,7 @@ export function NoTargets() {
         <li><code>setpoint agent swarm</code> and <code>setpoint agent nomad</code> do the same there.</li>
         <li>The <a href="/docs" target="_blank" rel="noreferrer">API</a> takes questions from anything that can send JSON.</li>
       </ul>
-      <p class="muted">You see only what the service's policy file lets you read: if targets are there and you miss them, ask whoever keeps that file.</p>
+      <p class="muted">You see only what the service's policy file lets you read: if targets are missing, ask its maintainer.</p>
     </div>
   );
 }

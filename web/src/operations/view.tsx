@@ -229,7 +229,7 @@ function CallerCard(props: { read: Read<Caller>; now: number }) {
       {c && (
         <>
           <dl class="facts">
-            <div><dt>Name</dt><dd>{c.name || "callers are not asked who they are"}</dd></div>
+            <div><dt>Name</dt><dd>{c.name || "authentication is off"}</dd></div>
             {c.name && <div><dt>Known by</dt><dd>{methods[c.method ?? ""] ?? c.method}</dd></div>}
             {c.groups && c.groups.length > 0 && <div><dt>Groups</dt><dd>{c.groups.join(", ")}</dd></div>}
             {c.expireTime && <div><dt>Until</dt><dd><At time={millis(c.expireTime)} /></dd></div>}
@@ -274,7 +274,7 @@ function Callers(props: { read: Read<{ callers?: CallerUse[]; total?: number; in
             <tbody>
               {list.map((c) => (
                 <tr key={c.name}>
-                  <th scope="row">{c.name || <span class="muted">all callers, who are not asked who they are</span>}</th>
+                  <th scope="row">{c.name || <span class="muted">all callers: authentication is off</span>}</th>
                   <td>{has(c.maxInFlight) ? <Bar value={c.inFlight ?? 0} most={c.maxInFlight!} label="in flight" /> : <>{integer(c.inFlight ?? 0)} <span class="faint">no own limit</span></>}</td>
                   <td>{has(c.maxStreams) ? <Bar value={c.streams ?? 0} most={c.maxStreams!} label="streams" /> : integer(c.streams ?? 0)}</td>
                   <td class="n">{has(c.maxRate) ? compact(c.maxRate!) : <span class="faint">any number</span>}</td>

@@ -64,7 +64,7 @@ export const workloadFields: Record<string, [label: string, hint: string]> = {
   warmupCpu: ["Usage in warm-up", "that it uses more then"],
   capacity: ["Capacity", "units a second that a ready pod serves; empty: what its CPU limit allows"],
   replicas: ["Replicas at first", "empty: minReplicas"],
-  queue: ["Queue", "units that may wait; empty: what is too much is lost"],
+  queue: ["Queue", "units that may wait; empty: excess load is lost"],
   slots: ["Slots", "pods beyond these wait for a node; empty: no limit"],
   nodeDelay: ["Node delay", "how long a node takes to come"],
 };
@@ -184,7 +184,7 @@ export function checked(from: unknown): State {
     for (const key of keys) if (v[key] !== undefined) out[key] = text(v[key]);
     return out;
   };
-  if (!isObject(from)) return fail("it holds no playground");
+  if (!isObject(from)) return fail("it has no playground");
   if (from.version !== 1) return fail(`it is of version ${String(from.version).slice(0, 10)}, this page reads version 1`);
   const specs = list(from.specs, 2).map((s) => text(s, limits.text));
   if (specs.length === 0) fail("it has no spec");

@@ -372,8 +372,8 @@ function World(props: { state: State; change: (s: Partial<State>) => void; probl
         </div>
         <div class="pg-fields">
           <Field label="Duration" hint="such as 24h, at most 366 days" value={state.duration} onChange={(duration) => change({ duration })} />
-          <Field label="Noise" hint="coefficient of variation, 0 to 1, drawn anew each minute" value={state.noise} onChange={(noise) => change({ noise })} />
-          <Field label="Seed" hint="changes what is drawn" value={state.seed} onChange={(seed) => change({ seed })} />
+          <Field label="Noise" hint="coefficient of variation, 0 to 1, drawn again each minute" value={state.noise} onChange={(noise) => change({ noise })} />
+          <Field label="Seed" hint="of the random draws" value={state.seed} onChange={(seed) => change({ seed })} />
         </div>
         <Problems problems={props.problems} />
       </section>

@@ -57,7 +57,7 @@ export function SpecCard(props: { spec: TargetSpec | null | undefined; name: str
     return (
       <section class="card spec">
         <header><h2>Spec</h2></header>
-        <p class="muted">None is stored: whoever asks sends the spec with each question. Store it, and this page shows the metrics' targets and the policies, too:</p>
+        <p class="muted">None is stored: callers send the spec with each request. Store it, and this page shows the metrics' targets and the policies, too:</p>
         <Copyable text={`setpoint specs set ${name} -f hpa.yaml`} label="A command to copy" />
       </section>
     );

@@ -402,7 +402,7 @@ function Unknown(props: { name: string }) {
     <div class="empty">
       <h1>Nothing is known of this target</h1>
       <p class="mono">{props.name}</p>
-      <p>It was deleted, its history expired, or nobody has asked for a recommendation yet. It appears with the first question.</p>
+      <p>It was deleted, its history expired, or no caller has requested a recommendation yet. It appears with the first request.</p>
       <p><a href={base}>All targets</a></p>
     </div>
   );
