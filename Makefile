@@ -18,7 +18,7 @@ MUTATIONTIME ?= 2h
 CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
 ATTACK ?=
-# Tests of test/e2e/edge that load the service with all that the processors have, and measure.
+# Tests of test/e2e/edge that use all processors to load the service, and measure.
 MEASURED := ^(TestAbuseOfHTTP|TestHealthIsAnsweredUnderAttack|TestHostileCallers|TestOverload.*|TestUnknownCallersTakeNothing)$$
 
 # One build mode for all that has no race detector, so that what one target compiled the next
@@ -26,7 +26,7 @@ MEASURED := ^(TestAbuseOfHTTP|TestHealthIsAnsweredUnderAttack|TestHostileCallers
 export GOFLAGS := $(shell . scripts/mode.sh && echo "$$GOFLAGS")
 export CGO_ENABLED := 0
 
-# CI sets RERUN=1: a test that failed gets a second try, loudly. Everybody else's runs are strict.
+# CI sets RERUN=1: a failed test gets a second try, which is reported. Other runs are strict.
 export RERUN ?=
 
 .PHONY: help
@@ -42,7 +42,7 @@ engine: ## Compile the playground's engine to WebAssembly: web/engine, which is 
 	scripts/wasm.sh bin/engine web/engine
 
 .PHONY: image
-image: ## Build the image setpoint:dev, of static binaries on scratch, with the docker that is there
+image: ## Build the image setpoint:dev, of static binaries on scratch, with the installed docker
 	scripts/image.sh setpoint:dev
 
 .PHONY: image-service
@@ -79,7 +79,7 @@ test-race: ## The same with the race detector
 	scripts/gotest.sh test-race pkgname "$$(go list ./... | grep -v /examples$$)" -race -timeout=45m
 
 .PHONY: test-docs
-test-docs: ## Run what the documentation tells its readers to type, and compare what it shows; PAGES='README.md' runs only those
+test-docs: ## Run the documentation's commands, and compare their output; PAGES='README.md' runs only those
 	@scripts/redis.sh
 	@for one in jq curl openssl; do command -v $$one >/dev/null || scripts/apt.sh $$one; done
 	@scripts/control-plane.sh >/dev/null
@@ -103,20 +103,20 @@ test-examples: ## Run the examples as users do; installs Node.js and Python's gR
 	scripts/gotest.sh test-examples pkgname ./examples -count=1 -timeout=45m
 
 .PHONY: test-clients
-test-clients: ## Hold the clients of all languages to one behaviour, against real services with faults
+test-clients: ## Test that the clients of all languages behave alike, against real services with faults
 	@scripts/redis.sh
 	@scripts/node.sh || test -z "$${CI:-}"
 	@scripts/python.sh || test -z "$${CI:-}"
 	cd test/e2e && ../../scripts/gotest.sh test-clients standard-verbose ./languages -count=1 -race -timeout=30m
 
 .PHONY: guard
-guard: ## Fail if a recommendation allocates more, or takes more system calls, or more of Redis, than it may, or a hostile one costs more than its bytes allow
+guard: ## Fail if a recommendation exceeds its bounds on allocations, system calls or Redis traffic, or a hostile one those of its size
 	@scripts/redis.sh
 	go test -count=1 -v -timeout=30m ./test/guard
 	go test -count=1 -timeout=30m -run='^(TestCostOfAttacks|TestABatchForOneTargetReadsItsHistoryOnce|TestHonest.*|FuzzCost)$$' ./server
 
 .PHONY: programs
-programs: ## Install what tests need beside Go where it is missing: Redis, Prometheus, Docker, Node.js and the like
+programs: ## Install the tests' missing requirements: Redis, Prometheus, Docker, Node.js and the like
 	@for one in redis http2 prometheus node python chromium docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
 
 .PHONY: control-plane
@@ -127,19 +127,19 @@ control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubect
 e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, hostile callers
 
 .PHONY: e2e-faults
-e2e-faults: ## Those of them that mostly wait: instances killed, Redis killed, failovers, faults, two versions on one Redis
+e2e-faults: ## The e2e tests that mostly wait: instances killed, Redis killed, failovers, faults, two versions on one Redis
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
 	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./hostile ./nomad ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
-e2e-load: ## Those of them that load the service and measure, for which the machine is to be quiet: hostile callers, overload
+e2e-load: ## The e2e tests that load the service and measure, which need a quiet machine: hostile callers, overload
 	@scripts/redis.sh
 	@scripts/http2.sh || test -z "$${CI:-}"
 	cd test/e2e && ../../scripts/gotest.sh e2e-load standard-verbose ./edge -count=1 -race -timeout=60m -run='$(MEASURED)'
 
 .PHONY: attack
-attack: ## Throw attacks at the service and hold what they cost it to bounds; ATTACK='-short', '-list', '-run=regexp'
+attack: ## Attack the service and check bounds on the cost; ATTACK='-short', '-list', '-run=regexp'
 	@scripts/redis.sh
 	cd test/e2e && go run ./attack $(ATTACK)
 
@@ -155,7 +155,7 @@ e2e-chart: ## Render the Helm chart, and install, upgrade, roll back and remove 
 	cd test/e2e && ../../scripts/gotest.sh e2e-chart standard-verbose ./chart/... -count=1 -timeout=30m
 
 .PHONY: e2e-pace
-e2e-pace: ## Compare how long the agent's steps take with the native controller's; PACE=15s
+e2e-pace: ## Compare the duration of the agent's steps with the native controller's; PACE=15s
 	@scripts/control-plane.sh
 	cd test/e2e && go test -count=1 -v -timeout=45m -run='^TestStepsTakeAsLongAsNatives$$' ./kubernetes -pace-period=$(or $(PACE),15s)
 
@@ -176,7 +176,7 @@ e2e-ui: ## Test the web page with Chromium and a running service; installs both 
 	cd test/e2e && ../../scripts/gotest.sh e2e-ui standard-verbose ./ui -count=1 -timeout=30m
 
 .PHONY: pictures
-pictures: ## Make the pictures of the web page in docs/images anew
+pictures: ## Make new pictures of the web page in docs/images
 	@scripts/chromium.sh
 	cd test/e2e && go test -count=1 -v -run='^TestABelievableFleet$$' ./ui -pictures
 
@@ -223,15 +223,15 @@ bench-micro: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
 
 .PHONY: bench-edge
-bench-edge: ## Measure what attacks and overload do to honest callers; fails where goals are missed
+bench-edge: ## Measure the effect of attacks and overload on honest callers; fails if a goal is missed
 	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestAbuseOfHTTP|TestOverload$$' ./edge -goals
 
 .PHONY: bench-wire
-bench-wire: ## Measure the short way on the wire beside generated protobuf, vtprotobuf with pools, and protojson
+bench-wire: ## Measure the fast path of the wire format beside generated protobuf, vtprotobuf with pools, and protojson
 	scripts/bench-wire.sh -count=5
 
 .PHONY: bench-store
-bench-store: ## Compare the service on Redis with the least that one could do, and measure both engines
+bench-store: ## Compare the service on Redis with a minimal one, and measure both engines
 	@scripts/redis.sh
 	go test -run='^$$' -bench=OnRedis -benchtime=7x -timeout=10m ./cmd/setpoint/serve
 	go test -run='TestMemoryOfATarget' -v -count=1 ./cmd/setpoint/serve | grep 'bytes a target'
@@ -247,7 +247,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one 
 	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: mutation
-mutation: ## Change recommender, store/redis and the server's decision path an operator at a time, for MUTATIONTIME (2h) each, and see whether tests notice
+mutation: ## Change recommender, store/redis and the server's decision path one operator at a time, for MUTATIONTIME (2h) each, and check that tests fail
 	@scripts/redis.sh
 	@scripts/mutation.sh $(MUTATIONTIME) $(MUTATE)
 
@@ -284,7 +284,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	$(MAKE) chart drawings
 
 .PHONY: drawings
-drawings: ## Draw the pictures of the documentation in docs/images, from what the program prints and simulates
+drawings: ## Draw the pictures of the documentation in docs/images from the program's output
 	go run ./docs/pictures/draw .
 
 .PHONY: dashboards
@@ -292,7 +292,7 @@ dashboards: ## Write Grafana's dashboards, deploy/monitoring/dashboards, from th
 	go run ./deploy/monitoring/grafana deploy/monitoring/dashboards
 
 .PHONY: chart
-chart: dashboards ## Write what the Helm chart has from elsewhere: its schema, its README, copies of dashboards and of the kind Autoscaler
+chart: dashboards ## Write the generated parts of the Helm chart: its schema, its README, copies of dashboards and of the kind Autoscaler
 	go run ./deploy/helm/generate deploy
 
 .PHONY: web
@@ -315,7 +315,7 @@ test-web: ## Check the types of the page's sources and run their tests; installs
 	scripts/test-web.sh
 
 .PHONY: check-generated
-check-generated: generate web ## Fail if what is generated differs from what is committed
+check-generated: generate web ## Fail if generated files differ from the committed ones
 	@git diff --exit-code --stat -- $(GENERATED) || { echo 'generated files are out of date: run make generate'; exit 1; }
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); echo 'generated files are not committed'; exit 1; }
 
@@ -331,7 +331,7 @@ lint: ## Check formatting, vet, linters, the contract and the direction of impor
 	go mod tidy -diff
 
 .PHONY: compatibility
-compatibility: ## Hold the contract, stored data, flags and metrics to what the last release promised
+compatibility: ## Compare the contract, stored data, flags and metrics with the last release
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/contract.sh
 	go test -count=1 ./test/compatibility
@@ -362,5 +362,5 @@ test-packages: ## Install, start, upgrade, remove and purge the packages in Debi
 	scripts/test-packages.sh
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove build outputs
 	rm -rf bin

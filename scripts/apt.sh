@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs packages with apt, as root: apt.sh [PACKAGE...]. It waits for others that use
-# apt at the same time, and asks a mirror again that did not answer. Without packages it
-# only reads the lists of what there is.
+# Installs packages with apt, as root: apt.sh [PACKAGE...]. It waits for other users
+# of apt, and retries a mirror that did not answer. Without packages it only updates the
+# package lists.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 options=(-y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what `make bench` measures of the service of an older commit and of this checkout, in
+# Runs the measurements of `make bench` on the service of an older commit and of this checkout, in
 # turns, and prints a table of the figures that have a goal: old, new, new of old.
 #
 #   scripts/bench-beside.sh COMMIT                       # some ten minutes
@@ -7,8 +7,8 @@
 #   scripts/bench-beside.sh COMMIT -scenario=unary       # flags of bench: see cd bench && go run . -help
 #
 # Both are built with one command line and measured by this checkout's tool; the engine's
-# benchmark is each commit's own. Run it on a machine that does nothing else. What was found of
-# each turn stays in bin/beside, as JSON.
+# benchmark is each commit's own. Run it on an idle machine. The results of each turn
+# stay in bin/beside, as JSON.
 set -euo pipefail
 commit=${1:?usage: scripts/bench-beside.sh COMMIT [FLAGS OF BENCH]}
 shift

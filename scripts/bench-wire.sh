@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Measures the short way on the wire beside generated protobuf, vtprotobuf with pools and
-# protojson: bench-wire.sh [ARGUMENT OF GO TEST...]. What vtprotobuf generates, tens of
-# thousands of lines, is seen by this one build and kept nowhere.
+# Measures the fast path of the wire format beside generated protobuf, vtprotobuf with pools and
+# protojson: bench-wire.sh [ARGUMENT OF GO TEST...]. vtprotobuf's generated
+# code, tens of thousands of lines, is temporary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 into=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that Chromium is there, and axe-core of test/e2e/ui, for the tests of the web
+# Installs Chromium, and axe-core of test/e2e/ui, for the tests of the web
 # page. Installs them where apt and npm can; otherwise says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . scripts/programs.sh
 skipped='The tests of the web page are SKIPPED or do not look for what keeps people out, and fail where CI is set.'
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   test -n "${CHROMIUM:-}" || command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || echo 'chromium'
   cmp -s test/e2e/ui/package-lock.json test/e2e/ui/node_modules/.setpoint-lock || echo 'axe-core (npm ci in test/e2e/ui)'

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 buf=(go tool -modfile=tools/buf/go.mod buf)
 released=test/compatibility/testdata/contract.binpb
-# buf compares images one by one; of a folder with two modules it would take two.
+# buf compares single images; a folder with two modules would be two.
 config='{"version":"v2","breaking":{"use":["WIRE_JSON"]}}'
 
 if [ "${1:-}" = --update ]; then

@@ -10,7 +10,7 @@ skipped='The tests of deploy/ that need it are SKIPPED, or fail where CI is set.
 PATH=$PATH:/usr/sbin:/sbin
 ./redis.sh || true # what is missing is said below
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   local program
   for program in dockerd docker docker-compose containerd runc haproxy redis-server openssl ip; do

@@ -3,8 +3,8 @@
 # many processes try inputs of a target at a time; without it, one for each processor. A
 # package's targets share one build: with coverage's counters, all that it imports is
 # compiled for it.
-# Inputs that are merely interesting are hardly minimized: with large seeds that
-# would take up all the time.
+# Merely interesting inputs are hardly minimized: with large seeds that would take all
+# the time.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."

@@ -15,7 +15,7 @@ rm -f "$report" "$events"
 # The tool is built as all tools are; only the tests may have the race detector, and with it cgo.
 tool=$(go tool -modfile="$root/tools/gotestsum/go.mod" -n gotestsum)
 case " $* " in *' -race '*) export CGO_ENABLED=1 ;; esac
-# What is tested is vetted once, by make lint, not once for each way to compile it.
+# make lint vets the code once, instead of once per build mode.
 set -- -vet=off "$@"
 run=("$tool" --format="$format" --packages="$packages")
 if test -n "${RERUN:-}"; then
@@ -29,7 +29,7 @@ test -n "${RERUN:-}" || exit 0
 # that were skipped gotestsum tells.
 sed -nE '/: proves no more with the race detector: /d; s/.*"Package":"([^"]*)","Test":"([^"]*)","Output":" *(.*FULL=1[^"]*)\\n".*/SHORTER: \1 \2: \3/p' "$events" >&2
 
-# What gotestsum takes for a success and isn't. A process of tests that was killed, or
+# Failures that gotestsum reports as success. A process of tests that was killed, or
 # left by os.Exit, didn't reach its other tests, and one that failed after its tests (for
 # a goroutine that they leaked) has none to run again: each lacks the line FAIL with
 # which such a process ends. A data race or a panic of a program that a test has started

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='The tests of test/e2e/edge that need it are SKIPPED, or fail where CI is set.'
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   command -v h2load >/dev/null || echo 'h2load (of nghttp2)'
   command -v slowhttptest >/dev/null || echo 'slowhttptest'

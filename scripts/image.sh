@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the image of setpoint, NAME (setpoint:dev), with the docker that is there: static
+# Builds the image of setpoint, NAME (setpoint:dev), with the installed docker: static
 # binaries on scratch. With PROGRAM, that of one program: setpoint, the service alone, or
-# setpoint-external-metrics. GOARCH is the architecture, of which nothing is run: an image of any
-# is made on any. CA_CERTIFICATES is the bundle of certificates to put in, and CONTEXT (bin/image) the
+# setpoint-external-metrics. GOARCH is the architecture, whose programs are not run: any
+# machine can make it. CA_CERTIFICATES is the bundle of certificates to put in, and CONTEXT (bin/image) the
 # folder that docker is given; CONTEXT_ONLY=1 stops before docker.
 #
 #   scripts/image.sh [NAME [PROGRAM]]
@@ -24,7 +24,7 @@ for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt 
 done
 test -s "$certificates" || { echo 'there is no bundle of CA certificates: set CA_CERTIFICATES'; exit 1; }
 
-# A folder of its own is the context: docker sees nothing else.
+# The context is a folder of its own: docker sees nothing else.
 context=${CONTEXT:-bin/image}
 rm -rf "$context"
 mkdir -p "$context"

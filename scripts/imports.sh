@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if a package imports what it may not: see «Layout» in CONTRIBUTING.md.
+# Fails if a package has a forbidden import: see «Layout» in CONTRIBUTING.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/mode.sh
@@ -20,7 +20,7 @@ forbid() {
   done
 }
 
-# The engine is pure: of others' code it takes the quantity parser only.
+# The engine is pure: the quantity parser is its only dependency.
 forbid "^$module/(api|server|store|clients|cmd|simulation|web)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./recommender/...
 forbid "^$module/(api|server|store|clients|cmd)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./simulation/...
 forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...
@@ -37,14 +37,14 @@ forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|
 sdks="^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad"
 mapfile -t internal < <(go list ./cmd/internal/... | grep -v /agentcmd$)
 forbid "^k8s.io/client-go|$sdks" "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
-# What the agents' programs share has the sources of metrics, and with them that JSONPath.
+# The agents' shared package has the sources of metrics, and with them that JSONPath.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
 # So has the service, for stored specs.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./cmd/setpoint/...
 # Test kits stay in tests, and engines out of the server. cmd/internal/clitest is a kit itself.
 mapfile -t commands < <(go list ./cmd/... | grep -v /clitest$)
 forbid "^$module/(internal/(process|testlength|testpki)|recommender/historytest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" ./server/... ./store/memory ./store/redis
-# What people write in YAML is read in one place, with one idea of what is right. The chart's
+# User-written YAML is parsed in one place, by one set of rules. The chart's
 # generator reads the comments of its own file, too.
 found=$(git grep -nE '\b[a-z0-9]*yaml[a-z0-9]*\.(Unmarshal|YAMLToJSON|NewDecoder)' -- '*.go' ':!*_test.go' ':!internal/document' ':!test' ':!tools' ':!conformance' ':!clients/kubernetes/internal/kubernetestest' ':!deploy/helm/generate' || true)
 if [ -n "$found" ]; then

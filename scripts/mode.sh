@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# How Go compiles everything here that has no race detector, for scripts and the Makefile to
-# source: one mode, so that what one target compiled the next one finds. Each of these is part
-# of the key under which Go keeps a compiled package.
+# Go's build mode of everything without the race detector, to be sourced by scripts and the
+# Makefile: one mode, so that targets share compiled packages. Each of these settings is part of
+# the cache key of a compiled package.
 #
 # Without debugging information, which nothing here reads, compiling takes a fifth less.
 # grpcnotrace leaves out pages of gRPC's that nothing here serves, and with them templates, for

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Changes the code of packages one operator at a time and looks whether a test of the
-# package notices: mutation.sh DURATION [TARGET...]. Each target is a package, with an
+# Changes the code of packages one operator at a time and checks that a test of the
+# package fails: mutation.sh DURATION [TARGET...]. Each target is a package, with an
 # optional regular expression of its files after a colon, for example
 # './server/limit:^(ticket|limiter)\.go$'. Where the tests of a package lie beside another, that one
 # follows a plus sign: './server/decision+./server' runs both packages' tests for each change.
@@ -62,7 +62,7 @@ for target in "${targets[@]}"; do
     done < <(git ls-files "${package#./}/*.go" | grep -v '_test\.go$')
   fi
   echo "== $target, at most $duration"
-  # Its log has what was tried even if it is interrupted.
+  # Its log is complete even if it is interrupted.
   PATH=$PWD/$into/with:$PATH MUTATION_ALSO=$also MUTATION_PACKAGE=$module/${package#./} \
     timeout --signal=INT --kill-after=10m "$duration" \
     "$into/gremlins" unleash --workers "${MUTATION_WORKERS:-2}" --timeout-coefficient 8 \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Does what README.md tells a newcomer, in a Debian that has nothing but what README.md names: Go,
-# make, and curl; as a user without rights, in a folder without a git repository, with empty
+# Follows README.md's instructions in a Debian with only README.md's requirements: Go,
+# make, and curl; as an ordinary user, in a folder without a git repository, with empty
 # caches. It prints how long that took. Needs root and apt; nothing is installed by hand.
 #
 #   scripts/newcomer.sh          # make run, the request, make demo
 #   scripts/newcomer.sh test     # make test, too, as CONTRIBUTING.md has it: with git, without Redis
 #
-# Downloads are part of the time, for they are part of a newcomer's.
+# Downloads are part of the time, as for a newcomer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -30,13 +30,13 @@ trap cleanup EXIT
 step 'a Debian, with Go, make and curl'
 debian "$work/debian"
 root=$work/debian
-# How this machine reaches the network, and whom it trusts there, is the newcomer's way, too.
+# The newcomer uses this machine's network settings and trusted authorities.
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 chroot "$root" env DEBIAN_FRONTEND=noninteractive sh -c "apt-get -qq -o Acquire::Retries=3 update && apt-get -qq install --no-install-recommends make curl ${1:+git}" >"$work/apt.log" 2>&1 ||
   { tail -n 20 "$work/apt.log"; fail 'apt-get install'; }
 mkdir -p "$root/usr/local/go"
-# A copy, never a bind mount: what removes the folder afterwards must not reach this machine's Go.
+# A copy, never a bind mount: removing the folder must not reach this machine's Go.
 cp -a "$goroot/." "$root/usr/local/go/"
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
 mkdir "$root/home/newcomer/setpoint"

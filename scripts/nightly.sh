@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs everything at full length, one thing after the other, and writes
-# bin/nightly/REPORT.md: what passed, how long it took, and what came of it. What fails
-# does not keep the rest from running; the exit code says whether anything did.
+# bin/nightly/REPORT.md: what passed, how long it took, and the results. A failure
+# does not stop the rest; the exit code reports whether anything failed.
 # FUZZTIME (10m), MUTATIONTIME (2h) and CONFORMANCESTEPS (100000) bound the three that
 # could go on for ever. nightly.sh [NAME...] runs only those.
 set -uo pipefail
@@ -69,7 +69,7 @@ step attack 3h make attack
 step fuzz 24h make fuzz
 step mutation 12h make mutation
 
-# section TITLE COMMAND... : what came of a step, if it ran.
+# section TITLE COMMAND... : the result of a step, if it ran.
 section() {
   local name=$1 title=$2
   shift 2

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='Without it the test of examples/node is SKIPPED, or fails where CI is set, and the page in web is not bundled.'
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   local version
   command -v npm >/dev/null || echo 'npm'

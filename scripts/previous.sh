@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that what users have before this version is there, setpoint, setpoint-kubernetes and
+# Makes sure that the version before this one is installed: setpoint, setpoint-kubernetes and
 # the Helm chart (chart/), and prints the folder that has them. That is what SETPOINT_PREVIOUS
 # names, or the last tag before this commit, or as long as there is none the first commit that
 # has both the chart and WatchDecisions. It is in the user's cache (SETPOINT_CACHE, or else setpoint/ in

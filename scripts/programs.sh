@@ -1,9 +1,8 @@
 # shellcheck shell=bash
-# For the scripts to source that make sure that other programs are there. They define the
-# function missing, which prints what is not there and nothing if all is, and set skipped:
-# what follows where something is missing.
+# To be sourced by scripts that install other programs. They define the function missing,
+# which prints the missing programs, and set skipped: the consequence of a missing one.
 
-# give_up REASON : says what is missing and what follows from that.
+# give_up REASON : reports what is missing, and the consequence.
 give_up() {
   printf '%s\nMissing:\n' "$1"
   missing | sed 's/^/  /'
@@ -21,7 +20,7 @@ become_root() {
   root=(sudo -n)
 }
 
-# start_no_services : while the script runs, packages that are installed start none.
+# start_no_services : while the script runs, installed packages start no services.
 start_no_services() {
   local policy=/usr/sbin/policy-rc.d
   test ! -e $policy || return 0

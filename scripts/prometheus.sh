@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='The tests of test/e2e/samples that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_PROMETHEUS is set.'
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   local version
   if ! command -v prometheus >/dev/null; then
@@ -22,7 +22,7 @@ missing() {
 
 test -n "$(missing)" || exit 0
 if command -v prometheus >/dev/null; then
-  # To replace it could stop a server that somebody runs.
+  # Replacing it could stop a running server.
   give_up 'The Prometheus that is installed does not do.'
 elif command -v brew >/dev/null; then
   give_up 'There is no Prometheus: run brew install prometheus.'

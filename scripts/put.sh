@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts what a command prints into a file, at once and only if it differs, so that a build beside
-# it meets neither half a file nor one that has changed for nothing:
+# Writes a command's output to a file, atomically and only if it differs, so that a concurrent
+# build sees neither half a file nor a needless change:
 #
 #   scripts/put.sh FILE COMMAND...
 #

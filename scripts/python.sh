@@ -10,7 +10,7 @@ skipped='The test of examples/python is SKIPPED, or fails where CI is set.'
 
 packages=(python3 python3-grpcio python3-protobuf protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
 
-# missing prints what is not there, and nothing if all is. A python3 of another origin
+# missing prints the missing packages. A python3 of another origin
 # may come first; the packages are the system's.
 missing() {
   local python has=

@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='The tests of store/redis that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_REDIS is set.'
 
-# missing prints what is not there, and nothing if all is.
+# missing prints the missing programs.
 missing() {
   local version
   command -v redis-cli >/dev/null || echo 'redis-cli'
@@ -24,7 +24,7 @@ missing() {
 
 test -n "$(missing)" || exit 0
 if command -v redis-server >/dev/null; then
-  # To replace it could stop a server that somebody runs.
+  # Replacing it could stop a running server.
   give_up 'The Redis that is installed does not do.'
 elif command -v brew >/dev/null; then
   give_up 'There is no Redis: run brew install redis.'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Serves with histories in a Redis on this machine: `run-redis.sh COMMAND…` runs the
-# command with --redis for the one that answers at 127.0.0.1:REDIS_PORT (6379), or for
-# one that is started there, with its data in bin/redis, and ends with the command.
+# command with --redis for the Redis at 127.0.0.1:REDIS_PORT (6379), or for
+# one that it starts there, with its data in bin/redis, and ends with the command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 port=${REDIS_PORT:-6379}

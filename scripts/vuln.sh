@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities in what the module uses. The database is on the
-# network; where it can't be reached nothing was checked, and that is said.
+# Looks for known vulnerabilities in the module's dependencies. The database is on the
+# network; if it can't be reached the script reports that nothing was checked.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 output=$(go tool -modfile=tools/govulncheck/go.mod govulncheck ./... 2>&1)
