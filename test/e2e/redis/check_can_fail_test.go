@@ -22,7 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// forgetful loses answers on their way: the call was performed all the same.
+// forgetful loses answers in transit: the calls were performed nevertheless.
 type forgetful struct{ frontend }
 
 func forgetfully(f frontend) frontend { return forgetful{f} }
@@ -83,8 +83,8 @@ type engine interface {
 	store.Log
 }
 
-// inProcess runs a load on one server in this process, which callers see as see tells,
-// and returns its records.
+// inProcess runs a load on one in-process server, as seen by callers through see, and returns
+// its records.
 func inProcess(t *testing.T, e engine, see func(frontend) frontend, change func(*server.Options)) []*record {
 	t.Helper()
 	options := server.DefaultOptions()

@@ -26,21 +26,20 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// record is everything that was said of one target, and what is kept of it in the end.
+// record is all answers about one target, and its final state.
 type record struct {
 	name  string
 	calls []*call
-	// target is nil where nothing is kept.
+	// target is nil if nothing is stored.
 	target *setpointv1.Target
-	// order is the calls of the target's recommendations, in the order of those.
+	// order is the calls of the target's recommendations, in the order of the history.
 	order []*call
 }
 
-// targetFunc reads what is kept of a target, nil for nothing.
+// targetFunc reads the record of a target, nil if there is none.
 type targetFunc func(name string) (*setpointv1.Target, error)
 
-// records sorts the calls of a load that has stopped by target, and reads what is kept
-// of each.
+// records sorts the calls of a finished load by target, and reads the state of each.
 func (l *load) records(read targetFunc) []*record {
 	l.t.Helper()
 	byName := make(map[string]*record)
@@ -85,16 +84,15 @@ func (r *record) applied(c *call) bool {
 	})
 }
 
-// account is what became of the calls of one target or of many.
+// account counts the fates of the calls of one target or of many.
 type account struct {
-	// answered calls, and those whose outcome nobody learned, by whether they are in
-	// the history.
+	// answered calls, and those with unknown outcome, by whether they are in the history.
 	answered, unknownKept, unknownGone int
 	// lost were answered and are not in the history.
 	lost []*call
 	// lostReports were answered as applied, and the history does not have them so.
 	lostReports []*call
-	// faults are what must never be: doubled, of nobody's making.
+	// faults are violations: lost, doubled, or of unknown origin.
 	faults []string
 }
 
@@ -164,7 +162,7 @@ func (a *account) add(r *record) {
 type state struct {
 	recommendations int32
 	highest         int32
-	pending         int32 // the recommendation whose change is, 0: none
+	pending         int32 // the recommendation with the pending change, 0: none
 	pendingAt       int64
 	changes
 }
@@ -186,7 +184,7 @@ type (
 	reading   struct{ pending int32 }
 )
 
-// sight is what an answer shows of a target.
+// sight is what an answer shows about a target.
 type sight struct {
 	recommendations, highest int32
 	changes
@@ -231,9 +229,9 @@ var model = porcupine.Model{
 	Step: func(s, input, output any) (bool, any) { return s.(state).step(input, output) },
 }
 
-// linearizable reports whether there is an order of all calls of the target, and of a
-// last look at it, in which each took effect while it went on. Where there is none, the
-// error says how far one leads.
+// linearizable reports whether there is an order of all calls of the target, and of a final
+// read, in which each took effect during its time. Otherwise the error says how far an order
+// gets.
 func (r *record) linearizable() error {
 	operations := r.operations()
 	result, info := porcupine.CheckOperationsVerbose(model, operations, time.Minute)
@@ -265,9 +263,8 @@ func (r *record) linearizable() error {
 	return errors.New(text)
 }
 
-// operations of the target, for porcupine. What nobody learned the outcome of took
-// effect before the last look if that shows it, and else has none: what is recorded
-// stays.
+// operations of the target, for porcupine. A call with unknown outcome took effect before the
+// final read if that shows it, and else never: records are permanent.
 func (r *record) operations() []porcupine.Operation {
 	const end = math.MaxInt64 - 1
 	var all []porcupine.Operation
@@ -332,7 +329,7 @@ func sightOf(answer *setpointv1.RecommendResponse) sight {
 	return s
 }
 
-// lastSight is what is kept in the end.
+// lastSight is the final state.
 func (r *record) lastSight() sight {
 	history := r.target.GetHistory()
 	s := sight{
@@ -372,7 +369,7 @@ func (r *record) replay() (differences []string) {
 		}
 		id := c.answer.GetRecommendationId()
 		if id == "" && i == len(r.order)-1 {
-			id = r.target.GetLastDecision().GetRecommendationId() // nobody was told
+			id = r.target.GetLastDecision().GetRecommendationId() // no caller got it
 		}
 		input.ID, _ = recommender.ParseID(id)
 		at := r.target.GetHistory().GetRecommendations()[i+1].GetTime().AsTime()
@@ -410,8 +407,8 @@ func show(findings []string) string {
 	return text
 }
 
-// checkAll fails the test unless nothing was lost or doubled, there is an order, and
-// the replay gives the same. It returns the account and how long porcupine took.
+// checkAll fails the test unless nothing was lost or doubled, there is an order, and the replay
+// gives the same result. It returns the account and porcupine's duration.
 func checkAll(t *testing.T, records []*record) (*account, time.Duration) {
 	t.Helper()
 	a := accountOf(records)

@@ -34,7 +34,7 @@ func TestServicesFollowSentinelsToANewMaster(t *testing.T) {
 	t.Run("redis-wait-replicas=1", func(t *testing.T) { failOver(t, true, "--redis-wait-replicas=1", "--redis-wait-timeout=200ms") })
 }
 
-// death is what happened to a Redis.
+// death is the death of a Redis.
 type death struct {
 	how string
 	// cut is when replicas lost touch, killed when the master was, promoted when another
@@ -89,7 +89,7 @@ func failOver(t *testing.T, nothingLost bool, flags ...string) {
 		l.awaitAnswers(100)
 		master.Restart()
 	}
-	// So many that there are new targets.
+	// Enough for new targets to appear.
 	l.awaitAnswers(500)
 	l.stop()
 	for _, s := range services {
@@ -99,7 +99,7 @@ func failOver(t *testing.T, nothingLost bool, flags ...string) {
 	checkAfterDeaths(t, l, targetReader(t, services[0]), deaths, nothingLost)
 }
 
-// checkAfterDeaths checks what deaths of masters may and may not cost.
+// checkAfterDeaths checks what the deaths of masters may and may not cost.
 func checkAfterDeaths(t *testing.T, l *load, read targetFunc, deaths []death, nothingLost bool) {
 	t.Helper()
 	records := l.records(read)
@@ -124,7 +124,7 @@ func checkAfterDeaths(t *testing.T, l *load, read targetFunc, deaths []death, no
 		a.answered, a.unknownKept, a.unknownGone, len(a.lost), len(a.lostReports))
 }
 
-// checkSurvivors checks what has to hold although something was lost.
+// checkSurvivors checks what must hold even after losses.
 func checkSurvivors(t *testing.T, records []*record, a *account, recovered time.Duration) {
 	t.Helper()
 	if len(a.faults) > 0 {
@@ -152,7 +152,7 @@ func checkSurvivors(t *testing.T, records []*record, a *account, recovered time.
 	checkAll(t, later)
 }
 
-// lostBetween tells what was answered between the recovery before and a death, and lost.
+// lostBetween counts the lost answers between the previous recovery and a death.
 func (a *account) lostBetween(before time.Duration, d death) string {
 	lost, longest := 0, time.Duration(0)
 	for _, c := range a.lost {
@@ -231,10 +231,10 @@ func awaitInfo(t *testing.T, client *goredis.Client, texts ...string) {
 	})
 }
 
-// With --redis-wait-replicas an answer means that a replica has the record, also where
-// the caller had to ask for it again: the first attempt was recorded by the master and
-// failed for want of replicas, the second finds the answer there. At another service, which
-// remembers nothing of the target, it would be enough to look.
+// With --redis-wait-replicas an answer means that a replica has the record, even if the caller
+// had to repeat the request: the first attempt was recorded by the master and failed for lack
+// of replicas, the second finds the answer. At another service, without the target in its
+// cache, a read would suffice.
 func TestAnAnswerThatIsAskedForAgainWaitsForReplicasToo(t *testing.T) {
 	redises := redistest.StartSentinel(t, 1, 1, redistest.Config{})
 	services := service.StartAll(t, 2, "--redis="+redises.URL(), "--redis-wait-replicas=1", "--redis-wait-timeout=500ms")
@@ -265,8 +265,8 @@ func TestAnAnswerThatIsAskedForAgainWaitsForReplicasToo(t *testing.T) {
 	}
 }
 
-// Readiness follows what calls meet: where a write needs a replica, and there is none,
-// every call is refused, and nobody is to be sent here.
+// Readiness reflects what calls experience: if writes need a replica, and there is none, every
+// call is refused, and the service must not get traffic.
 func TestAServiceWhoseWritesFindNoReplicaIsNotReady(t *testing.T) {
 	redises := redistest.StartSentinel(t, 1, 1, redistest.Config{})
 	s := service.Start(t, "--redis="+redises.URL(), "--redis-wait-replicas=1", "--redis-wait-timeout=500ms")

@@ -50,7 +50,7 @@ func TestCallsAreLinearizableWhileServicesAreKilled(t *testing.T) {
 	for l.now() < limit || kills < enoughKills {
 		// Now and then two at once.
 		victims := []*service.Instance{services[kills%3], services[(kills+1)%3]}[:1+rand.IntN(4)/3]
-		// The kill hits calls wherever they are: it follows the answer to one of many.
+		// The kill hits calls at any stage: it follows the answer to one of many.
 		l.awaitAnswers(rand.Int64N(100))
 		for _, victim := range victims {
 			conflicts += victim.Metric("setpoint_store_conflicts_total")
@@ -64,7 +64,7 @@ func TestCallsAreLinearizableWhileServicesAreKilled(t *testing.T) {
 	l.stop()
 	for _, s := range services {
 		conflicts += s.Metric("setpoint_store_conflicts_total")
-		// What a caller has turned away from may still go on: it ends with the service.
+		// A call that its caller abandoned may still run: it ends with the service.
 		s.Stop()
 	}
 	services[0].Restart()

@@ -47,11 +47,11 @@ func remotes(instances []*service.Instance) []frontend {
 	return all
 }
 
-// serviceFlags are what the load needs: as many answers remembered as a target gets
-// calls, so that a retry is recognized however late it comes.
+// serviceFlags are the load's requirements: as many remembered answers as a target gets calls,
+// so that a retry is recognized however late it comes.
 var serviceFlags = []string{"--request-id-limit=512", "--request-id-bytes=1048576", "--request-id-retention=30m"}
 
-// callOptions say who calls what.
+// callOptions say which callers make which calls.
 type callOptions struct {
 	callers int
 	// name returns the target of a ticket that a caller drew.
@@ -186,7 +186,7 @@ func inTurn(targets, perTarget int64) func(int, int64) string {
 
 // newCall returns a call that no other ticket makes.
 func newCall(ticket int64, target string) *call {
-	// In no order, so that the highest one of a target comes at any time.
+	// In no order, so that a target's highest one may come at any time.
 	value := int32(2 + ticket*7919%largest)
 	const hour = int32(3600)
 	return &call{value: value, request: &setpointv1.RecommendRequest{
@@ -216,7 +216,7 @@ func newCall(ticket int64, target string) *call {
 
 func pointer[T any](v T) *T { return &v }
 
-// recommend asks until there is an answer or the caller has no patience left, always
+// recommend repeats a request until there is an answer or the caller's patience ends, always
 // with the same request id.
 func (l *load) recommend(c *call) (failures []failure) {
 	failures = l.attempt(&c.span, c.request.GetTarget(), func(ctx context.Context, f frontend) (err error) {
@@ -243,8 +243,7 @@ func (l *load) report(c *call) []failure {
 	})
 }
 
-// attempt makes attempts on services at random. Any error but those that ask for
-// another fails the test.
+// attempt makes attempts at random services. Any error that is not retryable fails the test.
 func (l *load) attempt(s *span, target string, ask func(context.Context, frontend) error) (failures []failure) {
 	s.from = l.now()
 	defer func() { s.to = l.now() }()
@@ -349,7 +348,7 @@ func (l *load) silence(from, to time.Duration, chosen func(target string) bool) 
 
 func anyTarget(string) bool { return true }
 
-// slow is for what comes to pass in seconds, on a machine that is busy and stands still.
+// slow bounds waits that take seconds on an idle machine.
 const slow = 2 * time.Minute
 
 // eventually calls f until it returns nil; after the limit f's last error fails the

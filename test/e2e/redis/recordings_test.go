@@ -113,19 +113,19 @@ func readRecordings(t *testing.T) (scenarios []*recording.Scenario) {
 	return scenarios
 }
 
-// replayed is what came of all scenarios.
+// replayed is the outcome of all scenarios.
 type replayed struct {
 	plays                   []*play
 	refused, steps, reports int
 	took                    time.Duration
 }
 
-// play is a scenario under way.
+// play is a running scenario.
 type play struct {
 	number   int
 	scenario *recording.Scenario
 	player   *recording.Player
-	target   string // empty: nothing is kept
+	target   string // empty: nothing is stored
 	refused  bool
 	steps    []played
 }
@@ -136,7 +136,7 @@ type played struct {
 	report   *setpointv1.ReportScaleResponse
 }
 
-// playing is how many calls are under way at once.
+// playing bounds concurrent calls.
 const playing = 8
 
 // replayOn plays the scenarios, all their first steps, then all their second ones and so
@@ -204,7 +204,7 @@ func (p *play) play(ctx context.Context, step int, services []*service.Instance)
 		_, err := turn(0).Targets().DeleteTarget(ctx, &setpointv1.DeleteTargetRequest{Name: p.target}, grpc.WaitForReady(true))
 		p.target = ""
 		if status.Code(err) == codes.NotFound {
-			return nil // the next answers tell whether there should have been something
+			return nil // the next answers show whether there should have been a target
 		}
 		return err
 	}
@@ -252,7 +252,7 @@ func (r *replayed) asRecorded() (differences []string) {
 	return differences
 }
 
-// differences returns where answers are not those of the other replay.
+// differences returns the differences from another replay's answers.
 func (r *replayed) differences(other *replayed) (differences []string) {
 	for i, p := range r.plays {
 		q := other.plays[i]

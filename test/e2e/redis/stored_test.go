@@ -29,11 +29,11 @@ type specCall struct {
 	kind string // set, get, delete or poll
 	// value is the spec's that was set, which names it: no other has its maxReplicas.
 	value int32
-	// etag that was given; empty: none.
+	// etag is the given etag; empty: none.
 	etag string
 	span
 	code codes.Code
-	// saw is the value that the answer shows, 0 for none, and gave its etag.
+	// saw is the value in the answer, 0 for none, and gave its etag.
 	saw  int32
 	gave string
 }
@@ -43,8 +43,8 @@ type specLoad struct {
 	t        *testing.T
 	services []*service.Instance
 	began    time.Time
-	// tickets and values are numbers that were drawn; answered is how many calls were.
-	// witnessed is how many decisions were looked at.
+	// tickets and values are the drawn numbers; answered counts answered calls, witnessed the
+	// examined decisions.
 	tickets, values, answered, witnessed atomic.Int64
 	stopping                             chan struct{}
 	running                              sync.WaitGroup
@@ -63,7 +63,7 @@ func (l *specLoad) name(ticket int64) string {
 	return fmt.Sprint("clusters/demo/namespaces/shop/targets/spec-", ticket/callsOfATarget)
 }
 
-// storedSpec is a spec with that value, whose decisions show what was observed.
+// storedSpec is a spec with that value, whose decisions show the observation.
 func storedSpec(value int32, etag string) *setpointv1.TargetSpec {
 	return &setpointv1.TargetSpec{
 		Etag: etag, AssumeApplied: true, Period: durationpb.New(time.Second),
@@ -120,7 +120,7 @@ func (l *specLoad) call(ticket int64) {
 	}
 	c.to, c.code = time.Since(l.began), status.Code(err)
 	if err != nil && strings.Contains(err.Error(), "Error while dialing") {
-		// There was no connection, so nothing was sent: of that service nothing is asked at once.
+		// Without a connection nothing was sent: pause before calling that service again.
 		time.Sleep(5 * time.Millisecond)
 		return
 	}
@@ -147,9 +147,8 @@ func (l *specLoad) report(ctx context.Context, target string, number int64) erro
 	return err
 }
 
-// witness stores a spec of a target of its own, reports a number and polls, each at any of the
-// services: the decision of a spec that was stored now must be made of that number. It reports
-// whether all three were answered.
+// witness stores a spec of its own target, reports a number and polls, each at any of the
+// services: the decision must use that number. It reports whether all three were answered.
 func (l *specLoad) witness(number int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -210,8 +209,8 @@ func (l *specLoad) awaitAnswers(n int64) {
 	}
 }
 
-// specModel is a stored spec: its value, or 0. Of a call whose outcome nobody learned either
-// may be.
+// specModel is a stored spec: its value, or 0. A call with unknown outcome may or may not have
+// happened.
 var specModel = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{int32(0)} },
 	Step: func(s, input, output any) []any {
@@ -239,13 +238,14 @@ var specModel = (&porcupine.NondeterministicModel{
 	},
 }).ToModel()
 
-// specInput is what a call asks: a value, if the spec's is another one, where it is conditional.
+// specInput is a call: the new value, if the spec must have another one, whether it is
+// conditional.
 type specInput struct {
 	value, expects int32
 	conditional    bool
 }
 
-// unknown reports whether nobody learned what became of the call.
+// unknown reports whether the call's outcome is unknown.
 func (c *specCall) unknown() bool {
 	return c.code != codes.OK && c.code != codes.NotFound && c.code != codes.Aborted
 }
@@ -266,13 +266,13 @@ func (l *specLoad) operations(calls []*specCall) (all []porcupine.Operation) {
 		read := c.kind == "get" || c.kind == "poll"
 		contended := c.code == codes.Aborted && c.etag == ""
 		if read && c.unknown() || contended {
-			continue // it changed and shows nothing
+			continue // it wrote and shows nothing
 		}
 		to := int64(c.to)
 		if c.unknown() {
 			to = 1 << 62
 		}
-		// An etag that no answer gave is nobody's: there is none.
+		// An etag that no answer returned matches nothing.
 		in := specInput{value: c.value, conditional: c.etag != "" && !read, expects: valueOf[c.etag]}
 		all = append(all, porcupine.Operation{Input: in, Output: c, Call: int64(c.from), Return: to})
 	}
@@ -309,7 +309,7 @@ func TestStoredSpecsAreLinearizableWhileServicesAreKilled(t *testing.T) {
 		switch result, _ := porcupine.CheckOperationsVerbose(specModel, l.operations(calls), 10*time.Second); result {
 		case porcupine.Illegal:
 			t.Errorf("%s: there is no order of its %d calls", name, len(calls))
-		case porcupine.Unknown: // of many calls nobody learned the outcome
+		case porcupine.Unknown: // many calls have an unknown outcome
 			unchecked++
 		}
 		for _, c := range calls {

@@ -30,7 +30,7 @@ type audience struct {
 	running    sync.WaitGroup
 }
 
-// spectator is a watcher and what it got. Its fields are to be read when it has ended.
+// spectator is a watcher and its decisions. Read its fields after it has ended.
 type spectator struct {
 	at     map[string][]time.Time // when the decisions on a target came
 	missed []string
@@ -102,7 +102,7 @@ func (a *audience) await(each int) {
 	})
 }
 
-// decided is a decision that changes nothing: it is told once.
+// decided is a decision without a change, which is watched once.
 func decided(ticket int64) *setpointv1.RecommendRequest {
 	request := newCall(ticket, fmt.Sprint(targetPrefix, "w", ticket)).request
 	count, _ := strconv.Atoi(request.GetExternalMetrics()[0].GetValue())
@@ -110,7 +110,7 @@ func decided(ticket int64) *setpointv1.RecommendRequest {
 	return request
 }
 
-// residentMiB is what a process has in memory.
+// residentMiB is a process' resident memory.
 func residentMiB(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
@@ -124,9 +124,9 @@ func residentMiB(t *testing.T, pid int) int {
 	return pages * os.Getpagesize() >> 20
 }
 
-// A thousand watchers of three instances, one of which is killed: those that were there resume
-// elsewhere, and everybody gets each decision once. The killed one decides nothing while it is
-// killed: what it had answered and not written yet would be lost with it.
+// A thousand watchers of three instances, one of which is killed: its watchers resume
+// elsewhere, and all get each decision once. The killed one makes no decisions at that moment:
+// unwritten ones would be lost with it.
 func TestWatchersOfAnInstanceThatIsKilled(t *testing.T) {
 	t.Parallel()
 	const (
@@ -193,7 +193,7 @@ func TestWatchersOfAnInstanceThatIsKilled(t *testing.T) {
 	audience.check(answered, killed)
 }
 
-// check holds what watchers got to what was decided, and reports how long it took.
+// check compares the watchers' decisions with those made, and reports the duration.
 func (a *audience) check(answered map[string]time.Time, killed time.Time) {
 	a.t.Helper()
 	var quiet, midst []time.Duration

@@ -35,7 +35,7 @@ func newSet(t *testing.T, source samples.Source) *samples.Set {
 	return set
 }
 
-// outcome returns that of a failure; empty: there is none.
+// outcome returns the outcome of a failure; empty: none.
 func outcome(err error) samples.Outcome {
 	var e *samples.Error
 	if errors.As(err, &e) {

@@ -18,13 +18,11 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// patience is how long a test waits for what must happen. It takes seconds on an idle
-// machine.
+// patience bounds the wait for something that must happen. It takes seconds on an idle machine.
 const patience = 2 * time.Minute
 
-// require skips the test if there is no prometheus on PATH. Where CI or
-// SETPOINT_REQUIRE_PROMETHEUS is set it fails the test instead: a check that was left out
-// must not look passed.
+// require skips the test without a prometheus on the PATH. If CI or SETPOINT_REQUIRE_PROMETHEUS
+// is set it fails the test instead: a skipped check must not look like a pass.
 func require(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("prometheus"); err == nil {
@@ -57,7 +55,7 @@ func eventually(t *testing.T, what string, f func(context.Context) error) {
 	}
 }
 
-// exporter tells what a test sets, and counters that grow with each scrape.
+// exporter exports the test's gauges, and counters that grow with each scrape.
 type exporter struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -100,7 +98,7 @@ type server struct {
 }
 
 // start starts a Prometheus, which ends with the test; web is its web configuration, empty:
-// none, and client is how the test asks whether it is ready.
+// none, and client checks its readiness.
 func start(t *testing.T, e *exporter, web string, client *http.Client) *server {
 	t.Helper()
 	reserved, err := process.Reserve(1)

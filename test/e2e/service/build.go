@@ -24,10 +24,10 @@ func Kubernetes() (string, error) { return process.Build("setpoint-kubernetes", 
 // Swarm returns a path to setpoint-swarm in the same way.
 func Swarm() (string, error) { return process.Build("setpoint-swarm", race()) }
 
-// Previous returns the folder of what users have before the working tree's version: setpoint,
-// setpoint-kubernetes and the Helm chart, chart. scripts/previous.sh says which version that is,
-// and builds it where that was not done yet. Where it can't be had, as without the repository's
-// history, the test is skipped, or fails in CI.
+// Previous returns the folder with the version before the working tree's: setpoint,
+// setpoint-kubernetes and the Helm chart, chart. scripts/previous.sh selects that version, and
+// builds it if necessary. If that is impossible, for example without the repository's history,
+// the test is skipped, or fails in CI.
 func Previous(t testing.TB) string {
 	t.Helper()
 	root, err := process.Repository()

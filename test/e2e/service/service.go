@@ -51,7 +51,7 @@ type Instance struct {
 	logName  string
 	conn     *grpc.ClientConn
 	client   *http.Client
-	process  *process.Process // nil: none was started yet, or it was killed or stopped
+	process  *process.Process // nil: not started yet, killed or stopped
 	starting time.Duration
 }
 
@@ -114,8 +114,7 @@ func newInstance(t testing.TB, flags []string) *Instance {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.ports.Release)
-	// A service that was away is to be tried again soon, not after the usual second
-	// and more.
+	// Retry an absent service soon, not after the usual second or more.
 	s.conn, err = grpc.NewClient(s.GRPCAddr(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -156,7 +155,7 @@ func (s *Instance) Recommendations() setpointv1.RecommendationServiceClient {
 	return setpointv1.NewRecommendationServiceClient(s.conn)
 }
 
-// Targets returns a client of what it keeps.
+// Targets returns a client of its targets.
 func (s *Instance) Targets() setpointv1.TargetServiceClient {
 	return setpointv1.NewTargetServiceClient(s.conn)
 }
@@ -173,7 +172,7 @@ func (s *Instance) AdminAddr() string { return s.ports.Address(2) }
 // StartTime returns how long the last start took until the service was ready.
 func (s *Instance) StartTime() time.Duration { return s.starting }
 
-// PID is the process' number; 0: none runs.
+// PID is the process id; 0: not running.
 func (s *Instance) PID() int {
 	if s.process == nil {
 		return 0
@@ -181,8 +180,8 @@ func (s *Instance) PID() int {
 	return s.process.PID()
 }
 
-// Kill ends the process by SIGKILL, as a crash would, and waits for that. Without a
-// process it does nothing.
+// Kill kills the process with SIGKILL, like a crash, and waits for its end. Without a process
+// it does nothing.
 func (s *Instance) Kill() {
 	if s.process == nil {
 		return
@@ -304,8 +303,8 @@ func (s *Instance) ready() (bool, error) {
 	return code == http.StatusOK, err
 }
 
-// Metric returns the sum of the series of a metric, 0 where there is none or the
-// service does not answer.
+// Metric returns the sum of a metric's series, 0 if there is none or the service does not
+// answer.
 func (s *Instance) Metric(name string) float64 {
 	_, body, err := s.get("/metrics")
 	if err != nil {
@@ -325,7 +324,7 @@ func (s *Instance) Metric(name string) float64 {
 	return sum
 }
 
-// get asks the admin address.
+// get requests a page of the admin address.
 func (s *Instance) get(path string) (code int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -21,12 +21,12 @@ import (
 // repository is its root.
 const repository = "../../.."
 
-// patience is for what takes a second or ten, on a machine that is busy and stands still.
+// patience bounds waits that take seconds on an idle machine.
 const patience = 3 * time.Minute
 
-// swarm is two daemons that have joined: the first manages. Both are in one PID, mount and
-// network namespace, whose first process is a shell that starts a daemon again when it ends.
-// When that shell goes, so does all they have.
+// swarm is two joined daemons: the first one is the manager. Both run in one PID, mount and
+// network namespace, whose first process is a shell that restarts a daemon when it ends.
+// Everything ends with that shell.
 type swarm struct {
 	folder string
 	init   *exec.Cmd
@@ -93,7 +93,7 @@ func startSwarm(t *testing.T) *swarm {
 	return s
 }
 
-// stop ends all there is of the daemons.
+// stop stops the daemons and everything they started.
 func (s *swarm) stop(t *testing.T) {
 	if t.Failed() {
 		for n := 1; n <= 2; n++ {
@@ -111,7 +111,7 @@ func (s *swarm) stop(t *testing.T) {
 func (s *swarm) daemon(n int) string { return filepath.Join(s.folder, fmt.Sprint("d", n)) }
 func (s *swarm) socket(n int) string { return filepath.Join(s.daemon(n), "docker.sock") }
 
-// certificates is where a daemon has those that the swarm gave its node.
+// certificates is the folder of a node's certificates from the swarm.
 func (s *swarm) certificates(n int) string {
 	return filepath.Join(s.daemon(n), "data/swarm/certificates")
 }

@@ -17,10 +17,9 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// decidedByHand compares each decision on a service, up and down again, with what setpoint
-// recommend says when it is given the readings of the recording one after the other, at their
-// times, by a server that knows nothing of the agent. What was decided is what the swarm was seen
-// to have.
+// decidedByHand compares each decision on a service, up and down again, with setpoint
+// recommend's, given the recorded readings in order, at their times, by a server without the
+// agent. The decisions are the counts that the swarm had.
 func decidedByHand(t *testing.T, w *world) {
 	const least = 1
 	s := w.create(t, "byhand", "burn:1", least)
@@ -61,7 +60,7 @@ func decidedByHand(t *testing.T, w *world) {
 		}
 		counts, decided = append(counts, got.CurrentReplicas), append(decided, got.DesiredReplicas)
 	}
-	// The counts that there were are those that were decided, in their order.
+	// The counts of the swarm are the decided ones, in order.
 	want := slices.Compact(append(counts[:1:1], decided...))
 	got := []int32{}
 	for _, c := range seen {
@@ -73,7 +72,7 @@ func decidedByHand(t *testing.T, w *world) {
 	t.Logf("%d calls, counts %v", len(calls), want)
 }
 
-// decision is what is compared.
+// decision is the compared part.
 type decision struct {
 	CurrentReplicas, DesiredReplicas int32
 	Action, Reason                   string
@@ -109,8 +108,8 @@ func recorded(t *testing.T, file, name string) (calls []recordedCall) {
 	return calls
 }
 
-// deployedAgain: docker stack deploy writes the count that its file says, and 1 if it says none,
-// as docs/guides/swarm.md warns; with the variable of that page the count stays.
+// deployedAgain: docker stack deploy writes the count of its file, and 1 if the file has none,
+// as docs/guides/swarm.md warns; with that page's variable the count stays.
 func deployedAgain(t *testing.T, w *world) {
 	file := filepath.Join(w.folder, "stack.yaml")
 	deploy := func(replicas string, env ...string) {

@@ -33,7 +33,7 @@ type world struct {
 	gate    *gate
 	agent   *process.Process
 	lastLog string
-	// flags are the agent's beside those of all tests, and recording is what it decides by.
+	// flags are the agent's own flags in this test; recording has the input of its decisions.
 	flags     []string
 	recording string
 }
@@ -114,7 +114,7 @@ func (w *world) killAgent() {
 	w.agent = nil
 }
 
-// startNode starts what reports the usage of a node's tasks.
+// startNode starts the usage reporter of a node.
 func (w *world) startNode(n int) {
 	w.t.Helper()
 	name := filepath.Join(w.t.TempDir(), fmt.Sprintf("node%d.log", n))
@@ -138,7 +138,7 @@ func (w *world) startNode(n int) {
 	})
 }
 
-// object is what the agent's status says of a service.
+// object is a service in the agent's status.
 type object struct {
 	Name     string
 	Outcome  string
@@ -150,7 +150,7 @@ type object struct {
 	}
 }
 
-// status is what the agent knows of a service, by its command.
+// status is the agent's status of a service, by its command.
 func (w *world) status(name string) (*object, error) {
 	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/status.json")
 	if err != nil {
@@ -175,8 +175,8 @@ type workload struct {
 	name, id, load string
 }
 
-// Of the tests' services: a task reserves 20 thousandths of a core, of which it is to use
-// half; so many thousandths are far above that, and nothing.
+// The tests' services: a task reserves 20 thousandths of a core, with a target of half of that;
+// these are loads far above it, and none.
 const (
 	much  = 40
 	idle  = 0
@@ -184,7 +184,7 @@ const (
 	most  = 6
 )
 
-// behavior lets two more tasks come in five seconds, and holds a count for six.
+// behavior allows two more tasks per five seconds, and holds a count for six.
 const behavior = `{scaleUp: {policies: [{type: Pods, value: 2, periodSeconds: 5}]}, scaleDown: {stabilizationWindowSeconds: 6}}`
 
 // step is the policy's, and window how long a count is held.
@@ -257,7 +257,7 @@ func (s *workload) becomes(t *testing.T, n int) {
 	})
 }
 
-// gate stands between the agent and the manager's engine, and tells of requests.
+// gate is between the agent and the manager's engine, and records requests.
 type gate struct {
 	path string
 

@@ -95,14 +95,14 @@ func TestFiveHundredServices(t *testing.T) {
 	t.Logf("all were scaled %s after the queue grew", time.Since(changed).Round(100*time.Millisecond))
 }
 
-// engineClient asks the manager's engine, past the gate.
+// engineClient calls the manager's engine directly, past the gate.
 func (w *world) engineClient() *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 8, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", w.socket(1))
 	}}}
 }
 
-// createMany makes services whose tasks wait for a node that there is not.
+// createMany creates services whose tasks wait for a node that does not exist.
 func (w *world) createMany(t *testing.T, n int) {
 	t.Helper()
 	client := w.engineClient()

@@ -65,7 +65,7 @@ func TestTheStackScales(t *testing.T) {
 		}
 		return err
 	})
-	// What people made stays: the workload as it is, and the secret.
+	// Users' objects stay: the workload and the secret.
 	if n := web.replicas(t); n != 1 {
 		t.Errorf("without the stack web has %d replicas", n)
 	}
@@ -116,7 +116,8 @@ func onTheHost(t *testing.T, s *swarm) []byte {
 	return text
 }
 
-// importImage makes setpoint:dev of the programs, with what of deploy/Dockerfile this needs.
+// importImage makes setpoint:dev from the programs, following the relevant part of
+// deploy/Dockerfile.
 func importImage(t *testing.T, s *swarm) {
 	t.Helper()
 	folder := filepath.Join(s.folder, "image")

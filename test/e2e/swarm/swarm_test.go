@@ -191,7 +191,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	// Some reconciles in which both tasks burn and none is ready.
+	// A few reconciles in which both tasks burn and none is ready.
 	before, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}")
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +227,8 @@ func (s *workload) decided(t *testing.T) {
 	})
 }
 
-// killedAtEachStep: whatever was begun when an agent is killed, the next one goes on; no step
-// is taken twice, and none is lost.
+// killedAtEachStep: whatever a killed agent had started, the next one finishes; no step is
+// taken twice, and none is lost.
 func killedAtEachStep(t *testing.T, w *world) {
 	isUpdate := func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/update") }
 	for i, at := range []struct {
@@ -243,7 +243,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 		{"before the count is written", isUpdate, false},
 		{"after the count is written, before it knows", isUpdate, true},
 	} {
-		// A service each: what one has just lost may be added at once.
+		// Use a service each: replicas that one has just lost may be added at once.
 		s := w.create(t, fmt.Sprint("killed-", i), "burn:1", least)
 		s.use(t, idle)
 		s.decided(t)
@@ -269,13 +269,13 @@ func killedAtEachStep(t *testing.T, w *world) {
 		w.gate.set(nil, nil)
 		close(released)
 		w.startAgent()
-		// What was under way when it was killed may be written still.
+		// A write in flight may still happen after the kill.
 		if up := s.watch(t, least+step); slices.ContainsFunc(up, func(c change) bool { return c.to > least+step }) {
 			t.Errorf("%s: %s", at.name, trajectory(up))
 		}
 		s.remove(t)
 	}
-	// As it asks: the service takes the question and does not answer.
+	// While it asks: the service accepts the request and does not answer.
 	s := w.create(t, "killed-asking", "burn:1", least)
 	defer s.remove(t)
 	s.use(t, idle)
@@ -283,7 +283,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 	if err := syscall.Kill(w.serve.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// Once it has read tasks again nothing is left to it but to ask.
+	// After it has read the tasks again its next action is the request.
 	asking := make(chan struct{}, 100)
 	w.gate.set(nil, func(r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/tasks") {
@@ -321,8 +321,8 @@ func madeAgain(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	// What was recommended for its namesake holds nothing: two are idle, and one is enough
-	// after its own window only.
+	// Recommendations for its namesake hold nothing: two are idle, and one is enough after its
+	// own window only.
 	s = w.create(t, "again", "burn:1", 2)
 	defer s.remove(t)
 	s.use(t, idle)
@@ -342,7 +342,7 @@ func daemonRestart(t *testing.T, w *world) {
 	}
 	s.use(t, much)
 	s.becomes(t, most)
-	s.label(t, "setpoint.max", "7") // told by events, on a stream of its own
+	s.label(t, "setpoint.max", "7") // by events, on a stream of its own
 	s.becomes(t, 7)
 }
 

@@ -33,7 +33,7 @@ func TestTheDocumentationSite(t *testing.T) {
 				p.accessible()
 			}
 		}
-		// What is wide scrolls in itself.
+		// Wide parts scroll by themselves.
 		for _, width := range []int64{390, 800, 1280} {
 			p.size(width, 800)
 			if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
@@ -42,7 +42,7 @@ func TestTheDocumentationSite(t *testing.T) {
 		}
 	}
 
-	// From anywhere, by keys: a flag, and where it is told of.
+	// From anywhere, by keyboard: a flag, and its description.
 	p.goTo("/docs/concepts/zero.html")
 	p.press("/")
 	p.wait("in the search", `document.activeElement.id === "_question"`)

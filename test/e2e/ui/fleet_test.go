@@ -15,12 +15,12 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// living is a workload of a believable fleet: what it scales by, and the load of each instant.
+// living is a workload of a believable fleet: its spec, and its load over time.
 type living struct {
 	cluster, namespace, name, kind string
 	spec                           *setpointv1.HorizontalPodAutoscalerSpec
 	metric                         metric
-	// load is what the metric comes to in all, by hours of the day and a random number.
+	// load is the metric's total, by hour of the day and a random number.
 	load func(hour, noise float64) float64
 	// fails says from which of the last minutes on the metric can't be read; 0: it can.
 	fails int
@@ -31,7 +31,7 @@ type living struct {
 	noise    float64
 }
 
-// metric is what a workload scales by.
+// metric is a workload's metric.
 type metric struct {
 	kind, name string
 	perReplica float64 // the target
@@ -153,7 +153,7 @@ func (m metric) spec() *setpointv1.MetricSpec {
 	}
 }
 
-// asks is what somebody asks about the workload at an instant.
+// asks is a request about the workload at an instant.
 func (w *living) asks(at, now time.Time, random *rand.Rand) *setpointv1.RecommendRequest {
 	w.noise += (random.Float64()*2 - 1 - w.noise) * 0.25 // it wanders, as noise of load does
 	hour := float64(at.Unix()%86400) / 3600

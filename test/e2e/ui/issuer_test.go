@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// withIssuer starts a service whose users sign in with the issuer, and may read all.
+// withIssuer starts a service whose users sign in with the issuer, and may read everything.
 func withIssuer(t *testing.T, issuer *signintest.Issuer) *siteOf {
 	t.Helper()
 	file := func(name, text string) string {
@@ -34,10 +34,10 @@ func withIssuer(t *testing.T, issuer *signintest.Issuer) *siteOf {
 	return s
 }
 
-// whoCalls is who the service takes the page's user for, asked as the page asks.
+// whoCalls is the service's view of the page's user, requested as by the page.
 const whoCalls = `fetch("/v1/caller", {headers: {"X-Setpoint-UI": "1"}}).then(r => r.ok ? r.json().then(c => c.name) : String(r.status))`
 
-// refusedFirst is what the browser says of a call that nobody has signed in for.
+// refusedFirst is the browser's message about a call before signing in.
 const refusedFirst = `status of 401`
 
 func TestSigningInWithAnIssuer(t *testing.T) {
@@ -100,8 +100,8 @@ func TestASessionThatEnds(t *testing.T) {
 	p.waitText("Sign in to")
 }
 
-// The page goes on by itself when the service was away; with Redis nothing that it knows is
-// forgotten, the place up to which it has watched included.
+// The page recovers by itself after an outage of the service; with Redis nothing is forgotten,
+// including the position of its watch.
 func TestThePageComesBackAfterARestart(t *testing.T) {
 	s := site(t, "--redis="+redistest.Start(t, redistest.Config{}).URL(), "--redis-key-prefix="+redistest.Prefix(t))
 	s.feed(t, 3, "")

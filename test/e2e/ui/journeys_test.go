@@ -18,7 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// downloads has the page keep what it gives to be saved, by name, in window.saved.
+// downloads makes the page keep downloads, by name, in window.saved.
 const downloads = `(() => {
 	window.saved = {};
 	const blobs = {}, make = URL.createObjectURL;
@@ -54,7 +54,7 @@ func (p *page) saved(name string) string {
 	return eval[string](p, `window.saved[`+strconv.Quote(name)+`]`)
 }
 
-// What a target was asked for is tried with another spec: with its own spec and recorded load.
+// A target's spec and recorded load are tried with another spec.
 func TestTryingAnotherSpec(t *testing.T) {
 	s := believable(t)
 	p := s.blank(t)
@@ -79,7 +79,7 @@ func TestTryingAnotherSpec(t *testing.T) {
 	p.screenshot("tried")
 }
 
-// The editor completes what the API has, and says what it means.
+// The editor completes the API's fields, and explains them.
 func TestTheEditorCompletes(t *testing.T) {
 	s := site(t)
 	p := s.blank(t)
@@ -92,15 +92,16 @@ func TestTheEditorCompletes(t *testing.T) {
 	p.press(kb.End)
 	p.press("i")
 	p.wait("what completes it", tooltip+`?.innerText.includes("stabilizationWindowSeconds")`)
-	// The editor takes no Enter for what it has shown for less than 75 ms: it was meant for the text.
+	// The editor ignores Enter within 75 ms after showing a completion: the key was meant for
+	// the text.
 	p.wait("seen for a moment", `performance.now() - (window.seen ??= performance.now()) > 200`)
-	// Once the page went on for ever here: what was typed came back when more had been typed.
+	// The page once looped forever here: typed text came back after more typing.
 	p.press(kb.Enter)
 	p.wait("completed", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").innerText.includes("stabilizationWindowSeconds")`)
 }
 
-// A state is saved to a file and opened from it; what is no such file is refused in words. Load
-// comes from a file, too.
+// A state is saved to a file and opened from it; another file is refused with an explanation.
+// Load can also come from a file.
 func TestPlaygroundFiles(t *testing.T) {
 	s := site(t)
 	p := s.blank(t)
@@ -138,7 +139,7 @@ func TestPlaygroundFiles(t *testing.T) {
 	other.wait("what is wrong with the file", `/line|number|hello|time/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
 }
 
-// What the playground exports, Setpoint's own programs and others read.
+// Setpoint's own programs and others read the playground's exports.
 func TestPlaygroundExports(t *testing.T) {
 	program, err := service.Program()
 	if err != nil {
@@ -192,7 +193,7 @@ func TestADayOfOneSpec(t *testing.T) {
 	p.wait("one spec", `/× 1 in/.test(document.querySelector(".pg-status").textContent)`)
 	var took []int
 	for i := range 9 {
-		// Nobody types a seed so: each change is one run of the same day.
+		// Changes come faster than typing; each is one run of the same day.
 		longest := eval[float64](p, `(async () => {
 			const status = document.querySelector(".pg-status"), seed = [...document.querySelectorAll(".pg-field")].find(l => /seed/i.test(l.textContent)).querySelector("input");
 			Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(seed, "`+strconv.Itoa(10+i)+`");

@@ -34,7 +34,7 @@ import (
 
 var errNoChromium = errors.New("there is no Chromium: run scripts/chromium.sh")
 
-// leftovers is the folder for what Chromium writes into the temporary one and leaves there.
+// leftovers is the folder for temporary files that Chromium leaves behind.
 var leftovers string
 
 // browser is Chromium, started once for all tests.
@@ -110,7 +110,7 @@ func (s *siteOf) feed(t *testing.T, targets int, token string) (stop func()) {
 		defer tick.Stop()
 		for round := 0; ; round++ {
 			for i := range targets {
-				// The service may be away: that is what some tests are about.
+				// The service may be away: some tests are about that.
 				_, _ = s.Recommendations().Recommend(ctx, request(fmt.Sprintf("web-%02d", i), "queue", 10+(round*7+i*13)%90))
 			}
 			if round == 0 {
@@ -130,7 +130,7 @@ func (s *siteOf) feed(t *testing.T, targets int, token string) (stop func()) {
 	return stop
 }
 
-// request asks about a target in the cluster demo and the namespace shop that scales by a metric.
+// request requests a target in cluster demo and namespace shop that scales by a metric.
 func request(target, metric string, load int) *setpointv1.RecommendRequest {
 	one := "10"
 	identifier := &setpointv1.MetricIdentifier{Name: metric}
@@ -154,7 +154,7 @@ type page struct {
 	origin string
 
 	mu sync.Mutex
-	// Guarded by mu: what went wrong, and which of it may.
+	// Guarded by mu: the problems so far, and the expected ones.
 	wrong   []string
 	allowed []*regexp.Regexp
 	// origins may be asked beside the page's own. Guarded by mu.
@@ -169,7 +169,7 @@ func (s *siteOf) open(t *testing.T, path string) *page {
 	return p
 }
 
-// blank opens an empty page, so that the test can say what it expects before it goes anywhere.
+// blank opens an empty page, so that the test can declare expectations first.
 func (s *siteOf) blank(t *testing.T) *page {
 	t.Helper()
 	base, err := browser()
@@ -194,7 +194,7 @@ func (s *siteOf) blank(t *testing.T) *page {
 	return p
 }
 
-// look notes what a page must not do.
+// look records forbidden events of a page.
 func (p *page) look(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -275,14 +275,14 @@ func (p *page) waitWrong(what string) {
 	}
 }
 
-// forget forgets what went wrong.
+// forget clears the problems.
 func (p *page) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wrong = nil
 }
 
-// check fails the test for what went wrong so far.
+// check fails the test for the problems so far.
 func (p *page) check() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -293,13 +293,13 @@ func (p *page) check() {
 	p.wrong = nil
 }
 
-// run runs actions that return nothing, one after the other.
+// run runs actions without a result, in order.
 func (p *page) run(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	result(p, chromedp.Steps(actions...))
 }
 
-// result returns what an action comes to, which may take as long as a busy machine needs.
+// result returns an action's result, with the patience of a busy machine.
 func result[T any](p *page, action chromedp.Action[T]) T {
 	p.t.Helper()
 	type outcome struct {
@@ -340,7 +340,7 @@ func (p *page) goTo(path string) {
 // navigate goes to an address, also of another origin.
 func navigate(address string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(address) }
 
-// eval returns what an expression comes to; of a promise, in the end.
+// eval returns the value of an expression, or of the promise that it yields.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
 	return result(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -366,7 +366,7 @@ func (p *page) waitText(text string) {
 	p.wait("shown "+text, "document.body && document.body.innerText.includes("+string(quoted)+")")
 }
 
-// text is what the page shows.
+// text is the page's visible text.
 func (p *page) text() string {
 	p.t.Helper()
 	return eval[string](p, `document.body ? document.body.innerText : ""`)
@@ -380,8 +380,8 @@ func (p *page) press(keys ...string) {
 	}
 }
 
-// tabTo presses Tab until what has the focus matches a CSS selector: what can't be reached so
-// can't be used without a mouse.
+// tabTo presses Tab until the focused element matches a CSS selector: an element that can't be
+// reached so is unusable without a mouse.
 func (p *page) tabTo(selector string) {
 	p.t.Helper()
 	quoted, _ := json.Marshal(selector)
@@ -406,7 +406,7 @@ func (p *page) fill(selector, text string) {
 	p.run(chromedp.WaitVisible(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// accessible fails the test for what axe-core finds serious or critical.
+// accessible fails the test for serious or critical findings of axe-core.
 func (p *page) accessible() {
 	p.t.Helper()
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")

@@ -21,7 +21,7 @@ func TestDocumentation(t *testing.T) {
 	p.waitText("RecommendationService")
 }
 
-// What a stranger puts where the policy forbids scripts must not run, nor be loaded.
+// Injected content that the policy forbids must neither run nor be loaded.
 func TestThePolicyOfContentHolds(t *testing.T) {
 	s := site(t)
 	p := s.blank(t)
@@ -43,7 +43,7 @@ func TestThePolicyOfContentHolds(t *testing.T) {
 	}
 }
 
-// A kit that sees nothing would let everything pass.
+// A kit that detects nothing would let everything pass.
 func TestTheKitSeesWhatAPageMustNotDo(t *testing.T) {
 	p := site(t).open(t, "/healthz")
 	eval[int](p, `console.error("told"); setTimeout(() => { throw new Error("thrown") }); fetch("http://localhost:1/elsewhere").catch(() => {}); 0`)

@@ -20,8 +20,8 @@ import (
 
 var pictures = flag.Bool("pictures", false, "make the README's pictures anew, in docs/images")
 
-// A fleet as people have it: pictures of each page in bin/e2e-ui, and of a target in docs/images
-// if -pictures asks for them.
+// A realistic fleet: pictures of each page in bin/e2e-ui, and of a target in docs/images with
+// -pictures.
 func TestABelievableFleet(t *testing.T) {
 	s := believable(t)
 	p := s.blank(t)
@@ -65,8 +65,8 @@ func TestABelievableFleet(t *testing.T) {
 	}
 }
 
-// small is a picture with the 256 colours that it has most of, the others as what is nearest to
-// them: text and lines look the same, and it takes half as much.
+// small reduces a picture to its 256 most frequent colours, the others mapped to the nearest:
+// text and lines look the same, at half the size.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// alone is the playground as a static page, on a file server that knows nothing of it.
+// alone is the playground as a static page, on a plain file server.
 func alone(t *testing.T) *siteOf {
 	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") == "" {
@@ -37,7 +37,7 @@ func (p *page) hasRun() {
 	p.wait("a run", `/evaluations/.test(document.querySelector(".pg-status")?.textContent ?? "") && document.querySelector(".pg-figures") !== null`)
 }
 
-// activate clicks what a selector finds, wherever it is scrolled to.
+// activate clicks the element of a selector, wherever it is scrolled to.
 func (p *page) activate(selector string) {
 	p.t.Helper()
 	p.wait(selector, `document.querySelector(`+strconv.Quote(selector)+`) !== null`)
@@ -68,7 +68,7 @@ func TestPlaygroundOfTheService(t *testing.T) {
 	p.playground("playground-served")
 }
 
-// playground goes through what people do in it.
+// playground goes through users' actions in it.
 func (p *page) playground(name string) {
 	t := p.t
 	t.Helper()
@@ -93,7 +93,7 @@ func (p *page) playground(name string) {
 	p.activate(`.pg-story [aria-label="The next step"]`)
 	p.wait("the next step", `document.querySelector(".pg-story pre").textContent !== `+strconv.Quote(before))
 
-	// What is wrong is said beside its line, in the API's words; the last run stays.
+	// Mistakes are shown beside their line, in the API's words; the last run stays.
 	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 0}\n")
 	p.wait("the API's rule", `/spec.maxReplicas.*Required value/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
 	p.wait("a mark in the editor", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-lint-marker-error") !== null`)

@@ -26,7 +26,7 @@ import (
 // firstRow is the name in the first row of the list.
 const firstRow = `document.querySelector("#row-0 a")?.innerText`
 
-// From the list to a target and back with the keyboard only; the URL keeps what was looked for.
+// From the list to a target and back by keyboard only; the URL keeps the search.
 func TestTheFleetByKeyboard(t *testing.T) {
 	s := site(t)
 	s.feed(t, 30, "")
@@ -36,7 +36,8 @@ func TestTheFleetByKeyboard(t *testing.T) {
 	p.press("/")
 	p.wait("in the search field", `document.activeElement.type === "search"`)
 	p.run(chromedp.SendKeys(chromedp.CSS("input[type=search]"), "web-2"))
-	// The key's own character arrives, too: the protocol sends it apart, whoever took the key.
+	// The key's own character arrives, too: the protocol sends it separately, whichever handler
+	// took the key.
 	p.waitText("10 of 30")
 	p.press(kb.ArrowDown)
 	p.wait("in the list", `document.activeElement.role === "grid"`)
@@ -53,7 +54,7 @@ func TestTheFleetByKeyboard(t *testing.T) {
 	p.waitText("30 targets")
 }
 
-// States filter, columns sort, and a URL that somebody sent shows the same.
+// States filter, columns sort, and a shared URL shows the same.
 func TestTheFleetIsFilteredAndSorted(t *testing.T) {
 	s := site(t)
 	for i := range 6 {
@@ -85,7 +86,7 @@ func TestTheFleetIsFilteredAndSorted(t *testing.T) {
 	p.waitText("6 targets")
 }
 
-// Nobody has asked anything yet: the page says how to, and the command it shows works.
+// Before any request: the page explains how to send one, and its command works.
 func TestAnEmptyFleetTeaches(t *testing.T) {
 	s := site(t)
 	p := s.open(t, "/ui/")
@@ -102,7 +103,7 @@ func TestAnEmptyFleetTeaches(t *testing.T) {
 	p.waitText("1 target")
 }
 
-// A target's story: what it does, why, by which spec, and when that could change.
+// A target's page: its state, the reasons, its spec, and when that could change.
 func TestATargetTellsItsStory(t *testing.T) {
 	s := site(t, "--allow-evaluation-time")
 	ask := request("web", "queue", 95)
@@ -111,7 +112,7 @@ func TestATargetTellsItsStory(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// 3 → 6 by the older rules' limit, → 10; then less is asked for, and the window holds 10.
+	// 3 → 6 by the older rules' limit, → 10; then fewer are wanted, and the window holds 10.
 	replicas := int32(3)
 	for _, load := range []string{"95", "95", "40", "40"} {
 		ask.Scale.SpecReplicas = replicas
@@ -149,7 +150,7 @@ func TestATargetTellsItsStory(t *testing.T) {
 	}
 }
 
-// A target whose spec comes with each question has bounds, windows and proposals as well.
+// A target whose spec comes with each request has bounds, windows and proposals as well.
 func TestATargetWithoutAStoredSpec(t *testing.T) {
 	s := site(t, "--allow-evaluation-time")
 	ask := request("web", "queue", 60)
@@ -164,7 +165,7 @@ func TestATargetWithoutAStoredSpec(t *testing.T) {
 	p.waitText("bounds and windows are those of the last decisions")
 }
 
-// What targets, metrics and messages are called is shown, and never run.
+// Names of targets and metrics, and messages, are shown and never run.
 func TestNothingRunsThatSomebodyWrote(t *testing.T) {
 	s := site(t)
 	const attack = `<img src=x onerror="console.error('ran')"><script>console.error('ran')</script>`
@@ -196,7 +197,7 @@ func TestNothingRunsThatSomebodyWrote(t *testing.T) {
 	}
 }
 
-// Names and messages as long as they may be push nothing out of the page, wide or narrow.
+// Names and messages of maximum length push nothing out of the page, wide or narrow.
 func TestGiantNames(t *testing.T) {
 	s := site(t)
 	name := strings.Repeat("n", 253)
@@ -218,7 +219,7 @@ func TestGiantNames(t *testing.T) {
 	}
 }
 
-// Who has to be known signs in, with what the service knows only, and sees what the policy lets.
+// A user signs in, with credentials of the service only, and sees what the policy allows.
 func TestSigningInWithAToken(t *testing.T) {
 	program, err := service.Program()
 	if err != nil {

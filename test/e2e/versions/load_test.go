@@ -25,7 +25,7 @@ import (
 
 const (
 	parent = "clusters/e2e/namespaces/versions/targets/"
-	// patience is for what takes seconds, on a machine that is busy and stands still.
+	// patience bounds waits that take seconds on an idle machine.
 	patience = 3 * time.Minute
 	// step is between two questions about a target, on the clock that the questions bring.
 	step = 15 * time.Second
@@ -34,15 +34,14 @@ const (
 // began is the instant of the first questions.
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// exchange is a question, what was answered, and whether the caller reported that it had
-// applied the count.
+// exchange is a request, its answer, and whether the caller reported the count as applied.
 type exchange struct {
 	question *setpointv1.RecommendRequest
 	answer   *setpointv1.RecommendResponse
 	reported bool
 }
 
-// load asks services about targets, each in turn with its own caller, and remembers all of it.
+// load requests recommendations for targets, each with its own caller, and records all of it.
 type load struct {
 	t         *testing.T
 	instances []*service.Instance
@@ -115,7 +114,7 @@ func eventually(t *testing.T, f func() error) {
 	}
 }
 
-// caller asks about a target, step by step, and applies what it is told.
+// caller requests recommendations for a target, step by step, and applies them.
 func (l *load) caller(number int) {
 	name := fmt.Sprint(parent, "t", number)
 	replicas := int32(3)
@@ -153,7 +152,7 @@ func reportOf(e exchange) *setpointv1.ReportScaleRequest {
 	return &setpointv1.ReportScaleRequest{Target: e.question.GetTarget(), RecommendationId: e.answer.GetRecommendationId(), Outcome: "APPLIED"}
 }
 
-// stored is what all targets with a stored spec are asked to have: 35 of a queue, 10 each.
+// stored is the wanted count of all targets with a stored spec: 35 of a queue, 10 each.
 const stored = 4
 
 // poller stores a spec, and from then on only reports and polls.
@@ -198,8 +197,8 @@ func (l *load) poller(number int) {
 	}
 }
 
-// persist asks one of the instances, and again another, until there is an answer. Any error but
-// those that ask for another attempt is returned.
+// persist calls one of the instances, and then another, until there is an answer. It returns
+// any error that is not retryable.
 func (l *load) persist(ask func(context.Context, *service.Instance) error) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -220,9 +219,9 @@ func (l *load) persist(ask func(context.Context, *service.Instance) error) error
 	}
 }
 
-// question is the same for the same arguments. Usage goes up and down, at a pace of each
-// target's own, so that windows and policies hold and let go; every other target has pods with
-// usage, the others a metric of elsewhere, which is what histories of different sizes come of.
+// question is deterministic. Usage rises and falls, at each target's own pace, so that windows
+// and policies hold and release; every other target has pods with usage, the others an external
+// metric, which leads to histories of different sizes.
 func question(name string, number, at int, replicas int32) *setpointv1.RecommendRequest {
 	now := timestamppb.New(began.Add(time.Duration(at) * step))
 	wave := at / (2 + number%5) % 40
@@ -266,8 +265,8 @@ func question(name string, number, at int, replicas int32) *setpointv1.Recommend
 	return r
 }
 
-// decided is what a version decided, in words that can be compared: all but the name of the
-// answer, and fields that a newer version may add.
+// decided is a version's decision as text for comparison: everything but the answer's name, and
+// fields that a newer version may add.
 func decided(r *setpointv1.RecommendResponse) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d → %d %s %q %q", r.GetCurrentReplicas(), r.GetDesiredReplicas(), r.GetAction(), r.GetError(), r.GetEvaluationTime().AsTime())

@@ -36,7 +36,7 @@ func before(t *testing.T) version {
 	return version{name: filepath.Base(folder), program: filepath.Join(folder, "setpoint")}
 }
 
-// flags are of both versions. Questions bring their own clock, so that they can be asked again;
+// flags are both versions' flags. Requests have their own clock, so that they can be repeated;
 // and all decisions are logged, however many there are.
 func flags(redis *redistest.Server, prefix string) []string {
 	return []string{
@@ -123,8 +123,8 @@ func TestTwoVersionsOnOneRedis(t *testing.T) {
 	}
 }
 
-// askAgain asks one version all questions again, in the order of each target, and compares what
-// it decides with what two versions decided in turn.
+// askAgain sends one version all requests again, in the order of each target, and compares its
+// decisions with those of the two versions in turn.
 func askAgain(t *testing.T, one *service.Instance, exchanges map[string][]exchange) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -154,8 +154,8 @@ func askAgain(t *testing.T, one *service.Instance, exchanges map[string][]exchan
 // logged is how many of the newest decisions the log must have, of the 100 that it keeps.
 const logged = 80
 
-// sameTarget holds what both versions tell of a target to be the same, and its log to have
-// the newest decisions, each once.
+// sameTarget checks that both versions show the same target, and that its log has the newest
+// decisions, each once.
 func sameTarget(t *testing.T, instances []*service.Instance, name string, all []exchange) {
 	t.Helper()
 	line := func(at time.Time, from, to int32) string {
@@ -213,7 +213,7 @@ func sameTarget(t *testing.T, instances []*service.Instance, name string, all []
 	}
 }
 
-// sameSpec holds a stored spec to be the same by both versions.
+// sameSpec checks that both versions show the same stored spec.
 func sameSpec(t *testing.T, instances []*service.Instance, name string) {
 	t.Helper()
 	var specs []*setpointv1.TargetSpec
@@ -251,7 +251,7 @@ func servesWatchers(t *testing.T, s *service.Instance) bool {
 type watcher struct {
 	mu     sync.Mutex
 	times  map[string]int // by decision
-	said   map[string]int // by decision and what became of it
+	said   map[string]int // by decision and outcome
 	missed []string
 	end    func()
 }
@@ -303,7 +303,7 @@ func watch(t *testing.T, instances []*service.Instance) *watcher {
 
 func instant(target string, at time.Time) string { return target + " " + at.Format(time.RFC3339Nano) }
 
-// has holds what the watcher got to be all that was answered, with each outcome once.
+// has checks that the watcher got every answer, with each outcome once.
 func (w *watcher) has(t *testing.T, exchanges map[string][]exchange) {
 	t.Helper()
 	want := make(map[string]bool)
@@ -327,7 +327,7 @@ func (w *watcher) has(t *testing.T, exchanges map[string][]exchange) {
 		return nil
 	})
 	w.end()
-	// A change comes as pending, and again when it is known what became of it; nothing else twice.
+	// A change arrives as pending, and again with its outcome; nothing else arrives twice.
 	for one, times := range w.said {
 		if times != 1 {
 			t.Errorf("%s came %d times", one, times)
