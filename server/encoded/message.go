@@ -33,8 +33,16 @@ func (m *Message) EncodedLen() int {
 // after the response was sent.
 func NewAnswer() *Message { return NewAnswerOf(usualAnswer) }
 
-// NewAnswerOf is NewAnswer for a response of about that size in bytes.
+// largestPooled is the largest size of the pool before one of a megabyte, which the pool would clear
+// for every response.
+const largestPooled = 32 << 10
+
+// NewAnswerOf is NewAnswer for a response of about that size in bytes. Above 32 KiB its memory
+// is not reused.
 func NewAnswerOf(bytes int) *Message {
+	if bytes > largestPooled {
+		return &Message{Data: make([]byte, 0, bytes)}
+	}
 	lent := mem.DefaultBufferPool().Get(max(usualAnswer, bytes))
 	return &Message{Data: (*lent)[:0], lent: lent}
 }

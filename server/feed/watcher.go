@@ -24,8 +24,8 @@ type Event struct {
 }
 
 // eventBytes limits the decisions of an event, in bytes: a caller can receive as much without
-// reading.
-const eventBytes = 32 << 10
+// reading, and the whole response fits into 32 KiB, the size of memory that is reused.
+const eventBytes = 24 << 10
 
 // takenAtOnce is how many decisions a watcher takes from the hub at once: it keeps them until they
 // are sent, even when the hub has dropped them.
@@ -149,7 +149,7 @@ func (w *Watcher) lost(counted uint64, uncounted bool) {
 }
 
 // Take returns queued decisions in their order: at most that many, and no more than fit into some
-// 32 KiB. If there are none it returns false; Ready signals when there may be some, even while the
+// 24 KiB. If there are none it returns false; Ready signals when there may be some, even while the
 // watcher's replay is being read. After an error of the store the watcher is of no use.
 func (w *Watcher) Take(ctx context.Context, most int) (e Event, ok bool, err error) {
 	for bytes := 0; len(e.Decisions) < most && bytes < eventBytes; {
