@@ -297,7 +297,7 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 		}
 		return ctx.Err()
 	})
-	work := int64(0)
+	var work int64
 	score := Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
 	switch {
 	case errors.Is(err, simulation.ErrTooMuch):
