@@ -41,7 +41,7 @@ is a program of its own, such as setpoint-kubernetes, beside this one or on the 
 		cmd.AddCommand(&cobra.Command{
 			Use:                platform,
 			Short:              platforms[platform],
-			DisableFlagParsing: true, // they are the other program's
+			DisableFlagParsing: true, // they belong to the other program
 			RunE: func(_ *cobra.Command, args []string) error {
 				return runPlatform(platform, append([]string{"agent"}, args...))
 			},
@@ -55,7 +55,7 @@ func explainElsewhere(*cobra.Command, *explaincmd.Live) (*setpointv1.RecommendRe
 	return nil, runPlatform("kubernetes", os.Args[1:])
 }
 
-// runPlatform runs a platform's program in place of this one.
+// runPlatform replaces this process by a platform's program.
 func runPlatform(platform string, args []string) error {
 	program, err := findPlatform(platform)
 	if err != nil {

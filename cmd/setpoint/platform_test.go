@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
-// asSetpoint has this test's program run as setpoint does.
+// asSetpoint makes this test's program run as setpoint.
 const asSetpoint = "SETPOINT_TEST_MAIN"
 
 func TestMain(m *testing.M) {

@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// replayCommand holds the flags and the results of setpoint replay.
+// replayCommand has the flags and the results of setpoint replay.
 type replayCommand struct {
 	server    *connection.Settings
 	spec      string
@@ -38,24 +38,24 @@ type replayCommand struct {
 	bar     *cli.Progress
 }
 
-// replaySummary is the last line of -o json. Steps is ComparedSteps and SkippedSteps
-// together: a step that nothing is expected of is skipped.
+// replaySummary is the last line of -o json. Steps is the sum of ComparedSteps and
+// SkippedSteps: a step without an expectation is skipped.
 type replaySummary struct {
-	// Scenarios that were read, those that failed and those without steps included.
+	// Scenarios counts all scenarios, including failed ones and those without steps.
 	Scenarios int `json:"scenarios"`
-	// Steps that were decided.
+	// Steps counts the decided steps.
 	Steps           int `json:"steps"`
 	MismatchedSteps int `json:"mismatchedSteps"`
 	ComparedSteps   int `json:"comparedSteps"`
 	SkippedSteps    int `json:"skippedSteps"`
 	// SkippedScenarios have no steps.
 	SkippedScenarios int `json:"skippedScenarios"`
-	// RefusedScenarios are those that a server did not take, with INVALID_ARGUMENT,
-	// FailedScenarios those that could not be replayed to their end otherwise.
+	// RefusedScenarios were refused by a server with INVALID_ARGUMENT; FailedScenarios could
+	// not be replayed to their end for other reasons.
 	RefusedScenarios int `json:"refusedScenarios"`
 	FailedScenarios  int `json:"failedScenarios"`
-	// UnreadableLines are no scenarios; a file that breaks off has one, and so has one
-	// without any scenario.
+	// UnreadableLines are not scenarios; a truncated file has one, and so has a file without
+	// any scenario.
 	UnreadableLines int `json:"unreadableLines"`
 }
 
@@ -120,7 +120,7 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 		}
 		defer func() { _ = client.Close() }()
 		backend = replay.NewServer(client.Conn())
-		// Two replays on one server must not meet.
+		// Two replays on one server must use different targets.
 		options.Cluster = fmt.Sprintf("replay-%d-%d", os.Getpid(), time.Now().UnixNano())
 	}
 	runner := replay.NewRunner(backend, options)
@@ -152,8 +152,8 @@ func readSpec(cmd *cobra.Command, name string) (*autoscalingv2.HorizontalPodAuto
 	return &autoscalers[0].Spec, nil
 }
 
-// file replays the scenarios of one file. The error is one that ends all; what is wrong
-// with a line or a scenario is told, and the next one is tried.
+// file replays the scenarios of one file. An error stops the whole replay; problems of a line
+// or a scenario are printed, and the next one is tried.
 func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name string) error {
 	file, err := cli.Open(cmd, name)
 	if err != nil {
@@ -199,8 +199,7 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 	return nil
 }
 
-// scenario replays a scenario. One that fails does not keep the others from being
-// replayed.
+// scenario replays a scenario. A failure does not stop the others.
 func (c *replayCommand) scenario(cmd *cobra.Command, runner *replay.Runner, scenario *recording.Scenario, name string, tell func(string, ...any)) error {
 	err := runner.Run(cmd.Context(), scenario, func(step *replay.Step) error { return c.step(cmd.OutOrStdout(), step) })
 	switch {
@@ -217,7 +216,7 @@ func (c *replayCommand) scenario(cmd *cobra.Command, runner *replay.Runner, scen
 	return nil
 }
 
-// watch shows how much of a file has been read.
+// watch shows the progress of reading a file.
 func (c *replayCommand) watch(cmd *cobra.Command, file io.Reader, name string) io.Reader {
 	c.bar = nil
 	if f, isFile := file.(*os.File); isFile {
@@ -288,11 +287,11 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	return err
 }
 
-// compares reports whether steps are to be compared.
+// compares reports whether steps are compared.
 func (c *replayCommand) compares() bool { return !c.noCompare && c.spec == "" }
 
-// finish prints the summary; a mismatch is a failure, and so is a replay that compared
-// nothing though it was to.
+// finish prints the summary; a mismatch is a failure, and so is a replay that should have
+// compared steps but compared none.
 func (c *replayCommand) finish(w io.Writer) error {
 	s := &c.summary
 	if c.output.Form == cli.AsJSON {
@@ -319,7 +318,7 @@ func (c *replayCommand) finish(w io.Writer) error {
 	return nil
 }
 
-// String is the summary in a line, what went well in short.
+// String is the summary in a line, without the counts that are zero.
 func (s *replaySummary) String() string {
 	text := fmt.Sprintf("%d scenarios, %d steps, %d compared, %d skipped, %d mismatched",
 		s.Scenarios, s.Steps, s.ComparedSteps, s.SkippedSteps, s.MismatchedSteps)

@@ -12,8 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
 
-// recorded is a scenario of one step of the recordings; expecting tells whether its
-// expectation is left in it.
+// recorded is a recorded scenario of one step; expecting says whether it keeps its expectation.
 func recorded(t *testing.T, name string, expecting bool) string {
 	t.Helper()
 	line, _, _ := strings.Cut(firstBytes(20000), "\n")
@@ -34,7 +33,7 @@ func recorded(t *testing.T, name string, expecting bool) string {
 	return string(text) + "\n"
 }
 
-// altered is such a scenario with one part of its text put in place of another.
+// altered is such a scenario with one part of its text replaced.
 func altered(t *testing.T, name, old, replacement string) string {
 	t.Helper()
 	line := recorded(t, name, true)
@@ -45,7 +44,7 @@ func altered(t *testing.T, name, old, replacement string) string {
 	return changed
 }
 
-// withoutSteps is a scenario that has none.
+// withoutSteps is a scenario without steps.
 func withoutSteps(t *testing.T, name string) string {
 	t.Helper()
 	line := recorded(t, name, true)
@@ -65,8 +64,8 @@ func zipped(t *testing.T, text string) string {
 	return b.String()
 }
 
-// A replay says what it did not compare, goes on after what it can't replay, and is no
-// success when it compared nothing.
+// A replay reports what it did not compare, continues after failures, and fails if it compared
+// nothing.
 func TestReplayDoesNotPassInSilence(t *testing.T) {
 	t.Parallel()
 	good, silent := recorded(t, "good", true), recorded(t, "silent", false)
@@ -112,8 +111,7 @@ func TestReplayDoesNotPassInSilence(t *testing.T) {
 	}
 }
 
-// What is skipped is told step by step, too, and what is wrong with one file does not
-// keep the next from being replayed.
+// Skipped steps are reported one by one, and a problem of one file does not stop the next.
 func TestReplayTellsEachSkippedStep(t *testing.T) {
 	t.Parallel()
 	empty, full := clitest.File(t, "empty.jsonl", ""), clitest.File(t, "full.jsonl", recorded(t, "silent", false)+recorded(t, "good", true))
@@ -133,7 +131,7 @@ func TestReplayTellsEachSkippedStep(t *testing.T) {
 	}
 }
 
-// A server can't be given a history: that is the failure of one scenario.
+// A server can't set a history: only that scenario fails.
 func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
 	t.Parallel()
 	withHistory := altered(t, "begun", `"hpa":`, `"history":{"recommendations":[{"replicas":3,"time":"2026-03-02T08:59:00Z"}]},"hpa":`)
@@ -142,7 +140,7 @@ func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
 		!strings.Contains(got.Stderr, "failed: begun, step 1: the scenario begins with a history") {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
-	// A server that is away ends it all.
+	// An unreachable server stops the replay.
 	got = run(t, recorded(t, "one", true)+recorded(t, "two", true), "replay", "--server", "127.0.0.1:1", "-")
 	if got.Code != cli.ExitFailed || strings.Contains(got.Stdout, "scenarios") || strings.Contains(got.Stderr, "two") {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)

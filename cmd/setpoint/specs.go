@@ -23,7 +23,7 @@ import (
 // maxSpecFile bounds a spec that is read from a file.
 const maxSpecFile = 1 << 20
 
-// specsCommand holds what the commands on stored specs share.
+// specsCommand is shared by the commands on stored specs.
 type specsCommand struct {
 	targetsCommand
 	file, etag string
@@ -163,7 +163,7 @@ func (c *specsCommand) delete(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// poll prints a recommendation. That the count can't be computed is a negative result.
+// poll prints a recommendation. If the count can't be computed that is a negative result.
 func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 	client, err := openServer(c.server)
 	if err != nil {
@@ -211,7 +211,7 @@ func readTargetSpec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec, er
 	var object struct {
 		Kind string `json:"kind"`
 	}
-	// A manifest may be several documents, with aliases; what it is its first one tells.
+	// A manifest may have several documents, with aliases; the first one identifies it.
 	if first, err := document.Manifest(text); err == nil && json.Unmarshal(first, &object) == nil && object.Kind != "" {
 		autoscalers, err := manifest.ReadAutoscalers(name, bytes.NewReader(text))
 		switch {
@@ -229,7 +229,7 @@ func readTargetSpec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec, er
 	return spec, nil
 }
 
-// least is the lower bound of a spec, 1 where it has none.
+// least is the lower bound of a spec, by default 1.
 func least(s *setpointv1.TargetSpec) int32 {
 	if s.GetSpec() == nil || s.GetSpec().MinReplicas == nil {
 		return 1

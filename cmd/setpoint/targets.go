@@ -15,18 +15,18 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
-// defaultServer is where setpoint serve serves gRPC by default.
+// defaultServer is the default gRPC address of setpoint serve.
 const defaultServer = "127.0.0.1:9090"
 
 // asTable is the text form of lists.
 const asTable = "table"
 
-// targetsCommand holds what the commands on targets share.
+// targetsCommand is shared by the commands on targets.
 type targetsCommand struct {
 	server *connection.Settings
 	output *cli.OutputFlag
-	// Most to list, 0 for all. Each has a variable of its own: a flag writes its default
-	// into its variable.
+	// The maximum of listed items, 0 for all. Each has its own variable, because a flag writes
+	// its default into its variable.
 	maxTargets, maxDecisions int
 }
 
@@ -72,7 +72,7 @@ func newTargets() *cobra.Command {
 	return cmd
 }
 
-// call connects and hands the client on.
+// call connects and passes the client to do.
 func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) error {
 	client, err := openServer(c.server)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) err
 	return do(setpointv1.NewTargetServiceClient(client.Conn()))
 }
 
-// largestPage is the most that a server lists at once.
+// largestPage is a server's maximum page size.
 const largestPage = 1000
 
 // listed is a list, or the beginning of one.
@@ -94,7 +94,7 @@ type listed[T any] struct {
 	more bool
 }
 
-// collect reads pages until it has as many as limit, 0 for no limit.
+// collect reads pages until it has limit items, 0 for no limit.
 func collect[T any](limit int, read func(size int32, token string) ([]T, string, error)) (listed[T], error) {
 	var all listed[T]
 	if limit < 0 {
@@ -117,14 +117,14 @@ func collect[T any](limit int, read func(size int32, token string) ([]T, string,
 			break
 		}
 	}
-	// A page may end where the list does, and lead to an empty one.
+	// A page may end exactly where the list does, and have an empty next page.
 	items, next, err := read(1, all.next)
 	all.more = len(items) > 0 || next != ""
 	return all, err
 }
 
-// leftOut says on standard error that a list ended at --limit, so that a part is not taken
-// for the whole. The server does not report the total.
+// leftOut reports on standard error that a list was cut at --limit, so that a part is not
+// mistaken for the whole. The server does not report the total.
 func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
 	if l.more {
 		fmt.Fprintf(cmd.ErrOrStderr(), "listed %d %s, and there are more: --limit=0 lists all\n", len(l.items), what)
@@ -218,7 +218,7 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	})
 }
 
-// write writes a message in its form, or the table.
+// write writes a message in the selected form, or the table.
 func (c *targetsCommand) write(w io.Writer, msg proto.Message, table func(io.Writer)) error {
 	if c.output.Form != asTable {
 		return cli.WriteMessage(w, c.output.Form, msg)
@@ -235,7 +235,7 @@ func replicas(d *setpointv1.Decision) string {
 	return fmt.Sprintf("%d -> %d", d.GetCurrentReplicas(), d.GetDesiredReplicas())
 }
 
-// reason is that of a condition, "-" where it is not there.
+// reason is a condition's reason, "-" if absent.
 func reason(s *setpointv1.HorizontalPodAutoscalerStatus, kind string) string {
 	for _, c := range s.GetConditions() {
 		if c.GetType() == kind {
