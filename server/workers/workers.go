@@ -121,7 +121,6 @@ func (w *Workers) run(next work) {
 		if !stays {
 			return
 		}
-		next = work{} // keep nothing alive while idle
 	}
 }
 
