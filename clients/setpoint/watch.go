@@ -32,7 +32,7 @@ var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of
 // When the stream breaks, the server shuts down, or the server says nothing for 45 s, the watch
 // goes on where it was, on another connection if there is one: nothing is lost and nothing comes
 // twice, as far as servers still hold what was between. Where a server does not take the token
-// of another one, because the store has lost its data, the watch begins anew, and the first
+// of another one, because the store has lost its data, the watch starts over, and the first
 // response has MissedUncounted. Delays between streams are those of [Retry]. A watch that has
 // never had a response ends after MaxAttempts; one that has had any comes back as long as errors are
 // transient. It ends with the first error that is not, and credentials that a server accepted

@@ -19,7 +19,7 @@ import (
 
 const path = "/v1/integrations/datadog/clusters/demo"
 
-// From any count to any, WPA ends at ours in one round, whichever way it reads the bounds.
+// From any count to any, WPA reaches ours in one reconcile, whichever way it reads the bounds.
 func TestWPAEndsAtTheCount(t *testing.T) {
 	for _, swapped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("swapped=%t", swapped), func(t *testing.T) {

@@ -45,7 +45,7 @@ type reviewResponse struct {
 	Replicas int32  `json:"replicas"`
 }
 
-// sync does one round. An answer without a response is a crash, as it is in Agones.
+// sync reconciles once. An answer without a response is a crash, as it is in Agones.
 func (f *fleet) sync(t *testing.T, s *service) (int, error) {
 	t.Helper()
 	uid := fmt.Sprint(s.now().UnixNano())
@@ -88,7 +88,7 @@ func (f *fleet) sync(t *testing.T, s *service) (int, error) {
 	return resp.StatusCode, nil
 }
 
-// Both end at our count in one round, up and down, and keep it through errors and updates.
+// Both reach our count in one reconcile, up and down, and keep it through errors and updates.
 func TestWebhooksEndAtTheCount(t *testing.T) {
 	for _, contract := range []string{"agones", "gpa"} {
 		t.Run(contract, func(t *testing.T) {

@@ -109,7 +109,7 @@ func ask(client *http.Client, url, agent string, req *datadog.WorkloadRecommenda
 
 var errIgnored = errors.New("a count of 0 is not tolerated")
 
-// reconcile does one round, and returns the count that was recommended.
+// reconcile reconciles once, and returns the recommended count.
 func (w *wpa) reconcile(now time.Time) (int32, error) {
 	reply, err := ask(w.client, w.url, "wpa-controller", w.request())
 	if err != nil {

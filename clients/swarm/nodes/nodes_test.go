@@ -329,7 +329,7 @@ func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 			if err := sender.Send(t.Context(), report(now)); err != nil {
 				t.Fatal(err)
 			}
-			// Set back, the clock of the node is nobody's business: the connection says who it is.
+			// A node's clock may be set back: the connection identifies the node.
 			if err := sender.Send(t.Context(), report(now.Add(-time.Hour))); err != nil {
 				t.Errorf("after the clock was set back: %v", err)
 			}
@@ -448,7 +448,7 @@ func stats(at time.Time, cpu uint64, memory string) string {
 	return fmt.Sprintf(`{"read": %q, "cpu_stats": {"cpu_usage": {"total_usage": %d}}, "memory_stats": %s}`, at.Format(time.RFC3339Nano), cpu, memory)
 }
 
-// A sample is a rate between two readings; a container without two, one that was made anew,
+// A sample is a rate between two readings; a container without two, a recreated one,
 // and one that can't be read are missing.
 func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func TestAddressesThatNoNameMayLeadTo(t *testing.T) {
 	}
 }
 
-// A name is looked at when it is dialled: whoever owns it may let it lead here since the
+// A name is checked when it is dialled: its owner may have pointed it here since the
 // operator wrote it.
 func TestANameThatLeadsToLoopback(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

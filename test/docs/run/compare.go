@@ -67,7 +67,7 @@ func normal(text string) []string {
 	return lines
 }
 
-// indented lays JSON out anew; what is none, for it has lines left out, stays.
+// indented formats JSON; text that is not JSON, because of omitted lines, stays.
 func indented(text string) string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	var all strings.Builder

@@ -147,7 +147,7 @@ func TestSideBySideEditedAllTheTime(t *testing.T) {
 	for i, p := range both.places {
 		p.awaitCondition(edited.name, "AbleToScale=True/ReadyForNewScale")
 		// Twenty times the target: as much as is allowed is wanted, however many of the pods are ready
-		// by then. Twice the target wants 10 where a round finds 5 of 6 ready.
+		// by then. Twice the target wants 10 if a reconcile finds 5 of 6 ready.
 		front("200", 20).do(p, edited.name)
 		await(t, "20 replicas under "+p.kind.name, func() string {
 			p.patch(edited.name, fmt.Sprintf(`{"spec":{"minReplicas":%d}}`, 2+time.Now().UnixNano()%2))

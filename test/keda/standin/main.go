@@ -4,8 +4,8 @@
 //
 //	standin -listen=127.0.0.1:6443 -scaler=127.0.0.1:9090 -cluster=demo
 //
-// It knows no ScaledObjects: each that is asked for is one with that trigger. It asks nobody
-// who they are, and makes a certificate of its own.
+// It knows no ScaledObjects: each that is asked for is one with that trigger. It does
+// not authenticate callers, and makes its own certificate.
 package main
 
 import (
