@@ -47,7 +47,7 @@ func TestItEndsAsAContextWithATimer(t *testing.T) {
 					}
 					tc.end(cancel, func() { cancelWant(); got.Cancel() })
 					synctest.Wait()
-					if got.Err() != want.Err() || context.Cause(&got) != context.Cause(want) { //nolint:errorlint // the very same
+					if got.Err() != want.Err() || context.Cause(&got) != context.Cause(want) {
 						t.Errorf("%v for %v, want %v for %v", got.Err(), context.Cause(&got), want.Err(), context.Cause(want))
 					}
 					gotAt, _ := got.Deadline()
