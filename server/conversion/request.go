@@ -31,10 +31,10 @@ func Input(req *setpointv1.RecommendRequest, options recommender.Options) (*reco
 type TooMuch uint8
 
 const (
-	// SelectorTerms: all selectors together have too many requirements and values, or too many
+	// SelectorTerms means that all selectors together have too many requirements and values, or too many
 	// series must be compared with them.
 	SelectorTerms TooMuch = iota + 1
-	// Copies: too many readings belong to several metrics each.
+	// Copies means that too many readings belong to several metrics each.
 	Copies
 )
 

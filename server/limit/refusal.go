@@ -15,32 +15,32 @@ import (
 type Reason uint8
 
 const (
-	// GlobalInFlight: too many units in flight, of all callers.
+	// GlobalInFlight means too many units in flight, of all callers.
 	GlobalInFlight Reason = iota + 1
-	// Overload: the processors can't keep up.
+	// Overload means that the processors can't keep up.
 	Overload
-	// IdentityInFlight: too many units in flight of this identity.
+	// IdentityInFlight means too many units in flight of this identity.
 	IdentityInFlight
-	// IdentityRate: too many units per second of this identity.
+	// IdentityRate means too many units per second of this identity.
 	IdentityRate
-	// IdentityStreams: too many open streams of this identity.
+	// IdentityStreams means too many open streams of this identity.
 	IdentityStreams
-	// Unfinished: the call waited for its message, and others needed its memory.
+	// Unfinished means that the call waited for its message, and others needed its memory.
 	Unfinished
-	// Unread: the caller has too many unread responses.
+	// Unread means that the caller has too many unread responses.
 	Unread
-	// ExemptCalls: too many calls without any other limit, such as health checks, on one
+	// ExemptCalls means too many calls without any other limit, such as health checks, on one
 	// connection.
 	ExemptCalls
-	// Streams: too many open streams, of all callers.
+	// Streams means too many open streams, of all callers.
 	Streams
-	// ClusterTargets: the cluster has the maximum number of stored targets.
+	// ClusterTargets means that the cluster has the maximum number of stored targets.
 	ClusterTargets
-	// ClusterBytes: the cluster's stored targets have the maximum size.
+	// ClusterBytes means that the cluster's stored targets have the maximum size.
 	ClusterBytes
-	// LargeRequests: the large messages in progress take the maximum memory.
+	// LargeRequests means that the large messages in progress take the maximum memory.
 	LargeRequests
-	// Fetches: the maximum number of metrics is being fetched for stored specs.
+	// Fetches means that the maximum number of metrics is being fetched for stored specs.
 	Fetches
 
 	reasonCount

@@ -33,13 +33,13 @@ type Options struct {
 type Source uint8
 
 const (
-	// None: there is no autoscaler.
+	// None means that there is no autoscaler.
 	None Source = iota
-	// Recorded: the count is the recorded one, and so is everything else.
+	// Recorded means that the count is the recorded one, and so is everything else.
 	Recorded
-	// Modelled: the count is another one, and its pods share the recorded load.
+	// Modelled means that the count is another one, and its pods share the recorded load.
 	Modelled
-	// Unknown: the count is another one, and the load of the instant was not measured.
+	// Unknown means that the count is another one, and the load of the instant was not measured.
 	Unknown
 )
 
