@@ -87,7 +87,7 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 		{name: "nothing divided by nothing", query: query("vector(0) / 0"), outcome: samples.Invalid, text: "NaN"},
 		{name: "something divided by nothing", query: query("vector(1) / 0"), outcome: samples.Invalid, text: "infinite"},
 		{name: "a negative value", query: query("-sum(queue_length)"), outcome: samples.Invalid, text: "negative"},
-		{name: "a string", query: query(`"seven"`), outcome: samples.Unusable, text: "and the result a number"},
+		{name: "a string", query: query(`"seven"`), outcome: samples.Unusable, text: "is the result a number"},
 		{name: "a range vector", query: query("queue_length[1m]"), outcome: samples.Invalid, text: "range vector"},
 		{name: "a query that does not parse", query: query("sum("), outcome: samples.Refused, text: "it can't evaluate the query"},
 		{name: "a query that can't be evaluated", query: query("queue_length * on(job) queue_length"), outcome: samples.Refused, text: "it can't evaluate the query"},

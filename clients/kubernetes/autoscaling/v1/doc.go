@@ -13,5 +13,6 @@
 // of the CustomResourceDefinition (deploy/kustomize/crd), and the service validates the values
 // of each request.
 //
-// +kubebuilder:object:generate=true +groupName=autoscaling.setpoint.dev
+// +kubebuilder:object:generate=true
+// +groupName=autoscaling.setpoint.dev
 package v1
