@@ -83,7 +83,7 @@ func TestWhatIsKeptOfPodsIsBounded(t *testing.T) {
 	s := crowd(t, []Event{{At: time.Minute, Kind: MetricsLate, By: time.Hour, For: time.Hour}})
 	s.Loop = Loop{SyncPeriod: time.Second, Resolution: time.Second}
 	_, err := Run(s, onCPUOf(MaxPods), nil)
-	if !errors.Is(err, ErrTooMuch) || !strings.Contains(err.Error(), "it keeps up to") {
+	if !errors.Is(err, ErrTooMuch) || !strings.Contains(err.Error(), "it stores up to") {
 		t.Errorf("got %v", err)
 	}
 }
