@@ -51,7 +51,7 @@ func TestAModuleWithoutALicenceIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "LICENSE"), []byte("Nobody may use it."), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.read(folder, []string{folder}); err == nil || !strings.Contains(err.Error(), "no licence that is known and allowed") {
+	if err := c.read(folder, []string{folder}); err == nil || !strings.Contains(err.Error(), "no known and allowed licence") {
 		t.Errorf("%v", err)
 	}
 }
