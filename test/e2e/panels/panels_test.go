@@ -58,7 +58,7 @@ func TestEachAlertHasAPageAndTests(t *testing.T) {
 	for _, match := range alerts {
 		name := match[1]
 		page := read(t, "../../docs/runbooks/"+name+".md")
-		for _, heading := range []string{"# " + name + "\n", "**Meanwhile.**", "## Find the cause", "## Mend it"} {
+		for _, heading := range []string{"# " + name + "\n", "**Meanwhile.**", "## Find the cause", "## Fix it"} {
 			if !strings.Contains(page, heading) {
 				t.Errorf("the page of %s lacks %q", name, heading)
 			}
