@@ -32,17 +32,22 @@ func newAgent() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Scale the workloads of a Kubernetes cluster",
-		Long: `Scale the workloads of a Kubernetes cluster as a server recommends: in place of the
-built-in HorizontalPodAutoscaler controller (--source=hpa), which must be switched off
-then (--controllers=*,-horizontal-pod-autoscaler-controller), beside it for objects of
-the kind Autoscaler (--source=autoscaler), or as a shadow of it that applies nothing
-(--shadow). Which of these must be said. Where another controller acts on the same
-objects the agent gives way. While the server is away no count is changed.
+		Long: `Scale the workloads of a Kubernetes cluster as a server recommends. Choose one mode:
 
-Several agents of a cluster elect the one that acts (--leader-elect). Each flag can also
-be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the config file. The
-flag --horizontal-pod-autoscaler-sync-period of kube-controller-manager is taken as it
-is; those that decide are for setpoint serve.`,
+  --source=hpa         replaces the built-in HorizontalPodAutoscaler controller, which
+                       must be off (--controllers=*,-horizontal-pod-autoscaler-controller)
+  --source=autoscaler  runs beside it, for objects of the kind Autoscaler
+  --source=both        does both
+  --shadow             decides beside it and applies nothing
+
+If another controller acts on the same objects, the agent gives way. While it can't reach
+the server, it changes no count. Several agents of a cluster elect the one that acts
+(--leader-elect).
+
+Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
+config file. The agent also accepts kube-controller-manager's flag
+--horizontal-pod-autoscaler-sync-period; set the flags that affect decisions on
+setpoint serve.`,
 		Example: `  setpoint agent kubernetes --cluster=demo --source=autoscaler --server=setpoint:9090 --token-file=/var/run/secrets/setpoint/token
   setpoint agent kubernetes --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent kubernetes --shadow --report

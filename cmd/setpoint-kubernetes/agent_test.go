@@ -40,7 +40,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is not one of hpa, autoscaler, both`},
 		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
 		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0"},
-		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},
+		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file"},
 		{"TLS without TLS", []string{"--cluster=x", "--source=hpa", "--insecure", "--tls-ca-file=x.pem"}, "--insecure: contradicts the --tls flags"},
 		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token"},
 		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem"},
@@ -49,7 +49,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s"},
 		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0"},
 		{"a level that there is not", []string{"--cluster=x", "--source=hpa", "--log-level=loud"}, `--log-level: "loud"`},
-		{"arguments", []string{"now"}, "takes no argument"},
+		{"arguments", []string{"now"}, "unexpected argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -286,7 +286,7 @@ func TestExplainLiveTellsWhatIsWrong(t *testing.T) {
 		{"an empty name", []string{"--live", "hpa/"}, cli.ExitUsage, `--live: "hpa/" must be`},
 		{"files beside it", []string{"--live", "hpa/web", "--pods", "pods.json"}, cli.ExitUsage, "leave out --pods"},
 		{"a dump beside it", []string{"--live", "hpa/web", "--dump", "dump.yaml"}, cli.ExitUsage, "leave out --dump and --name"},
-		{"an instant that is none", []string{"--live", "hpa/web", "--at", "noon"}, cli.ExitUsage, `--at: "noon" is no instant`},
+		{"an instant that is none", []string{"--live", "hpa/web", "--at", "noon"}, cli.ExitUsage, `--at: "noon" is not an RFC 3339 time`},
 		{"no such kubeconfig", []string{"--live", "hpa/web", "--kubeconfig", "nowhere.yaml"}, cli.ExitUsage, "--live: stat nowhere.yaml: no such file"},
 		{"no such context", []string{"--live", "hpa/web", "--context", "elsewhere"}, cli.ExitUsage, `--live: context "elsewhere" does not exist`},
 		{"a context without a cluster", []string{"--live", "hpa/web", "--context", "nowhere"}, cli.ExitUsage, "--live: "},

@@ -22,21 +22,22 @@ func newProgram(getenv func(string) string) agentcmd.Program {
 	return agentcmd.Program{
 		Platform: "nomad",
 		Short:    "Scale the task groups of Nomad as a server recommends",
-		Long: `Scale the task groups of a Nomad region as a server recommends. A group opts in, and says
-what it wants, by the block setpoint in the policy of its scaling block. The agent changes
-nothing but counts, and waits while a deployment of the job is active. Groups whose policy
-has check blocks are the Nomad Autoscaler's and are refused. While the server is away no
-count is changed.
+		Long: `Scale the task groups of a Nomad region as a server recommends. A group opts in with a
+setpoint block in the policy of its scaling block, which also sets its metrics. The agent
+changes nothing but counts, and waits while a deployment of the job is active. It refuses
+groups whose policy has check blocks, because the Nomad Autoscaler scales those. While it
+can't reach the server, it changes no count.
 
 The token needs list-scaling-policies, read-scaling-policy, read-job and scale-job on the
-namespaces; --shadow only the first three. With node read it warns of servers before 1.8.2,
-which don't check the condition under which a count is set. Usage of cpu and memory is Nomad's own; other
-metrics come from the sources of --sources-file.
+namespaces; --shadow only the first three. If the token also has node read, the agent
+warns of servers before 1.8.2, which don't check the condition under which a count is set.
+CPU and memory usage comes from Nomad itself, other metrics from the sources of
+--sources-file.
 
 Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
-config file. What is not set is taken from the variables of the command nomad: NOMAD_ADDR,
+config file. Unset flags default to the variables of the nomad command: NOMAD_ADDR,
 NOMAD_REGION, NOMAD_TOKEN, NOMAD_CACERT, NOMAD_CLIENT_CERT, NOMAD_CLIENT_KEY and
-NOMAD_TLS_SERVER_NAME. NOMAD_NAMESPACE is not, as Nomad sets it in the agent's own task.`,
+NOMAD_TLS_SERVER_NAME, but not NOMAD_NAMESPACE, which Nomad sets in the agent's own task.`,
 		Example: `  setpoint agent nomad --cluster=demo --server=setpoint:9090 --nomad-address=https://nomad:4646 --nomad-token-file=/run/secrets/nomad-token
   setpoint agent nomad --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent nomad --report`,
@@ -60,7 +61,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 
 func (s *settings) validate(refuse agentcmd.Refuse) {
 	if (s.config.TLS.CertFile == "") != (s.config.TLS.KeyFile == "") {
-		refuse("nomad-tls-cert-file", "and --nomad-tls-key-file go together")
+		refuse("nomad-tls-cert-file", "must be given together with --nomad-tls-key-file")
 	}
 	if s.namespace == "" {
 		refuse("nomad-namespace", "is empty: name a namespace, or * for all")

@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		"is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
 		"contains credentials":                     {"--nomad-address=http://a:b@nomad"},
 		"token: stat":                              {"--nomad-token-file=" + token + "-absent"},
-		"go together":                              {"--nomad-tls-cert-file=" + token},
+		"must be given together":                   {"--nomad-tls-cert-file=" + token},
 		"is empty: name a namespace":               {"--nomad-namespace="},
 		"25 is above 24":                           {"--statistics-concurrency=25"},
 		"has no certificates":                      {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},

@@ -38,13 +38,13 @@ func newProgram() agentcmd.Program {
 	return agentcmd.Program{
 		Platform: "swarm",
 		Short:    "Scale the services of a Docker Swarm as a server recommends",
-		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in by the
-label setpoint.enable=true, and says what it wants by further labels. The agent needs the
-engine of a manager, and changes nothing but counts. While the server is away no count is
-changed.
+		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in with the
+label setpoint.enable=true; further labels set its bounds and metrics. The agent needs the
+Docker Engine of a manager, and changes nothing but replica counts. While it can't reach
+the server, it changes no count.
 
-Usage of cpu and memory comes from the nodes themselves (--nodes-address, to which
-setpoint-swarm node reports), or from a Prometheus that scrapes cAdvisor on each node
+CPU and memory usage comes from setpoint-swarm node, which runs on each node and reports
+to --nodes-address, or from a Prometheus that scrapes cAdvisor on each node
 (--usage-source). Other metrics come from the sources of --sources-file.
 
 Each flag can also be set by a variable (--cluster: SETPOINT_CLUSTER) and by a key of the
@@ -79,9 +79,9 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 		refuse("nodes-address", "is required with the other --nodes flags")
 	case s.nodesAddress == "":
 	case s.usageSource != "":
-		refuse("usage-source", "and --nodes-address exclude each other: usage comes from one of both")
+		refuse("usage-source", "can't be used together with --nodes-address: usage comes from one or the other")
 	case (s.nodesSecret != "") == byTLS:
-		refuse("nodes-address", "needs --nodes-secret-file, or the three of --nodes-tls-ca-file, --nodes-tls-cert-file and --nodes-tls-key-file: without either anybody could report")
+		refuse("nodes-address", "needs either --nodes-secret-file or all of --nodes-tls-ca-file, --nodes-tls-cert-file and --nodes-tls-key-file: without them anybody could report")
 	}
 	refuseHalfTLS(refuse, "nodes-tls", s.nodesTLS)
 	agentcmd.RefuseUnlessAbove(refuse, "usage-max-age", s.usageAge)
@@ -93,7 +93,7 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 // refuseHalfTLS refuses some of the three files without the others.
 func refuseHalfTLS(refuse agentcmd.Refuse, prefix string, files nodes.TLS) {
 	if files.CAFile+files.CertFile+files.KeyFile != "" && (files.CAFile == "" || files.CertFile == "" || files.KeyFile == "") {
-		refuse(prefix+"-ca-file", "--%[1]s-cert-file and --%[1]s-key-file go together", prefix)
+		refuse(prefix+"-ca-file", "must be given together with --%[1]s-cert-file and --%[1]s-key-file", prefix)
 	}
 }
 

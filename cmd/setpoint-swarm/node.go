@@ -62,7 +62,7 @@ func (s *nodeSettings) validate() error {
 		refuse("agent-address", "must be host:port of the agent")
 	}
 	if (s.secretFile != "") == (s.tls != nodes.TLS{}) {
-		refuse("secret-file", "or the three of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent takes no reports from unknown nodes")
+		refuse("secret-file", "give either this or all of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent accepts no unauthenticated reports")
 	}
 	refuseHalfTLS(refuse, "tls", s.tls)
 	if s.interval < time.Second || s.interval > 10*time.Minute {
@@ -83,13 +83,13 @@ func newNode() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "Report the usage of this node's tasks to the agent",
-		Long: `Report the usage of this node's tasks to the agent. It reads the statistics of the
-containers of tasks from the node's own engine, which it needs the socket of, and runs on
-each node, as a global service. Usage is a rate over the time between two reads; a task that
-was read once only is not reported.
+		Long: `Report the usage of this node's tasks to the agent. Run it on each node, as a global
+service with access to the socket of the node's Docker Engine, from which it reads the
+statistics of the containers. CPU usage is a rate between two reads, so a task is reported
+from its second read on.
 
-The agent knows a node by a secret that all share, or by a certificate whose common name is
-the node's id, as the swarm gives one to each node.`,
+A node authenticates with a secret that all nodes share, or with a certificate whose common
+name is the node's id, such as the one that Swarm gives to each node.`,
 		Example: `  setpoint-swarm node --agent-address=agent:9093 --secret-file=/run/secrets/setpoint-nodes
   setpoint-swarm node --agent-address=agent:9093 --tls-server-name=swarm-manager --tls-ca-file=/swarm/swarm-root-ca.crt \
     --tls-cert-file=/swarm/swarm-node.crt --tls-key-file=/swarm/swarm-node.key   # /var/lib/docker/swarm/certificates`,

@@ -18,9 +18,9 @@ func main() { cli.Main(newRoot()) }
 func newRoot() *cobra.Command {
 	return cli.Root(&cobra.Command{
 		Use:   "setpoint-webhook",
-		Short: "Scale what a server lists that answers three HTTP calls",
-		Long: `Scale what a server lists that answers three HTTP calls: list, observe and apply.
-"setpoint agent webhook" runs it.
+		Short: "Scale the targets that a webhook server lists",
+		Long: `Scale the targets of a webhook server, which answers three HTTP calls: list, observe
+and apply. "setpoint agent webhook" runs it.
 
 Exit codes: 0 success; 1 failure, or a negative result; 2 invalid flags or input.`,
 	}, append(agentcmd.New(new(settings).program()), cli.NewVersion())...)

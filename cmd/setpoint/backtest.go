@@ -43,19 +43,19 @@ func newBacktest() *cobra.Command {
 	c := &backtestCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use:   "backtest --spec SPEC {RECORDING... | -f SCENARIO}",
-		Short: "Tell what another spec would have done with what was recorded",
-		Long: `Tell what another spec would have done with what was recorded: recordings and the
-flight files of agents (setpoint agent … --record). Each is replayed with its own spec
-first, which has to decide as recorded.
+		Short: "Show what another spec would have decided on recorded data",
+		Long: `Show what another spec would have decided on recorded data: recordings, or the files
+that agents write (setpoint agent … --record). The command first replays each recording
+with its own spec, which must decide as recorded.
 
 Then the other spec runs in a closed loop: its counts change what it sees next. While
-it has the recorded count it sees what was recorded; with another count its own pods
-share the load that was measured. The first line says for how much of the time that
-can be told.
+its count equals the recorded one, it sees the recorded samples; with another count, the
+measured load is divided among its pods. The first line of the output says how much of
+the time this covers.
 
-With --file the load comes from the CSV files and ranges of Prometheus that a scenario
-of setpoint simulate names; all of it is modelled. --own and --replicas, the spec and
-the count of then, tell how near the model is.
+With --file the load comes from the CSV files and Prometheus range queries in a scenario
+of setpoint simulate, and all usage is modelled. Give --own and --replicas, the spec and
+the count at that time, to see how close the model is.
 
 Exits with 1 if a recording is not reproduced by its own spec or can't be replayed,
 and with 2 if a file is invalid.`,
@@ -69,12 +69,12 @@ and with 2 if a file is invalid.`,
 		RunE: c.run,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler that is tried (required)")
-	flags.StringVar(&c.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, where the recording has none: tells when pods were full")
+	flags.StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler to try (required)")
+	flags.StringVar(&c.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, in place of the recorded one; without either, full pods are not detected")
 	flags.StringToStringVar(&c.idle, "idle", nil, "what a pod uses without load, as `cpu=20m,memory=100Mi` (default nothing)")
-	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of a scenario with recorded load, in place of recordings")
-	flags.StringVar(&c.own, "own", "", "`file` of the spec that was in force; with --file")
-	flags.StringVar(&c.replicas, "replicas", "", "`file` of the count that was recorded, CSV or Prometheus' JSON; with --file")
+	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of a scenario with recorded load, instead of recordings")
+	flags.StringVar(&c.own, "own", "", "`file` of the spec at the time of the recorded load; with --file")
+	flags.StringVar(&c.replicas, "replicas", "", "`file` of the recorded count, CSV or Prometheus JSON; with --file")
 	flags.VarP(c.output, "output", "o", "form of the output: text or json (lines)")
 	c.scenario.options.Bind(flags)
 	return cmd
@@ -106,11 +106,11 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	case c.failed > 0:
 		return fmt.Errorf("%d scenarios can't be replayed", c.failed)
 	case c.mismatched > 0:
-		return fmt.Errorf("%d scenarios are not reproduced by their own specs, so that nothing can be said of another", c.mismatched)
+		return fmt.Errorf("replayed with their own specs, %d scenarios do not decide as recorded, so another spec can't be compared", c.mismatched)
 	case c.unreadable > 0 && c.scenarios == 0:
-		return cli.BadInput(errors.New("no recording was found; a CSV file or an answer of Prometheus is named in a scenario, which --file takes"))
+		return cli.BadInput(errors.New("no recording was found; for a CSV file or a Prometheus response, give a scenario that names it with --file"))
 	case c.unreadable > 0:
-		return cli.BadInput(fmt.Errorf("%d lines or files hold no scenario that can be read", c.unreadable))
+		return cli.BadInput(fmt.Errorf("%d lines or files have no readable scenario", c.unreadable))
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ const maxUnreadable = 10
 func (c *backtestCommand) alternatives(cmd *cobra.Command, files []string) error {
 	load := c.scenario.file != ""
 	if load && len(files) > 0 {
-		return errors.New("--file is in place of recordings, and both are given")
+		return errors.New("--file replaces recordings: give one or the other")
 	}
 	var problem error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -130,11 +130,11 @@ func (c *backtestCommand) alternatives(cmd *cobra.Command, files []string) error
 		case "spec", "output", "file", "help":
 		case "cpu-limit", "idle":
 			if load {
-				problem = fmt.Errorf("--%s is for recordings; with --file the scenario says it, in workload", f.Name)
+				problem = fmt.Errorf("--%s only applies to recordings; with --file, set it in the scenario's workload", f.Name)
 			}
 		default:
 			if !load && cmd.LocalFlags().Lookup(f.Name) != nil {
-				problem = fmt.Errorf("--%s is for --file; a recording has its own", f.Name)
+				problem = fmt.Errorf("--%s only applies with --file; a recording has its own", f.Name)
 			}
 		}
 	})
@@ -152,7 +152,7 @@ func (c *backtestCommand) assume() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.idle)) {
 		if name != "cpu" && name != "memory" {
-			return fmt.Errorf("--idle: %q is no resource of pods, must be cpu or memory", name)
+			return fmt.Errorf("--idle: %q is not supported: must be cpu or memory", name)
 		}
 		milli, err := milliOf(c.idle[name])
 		if err != nil {
@@ -306,7 +306,7 @@ func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
 func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
 	ready := fmt.Sprintf("new pods are ready after %s, the median of %d that were recorded", simulate.Span(time.Duration(c.ReadySeconds*float64(time.Second))), c.PodsMeasured)
 	if c.PodsMeasured == 0 {
-		ready = "new pods are ready at once, for no pod was seen to start"
+		ready = "new pods are ready at once, because no recorded pod started"
 	}
 	fmt.Fprintf(out, "  assumed where it is modelled: all ready pods share the measured usage evenly; %s\n", ready)
 	if !c.LimitKnown {
@@ -323,10 +323,10 @@ const shownDifferences = 3
 // writeOpenLoop says what is decided at each step as it was recorded.
 func writeOpenLoop(out *strings.Builder, b *replay.Backtest) {
 	if b.Different == 0 {
-		out.WriteString("\n  each step by itself, with the readings and the count of then: the same count at every step\n")
+		out.WriteString("\n  each step on its own, from the recorded readings and count: the same count at every step\n")
 		return
 	}
-	fmt.Fprintf(out, "\n  each step by itself, with the readings and the count of then: another count at %d of %d steps\n", b.Different, b.Steps)
+	fmt.Fprintf(out, "\n  each step on its own, from the recorded readings and count: another count at %d of %d steps\n", b.Different, b.Steps)
 	shown := b.Differences[:min(len(b.Differences), shownDifferences)]
 	for _, d := range shown {
 		fmt.Fprintf(out, "    %s  step %d, %d replicas: recorded %d (%s), this spec %d (%s)\n",

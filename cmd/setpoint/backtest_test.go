@@ -46,7 +46,7 @@ func TestBacktestInAClosedLoop(t *testing.T) {
 		"shop/web: 100.0 % of 2h59m45s covered: 5.1 % as recorded, 94.9 % modelled\n", "its own spec reproduces it, at all 720 steps",
 		"closed loop     recorded                     this spec", "replica-hours   45.1 ",
 		"new pods are ready after 32s, the median of 40 that were recorded", "not known: whether pods were full", "18:00:00  13 → 16, recorded 13: cpu",
-		"each step by itself", "another count at 560 of 720 steps",
+		"each step on its own", "another count at 560 of 720 steps",
 	} {
 		if !strings.Contains(got.Stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, got.Stdout)
@@ -143,7 +143,7 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 	}
 	// Files that are no recordings are not complained of line by line.
 	lines := run(t, strings.Repeat("0,1\n", 5000), "backtest", "--spec", careful, "-")
-	if n := strings.Count(lines.Stderr, "\n"); lines.Code != cli.ExitUsage || n > 20 || !strings.Contains(lines.Stderr, "which --file takes") {
+	if n := strings.Count(lines.Stderr, "\n"); lines.Code != cli.ExitUsage || n > 20 || !strings.Contains(lines.Stderr, "names it with --file") {
 		t.Errorf("exit code %d, %d lines\n%.300s", lines.Code, n, lines.Stderr)
 	}
 	for _, tt := range []struct {
@@ -151,10 +151,10 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 		want string
 	}{
 		{[]string{"-f", own}, "is a Kubernetes manifest, not a scenario"},
-		{[]string{"-f", scenario, "flight.jsonl"}, "--file is in place of recordings"},
+		{[]string{"-f", scenario, "flight.jsonl"}, "--file replaces recordings"},
 		{[]string{"-f", "../../examples/simulation/web.yaml"}, "has no recorded load"},
-		{[]string{"-f", scenario, "--idle=cpu=1m"}, "--idle is for recordings"},
-		{[]string{"--own", own, "flight.jsonl"}, "--own is for --file"},
+		{[]string{"-f", scenario, "--idle=cpu=1m"}, "--idle only applies to recordings"},
+		{[]string{"--own", own, "flight.jsonl"}, "--own only applies with --file"},
 		{[]string{"-f", scenario, "--replicas", careful}, "--replicas: "},
 		{[]string{"-f", scenario, "--own", "nowhere.yaml"}, "nowhere.yaml"},
 	} {
@@ -183,7 +183,7 @@ func TestBacktestRefusesWhatIsNoAmount(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
 		"--cpu-limit=much": `--cpu-limit: "much" must be a quantity above 0`, "--cpu-limit=0": "must be a quantity above 0",
-		"--idle=cpu=-1": "must be a quantity of at least 0", "--idle=cups=1": `"cups" is no resource of pods`, "--idle=cpu": "must be formatted as key=value",
+		"--idle=cpu=-1": "must be a quantity of at least 0", "--idle=cups=1": `"cups" is not supported`, "--idle=cpu": "must be formatted as key=value",
 	} {
 		if got := run(t, "", "backtest", "--spec", careful, flag, "-"); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
 			t.Errorf("%s: exit code %d\n%s", flag, got.Code, got.Stderr)

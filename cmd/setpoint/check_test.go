@@ -32,19 +32,19 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a port beyond all ports", []string{"--rest-address=127.0.0.1:99999"}, `--rest-address: "127.0.0.1:99999": the port must be a number from 0 to 65535`},
 		{"a URL for an address", []string{"--rest-address=http://127.0.0.1:8080"}, `--rest-address: "http://127.0.0.1:8080" is not host:port`},
 		{"a path for a host", []string{"--rest-address=a/b:8080"}, `"a/b" is neither an IP address nor the name of a host`},
-		{"an address twice", []string{"--admin-address=127.0.0.1:9090"}, "--admin-address: 127.0.0.1:9090 is that of --grpc-address, too: each needs its own"},
-		{"all interfaces without credentials", []string{"--grpc-address=:9090"}, "--grpc-address: :9090 is reachable from other machines, and callers are not asked who they are: give --auth-tokens-file"},
+		{"an address twice", []string{"--admin-address=127.0.0.1:9090"}, "--admin-address: 127.0.0.1:9090 is also the address of --grpc-address: give each its own"},
+		{"all interfaces without credentials", []string{"--grpc-address=:9090"}, "--grpc-address: other machines can reach :9090 without authentication: give --auth-tokens-file"},
 		{"a Redis that is no URL", []string{"--redis=redis:6379"}, "--redis: must begin with redis:// or rediss://"},
 		{"a Redis of another kind", []string{"--redis=http://user:s3cret@redis:6379"}, "--redis: must begin with redis:// or rediss://"},
 		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`},
-		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: it is for a Redis, and none is named: give --redis"},
+		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
 		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: open /nowhere: no such file"},
 		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: certificates: " + notPEM},
 		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
 		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
 		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},
 		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
-		{"an argument", []string{"now"}, `setpoint serve takes no argument such as "now"; see setpoint serve --help`},
+		{"an argument", []string{"now"}, `unexpected argument "now"; see setpoint serve --help`},
 	} {
 		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)
 		if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {

@@ -32,7 +32,7 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 	}{
 		{"unknown command", "", []string{"recomend"}, `unknown command "recomend"; did you mean recommend?; see setpoint --help`},
 		{"unknown flag", "", []string{"serve", "--grpc-adress", ":1"}, "unknown flag: --grpc-adress; see setpoint serve --help"},
-		{"argument that is not taken", "", []string{"serve", "now"}, `takes no argument such as "now"`},
+		{"argument that is not taken", "", []string{"serve", "now"}, `unexpected argument "now"`},
 		{"recommend without a file", "", []string{"recommend"}, "--file is required"},
 		{"file that is not there", "", []string{"recommend", "-f", "nowhere.yaml"}, "open nowhere.yaml: no such file"},
 		{"empty request", "", []string{"recommend", "-f", "-"}, "the body is empty"},
@@ -47,7 +47,7 @@ func TestBadInputIsToldWithItsPlace(t *testing.T) {
 		{"dump of the wrong kind", `{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}}]}`, []string{"explain", "--pods", "-"}, "-: items[0]: expected Pod (v1), found Service (v1)"},
 		{"dump that is no object", "just text", []string{"explain", "--hpa", "-"}, "-: expected a Kubernetes object"},
 		{"dump without an autoscaler", `{"kind": "PodList", "apiVersion": "v1", "items": []}`, []string{"explain", "--pods", "-"}, "give --hpa, or --dump with one in it"},
-		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is no instant`},
+		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is not an RFC 3339 time`},
 		{"replay without a file", "", []string{"replay"}, "an argument is missing; usage: setpoint replay FILE"},
 		{"recording cut in the middle of a line", firstBytes(3000), []string{"replay", "-"}, "-:2: unexpected end of line"},
 		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
@@ -213,7 +213,7 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 		{"get", []string{"get", demoTarget}, 0, "2 recommendations, 0 scale-ups"},
 		{"get as YAML", []string{"get", demoTarget, "-o", "yaml"}, 0, "name: " + demoTarget},
 		{"decisions", []string{"decisions", demoTarget}, 0, "PENDING"},
-		{"delete", []string{"delete", demoTarget}, 0, demoTarget + " forgotten"},
+		{"delete", []string{"delete", demoTarget}, 0, demoTarget + " deleted"},
 		{"get what is gone", []string{"get", demoTarget}, cli.ExitFailed, "no history for " + demoTarget},
 		{"delete what is gone", []string{"delete", demoTarget}, cli.ExitFailed, "(NotFound)"},
 	} {

@@ -29,10 +29,10 @@ func newRecommend() *cobra.Command {
 	output := cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)
 	cmd := &cobra.Command{
 		Use:   "recommend -f FILE",
-		Short: "Recommend for one request, here or on a server",
-		Long: `Recommend for one request: a RecommendRequest as the REST API takes it, in YAML or
-JSON. Without --server this process decides, with no history but the request's
-previousStatus.`,
+		Short: "Compute one recommendation, in this process or on a server",
+		Long: `Compute one recommendation for a RecommendRequest as the REST API takes it, in YAML or
+JSON. Without --server this process decides, and its only history is the previousStatus
+of the request.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}

@@ -81,9 +81,8 @@ printed, but not compared. Errors in one scenario are printed, and the others go
 on.
 
 Exits with 1 if a step differs, a scenario failed, or nothing was compared (unless
---no-compare or --spec asks for that); with 2 if only the input was invalid: a line
-that is no scenario, a file that is cut off or empty, a scenario that the server
-refuses.
+--no-compare or --spec is given); with 2 if only the input was invalid: a line that
+is not a scenario, a truncated or empty file, or a scenario that the server refuses.
 
 Without a server the recommender itself decides, also for specs that the service
 would refuse. A server must have been started with --allow-evaluation-time; each
@@ -309,11 +308,11 @@ func (c *replayCommand) finish(w io.Writer) error {
 	case c.strict && s.SkippedSteps+s.SkippedScenarios > 0:
 		return fmt.Errorf("--strict: %d steps and %d scenarios without steps were skipped", s.SkippedSteps, s.SkippedScenarios)
 	case s.UnreadableLines > 0:
-		return cli.BadInput(fmt.Errorf("%d lines or files hold no scenario that can be read", s.UnreadableLines))
+		return cli.BadInput(fmt.Errorf("%d lines or files have no readable scenario", s.UnreadableLines))
 	case s.RefusedScenarios > 0:
 		return cli.BadInput(fmt.Errorf("%d scenarios were refused", s.RefusedScenarios))
 	case c.compares() && s.ComparedSteps == 0:
-		return errors.New("nothing was compared, for no step of the recordings expects anything; --no-compare is for that")
+		return errors.New("nothing was compared: the recordings have no expectations; give --no-compare to only decide and print")
 	}
 	return nil
 }

@@ -36,8 +36,8 @@ func newSpecs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "specs",
 		Short: "Store, show and delete the specs of targets",
-		Long: `Store, show and delete the specs of targets. With a stored spec a target can be polled by callers
-that send neither spec nor metrics (GetRecommendation, KEDA and others).`,
+		Long: `Store, show and delete the specs of targets. With a stored spec, callers can get a recommendation for a
+target without sending a spec or metrics (GetRecommendation, KEDA and others).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -54,10 +54,10 @@ that send neither spec nor metrics (GetRecommendation, KEDA and others).`,
 	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum specs to list; 0 means no limit. If some are left out, standard error says so")
 	set := &cobra.Command{
 		Use:   "set TARGET -f FILE",
-		Short: "Store the spec of a target, in place of one that is stored",
+		Short: "Store the spec of a target, replacing the stored one",
 		Long: `Store the spec of a target: a TargetSpec as the REST API takes it, in YAML or JSON, or a
-HorizontalPodAutoscaler of any version. What "specs get -o yaml" prints may be edited and stored again:
-its etag has the server refuse it if somebody else was faster.`,
+HorizontalPodAutoscaler of any version. To change a stored spec, edit the output of "specs get -o yaml" and
+store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile.`,
 		Example: "  setpoint specs set clusters/demo/namespaces/shop/targets/web -f hpa.yaml",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    c.set,
@@ -65,19 +65,19 @@ its etag has the server refuse it if somebody else was faster.`,
 	set.Flags().StringVarP(&c.file, "file", "f", "", "`file` of the spec, - for standard input (required)")
 	remove := &cobra.Command{
 		Use:   "delete TARGET",
-		Short: "Delete the stored spec of a target, and what was observed of it",
+		Short: "Delete the stored spec of a target and its observations",
 		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:  c.delete,
 	}
 	remove.Flags().StringVar(&c.etag, "etag", "", "delete this version only; empty deletes any")
 	poll := &cobra.Command{
 		Use:     "poll TARGET",
-		Short:   "Ask for a target's count, by its stored spec and what was observed",
+		Short:   "Get a recommendation from the stored spec and observations of a target",
 		Example: "  setpoint specs poll clusters/demo/namespaces/shop/targets/web",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:    c.poll,
 	}
-	poll.Flags().Int32Var(&c.current, "current-replicas", -1, "replicas the target has now; negative uses what was observed")
+	poll.Flags().Int32Var(&c.current, "current-replicas", -1, "current replicas of the target; a negative number means the observed ones")
 	cmd.AddCommand(list, set, remove, poll, &cobra.Command{
 		Use:   "get TARGET",
 		Short: "Show the stored spec of a target",

@@ -55,7 +55,7 @@ func newTargets() *cobra.Command {
 		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:  c.decisions,
 	}
-	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "most decisions to list; 0: no limit. Whether there are more is said on standard error")
+	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "maximum decisions to list; 0 means no limit. If some are left out, standard error says so")
 	cmd.AddCommand(list, decisions, newTargetsWatch(c),
 		&cobra.Command{
 			Use:   "get TARGET",
@@ -65,7 +65,7 @@ func newTargets() *cobra.Command {
 		},
 		&cobra.Command{
 			Use:   "delete TARGET",
-			Short: "Forget a target's history, status and decisions",
+			Short: "Delete a target's history, status and decisions",
 			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.delete,
 		})
@@ -189,7 +189,7 @@ func (c *targetsCommand) delete(cmd *cobra.Command, args []string) error {
 		if _, err := client.DeleteTarget(cmd.Context(), &setpointv1.DeleteTargetRequest{Name: args[0]}); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0]+" forgotten")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0]+" deleted")
 		return err
 	})
 }

@@ -16,9 +16,9 @@ func newToken() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token IDENTITY",
 		Short: "Make a bearer token, and its entry for the tokens file",
-		Long: `Make a bearer token. It is printed on standard output, once, and is kept nowhere;
-its entry for the file of tokens (serve --auth-tokens-file), which does not give it
-away, goes to standard error.
+		Long: `Make a bearer token. The command prints the token on standard output and keeps no copy.
+The entry for the file of tokens (serve --auth-tokens-file), which holds only a hash of
+the token, goes to standard error.
 
 The policy file knows the caller as token:IDENTITY.`,
 		Example: `  setpoint token agent-shop >token.txt 2>>tokens.yaml`,

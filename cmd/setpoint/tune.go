@@ -42,8 +42,8 @@ func newTune() *cobra.Command {
 		Use:   "tune -f SCENARIO SPEC",
 		Short: "Search for the cheapest spec that reaches a goal in a scenario",
 		Long: `Search for the cheapest spec that reaches a goal in a scenario of setpoint simulate:
-targets, tolerances, windows, policies and minReplicas. Each candidate is run with the
-production engine. The first half of the time is searched, the second one confirms.
+targets, tolerances, windows, policies and minReplicas. The production engine runs each
+candidate. The search uses the first half of the time; the second half confirms the result.
 
 The same files, seed and candidates give the same result, on any number of processors.
 
@@ -56,12 +56,12 @@ invalid.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
 	flags.Uint64Var(&c.scenario.seed, "seed", 0, "`number` that replaces the scenario's seed and selects other candidates")
-	flags.IntVar(&c.candidates, "candidates", tune.DefaultCandidates, "specs that are tried")
-	flags.Int32Var(&c.least, "least-replicas", 0, "least minReplicas that is tried; 0: the spec's")
-	flags.IntVar(&c.workers, "workers", 0, "runs at a time; 0: one a processor. The result does not depend on it")
-	flags.Float64Var(&c.maxShort, "max-short", 0.5, "goal: most time short of capacity, `percent`")
-	flags.Float64Var(&c.maxLost, "max-lost", 0, "goal: most load lost for good, `percent` (default: any)")
-	flags.Float64Var(&c.reversals, "max-reversals", 20, "goal: most reversals a day")
+	flags.IntVar(&c.candidates, "candidates", tune.DefaultCandidates, "number of specs to try")
+	flags.Int32Var(&c.least, "least-replicas", 0, "smallest minReplicas to try; 0 means that of the spec")
+	flags.IntVar(&c.workers, "workers", 0, "concurrent runs; 0 means one per processor. It does not affect the result")
+	flags.Float64Var(&c.maxShort, "max-short", 0.5, "goal: maximum time short of capacity, `percent`")
+	flags.Float64Var(&c.maxLost, "max-lost", 0, "goal: maximum load lost for good, `percent` (default: any)")
+	flags.Float64Var(&c.reversals, "max-reversals", 20, "goal: maximum reversals per day")
 	flags.VarP(c.output, "output", "o", "form of the output: text, json or yaml (the chosen spec)")
 	c.scenario.options.Bind(flags)
 	return cmd
@@ -180,9 +180,9 @@ func (c *tuneCommand) write(w io.Writer, s *simulation.Scenario, object *autosca
 	case err != nil:
 		return err
 	case r.Best == nil:
-		return fmt.Errorf("none of %d specs reaches the goal; allow more, or more maxReplicas", r.Tried)
+		return fmt.Errorf("none of %d specs reaches the goal; raise --candidates or maxReplicas, or relax the goal", r.Tried)
 	case !r.Best.Holds:
-		return errors.New("the goal is reached in the part that was searched, not in the one that confirms")
+		return errors.New("the spec reaches the goal in the first half of the time, which was searched, but not in the second, which confirms")
 	}
 	return nil
 }

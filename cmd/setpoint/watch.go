@@ -27,8 +27,8 @@ func newTargetsWatch(of *targetsCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [clusters/CLUSTER/namespaces/NAMESPACE[/targets/TARGET]]",
 		Short: "Follow decisions as they are made, until interrupted; - stands for all clusters, namespaces or targets",
-		Long: "Follow decisions as they are made, until interrupted. What was missed, and each loss of the connection, is said on standard error;\n" +
-			"the watch goes on where it was. -o json writes a line for each response that has a decision or tells of missed ones.",
+		Long: "Follow decisions as they are made, until interrupted. After a lost connection the watch resumes where it was; lost connections\n" +
+			"and missed decisions are reported on standard error. -o json writes one line per response with a decision or a count of missed ones.",
 		Example: "  setpoint targets watch --changes-only\n  setpoint targets watch clusters/eu-1/namespaces/shop --since 1h -o json",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.run,

@@ -52,14 +52,14 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a period that is too short", []string{"--cluster=x", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
 		{"no time", []string{"--cluster=x", "--request-timeout=0s"}, "--request-timeout: 0s is not above 0"},
 		{"no workers", []string{"--cluster=x", "--workers=0"}, "--workers: 0 is not above 0"},
-		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: and --tls-key-file go together"},
+		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file"},
 		{"a level that there is not", []string{"--cluster=x", "--log-level=loud"}, `--log-level: "loud"`},
 		{"a form that there is not", []string{"--cluster=x", "--log-format=xml"}, `--log-format: "xml"`},
 		{"a recording without room", []string{"--cluster=x", "--record-max-bytes=0"}, "--record-max-bytes: 0 is not above 0"},
 		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere"},
 		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required"},
 		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder"},
-		{"arguments", []string{"now"}, "takes no argument"},
+		{"arguments", []string{"now"}, "unexpected argument"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +163,7 @@ func TestAnAgentTellsWhatItDoes(t *testing.T) {
 	if text.Code != 0 || !strings.Contains(text.Stdout, "fake demo: 1 objects, 0 held, 0 with errors") || !strings.Contains(text.Stdout, "shop/web  ok") || !strings.Contains(text.Stdout, "3 → 6") {
 		t.Errorf("exit code %d\n%s%s", text.Code, text.Stdout, text.Stderr)
 	}
-	if other := clitest.Run(t, root(program(nil)), "", "status", "api", "--admin-address="+first.admin); other.Code != cli.ExitFailed || !strings.Contains(other.Stderr, "the agent knows no api") {
+	if other := clitest.Run(t, root(program(nil)), "", "status", "api", "--admin-address="+first.admin); other.Code != cli.ExitFailed || !strings.Contains(other.Stderr, "the agent has no object api") {
 		t.Errorf("exit code %d, %q", other.Code, other.Stderr)
 	}
 	world.FailReads(errors.New("the manager is away"))
@@ -206,7 +206,7 @@ func TestWhatRunsBeside(t *testing.T) {
 		}
 	}
 	r := start(t, program(p), "--server=127.0.0.1:1")
-	r.status("waiting for the cluster", func(s *Status) bool { return s.Problem == "the cluster is not reached: no manager" })
+	r.status("waiting for the cluster", func(s *Status) bool { return s.Problem == "the cluster can't be reached: no manager" })
 	r.status("known", func(s *Status) bool { return s.Problem == "" })
 	close(fail)
 	if got := r.await(); got.Code != cli.ExitFailed || !strings.Contains(got.Stderr, "the port is taken") {

@@ -35,7 +35,7 @@ func (s *Settings) InFlight() int { return min(s.Workers, setpoint.DefaultInFlig
 
 // PrintChecked prints the settings after all checks, for --check.
 func PrintChecked(cmd *cobra.Command) error {
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. What was set says so.\n%s", config.Effective(cmd.Flags(), config.Mask))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. The comment \"set\" marks settings that were given.\n%s", config.Effective(cmd.Flags(), config.Mask))
 	return err
 }
 

@@ -40,7 +40,7 @@ func answerJSON(now func() any) http.Handler {
 // command, for errors.
 func askAgent(cmd *cobra.Command, command, address, page string, into any) error {
 	if address == "" {
-		return cli.BadInput(fmt.Errorf("%s: --%s says which agent is asked", command, adminFlag))
+		return cli.BadInput(fmt.Errorf("%s: --%s is required: the address of the agent to ask", command, adminFlag))
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -169,7 +169,7 @@ func (i *identity) problem() error {
 		return nil
 	}
 	if err := i.failure.Load(); err != nil {
-		return fmt.Errorf("the cluster is not reached: %w", *err)
+		return fmt.Errorf("the cluster can't be reached: %w", *err)
 	}
 	return errors.New("the cluster has not answered yet")
 }

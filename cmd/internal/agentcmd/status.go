@@ -189,7 +189,7 @@ func (s *Status) only(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
-			return fmt.Errorf("the agent knows no %s: it has not opted in, or had no reconcile yet", oneLine(name))
+			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet", oneLine(name))
 		}
 	}
 	return nil
@@ -200,11 +200,11 @@ func newStatus(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Print the state of a running agent's objects, and why it holds any",
-		Long: `Print what a running agent does with each object: its count, when it was last scaled, and
-what keeps it from being scaled. The agent is asked at its admin address. With names,
-NAME or NAMESPACE/NAME, only those; one that the agent does not know is an error.
+		Long: `Print what a running agent does with each object: its count, when the agent last scaled
+it, and why the agent holds it. The command asks the agent at its admin address. With names
+(NAME or NAMESPACE/NAME) it prints only those objects; an unknown name is an error.
 
-SETPOINT_ADMIN_ADDRESS counts here as it does for the agent.`,
+SETPOINT_ADMIN_ADDRESS sets the address here as it does for the agent.`,
 		Example: fmt.Sprintf("  setpoint-%s status\n  setpoint-%[1]s status shop/web -o json", p.Platform),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if set := os.Getenv(config.Variable(adminFlag)); set != "" && !cmd.Flags().Changed(adminFlag) {

@@ -73,11 +73,11 @@ func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		case strings.Contains(err.Error(), "arg(s)"): // cobra's text does not name the command
 			given := "an argument is missing"
 			if len(args) > 0 {
-				given = fmt.Sprintf("%d arguments are not what it takes", len(args))
+				given = fmt.Sprintf("wrong number of arguments (%d)", len(args))
 			}
 			err = errors.New(given + "; usage: " + cmd.UseLine())
 		case len(args) > 0 && strings.HasPrefix(err.Error(), "unknown command"): // cobra's, of a command without commands
-			err = fmt.Errorf("%s takes no argument such as %q; see %[1]s --help", cmd.CommandPath(), args[0])
+			err = fmt.Errorf("unexpected argument %q; see %s --help", args[0], cmd.CommandPath())
 		}
 		return BadInput(err)
 	}

@@ -67,7 +67,7 @@ func (s *Settings) Validate(refuse func(flag, format string, args ...any)) {
 		refuse("server", "is required")
 	}
 	if (s.CertFile == "") != (s.KeyFile == "") {
-		refuse("tls-cert-file", "and --tls-key-file go together")
+		refuse("tls-cert-file", "must be given together with --tls-key-file")
 	}
 	if s.Insecure && s.hasTLS() {
 		refuse("insecure", "contradicts the --tls flags")

@@ -86,17 +86,17 @@ permissions, and changes nothing:
 
   setpoint explain --live hpa/web -n shop
 
-Otherwise it reads kubectl's output, JSON or YAML, each kind from a file of its own or
-all from one:
+Otherwise it reads kubectl's output, JSON or YAML: one file for each kind, or one for all
+(--dump):
 
   kubectl get hpa web -o yaml > hpa.yaml
   kubectl get pods -o json > pods.json
   kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods > podmetrics.json
   kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
 
-It decides for the instant of the newest sample, or with --live for now, unless --at
-says another. The controller's own history cannot be read, so its windows and
-policies may hold back more than shown.`,
+It decides for the time of the newest sample, with --live for the current time, or for
+the time of --at. It can't read the controller's own history, so the controller's windows
+and policies may limit the count more than shown.`,
 		Example: "  setpoint explain --live hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
 		Args:    cobra.NoArgs,
 		RunE:    c.run,
@@ -109,7 +109,7 @@ policies may hold back more than shown.`,
 	flags.StringArrayVar(&c.dump, "dump", nil, "`file` that holds all of these, as a List or several documents; repeatable")
 	flags.StringVar(&c.name, "name", "", "`[namespace/]name` of the autoscaler, where there are several")
 	flags.StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of autoscalers that name none")
-	flags.StringVar(&c.at, "at", "", "`instant` to decide for, RFC 3339, in place of the newest sample's")
+	flags.StringVar(&c.at, "at", "", "`time` to decide for, RFC 3339, in place of the newest sample's")
 	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only the unusual ones")
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
 	c.live.bind(flags)
@@ -145,7 +145,7 @@ func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendReques
 		return req, nil, err
 	}
 	if c.live.SourcesFile != "" {
-		return nil, nil, cli.BadInput(errors.New("--sources-file is for --live: files have what was read"))
+		return nil, nil, cli.BadInput(errors.New("--sources-file only applies with --live: without it, metrics come from the files"))
 	}
 	dump, err := c.read(cmd)
 	if err != nil {
@@ -239,7 +239,7 @@ func (c *explainCommand) instant(req *setpointv1.RecommendRequest) (time.Time, e
 	if c.at != "" {
 		at, err := time.Parse(time.RFC3339Nano, c.at)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("--at: %q is no instant such as 2026-01-31T03:00:00Z", c.at)
+			return time.Time{}, fmt.Errorf("--at: %q is not an RFC 3339 time such as 2026-01-31T03:00:00Z", c.at)
 		}
 		return at, nil
 	}

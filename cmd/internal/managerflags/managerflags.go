@@ -70,7 +70,7 @@ func Bind(flags *pflag.FlagSet, command string) {
 			names[f.Name] = own
 			continue
 		}
-		const usage = "taken for the controller manager's sake, without effect"
+		const usage = "accepted for compatibility with kube-controller-manager; has no effect"
 		switch f.kind {
 		case durationFlag:
 			flags.Duration(f.Name, 0, usage)
@@ -104,11 +104,11 @@ func WithoutEffect(flags *pflag.FlagSet, command string) []string {
 		note := "--" + f.Name + " has no effect here"
 		switch {
 		case f.Serve != "":
-			note += ": the service decides by it; give it to " + Serve
+			note += ": it affects decisions; set it on " + Serve
 		case f.Agent != "":
-			note += ": it is the agent's; give it to " + Agent
+			note += ": it is a setting of the agent; set it on " + Agent
 		default:
-			note += ": metrics come through the metrics APIs in any case"
+			note += ": metrics always come from the metrics APIs"
 		}
 		notes = append(notes, note)
 	}

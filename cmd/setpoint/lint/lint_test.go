@@ -592,7 +592,7 @@ func TestAScenarioThatDoesNotSuit(t *testing.T) {
 		text, want string
 		findings   bool
 	}{
-		"two autoscalers": {hpa(5, 5, onCPU, "") + other(hpa(5, 5, onCPU, "")), "2 HorizontalPodAutoscalers were read", false},
+		"two autoscalers": {hpa(5, 5, onCPU, "") + other(hpa(5, 5, onCPU, "")), "the files have 2 HorizontalPodAutoscalers", false},
 		"another metric":  {hpa(5, 5, onTotal, ""), "workload.usage: has no load", true},
 		"too many pods":   {strings.Replace(hpa(1, 5, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "maxReplicas: 5", "maxReplicas: 2000000000", 1), "the simulation is too large", true},
 	} {

@@ -25,7 +25,7 @@ import (
 const MaxAutoscalers = 20_000
 
 // ErrTooMany is Check's error for more than MaxAutoscalers.
-var ErrTooMany = fmt.Errorf("more than %d HorizontalPodAutoscalers are not checked at once", MaxAutoscalers)
+var ErrTooMany = fmt.Errorf("at most %d HorizontalPodAutoscalers can be checked at once", MaxAutoscalers)
 
 // Linter gathers files, which may refer to each other's objects.
 type Linter struct {
@@ -67,7 +67,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		return nil, ErrTooMany
 	}
 	if l.Scenario != nil && len(l.files) != 1 {
-		return nil, fmt.Errorf("a scenario is one workload's, and %d HorizontalPodAutoscalers were read: give the one that it is about", len(l.files))
+		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d HorizontalPodAutoscalers: give only the one for that workload", len(l.files))
 	}
 	// The same name twice is one object in two files.
 	scalers := make(map[string]map[string]bool)

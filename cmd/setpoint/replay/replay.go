@@ -32,7 +32,7 @@ type Beginner interface {
 
 // ErrHistory is wrapped in the error for a scenario that begins with a history, if the backend
 // can't set one.
-var ErrHistory = errors.New("the scenario begins with a history, which a server can't be given; replay it without a server")
+var ErrHistory = errors.New("the scenario begins with a history, which a server does not accept; replay it without --server")
 
 // Step is the result of one step.
 type Step struct {

@@ -31,7 +31,7 @@ func (s *settings) validateAddresses(refuse func(flag, format string, args ...an
 		case host != "" && net.ParseIP(host) == nil && !isHostName(host):
 			refuse(a.flag, "%q: %q is neither an IP address nor the name of a host", a.address, host)
 		case other != "" && number != 0:
-			refuse(a.flag, "%s is that of --%s, too: each needs its own", a.address, other)
+			refuse(a.flag, "%s is also the address of --%s: give each its own", a.address, other)
 		default:
 			taken[a.address] = a.flag
 			continue

@@ -35,6 +35,6 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 	if err := histories.Close(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. Secrets are masked; what was set says so.\n%s", config.Effective(cmd.Flags(), config.Mask))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. Secrets are masked; the comment \"set\" marks settings that were given.\n%s", config.Effective(cmd.Flags(), config.Mask))
 	return err
 }

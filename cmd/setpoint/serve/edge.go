@@ -152,7 +152,7 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 		refuse("auth-allow-anonymous", "authentication is off: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file")
 	}
 	if s.AllowAnonymous && s.PolicyFile == "" {
-		refuse("auth-allow-anonymous", "say in --policy-file what anonymous callers may do")
+		refuse("auth-allow-anonymous", "must come with --policy-file, which says what anonymous callers may do")
 	}
 	if s.KEDATokens && s.TokensFile == "" && s.OIDCFile == "" {
 		refuse("keda-metadata-tokens", "there are no tokens: give --auth-tokens-file or --auth-oidc-file")
@@ -168,10 +168,10 @@ func (s *edgeSettings) validate(refuse func(flag, format string, args ...any), a
 			continue
 		}
 		if !s.asks() {
-			refuse(flag, "%s is reachable from other machines, and callers are not asked who they are: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file, or say --insecure", address)
+			refuse(flag, "other machines can reach %s without authentication: give --auth-tokens-file, --auth-oidc-file or --tls-client-ca-file, or allow it with --insecure", address)
 		}
 		if s.TLSCert == "" {
-			refuse(flag, "%s is reachable from other machines, and served in the clear: give --tls-cert-file and --tls-key-file, or say --insecure", address)
+			refuse(flag, "other machines can reach %s without TLS: give --tls-cert-file and --tls-key-file, or allow it with --insecure", address)
 		}
 	}
 }

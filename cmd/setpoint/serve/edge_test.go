@@ -26,12 +26,12 @@ func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
 		problem string
 	}{
 		{"the defaults", nil, ""},
-		{"all interfaces", []func(*settings){everywhere}, "--grpc-address: :9090 is reachable from other machines, and callers are not asked who they are"},
-		{"all interfaces with tokens", []func(*settings){everywhere, tokens}, "--grpc-address: :9090 is reachable from other machines, and served in the clear"},
-		{"all interfaces with TLS", []func(*settings){everywhere, tls}, "callers are not asked who they are"},
+		{"all interfaces", []func(*settings){everywhere}, "--grpc-address: other machines can reach :9090 without authentication"},
+		{"all interfaces with tokens", []func(*settings){everywhere, tokens}, "--grpc-address: other machines can reach :9090 without TLS"},
+		{"all interfaces with TLS", []func(*settings){everywhere, tls}, "without authentication"},
 		{"all interfaces with both", []func(*settings){everywhere, tls, tokens}, ""},
 		{"all interfaces, insecure", []func(*settings){everywhere, func(s *settings) { s.Edge.Insecure = true }}, ""},
-		{"REST counts, too", []func(*settings){func(s *settings) { s.RESTAddress = "0.0.0.0:8080" }}, "--rest-address: 0.0.0.0:8080 is reachable"},
+		{"REST counts, too", []func(*settings){func(s *settings) { s.RESTAddress = "0.0.0.0:8080" }}, "--rest-address: other machines can reach 0.0.0.0:8080"},
 		{"an address of the network", []func(*settings){func(s *settings) { s.RESTAddress = "192.0.2.1:8080" }}, "--rest-address"},
 		{"a name", []func(*settings){func(s *settings) { s.RESTAddress = "setpoint.example:8080" }}, "--rest-address"},
 		{"IPv6 loopback", []func(*settings){func(s *settings) { s.RESTAddress = "[::1]:8080" }}, ""},

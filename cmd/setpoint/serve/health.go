@@ -23,11 +23,11 @@ func NewHealth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a server or agent on this machine whether it is ready",
-		Long: `Ask a server or agent on this machine, at its admin address, whether it is to be sent
-calls, or with --live only whether it lives. The exit code is 1 if not. It is what the
-image's HEALTHCHECK runs.
+		Long: `Ask a server or agent on this machine, at its admin address, whether it is ready for
+calls, or with --live only whether it is alive. The exit code is 1 if it is not. The
+HEALTHCHECK of the image runs this command.
 
-SETPOINT_ADMIN_ADDRESS counts here as it does for whom it asks.`,
+SETPOINT_ADMIN_ADDRESS sets the address here as it does for the server and the agents.`,
 		Example: `  setpoint health
   setpoint health --live --admin-address=127.0.0.1:9092   # an agent`,
 		Args: cobra.NoArgs,

@@ -29,8 +29,8 @@ func TestFlagsOfTheControllerManagerAreChecked(t *testing.T) {
 		{[]string{"--horizontal-pod-autoscaler-upscale-delay=-1m"}, cli.ExitUsage, "--upscale-delay: -1m0s is negative"},
 		{[]string{"--horizontal-pod-autoscaler-use-rest-clients=perhaps"}, cli.ExitUsage, `invalid argument "perhaps"`},
 		{[]string{"--horizontal-pod-autoscaler-speed=1"}, cli.ExitUsage, "unknown flag: --horizontal-pod-autoscaler-speed"},
-		{[]string{"--horizontal-pod-autoscaler-use-rest-clients"}, 0, "has no effect here: metrics come through the metrics APIs in any case"},
-		{[]string{"--horizontal-pod-autoscaler-sync-period=30s"}, 0, "has no effect here: it is the agent's; give it to setpoint agent kubernetes"},
+		{[]string{"--horizontal-pod-autoscaler-use-rest-clients"}, 0, "has no effect here: metrics always come from the metrics APIs"},
+		{[]string{"--horizontal-pod-autoscaler-sync-period=30s"}, 0, "has no effect here: it is a setting of the agent; set it on setpoint agent kubernetes"},
 		{nil, 0, ""},
 	} {
 		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)

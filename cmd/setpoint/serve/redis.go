@@ -80,12 +80,12 @@ func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) 
 		}
 	}
 	if (s.Cert == "") != (s.Key == "") {
-		refuse("redis-tls-cert", "it and --redis-tls-key need each other")
+		refuse("redis-tls-cert", "must be given together with --redis-tls-key")
 	}
 	if !s.used() {
 		for flag, value := range map[string]string{"redis-password-file": s.PasswordFile, "redis-tls-ca": s.CA, "redis-tls-cert": s.Cert, "redis-tls-key": s.Key} {
 			if value != "" {
-				refuse(flag, "it is for a Redis, and none is named: give --redis")
+				refuse(flag, "only applies with Redis: give --redis")
 			}
 		}
 		return

@@ -142,7 +142,7 @@ func defaultSettings() settings {
 func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
 	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
-	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, without TLS or credentials; empty: not served")
+	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, without TLS or credentials; empty disables it")
 	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ even if other machines can reach the admin address")
 	flags.StringSliceVar(&s.AllowedHosts, "allowed-hosts", s.AllowedHosts, "host `names` that requests to the REST and admin addresses may use while these are on loopback, against DNS rebinding; localhost, names without a dot and IP addresses are always allowed; * allows all")
 	flags.BoolVar(&s.UI, "ui", s.UI, "serve the web page at /ui/ of the REST address; what it shows needs the same credentials as the API")

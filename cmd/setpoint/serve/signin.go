@@ -39,7 +39,7 @@ func (s *signInSettings) validate(refuse func(flag, format string, args ...any),
 	if !s.used() {
 		for flag, value := range map[string]string{"ui-oidc-issuer": s.Issuer, "ui-oidc-client-secret-file": s.SecretFile, "ui-oidc-redirect-url": s.RedirectURL} {
 			if value != "" {
-				refuse(flag, "it is for signing in with an issuer: give --ui-oidc-client-id")
+				refuse(flag, "only applies to sign-in with an issuer: give --ui-oidc-client-id")
 			}
 		}
 		return
@@ -51,7 +51,7 @@ func (s *signInSettings) validate(refuse func(flag, format string, args ...any),
 		refuse("ui-oidc-client-id", "no issuers are accepted: give --auth-oidc-file")
 	}
 	if s.RedirectURL == "" {
-		refuse("ui-oidc-redirect-url", "it is needed with --ui-oidc-client-id: the REST address as browsers know it, and %s", signin.CallbackPath)
+		refuse("ui-oidc-redirect-url", "is required with --ui-oidc-client-id: the REST address as browsers reach it, followed by %s", signin.CallbackPath)
 	}
 }
 

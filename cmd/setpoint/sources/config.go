@@ -2,6 +2,7 @@ package sources
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -100,7 +101,7 @@ func parseGrants(sources map[string]samples.Source, granted map[string][]string)
 	}
 	for _, source := range slices.Sorted(maps.Keys(sources)) {
 		if len(named[source]) == 0 {
-			return nil, fmt.Errorf("grants.%s: is required: whose specs may name the source, such as [clusters/prod/namespaces/shop]", source)
+			return nil, fmt.Errorf("grants.%s: is required: the namespaces whose specs may use the source, such as [clusters/prod/namespaces/shop]", source)
 		}
 	}
 	return named, nil
@@ -125,7 +126,7 @@ func sourcesOf(text string) (map[string]samples.Source, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "":
-		return nil, fmt.Errorf("one is no URL such as http://prometheus:9090 or redis://queue:6379")
+		return nil, errors.New("must be URLs such as http://prometheus:9090 or redis://queue:6379")
 	case u.User != nil:
 		return nil, fmt.Errorf("the URL of %s must hold no user or password: give them in --sources-file", u.Host)
 	}

@@ -56,7 +56,7 @@ func checkAddress(address string) error {
 	}
 	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsInterfaceLocalMulticast() ||
 		thisNetwork.Contains(ip) || metadataIPv6 == ip {
-		return fmt.Errorf("the name leads to %s, where sources are only asked if the operator wrote that address", ip)
+		return fmt.Errorf("refused to connect to %s: to allow such an address, write it in the source itself, not a name that resolves to it", ip)
 	}
 	return nil
 }

@@ -177,12 +177,12 @@ func (s *Sources) sourceOf(key store.Key, name, kind string) (source, problem st
 		if source, ok := kinds[kind]; ok {
 			return source, ""
 		}
-		return "", fmt.Sprintf("the URL is not one of a source of kind %s: it may be %v", kind, slices.Sorted(maps.Keys(kinds)))
+		return "", fmt.Sprintf("a URL with this scheme can't be a source of kind %s, only of %v", kind, slices.Sorted(maps.Keys(kinds)))
 	}
 	if granted, ok := s.named[name]; ok && granted.has(key) {
 		return name, ""
 	}
-	return "", "specs of this namespace may name no such source: the service's operator lists URLs (--source-urls) and grants sources of its file (--sources-file)"
+	return "", "this namespace may not use a source of that name: the operator of the service allows URLs (--source-urls) and grants named sources (--sources-file)"
 }
 
 // Fetch implements stored.Sources. Of a spec that asks at once for several polls it asks once.

@@ -37,9 +37,9 @@ func TestItDoesNotServeTheNetworkUnguarded(t *testing.T) {
 		flags   []string
 		problem string // "": it starts
 	}{
-		{"neither TLS nor credentials", nil, "callers are not asked who they are"},
-		{"TLS only", inTLS, "callers are not asked who they are"},
-		{"credentials only", tokens, "served in the clear"},
+		{"neither TLS nor credentials", nil, "without authentication"},
+		{"TLS only", inTLS, "without authentication"},
+		{"credentials only", tokens, "without TLS"},
 		{"insecure", []string{"--insecure"}, ""},
 		{"TLS and credentials", append(inTLS, tokens...), ""},
 	} {
