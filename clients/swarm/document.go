@@ -37,7 +37,7 @@ func (p *parser) document(label, text string, into proto.Message) bool {
 	}
 	fields, ok := parsed.(map[string]any)
 	if !ok {
-		p.add(label, "must be keys with values")
+		p.add(label, "must be a mapping of keys to values")
 		return false
 	}
 	shaped := p.message(label, "", fields, into.ProtoReflect().Descriptor())
@@ -85,7 +85,7 @@ func (p *parser) field(label, path string, value any, field protoreflect.FieldDe
 	case field.IsMap():
 		values, ok := value.(map[string]any)
 		if !ok {
-			p.add(label, "%s: must be keys with values", path)
+			p.add(label, "%s: must be a mapping of keys to values", path)
 			return nil
 		}
 		for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -114,7 +114,7 @@ func (p *parser) single(label, path string, value any, field protoreflect.FieldD
 	case protoreflect.MessageKind:
 		fields, ok := value.(map[string]any)
 		if !ok {
-			p.add(label, "%s: must be keys with values", path)
+			p.add(label, "%s: must be a mapping of keys to values", path)
 			return nil
 		}
 		return p.message(label, path, fields, field.Message())

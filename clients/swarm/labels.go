@@ -233,7 +233,7 @@ const (
 // queries parses the queries of metrics, but does not check their sources.
 func (p *parser) queries() {
 	if len(p.metrics) > maxMetrics {
-		p.add(metricPrefix+"…", "there are %d metrics, %d at most", len(p.metrics), maxMetrics)
+		p.add(metricPrefix+"…", "there are %d metrics; at most %d are allowed", len(p.metrics), maxMetrics)
 		clear(p.metrics)
 		return
 	}
@@ -244,7 +244,7 @@ func (p *parser) queries() {
 		query, err := samples.ParseQuery(fields)
 		p.addQuery(name, err)
 		if _, there := fields["source"]; !there {
-			p.add(metricPrefix+name+".source", "is required: the name of a source that the agent knows")
+			p.add(metricPrefix+name+".source", "is required: the name of a source in the agent's --sources-file")
 		}
 		p.wants.Queries[name] = query
 	}
@@ -271,7 +271,7 @@ func (p *problems) addQuery(name string, err error) {
 func (p *parser) build() {
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(1)), MaxReplicas: p.number(maxLabel, replicas)}
 	if _, there := p.labels[maxLabel]; !there {
-		p.add(maxLabel, "is required: how many replicas there may be at most")
+		p.add(maxLabel, "is required: the maximum number of replicas")
 	}
 	if least := p.number(minLabel, replicas); least > 0 {
 		spec.MinReplicas = &least
@@ -330,7 +330,7 @@ func (p *parser) metric(name string) *setpointv1.MetricSpec {
 	case averages:
 		p.quantity(label+targetKey, average)
 	default:
-		p.add(label+targetKey, "is required: how much of the metric a replica is to have")
+		p.add(label+targetKey, "is required: the value of the metric per replica to aim for")
 	}
 	id := &setpointv1.MetricIdentifier{Name: name}
 	if ofTasks {
@@ -385,10 +385,10 @@ func (p *parser) reconcile() {
 		case m.GetType() == containerResourceType:
 			p.add(specLabel, "metrics[%d]: a task has one container: use the type %s", i, resourceType)
 		case ofUsage && name != "cpu" && name != "memory":
-			p.add(specLabel, "metrics[%d]: there is cpu and memory, and no usage of %s", i, quote(name))
+			p.add(specLabel, "metrics[%d]: usage of %s is not available, only of cpu and memory", i, quote(name))
 		case ofUsage, name == "": // the service reports a missing name
 		case p.metrics[name] == nil:
-			p.add(specLabel, "metrics[%d]: where %s comes from must be said by %s%s.source", i, quote(name), metricPrefix, name)
+			p.add(specLabel, "metrics[%d]: %s has no source: set the label %s%s.source", i, quote(name), metricPrefix, name)
 		default:
 			asked[name] = true
 		}

@@ -111,10 +111,10 @@ func TestEachWrongLabelIsTold(t *testing.T) {
 		{"a key that is given twice", labelsOf("setpoint.spec={maxReplicas: 3, maxReplicas: 4}"), []string{"setpoint.spec: line 1: maxReplicas: is a duplicate key, first in line 1"}},
 		{"a target that takes minutes to parse", labelsOf("setpoint.max=3", "setpoint.metric.queue.source=prom", "setpoint.metric.queue.target=12345678901234567890e999999999"), []string{"setpoint.metric.queue.target: must be a quantity"}},
 		{"aliases, of which few bytes are gigabytes", labelsOf("setpoint.spec={maxReplicas: &a 3, minReplicas: *a}"), []string{"setpoint.spec: line 1: maxReplicas: YAML anchors and aliases (&name, *name, <<) are not allowed here"}},
-		{"a document that is a list", labelsOf("setpoint.spec=[]"), []string{"setpoint.spec: must be keys with values"}},
+		{"a document that is a list", labelsOf("setpoint.spec=[]"), []string{"setpoint.spec: must be a mapping of keys to values"}},
 		{"a document that is too long", labelsOf("setpoint.spec=" + strings.Repeat(" ", 1<<17)), []string{"setpoint.spec: is longer than 65536 bytes"}},
 		{"metrics that nobody can read", labelsOf("setpoint.spec={maxReplicas: 3, metrics: [{type: External, external: {metric: {name: queue}}}, {type: ContainerResource, containerResource: {name: cpu}}, {type: Resource, resource: {name: gpu}}]}"),
-			[]string{`setpoint.spec: metrics[0]: where "queue" comes from must be said by setpoint.metric.queue.source`, "setpoint.spec: metrics[1]: a task has one container", `setpoint.spec: metrics[2]: there is cpu and memory, and no usage of "gpu"`}},
+			[]string{`setpoint.spec: metrics[0]: "queue" has no source: set the label setpoint.metric.queue.source`, "setpoint.spec: metrics[1]: a task has one container", `setpoint.spec: metrics[2]: usage of "gpu" is not available, only of cpu and memory`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -215,7 +215,7 @@ func TestTheMetricsOfAServiceAreBounded(t *testing.T) {
 		labels[fmt.Sprintf("setpoint.metric.m%d.source", i)] = "prom"
 	}
 	_, err := swarm.ParseLabels("web", labels)
-	if err == nil || !strings.Contains(err.Error(), "there are 101 metrics, 100 at most") || strings.Count(err.Error(), "\n") > 20 {
+	if err == nil || !strings.Contains(err.Error(), "there are 101 metrics; at most 100 are allowed") || strings.Count(err.Error(), "\n") > 20 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -218,13 +218,13 @@ func unscalable(s *swarm.Service) *agent.Hold {
 	if paused(s) {
 		return &agent.Hold{
 			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
-			Message: fmt.Sprintf("an update of the service was stopped (%s), and Swarm would go on with it at a new count: resume it, or roll it back", s.UpdateStatus.State),
+			Message: fmt.Sprintf("an update of the service is paused (%s), and a new count would make Swarm continue it: resume the update or roll it back", s.UpdateStatus.State),
 		}
 	}
 	if updates(s) {
 		return &agent.Hold{
 			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
-			Message: fmt.Sprintf("an update of the service is under way (%s), and a count that changes now would be what it rolls back to", s.UpdateStatus.State),
+			Message: fmt.Sprintf("an update of the service is in progress (%s), and a new count would become part of the state that a rollback restores", s.UpdateStatus.State),
 		}
 	}
 	return nil

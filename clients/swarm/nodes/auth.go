@@ -71,11 +71,11 @@ func ReadSecrets(name string) ([][]byte, error) {
 		}
 	}
 	if len(secrets) == 0 || len(secrets) > maxSecrets {
-		return nil, fmt.Errorf("%s must hold 1 to %d secrets, one a line, and holds %d", name, maxSecrets, len(secrets))
+		return nil, fmt.Errorf("%s must have 1 to %d secrets, one per line, but has %d", name, maxSecrets, len(secrets))
 	}
 	for _, secret := range secrets {
 		if len(secret) < minSecret {
-			return nil, fmt.Errorf("%s holds a secret of less than %d bytes: openssl rand -hex 32 makes one", name, minSecret)
+			return nil, fmt.Errorf("%s has a secret of fewer than %d bytes: generate one with openssl rand -hex 32", name, minSecret)
 		}
 	}
 	return secrets, nil
@@ -148,8 +148,8 @@ func (t TLS) client(host string) (*tls.Config, error) {
 
 // Errors about a node's identity.
 var (
-	errUnsigned  = errors.New("the report is not signed with the secret that the agent has")
-	errOtherNode = errors.New("the certificate is not that of the node that the report is of: its common name must be the node's id")
+	errUnsigned  = errors.New("the report is not signed with a secret of the agent")
+	errOtherNode = errors.New("the certificate belongs to another node: its common name must be the id of the reporting node")
 )
 
 // isNode reports whether a connection's verified certificate is the node's.
@@ -179,5 +179,5 @@ type clockError struct{ ahead, most time.Duration }
 
 // Error implements error.
 func (e *clockError) Error() string {
-	return fmt.Sprintf("the report was sent %s after now by its node's clock, which may be %s off: set both clocks by NTP", e.ahead.Round(time.Millisecond), e.most)
+	return fmt.Sprintf("the node's clock differs by %s from the agent's, more than the allowed %s: synchronize both clocks, for example by NTP", e.ahead.Round(time.Millisecond), e.most)
 }

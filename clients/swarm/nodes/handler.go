@@ -90,9 +90,9 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	sent, err := time.Parse(time.RFC3339Nano, r.Header.Get(timeHeader))
 	switch {
 	case !isID(node) || err != nil:
-		return &refused{http.StatusBadRequest, invalid, fmt.Errorf("the headers %s and %s must say which node reports, and when", nodeHeader, timeHeader)}
+		return &refused{http.StatusBadRequest, invalid, fmt.Errorf("the headers %s and %s must have the id of the node and the RFC 3339 time of the report", nodeHeader, timeHeader)}
 	case r.ContentLength < 0 || r.ContentLength > MaxReportBytes:
-		return &refused{http.StatusRequestEntityTooLarge, invalid, fmt.Errorf("a report says how long it is, and has %d bytes at most", MaxReportBytes)}
+		return &refused{http.StatusRequestEntityTooLarge, invalid, fmt.Errorf("the report must have a Content-Length of at most %d bytes", MaxReportBytes)}
 	}
 	if no := h.authenticate(r, node, sent); no != nil {
 		return no
@@ -120,7 +120,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	}
 	report, err := ParseReport(body)
 	if err == nil && (report.Node != node || !report.At.Equal(sent)) {
-		err = errors.New("the report is not what its headers say")
+		err = errors.New("the report names another node or time than its headers")
 	}
 	if err == nil {
 		err = h.store.useless(report)

@@ -169,15 +169,15 @@ func TestOnlySignedAndNewReportsAreTaken(t *testing.T) {
 	}{
 		{"again", report(now), nil, 409, "not newer"},
 		{"from before", report(now.Add(-time.Second)), nil, 409, "not newer"},
-		{"of the past", &Report{Node: "node2", At: now.Add(-MaxSkew - time.Second)}, nil, 403, "-1m1s after now"},
+		{"of the past", &Report{Node: "node2", At: now.Add(-MaxSkew - time.Second)}, nil, 403, "differs by -1m1s"},
 		{"of the future", &Report{Node: "node2", At: now.Add(MaxSkew + time.Second)}, nil, 403, "by NTP"},
 		{"with another secret", report(now.Add(time.Second)), func(r *http.Request) {
 			r.Header.Set(signatureHeader, signature([]byte("a guess that is long enough"), "node1", r.Header.Get(timeHeader), r.Header.Get(digestHeader)))
 		}, 403, "not signed"},
 		{"unsigned", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Del(signatureHeader) }, 403, "not signed"},
 		{"signed for another node", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Set(nodeHeader, "node2") }, 403, "not signed"},
-		{"of no node", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Set(nodeHeader, "a\nb") }, 400, "must say which node"},
-		{"without a length", report(now.Add(time.Second)), func(r *http.Request) { r.ContentLength = -1 }, 413, "how long"},
+		{"of no node", report(now.Add(time.Second)), func(r *http.Request) { r.Header.Set(nodeHeader, "a\nb") }, 400, "must have the id of the node"},
+		{"without a length", report(now.Add(time.Second)), func(r *http.Request) { r.ContentLength = -1 }, 413, "Content-Length"},
 		{"too long", report(now.Add(time.Second)), func(r *http.Request) { r.ContentLength = MaxReportBytes + 1 }, 413, "at most"},
 	} {
 		code, said := send(t, h, tt.report, func(r *http.Request) {
@@ -281,7 +281,7 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 	if err := try(own, report(now)); err != nil {
 		t.Error(err)
 	}
-	if err := try(own, &Report{Node: "node2", At: now}); err == nil || !strings.Contains(err.Error(), "its common name must be the node's id") {
+	if err := try(own, &Report{Node: "node2", At: now}); err == nil || !strings.Contains(err.Error(), "its common name must be the id of the reporting node") {
 		t.Errorf("of another node: %v", err)
 	}
 	other := newAuthority(t).files("node1")
@@ -486,7 +486,7 @@ func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
 	for range idEvery {
 		_, _, err = s.Sample(t.Context())
 	}
-	if err == nil || !strings.Contains(err.Error(), "in no swarm") {
+	if err == nil || !strings.Contains(err.Error(), "not in a swarm") {
 		t.Errorf("after the node has left: %v", err)
 	}
 }

@@ -129,7 +129,7 @@ func (s *Sampler) identify(ctx context.Context) error {
 		return fmt.Errorf("the node's engine: %w", err)
 	}
 	if s.node = info.Info.Swarm.NodeID; s.node == "" {
-		return errors.New("the node's engine is in no swarm")
+		return errors.New("the node's engine is not in a swarm")
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 		return reading{}, err
 	}
 	if stats.Read.IsZero() || stats.CPUStats.CPUUsage.TotalUsage == 0 {
-		return reading{}, errors.New("the container does not run")
+		return reading{}, errors.New("the container is not running")
 	}
 	return reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}, nil
 }

@@ -45,23 +45,23 @@ const (
 // ParseReport parses a report. The error says what is invalid.
 func ParseReport(body []byte) (*Report, error) {
 	if len(body) > MaxReportBytes {
-		return nil, fmt.Errorf("a report has %d bytes at most", MaxReportBytes)
+		return nil, fmt.Errorf("the report is larger than %d bytes", MaxReportBytes)
 	}
 	var r Report
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("the report is no JSON of one: %s", shorten(err.Error()))
+		return nil, fmt.Errorf("the report is not valid JSON: %s", shorten(err.Error()))
 	}
 	switch {
 	case !isID(r.Node):
-		return nil, errors.New("the report names no node")
+		return nil, errors.New("the report has no valid node id")
 	case r.At.IsZero():
 		return nil, errors.New("the report does not say when it was sent")
 	case len(r.Tasks) > maxReportTasks:
-		return nil, fmt.Errorf("a report has %d tasks at most, this one %d", maxReportTasks, len(r.Tasks))
+		return nil, fmt.Errorf("a report may have at most %d tasks, this one has %d", maxReportTasks, len(r.Tasks))
 	}
 	for i := range r.Tasks {
 		if t := &r.Tasks[i]; !isID(t.Task) || t.CPU < 0 || t.CPU > maxCPU || t.Memory < 0 || t.Memory > maxMemory || !(t.Window > 0) || t.Window > maxWindow.Seconds() || t.At.IsZero() {
-			return nil, fmt.Errorf("tasks[%d] is no usage of a task", i)
+			return nil, fmt.Errorf("tasks[%d] has an invalid task id, time, window or usage", i)
 		}
 	}
 	return &r, nil
@@ -114,7 +114,7 @@ func NewStore(maxAge time.Duration) *Store {
 var (
 	// ErrReplayed means that a report is not newer than the node's last one.
 	ErrReplayed = errors.New("the report is not newer than the last one of its node")
-	errTooMany  = fmt.Errorf("there are %d nodes already", maxNodes)
+	errTooMany  = fmt.Errorf("the maximum of %d nodes already report", maxNodes)
 )
 
 // Fresh returns ErrReplayed unless a report that the node sent at that time is newer than its
