@@ -45,7 +45,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required"},
 		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-address: needs"},
 		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: must be given together with --nodes-tls-cert-file and --nodes-tls-key-file"},
-		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "less than 16 bytes"},
+		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "fewer than 16 bytes"},
 		{"usage from both", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--usage-source=prom"), "--usage-source: can't be used together with --nodes-address"},
 		{"a source that there is not", append(agent, "--usage-source=prom"), `--usage-source: source: there is no source "prom"`},
 		{"a source that can't tell", append(agent, "--usage-source=jobs", "--sources-file="+sources), "--usage-source: query: is for a source of prometheus"},
@@ -53,7 +53,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: "},
 		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
 		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of"},
-		{"a node's half certificate", append(node, "--agent-address=a:1", "--tls-cert-file=b"), "--tls-ca-file: --tls-cert-file and"},
+		{"a node's half certificate", append(node, "--agent-address=a:1", "--tls-cert-file=b"), "--tls-ca-file: must be given together with --tls-cert-file and"},
 		{"an interval that is too short", append(node, "--agent-address=a:1", "--secret-file="+good, "--interval=10ms"), "--interval: 10ms is not from 1s to 10m"},
 		{"a certificate that is not there", append(node, "--agent-address=a:1", "--tls-ca-file=x", "--tls-cert-file=x", "--tls-key-file=x"), "--tls-ca-file: open x"},
 	} {
