@@ -48,7 +48,7 @@ func labelled(key string, from any, p *problems) map[string]any {
 func (p *problems) fill(key string, from any, to protoreflect.Message) {
 	keys, ok := block(from)
 	if !ok {
-		p.add(key, "must be keys with values")
+		p.add(key, "must be a mapping of keys to values")
 		return
 	}
 	fields := to.Descriptor().Fields()
@@ -73,7 +73,7 @@ func (p *problems) fillField(key string, from any, to protoreflect.Message, fiel
 	case field.IsMap():
 		keys, ok := block(from)
 		if !ok {
-			p.add(key, "must be keys with values")
+			p.add(key, "must be a mapping of keys to values")
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(keys)) {

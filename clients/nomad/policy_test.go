@@ -158,7 +158,7 @@ func TestAllProblemsAreTold(t *testing.T) {
 		"setpoint.shadow: must be true or false",
 		"setpoint.behavior.scaleDown.stabilizationWindow: there is no such key",
 		"setpoint.behavior.scaleDown.policies[0].value: must be a whole number",
-		"setpoint.behavior.scaleUp: must be keys with values",
+		"setpoint.behavior.scaleUp: must be a mapping of keys to values",
 		"setpoint.metrics[0].type: must be Resource or ContainerResource",
 		"setpoint.metrics[1]: there are statistics of cpu and memory only",
 		"setpoint.metric.queue: qurey: there is no such key; did you mean query?",

@@ -60,7 +60,7 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 	server := func(lines string) string { return "sources: {prom: {prometheus: {" + lines + "}}}" }
 	for _, c := range []struct{ name, file, want string }{
 		{"no document", "a: b: c", "neither YAML nor JSON"},
-		{"a list", "[1, 2]", "must be keys with values"},
+		{"a list", "[1, 2]", "must be a mapping of keys to values"},
 		{"an unknown key", "source: {}", "source: there is no such key; did you mean sources?"},
 		{"an unknown key within", server("url: 'https://p', bearer: x"), "sources.prom.prometheus.bearer: there is no such key; the keys are url,"},
 		{"a key twice", "sources: {}\nsources: {}", "sources: is a duplicate key, first in line 1"},

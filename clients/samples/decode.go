@@ -28,7 +28,7 @@ func decodeJSON(data []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more follows after the document")
+		return nil, errors.New("there is more data after the document")
 	}
 	return out, nil
 }
@@ -70,7 +70,7 @@ func single(from any) any {
 func (p *problems) fillStruct(field string, from any, to reflect.Value) {
 	values, ok := from.(map[string]any)
 	if !ok {
-		p.add(field, "must be keys with values")
+		p.add(field, "must be a mapping of keys to values")
 		return
 	}
 	byName := map[string]int{}

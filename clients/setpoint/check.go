@@ -338,11 +338,11 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 	}
 	switch {
 	case !isWord(c.GetReason()):
-		return fmt.Sprintf("reason %.64q is no word", c.GetReason())
+		return fmt.Sprintf("reason %.64q is not one word", c.GetReason())
 	case !isText(c.GetMessage()):
-		return "message is no text, or too long"
+		return "message is not valid text, or too long"
 	case !isInstant(c.GetLastTransitionTime()):
-		return "lastTransitionTime is no instant"
+		return "lastTransitionTime is not a valid time"
 	}
 	return ""
 }

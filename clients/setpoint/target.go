@@ -49,7 +49,7 @@ func withPort(address string) (string, error) {
 		}
 	}
 	if host == "" || port == "" || strings.ContainsAny(host, "/ ") {
-		return "", fmt.Errorf("%q is no host:port", address)
+		return "", fmt.Errorf("%q is not host:port", address)
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -125,7 +125,7 @@ func (s Server) base() (*url.URL, error) {
 	case u.Scheme == "http" && (s.CAFile != "" || s.CertFile != ""):
 		return nil, errors.New("certificates are for an https URL, and this one is http")
 	case u.Scheme == "http" && !s.Plain && !loopback(u.Hostname()):
-		return nil, errors.New("the URL is http and leads to another machine: use https, or allow that it is read on the way")
+		return nil, errors.New("the URL is http to another machine: use https, or allow plain http, which third parties can read")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = strings.TrimRight(u.RawPath, "/")

@@ -323,7 +323,7 @@ func together(observed, read []*setpointv1.PodMetrics) ([]*setpointv1.PodMetrics
 			continue
 		}
 		if !slices.Equal(containersOf(to), containersOf(from)) {
-			return nil, fmt.Errorf("podMetrics: pod %q has usage of the containers %q, and that which the queries answer is of %q: both must name the same ones, or none",
+			return nil, fmt.Errorf("podMetrics: pod %q has usage of the containers %q, but the queries return usage of %q: both must name the same containers, or none",
 				shorten(to.GetPod()), containersOf(to), containersOf(from))
 		}
 		usage := make(map[string]map[string]string, len(to.GetContainers()))
@@ -374,7 +374,7 @@ func (o *Observation) request(limits Limits) (*setpointv1.RecommendRequest, erro
 	case req.GetScale() == nil:
 		return nil, errors.New("request.scale: is required")
 	case !proto.Equal(allowed, req):
-		return nil, errors.New("request: has other fields than scale, pods, podMetrics, customMetrics, externalMetrics and metricErrors, which are the agent's to fill in")
+		return nil, errors.New("request: may only have scale, pods, podMetrics, customMetrics, externalMetrics and metricErrors: the agent sets the other fields")
 	case len(req.GetPods()) > limits.Pods:
 		return nil, fmt.Errorf("request.pods: has %d pods, more than the %d that this agent takes", len(req.GetPods()), limits.Pods)
 	case samples > limits.Samples:

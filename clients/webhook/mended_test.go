@@ -153,7 +153,7 @@ func TestQueriesAndObservationsAreOfOneUsage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, container, want string }{
 		{"the same containers", "app", `{"pod":"web-0","timestamp":"2000-01-01T00:00:00Z","windowSeconds":30,"containers":[{"name":"app","usage":{"cpu":"250m","memory":"10Mi"}}]}`},
-		{"others", "other", `podMetrics: pod "web-0" has usage of the containers ["app"], and that which the queries answer is of ["other"]`},
+		{"others", "other", `podMetrics: pod "web-0" has usage of the containers ["app"], but the queries return usage of ["other"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -262,7 +262,7 @@ func TestATargetThatIsThereTwiceIsHeld(t *testing.T) {
 		other := w.Create(agenttest.Workload{Name: "web2", Replicas: 3})
 		w.edit("web2", func(e map[string]any) { e["name"] = "web" })
 		listed()
-		if hold := w.object(t, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list has it twice") {
+		if hold := w.object(t, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list contains it twice") {
 			t.Errorf("held: %+v", hold)
 		}
 		if _, err := w.platform.Object(t.Context(), other); !errors.Is(err, agent.ErrGone) {
@@ -285,7 +285,7 @@ func TestAListThatCantBeRead(t *testing.T) {
 		{"another key of the page", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"next":""}`) }, nil, `unknown field "next"`},
 		{"a key twice", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"targets":[]}`) }, nil, "duplicate field"},
 		{"no targets", func(_ string, r *reply) { r.body = []byte(`{}`) }, nil, "targets: is required"},
-		{"pages in a circle", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"nextPageToken":"x"}`) }, nil, "leads to a page that was there before"},
+		{"pages in a circle", func(_ string, r *reply) { r.body = []byte(`{"targets":[],"nextPageToken":"x"}`) }, nil, "repeats an earlier page"},
 		{"pages without end", func(_ string, r *reply) {
 			endless++
 			r.body = fmt.Appendf(nil, `{"targets":[],"nextPageToken":"%d"}`, endless)
@@ -339,9 +339,9 @@ func TestAnObservationThatCantBeRead(t *testing.T) {
 		"no request":                  {`{}`, "request: is required"},
 		"no scale":                    {`{"request":{}}`, "request.scale: is required"},
 		"an unknown field within":     {`{"request":{"scale":{},"podz":[]}}`, `request: (line 1:13): unknown field "podz"`},
-		"a field that is the agent's": {`{"request":{"scale":{},"target":"clusters/other/namespaces/a/targets/b"}}`, "request: has other fields"},
-		"another spec":                {`{"request":{"scale":{},"spec":{"maxReplicas":1000}}}`, "request: has other fields"},
-		"a dry run":                   {`{"request":{"scale":{},"dryRun":true}}`, "request: has other fields"},
+		"a field that is the agent's": {`{"request":{"scale":{},"target":"clusters/other/namespaces/a/targets/b"}}`, "request: may only have"},
+		"another spec":                {`{"request":{"scale":{},"spec":{"maxReplicas":1000}}}`, "request: may only have"},
+		"a dry run":                   {`{"request":{"scale":{},"dryRun":true}}`, "request: may only have"},
 		"too many pods":               {`{"request":{"scale":{},"pods":[` + many(5001, `{}`) + `]}}`, "request.pods: has 5001 pods"},
 		"too many samples":            {`{"request":{"scale":{},"externalMetrics":[` + many(20001, `{}`) + `]}}`, "request: has 20001 samples"},
 		"a version that is too long":  {`{"request":{"scale":{}},"version":"` + strings.Repeat("x", 2000) + `"}`, "version: is longer"},
@@ -440,7 +440,7 @@ func TestWhereAServerMayBe(t *testing.T) {
 	w := newWorld(t)
 	for url, want := range map[string]string{
 		"https://scheduler:8443/setpoint": "", "http://127.0.0.1:1": "", "http://[::1]:1/": "", "http://localhost": "",
-		"http://scheduler:8080": "leads to another machine", "http://127.0.0.1.example.com": "leads to another machine",
+		"http://scheduler:8080": "http to another machine", "http://127.0.0.1.example.com": "http to another machine",
 		"": "must be https://", "ftp://x": "must be https://", "https://user:geheim@x/": "must have no user", "https://x/?a=b": "must have no user", "https://x/#a": "must have no user",
 	} {
 		_, err := webhook.Connect(webhook.Server{URL: url, KeyFile: w.keyFile})
@@ -475,7 +475,7 @@ func TestQueriesAreAsked(t *testing.T) {
 		{"another metric", fixed(7), map[string]any{"External:other": map[string]any{"source": "a"}}, false, "queries.External:other: the spec has no such metric", ""},
 		{"an unknown key", fixed(7), map[string]any{"External:queue": map[string]any{"sauce": "a"}}, false, "sauce: there is no such key", ""},
 		{"no keys", fixed(7), map[string]any{"External:queue": "a"}, false, "queries", ""},
-		{"twice", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, true, "", "has values of External:queue, which the target has a query for, too"},
+		{"twice", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, true, "", "has values of External:queue, but the target also has a query for it"},
 		{"a value", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

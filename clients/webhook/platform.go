@@ -194,7 +194,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	request.Spec = wants.spec
 	if len(wants.metrics) > 0 {
 		if name, twice := twiceRead(request, wants.metrics); twice {
-			return nil, fmt.Errorf("observe: request: has values of %s, which the target has a query for, too", shorten(name))
+			return nil, fmt.Errorf("observe: request: has values of %s, but the target also has a query for it: remove one", shorten(name))
 		}
 		if err := p.read(ctx, wants.metrics, request); err != nil {
 			return nil, fmt.Errorf("observe: request: %w", err)
@@ -432,7 +432,7 @@ func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
 			break
 		}
 		if pages[token] != nil {
-			return errors.New("nextPageToken: leads to a page that was there before")
+			return errors.New("nextPageToken: repeats an earlier page")
 		}
 	}
 	p.pages = pages
@@ -443,7 +443,7 @@ func (p *Platform) list(ctx context.Context, changed func(agent.Key)) error {
 // twice is a target that the list contains twice. It is unclear which entry is valid.
 func twice(o *agent.Object) *agent.Object {
 	held := *o
-	held.Hold, held.Revision = invalid(errors.New("the list has it twice")), agent.Version("twice")
+	held.Hold, held.Revision = invalid(errors.New("the list contains it twice")), agent.Version("twice")
 	return &held
 }
 

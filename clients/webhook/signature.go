@@ -67,7 +67,7 @@ func digest(body []byte) string {
 // with the nonce.
 func (k Key) verifyAnswer(status int, header http.Header, nonce string, body []byte, now time.Time) error {
 	if header.Get(HeaderSignature) == "" {
-		return fmt.Errorf("it answered %d %s without a signature: is it the server that answers, and does it have the key %q?", status, http.StatusText(status), k.Name)
+		return fmt.Errorf("it answered %d %s without a signature: does the URL lead to the webhook server, and does it have the key %q?", status, http.StatusText(status), k.Name)
 	}
 	seconds, err := strconv.ParseInt(header.Get(HeaderTimestamp), 10, 64)
 	if err != nil {
@@ -79,7 +79,7 @@ func (k Key) verifyAnswer(status int, header http.Header, nonce string, body []b
 	case header.Get(HeaderKey) != k.Name:
 		return fmt.Errorf("its answer is signed with another key than the request, which is %q", k.Name)
 	case !hmac.Equal([]byte(want), []byte(header.Get(HeaderSignature))):
-		return fmt.Errorf("the signature of its answer is wrong: the secret of the key %q is another one there, or something between has changed the answer", k.Name)
+		return fmt.Errorf("the signature of its answer is wrong: the server has another secret for the key %q, or a proxy changed the answer", k.Name)
 	case now.Sub(at).Abs() > Window:
 		return fmt.Errorf("its clock is %s off, more than %s: set the clocks", at.Sub(now).Round(time.Second), Window)
 	}

@@ -48,9 +48,9 @@ func newRoot() *cobra.Command {
 		Use:   "setpoint-external-metrics",
 		Short: "Serve recommendations as an external metric",
 		Long: `Serves external.metrics.k8s.io with one metric, recommended-replicas: the count that a
-Setpoint service recommends for a target with a stored spec. A HorizontalPodAutoscaler that
-reads it follows the service. A cluster has one provider of that API: where another has it,
-this program refuses to start.
+Setpoint service recommends for a target with a stored spec. A HorizontalPodAutoscaler with
+this metric follows the service. A cluster has only one provider of that API: if another
+one is registered, this program refuses to start.
 
 Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
 	}
@@ -69,9 +69,9 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 		flag.Usage = strings.ReplaceAll(flag.Usage, "--tls-", "--server-tls-")
 		flags.AddFlag(flag)
 	})
-	flags.StringVar(&s.cluster, "cluster", "", "the `name` of this cluster, as in the names of its targets")
-	flags.StringVar(&s.service, "service", "setpoint/setpoint-external-metrics", "the `namespace/name` of the Service before this program, which the APIService may name")
-	flags.DurationVar(&s.timeout, "request-timeout", 5*time.Second, "how long a recommendation may take, all attempts together")
+	flags.StringVar(&s.cluster, "cluster", "", "`name` of this cluster, as in the names of its targets; required")
+	flags.StringVar(&s.service, "service", "setpoint/setpoint-external-metrics", "`namespace/name` of this program's Service, which the APIService must name")
+	flags.DurationVar(&s.timeout, "request-timeout", 5*time.Second, "timeout of a recommendation, all attempts together")
 	s.adapter.Name = "setpoint-external-metrics"
 	s.adapter.FlagSet = flags
 	s.adapter.InstallFlags()
@@ -97,7 +97,7 @@ func (s *settings) validate() error {
 		refuse("cluster", "%q must be 1 to 253 characters of [A-Za-z0-9._-], and not \".\", \"..\" or \"-\"", s.cluster)
 	}
 	if namespace, name, ok := strings.Cut(s.service, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		refuse("service", "%q is no namespace/name", s.service)
+		refuse("service", "%q is not namespace/name", s.service)
 	}
 	if s.timeout <= 0 || s.timeout > time.Minute {
 		refuse("request-timeout", "must be above 0 and at most 1m")

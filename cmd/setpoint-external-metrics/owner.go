@@ -51,7 +51,7 @@ func (o *owner) look(ctx context.Context) error {
 		return fmt.Errorf("read the APIService %s: %w", apiService, err)
 	}
 	if holder := holderOf(found); holder != o.service {
-		return fmt.Errorf("the APIService %s is of %s, not of %s: %w", apiService, holder, o.service, errOthers)
+		return fmt.Errorf("the APIService %s belongs to %s, not to %s: %w", apiService, holder, o.service, errOthers)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}{
 		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required"},
 		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required"},
-		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "leads to another machine"},
+		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "http to another machine"},
 		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters"},
 		{"lists that are too frequent", []string{"--list-every=1ms"}, "--list-every: 1ms is not from 1s to 10m"},
 		{"no time", []string{"--webhook-timeout=0s"}, "--webhook-timeout: 0s is not above 0"},

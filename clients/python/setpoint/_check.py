@@ -235,11 +235,11 @@ def _condition_problem(c: autoscaling.HorizontalPodAutoscalerCondition, seen: se
     if c.status not in ("True", "False", "Unknown"):
         return f"status {c.status[:32]!r} is not one of a condition's"
     if not _is_word(c.reason):
-        return f"reason {c.reason[:64]!r} is no word"
+        return f"reason {c.reason[:64]!r} is not one word"
     if not _is_text(c.message):
         return "message is too long"
     if c.HasField("last_transition_time") and not _is_instant(c.last_transition_time):
-        return "lastTransitionTime is no instant"
+        return "lastTransitionTime is not a valid time"
     return ""
 
 

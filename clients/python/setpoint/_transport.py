@@ -43,7 +43,7 @@ def _with_port(address: str, target: str) -> str:
         return f"{host}:{match[3] or _DEFAULT_PORT}"
     if address.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:.]+", address):
         return f"[{address}]:{_DEFAULT_PORT}"  # an IPv6 address without brackets
-    raise ValueError(f"setpoint: address {address!r} in {target!r} is no host:port")
+    raise ValueError(f"setpoint: address {address!r} in {target!r} is not host:port")
 
 
 class Transport:

@@ -280,12 +280,12 @@ function conditionProblem(c: HorizontalPodAutoscalerCondition, seen: Set<string>
     return `status ${quoted(c.status)} is not one of a condition's`;
   }
   if (!isWord(c.reason)) {
-    return `reason ${quoted(c.reason)} is no word`;
+    return `reason ${quoted(c.reason)} is not one word`;
   }
   if (!isText(c.message)) {
-    return "message is no text, or too long";
+    return "message is not valid text, or too long";
   }
-  return c.lastTransitionTime && !isInstant(c.lastTransitionTime) ? "lastTransitionTime is no instant" : "";
+  return c.lastTransitionTime && !isInstant(c.lastTransitionTime) ? "lastTransitionTime is not a valid time" : "";
 }
 
 /** word is what a reason is, as the Kubernetes API has it. */

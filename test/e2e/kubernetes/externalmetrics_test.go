@@ -106,7 +106,7 @@ func TestAnHPAFollowsTheExternalMetric(t *testing.T) {
 	case <-time.After(within):
 		t.Fatal("it runs beside another provider")
 	}
-	if said := refused.Log(); !strings.Contains(said, "is of kubetest-metrics/metrics, not of setpoint/external-metrics") {
+	if said := refused.Log(); !strings.Contains(said, "belongs to kubetest-metrics/metrics, not to setpoint/external-metrics") {
 		t.Errorf("it refuses with %q", said)
 	}
 	must(t, c.Metrics.Unregister(c, kubetest.ExternalMetrics))
