@@ -176,7 +176,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		{"--server=s:1 --cluster=a/b", "--cluster"},
 		{"--server=s:1 --cluster=east --service=x", "--service"},
 		{"--server=s:1 --cluster=east --request-timeout=0s", "--request-timeout"},
-		{"--server=s:1 --cluster=east --server-tls-cert-file=x", "--server-tls-cert-file: and --server-tls-key-file"},
+		{"--server=s:1 --cluster=east --server-tls-cert-file=x", "--server-tls-cert-file: must be given together with --server-tls-key-file"},
 		{"--server=s:1 --cluster=east --server-insecure --server-tls-ca-file=x", "--server-insecure: contradicts the --server-tls flags"},
 		{"--server=s:1 --cluster=east --server-insecure --server-token-file=x", "--server-insecure: would send the token of --server-token-file"},
 	} {
