@@ -13,8 +13,10 @@ package workers
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 )
@@ -27,9 +29,14 @@ type Workers struct {
 	streams atomic.Int64 // open streams, each on a worker of gRPC
 
 	mu     sync.Mutex
-	idle   []chan work // guarded by mu
+	idle   []chan work // guarded by mu; the last used one comes last
+	unused int         // how many of the first idle ones had no task since the last look; guarded by mu
+	look   *time.Timer // for unused workers; nil while none is idle; guarded by mu
 	closed bool        // guarded by mu
 }
+
+// looks is the time between two looks for workers that had nothing to do in between: they end.
+const looks = 2 * time.Second
 
 // Task is what a worker runs. It must recover from its own panics.
 type Task interface{ Do() }
@@ -43,6 +50,9 @@ func (w *Workers) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
+	if w.look != nil {
+		w.look.Stop()
+	}
 	for _, idle := range w.idle {
 		close(idle)
 	}
@@ -105,6 +115,7 @@ func (w *Workers) start(next work) {
 	}
 	worker := w.idle[n-1]
 	w.idle = w.idle[:n-1]
+	w.unused = min(w.unused, n-1)
 	w.mu.Unlock()
 	worker <- next
 }
@@ -132,5 +143,27 @@ func (w *Workers) rest(todo chan work) bool {
 		return false
 	}
 	w.idle = append(w.idle, todo)
+	if w.look == nil {
+		w.unused = 0
+		w.look = time.AfterFunc(looks, w.trim)
+	}
 	return true
+}
+
+// trim ends the workers that had no task since the last look: a burst's stacks are not kept.
+func (w *Workers) trim() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	for _, idle := range w.idle[:w.unused] {
+		close(idle)
+	}
+	w.idle = slices.Delete(w.idle, 0, w.unused)
+	if w.unused = len(w.idle); w.unused == 0 {
+		w.look = nil
+		return
+	}
+	w.look.Reset(looks)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -149,5 +150,42 @@ func TestWorkersAreUsedAgain(t *testing.T) {
 		w.Close()
 		synctest.Wait() // a worker that stayed would keep the bubble from ending
 		wave(1)
+	})
+}
+
+// Workers without a task for a while end; the one that is used stays.
+func TestUnusedWorkersEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many = 50
+		w := workers.New(0, many)
+		run := func(n int) (on []string) {
+			var began sync.WaitGroup
+			end, ran := make(chan struct{}), make(chan string, n)
+			began.Add(n)
+			for range n {
+				w.Do(waiting{&began, end, ran})
+			}
+			began.Wait()
+			close(end)
+			synctest.Wait()
+			for range n {
+				on = append(on, <-ran)
+			}
+			return on
+		}
+		run(many)
+		one := run(1)[0]
+		for range 10 {
+			time.Sleep(time.Second)
+			if got := run(1)[0]; got != one {
+				t.Fatalf("the used worker is %s, was %s", got, one)
+			}
+		}
+		burst := run(many) // on new goroutines, but for one
+		if !slices.Contains(burst, one) {
+			t.Error("the used worker has ended")
+		}
+		time.Sleep(time.Minute) // all end without Close, or the bubble would report a deadlock
 	})
 }
