@@ -144,7 +144,7 @@ func containersPeak(pod *Pod, resource string) (peak quantity.Quantity, found bo
 
 func find(requests []ResourceRequest, resource string) (quantity.Quantity, bool) {
 	for i := range requests {
-		if requests[i].Resource == resource {
+		if same(requests[i].Resource, resource) {
 			return requests[i].Quantity, true
 		}
 	}
