@@ -26,7 +26,7 @@ if ! git remote get-url origin >/dev/null 2>&1; then
 fi
 umask 022 # modes get into archives
 export TZ=UTC GOMAXPROCS=${GOMAXPROCS:-$(nproc)}
-"$goreleaser" release --config=$config --clean --parallelism="${PARALLELISM:-2}" --skip=announce "$@"
+"$goreleaser" release --config=$config --timeout=3h --clean --parallelism="${PARALLELISM:-2}" --skip=announce "$@"
 scripts/formula.sh bin/release >bin/release/setpoint.rb
 if command -v ruby >/dev/null; then ruby -c bin/release/setpoint.rb >/dev/null; fi
 # As who downloads it looks at it. What is wrong is told before a person publishes the draft.
