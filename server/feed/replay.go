@@ -76,6 +76,9 @@ func (r *replay) ask(ctx context.Context) {
 	r.asked = true
 	h, after := r.watcher.hub, slices.Clone(r.after)
 	h.turns.ask(r.watcher.viewer.Caller, func() {
+		if ctx.Err() != nil {
+			return // the watcher has gone while it waited for its turn
+		}
 		asked, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		defer context.AfterFunc(h.life, cancel)()

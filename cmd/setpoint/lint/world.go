@@ -183,8 +183,8 @@ func surgeOf(text string, of int32) (count int32, shown string) {
 		text = "25%"
 	}
 	if percent, is := strings.CutSuffix(text, "%"); is {
-		p, _ := strconv.ParseFloat(percent, 64)
-		return int32(min(math.Ceil(max(0, p)/100*float64(of)), simulation.MaxPods)), percent + " %"
+		p, _ := strconv.ParseInt(percent, 10, 32) // as Kubernetes: whole numbers only
+		return int32(min(math.Ceil(float64(max(0, p))/100*float64(of)), simulation.MaxPods)), percent + " %"
 	}
 	n, _ := strconv.ParseInt(text, 10, 32)
 	return int32(min(max(0, n), simulation.MaxPods)), text
