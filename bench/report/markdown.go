@@ -12,9 +12,9 @@ import (
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	r.Machine.write(&b)
-	fmt.Fprintf(&b, "`%s`: medians of %d runs of %s a side, in turns of %s (%s … %s in brackets); %d callers on %d connection(s), %s targets asked in turn.\n\n",
-		r.Settings.Command, r.Settings.Runs, seconds(r.Settings.DurationSeconds), seconds(r.Settings.SliceSeconds), "least", "greatest",
-		r.Settings.Callers, r.Settings.Connections, thousands(float64(r.Settings.Targets)))
+	fmt.Fprintf(&b, "`%s`: medians of %d runs of %s per side, in turns of %s (minimum … maximum in brackets); %d callers on %d connection(s), %s targets in rotation.\n\n",
+		r.Settings.Command, r.Settings.Runs, seconds(r.Settings.DurationSeconds), seconds(r.Settings.SliceSeconds), r.Settings.Callers,
+		r.Settings.Connections, thousands(float64(r.Settings.Targets)))
 	b.WriteString("| What | Goal | Measured | |\n|---|---:|---:|---|\n")
 	for i := range r.Scenarios {
 		for j := range r.Scenarios[i].Figures {
@@ -46,8 +46,8 @@ func (f *Figure) goal() string {
 }
 
 func (s *Scenario) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### %s\n\n%s Others took %.0f %% of the machine meanwhile%s.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent, s.standstills())
-	b.WriteString("| | Median | Least … greatest |\n|---|---:|---:|\n")
+	fmt.Fprintf(b, "\n### %s\n\n%s Other processes used %.0f %% of the machine%s.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent, s.standstills())
+	b.WriteString("| | Median | Minimum … maximum |\n|---|---:|---:|\n")
 	for i := range s.Figures {
 		f := &s.Figures[i]
 		least, most := f.Spread()

@@ -15,7 +15,7 @@ const batchRequests, batchCallers = 500, 3
 
 var batchRedis = Scenario{
 	Name: "batch-redis", Title: "Batches, Redis",
-	Note: "Batches of 500 requests of ten pods, three on their way, histories in Redis, beside a bare handler with one pipeline of EVALSHA a batch, and such pipelines alone. 67,000/s are a million targets every 15 s.",
+	Note: "Batches of 500 requests with ten pods each, three batches in flight, histories in Redis; beside a bare handler that sends one pipeline of EVALSHA per batch, and beside such pipelines alone. 67,000/s are a million targets every 15 s.",
 	play: (*stage).batches,
 }
 

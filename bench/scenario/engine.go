@@ -13,7 +13,7 @@ import (
 
 var engine = Scenario{
 	Name: "engine", Title: "Engine beside upstream's calculator",
-	Note: "One whole decision on 1,000 pods with a cpu utilization target, beside one proposal of Kubernetes' own calculator: `BenchmarkCalculator` in `conformance/controller`, nothing of the service around them.",
+	Note: "One whole decision on 1,000 pods with a cpu utilization target, beside one proposal of Kubernetes' own calculator: `BenchmarkCalculator` in `conformance/controller`, without the service.",
 	play: (*stage).engine,
 }
 

@@ -9,7 +9,7 @@ import (
 
 var garbageScenario = Scenario{
 	Name: "garbage", Title: "Garbage",
-	Note: "Objects that the service allocates for a recommendation, from its socket and back, by the number of pods in it, at full load; and which part of the service's processor time the collector takes (the runtime's gctrace, without what it does on processors that nobody wants).",
+	Note: "Objects that the service allocates per recommendation at full load, from the socket and back, by the number of pods; and the garbage collector's share of the service's processor time (from the runtime's gctrace, without its work on idle processors).",
 	play: (*stage).garbage,
 }
 

@@ -11,7 +11,7 @@ import (
 
 var latency = Scenario{
 	Name: "latency", Title: "Latency at half the rate",
-	Note: "Calls come at half of the rate that was found to be sustainable just before, evenly, whatever has become of those before; each is timed from when it was due, the generator's own lateness included. The bare handlers get the same rate. Slices of a second in which the machine stood still are measured again.",
+	Note: "Calls are due at even intervals, at half of the sustainable rate measured just before, whether or not earlier calls were answered. Each is timed from when it was due, so the generator's own lateness counts. The bare handlers get the same rate. Slices of a second in which the machine stood still are measured again.",
 	play: (*stage).latency,
 }
 

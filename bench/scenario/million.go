@@ -15,7 +15,7 @@ import (
 
 var million = Scenario{
 	Name: "million", Title: "A million targets stored",
-	Note: "Each has been asked for until its history is as long as it gets, by one instance, in batches. Memory is what Redis says of itself (used_memory, less what it had when empty) and what the service has resident while it is asked for all of them again.",
+	Note: "One instance has decided for each target, in batches, until its history has its full length. Redis memory is its used_memory, less that of an empty server. Service memory is the resident set while the service decides for all targets again.",
 	play: (*stage).million,
 }
 

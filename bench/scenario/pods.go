@@ -10,7 +10,7 @@ import (
 
 var pods = Scenario{
 	Name: "pods", Title: "Pods in a request",
-	Note: "One caller, one call after the other over gRPC, histories in memory; the time of a call from its beginning to its answer. The exponent is that of time = a·pods^b, fitted over all sizes (a call without pods takes time, too: below 1) and over the largest three.",
+	Note: "One caller sends one gRPC call after the other, histories in memory; each call is timed from its start to its answer. The exponent is b in time = a·pods^b, fitted over all sizes (below 1, because a call without pods takes time, too) and over the largest three.",
 	play: (*stage).pods,
 }
 

@@ -7,7 +7,7 @@ import (
 
 var rest = Scenario{
 	Name: "rest", Title: "REST",
-	Note: "The same recommendations as JSON over HTTP/1.1 and over gRPC, from two services, and a bare handler that decodes the same JSON and answers with the same.",
+	Note: "The same recommendations as JSON over HTTP/1.1 and over gRPC, from two services, beside a bare handler that decodes the same JSON and returns the same answer.",
 	play: (*stage).rest,
 }
 

@@ -9,7 +9,7 @@ import (
 
 var start = Scenario{
 	Name: "start", Title: "Start",
-	Note: "From the start of the process until /readyz says that it is, four starts a run, with Redis and without; and the program's size.",
+	Note: "Time from the start of the process until /readyz answers 200, four starts per run, with Redis and without; and the program's size.",
 	play: (*stage).start,
 }
 

@@ -15,7 +15,7 @@ const streams, streamInFlight = 64, 16
 
 var streamRedis = Scenario{
 	Name: "stream-redis", Title: "Streams, Redis",
-	Note: "64 streams with 16 requests in flight each, ten pods a request, histories in Redis, beside a bare handler with one EVALSHA a request.",
+	Note: "64 streams with 16 requests in flight each, ten pods per request, histories in Redis, beside a bare handler with one EVALSHA per request.",
 	play: (*stage).streams,
 }
 

@@ -15,7 +15,7 @@ import (
 
 var unaryMemory = Scenario{
 	Name: "unary-memory", Title: "Unary gRPC, memory",
-	Note: "Recommendations one by one over gRPC, ten pods each, histories in the service's memory, beside a bare handler that decodes the same request and answers with the same response.",
+	Note: "Single recommendations over gRPC, ten pods each, histories in the service's memory, beside a bare handler that decodes the same request and returns the same response.",
 	play: func(s *stage) ([]report.Figure, error) { return s.unary(false, 90) },
 }
 

@@ -15,7 +15,7 @@ import (
 
 var watchers = Scenario{
 	Name: "watchers", Title: "Watchers",
-	Note: "The same calls, one by one, to services of which one has no watchers, the others 10 or 100 of all targets, 100 that take up to 1,000 decisions at once (max_decisions), or 1,000 of a namespace each. One target in a hundred changes with each call, which is two decisions to send. Watchers' own work is on the machine, too. After each slice is a pause, in which what waits for watchers is sent.",
+	Note: "The same single calls to several services: one without watchers, others with 10 or 100 watchers of all targets, with 100 that take up to 1,000 decisions at once (max_decisions), or with 1,000 that watch a namespace each. One target in a hundred changes with each call, which makes two decisions to send. The watchers run on the same machine. In a pause after each slice the service sends what still waits for watchers.",
 	play: (*stage).watchers,
 }
 
