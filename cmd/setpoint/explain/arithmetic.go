@@ -42,7 +42,7 @@ func (m *metric) utilizationText() string {
 		text += " and " + count(n, "ignored pod")
 	}
 	if m.habits.perPodPercentages {
-		return text + "; the pods' own percentages come to " + m.exactPercent() + " on average"
+		return text + "; the pods' own percentages average " + m.exactPercent()
 	}
 	return text + " = " + percentOf(m.usage, m.requests, m.GetCurrent().GetAverageUtilization())
 }
@@ -126,9 +126,9 @@ func (m *metric) totalText() string {
 		text += " in " + count(m.GetSeries(), "series")
 	}
 	if m.capped() {
-		text += ", the largest number there is: the sum is too large for the arithmetic"
+		text += ", the largest possible number: the sum is too large for the arithmetic"
 		if m.GetCalculation() == averageValuePerReplica {
-			text += ", or negative, which HPA takes for the same"
+			text += ", or negative, which HPA treats alike"
 		}
 	}
 	return text
@@ -193,7 +193,7 @@ func (m *metric) fill(n int32) string {
 	case m.GetCalculation() == averageValue:
 		return "the target"
 	case m.target > 100 && !m.habits.missingAtRequest:
-		return percent(int32(m.target)) + " of " + their + " request, as the target is"
+		return percent(int32(m.target)) + " of " + their + " request, like the target"
 	}
 	return percent(100) + " of " + their + " request"
 }
@@ -274,7 +274,7 @@ func (m *metric) roundedUp(exact float64) string {
 		return "no number, which counts as " + number(m.GetProposal())
 	}
 	if m.GetRule() == saturated {
-		return magnitude(exact) + ", beyond what a count can be: " + number(m.GetProposal())
+		return magnitude(exact) + ", larger than a count can be: " + number(m.GetProposal())
 	}
 	if exact == rounded {
 		return strconv.FormatFloat(rounded+0, 'f', 0, 64) // never -0

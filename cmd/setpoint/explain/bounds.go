@@ -21,28 +21,28 @@ func (c *oneCase) boundsOutcome() string {
 	wanted := number(b.GetWantedReplicas())
 	switch path := c.trace.GetPath(); {
 	case path == pathBelowMin && b.GetBoundedReplicas() > b.GetMinReplicas():
-		return wanted + " is below " + c.leastText() + ", which is enforced at once: no metric or delay is looked at"
+		return wanted + " is below " + c.leastText() + ", which is enforced at once: no metric or delay is considered"
 	case c.habits.delays && path == pathAboveMax:
-		return wanted + " is above " + highest + ", which is enforced at once: no metric or delay is looked at"
+		return wanted + " is above " + highest + ", which is enforced at once: no metric or delay is considered"
 	case c.habits.delays && path == pathBelowMin:
-		return wanted + " is below " + lowest + ", which is enforced at once: no metric or delay is looked at"
+		return wanted + " is below " + lowest + ", which is enforced at once: no metric or delay is considered"
 	case path == pathAboveMax:
-		return wanted + " is above " + highest + ", which is enforced at once: no metric, window or policy is looked at"
+		return wanted + " is above " + highest + ", which is enforced at once: no metric, window or policy is considered"
 	case path == pathBelowMin:
-		return wanted + " is below " + lowest + ", which is enforced at once: no metric, window or policy is looked at"
+		return wanted + " is below " + lowest + ", which is enforced at once: no metric, window or policy is considered"
 	case c.floored():
-		return number(b.GetBoundedReplicas()) + " is below " + lowest + ", the least that a workload comes back to from zero: " + number(c.desired)
+		return number(b.GetBoundedReplicas()) + " is below " + lowest + ", the lowest count for a scale-up from zero: " + number(c.desired)
 	case b.GetReason() == tooManyReplicas && b.GetBoundedReplicas() != b.GetWantedReplicas():
 		return wanted + " is capped at " + highest
 	case b.GetReason() == tooFewReplicas && b.GetBoundedReplicas() != b.GetWantedReplicas():
-		return wanted + " is lifted to " + lowest
+		return wanted + " is raised to " + lowest
 	}
 	return number(b.GetBoundedReplicas()) + " is within " + lowest + " and " + highest
 }
 
 // leastText is the least count of a version that scales neither to nor from zero.
 func (c *oneCase) leastText() string {
-	return number(c.trace.GetBounds().GetBoundedReplicas()) + ", the least that " + c.profile() + " keeps"
+	return number(c.trace.GetBounds().GetBoundedReplicas()) + ", the lowest count of " + c.profile()
 }
 
 // floored reports whether the count was raised when scaling up from zero.
@@ -71,7 +71,7 @@ func (c *oneCase) boundText() string {
 			return "at minReplicas " + number(b.GetMinReplicas()) + " already"
 		}
 		if b.GetBoundedReplicas() > c.current {
-			return "lifted to minReplicas " + number(b.GetMinReplicas())
+			return "raised to minReplicas " + number(b.GetMinReplicas())
 		}
 		return "not below minReplicas " + number(b.GetMinReplicas())
 	}

@@ -39,7 +39,7 @@ func (c *oneCase) writeConditions(p *page) {
 	if c.desired != c.current {
 		text := "Once the change is applied AbleToScale reads SucceededRescale"
 		if c.req.GetOptions().GetScaleToZero() {
-			text += ", and ScaledToZero is set anew"
+			text += ", and ScaledToZero is set again"
 		}
 		p.line(2, 2, dim, text+".")
 	}

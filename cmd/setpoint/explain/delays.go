@@ -20,9 +20,9 @@ func (c *oneCase) writeDelays(p *page) {
 	}
 	p.rows(2, rows)
 	if c.habits.toReading {
-		p.line(2, 2, dim, "A delay counts from the last change, of either direction, to the instant of the reading of the metric that decides.")
+		p.line(2, 2, dim, "A delay runs from the last change, in either direction, to the time of the deciding metric's reading.")
 	} else {
-		p.line(2, 2, dim, "A delay counts from the last change, of either direction.")
+		p.line(2, 2, dim, "A delay runs from the last change, in either direction.")
 	}
 }
 
@@ -93,7 +93,7 @@ func (c *oneCase) unfollowed() string {
 	if m.tolerance.holds(m.GetUsageRatio()) {
 		return "as the ratio " + ratio + " is within the tolerance, " + m.tolerance.text()
 	}
-	return "as the ratio " + ratio + " points the other way"
+	return "as the ratio " + ratio + " points in the other direction"
 }
 
 // writeDelayHistory explains the known last change.

@@ -59,17 +59,17 @@ func (c *oneCase) disabledVerdict(v *verdict) {
 	feature := c.req.GetOptions()
 	switch {
 	case c.habits.zero == zeroByMinimum:
-		v.because(plain, c.profile()+" leaves a workload at zero alone unless minReplicas is 0")
+		v.because(plain, c.profile()+" does not scale a workload at zero unless minReplicas is 0")
 	case c.habits.zero == zeroAlways:
-		v.because(plain, c.profile()+" leaves a workload at zero alone")
+		v.because(plain, c.profile()+" does not scale a workload at zero")
 	case feature == nil || feature.ScaleToZero == nil:
-		v.because(plain, "HPA leaves a workload at zero alone, unless scaling from zero is on (HPAScaleToZero) and it was HPA that scaled it there")
+		v.because(plain, "HPA does not scale a workload at zero, unless scaling from zero is on (HPAScaleToZero) and HPA itself scaled it to zero")
 	case !feature.GetScaleToZero():
-		v.because(plain, "HPA leaves a workload at zero alone, as scaling to and from zero (HPAScaleToZero) is off")
+		v.because(plain, "HPA does not scale a workload at zero, as scaling to and from zero (HPAScaleToZero) is off")
 	case c.condition("ScaledToZero").GetStatus() == conditionTrue:
-		v.because(plain, "HPA scaled it to zero, but without an Object or External metric in the spec nothing can tell when to come back")
+		v.because(plain, "HPA scaled it to zero, but can't scale it up again without an Object or External metric in the spec")
 	default:
-		v.because(plain, "HPA leaves a workload at zero alone unless it was HPA that scaled it there")
+		v.because(plain, "HPA does not scale a workload at zero unless HPA itself scaled it to zero")
 	}
 	v.because(plain, "set its replicas to 1 or more to turn scaling on again")
 }

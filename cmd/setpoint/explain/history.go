@@ -21,7 +21,7 @@ func (c *oneCase) writeHistory(p *page) {
 		p.line(2, 2, yellow, c.noHistoryText())
 	case c.youngHistory():
 		p.line(2, 2, yellow, "That is less than the longest stabilization window"+c.longestWindow()+
-			": the count at first sight still counts as a recommendation, and earlier ones are not known.")
+			": the first count seen still counts as a recommendation, and earlier recommendations are unknown.")
 	}
 }
 

@@ -107,15 +107,15 @@ func (c *oneCase) failureEffect() string {
 	largest, any := c.largestProposal()
 	switch {
 	case c.habits.failures == failureIgnored && any:
-		return "What can't be computed makes no difference: " + c.profile() + " goes by the other metrics."
+		return "The metrics that can't be computed make no difference: " + c.profile() + " uses the other metrics."
 	case c.aborted():
 		return c.profile() + " ends an evaluation with the first metric that can't be computed, whatever the others ask for."
 	case c.trace.GetPath() != pathMetricsFailed:
-		return "What can't be computed makes no difference now: " + rule + ", but the proposal is not below the current " + number(c.current) + "."
+		return "The metrics that can't be computed make no difference now: " + rule + ", but the proposal is not below the current " + number(c.current) + "."
 	case !any:
 		return ""
 	}
-	return "The proposals that are left come to " + number(largest) + ", below the current " + number(c.current) + ": " + rule + "."
+	return "The largest remaining proposal is " + number(largest) + ", below the current " + number(c.current) + ": " + rule + "."
 }
 
 // largestProposal is the largest of the metrics that could be computed.
@@ -235,7 +235,7 @@ func (c *oneCase) surprise(m *metric) string {
 	case m.ReplicasBase == nil:
 		return ""
 	case ratio > 1 && proposal < c.current, ratio < 1 && proposal > c.current:
-		return "; it is the pods that are multiplied, not the " + strconv.Itoa(int(c.current)) + " replicas, so it goes against the ratio"
+		return "; HPA multiplies the pods, not the " + strconv.Itoa(int(c.current)) + " replicas, so the result contradicts the ratio"
 	}
 	return ""
 }

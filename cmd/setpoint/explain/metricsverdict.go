@@ -16,7 +16,7 @@ func (c *oneCase) metricsVerdict(v *verdict) {
 		v.because(yellow, c.youngText())
 	}
 	if c.floored() {
-		v.because(plain, "lifted to minReplicas "+number(c.desired)+", the least that it comes back to from zero")
+		v.because(plain, "raised to minReplicas "+number(c.desired)+", the lowest count for a scale-up from zero")
 	} else {
 		v.because(yellow, c.boundText())
 	}
@@ -102,7 +102,7 @@ func (c *oneCase) dampenedClause(m *metric) string {
 	case m.GetRule() == dampenedReversed:
 		return ", but with " + assumed + " the ratio turns from " + ratioText(m.GetUsageRatio()) + " to " + ratio + ", so it asks for no change"
 	}
-	return ", but with " + assumed + " the ratio is " + ratio + " in place of " + ratioText(m.GetUsageRatio()) +
+	return ", but with " + assumed + " the ratio is " + ratio + " instead of " + ratioText(m.GetUsageRatio()) +
 		", within the tolerance, " + m.tolerance.text()
 }
 
@@ -122,7 +122,7 @@ func (c *oneCase) youngText() string {
 		verb = "lower"
 	}
 	if c.noHistory() {
-		return "no history is known, so the current count itself counts as just recommended; a running controller may not " + verb + " it"
+		return "no history is known, so the current count counts as a recommendation made just now; a running controller may not " + verb + " it"
 	}
 	return "that is the oldest recommendation known, " + c.clock.relative(w.GetRecommendationTime().AsTime()) +
 		"; a controller that has been running longer may not " + verb + " it"

@@ -48,7 +48,7 @@ func podCounts(m *metric) string {
 
 func (c *oneCase) writePodTable(p *page, m *metric, all bool) {
 	if len(m.GetPods()) == 0 {
-		p.line(2, 0, plain, "The single pods were left out of this answer to bound its size.")
+		p.line(2, 0, plain, "The individual pods were left out of this answer to bound its size.")
 		c.writeUnlisted(p, m)
 		return
 	}
@@ -204,14 +204,14 @@ func (c *oneCase) writeStarting(p *page, pods []*setpointv1.PodExplanation) {
 		if d := c.req.GetOptions().GetCpuInitializationPeriod(); d != nil {
 			period += " (" + span(d.AsDuration()) + ")"
 		}
-		p.line(2, 2, dim, "starting: for "+period+" after its start a pod's cpu sample counts only while the pod is ready, and only if the sample's window began after it became so.")
+		p.line(2, 2, dim, "starting: for "+period+" after its start a pod's cpu sample counts only while the pod is ready, and only if the sample's window began after the pod became ready.")
 	}
 	if has(reasonNeverReady) {
 		delay := "the initial readiness delay"
 		if d := c.req.GetOptions().GetInitialReadinessDelay(); d != nil {
 			delay += " (" + span(d.AsDuration()) + ")"
 		}
-		p.line(2, 2, dim, "never ready: the pod has not been ready since it was younger than "+delay+".")
+		p.line(2, 2, dim, "never ready: the pod has been unready since before "+delay+" was over.")
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *oneCase) rateOutcome(r *setpointv1.RateLimitExplanation) string {
 		return directionField(r) + " is disabled (selectPolicy: Disabled), so the count stays at " + number(c.current)
 	}
 	if c.minBlocks(r) {
-		return c.limited(r, wanted) + " (" + directionField(r) + ", Min: " + c.profile() + " lets nothing change then)"
+		return c.limited(r, wanted) + " (" + directionField(r) + ", Min: " + c.profile() + " then allows no change)"
 	}
 	return c.limited(r, wanted) + " (" + directionField(r) + ", " + clean(r.GetSelectPolicy()) + ": the policy that allows " + selects(r) + ")"
 }
@@ -126,7 +126,7 @@ func (c *oneCase) policyNote(r *setpointv1.RateLimitExplanation) string {
 	if l == nil || l.GetLimit() == r.GetLimit() {
 		return ""
 	}
-	return "A limit never turns the direction: in place of " + number(l.GetLimit()) + " it is the current " + number(r.GetLimit()) + "."
+	return "A limit never reverses the direction: instead of " + number(l.GetLimit()) + " it is the current " + number(r.GetLimit()) + "."
 }
 
 // roomText is when the selected policy allows more, empty if that depends on more than its own
@@ -143,7 +143,7 @@ func (c *oneCase) roomText(r *setpointv1.RateLimitExplanation) string {
 	if own == 0 || other != 0 {
 		return ""
 	}
-	return "it has more at " + c.clock.at(l.GetReleaseTime())
+	return "it allows more at " + c.clock.at(l.GetReleaseTime())
 }
 
 // limitText is the verdict's clause on rate limits.
@@ -159,13 +159,13 @@ func (c *oneCase) limitText() string {
 		return field + " is disabled (selectPolicy: Disabled), so the count stays at " + number(r.GetLimit())
 	}
 	if c.minBlocks(r) {
-		return field + " lets nothing change: selectPolicy Min does so in " + c.profile() + ", whatever the policies allow"
+		return field + " allows no change: selectPolicy Min does so in " + c.profile() + ", whatever the policies allow"
 	}
 	text := "limited to " + number(r.GetLimit()) + " by " + field + " policies"
 	if l := selectedPolicy(r); l != nil {
 		text = "limited to " + number(r.GetLimit()) + " by " + field + " policy " + policyName(l)
 		if r.GetLimit() == c.current {
-			text = field + " policy " + policyName(l) + " has no room: " + exhaustion(r, l)
+			text = field + " policy " + policyName(l) + " allows no change: " + exhaustion(r, l)
 		}
 	}
 	if room := c.roomText(r); room != "" {

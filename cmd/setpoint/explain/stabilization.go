@@ -84,14 +84,14 @@ func (c *oneCase) windowText(w *setpointv1.WindowExplanation) string {
 	proposed := c.trace.GetStabilization().GetProposedReplicas()
 	if c.hasBehavior() && !c.habits.oneSided {
 		if w.GetDirection() == up && proposed <= c.current {
-			return "has no part: the proposal is not above the current " + number(c.current)
+			return "does not apply: the proposal is not above the current " + number(c.current)
 		}
 		if w.GetDirection() == down && proposed >= c.current {
-			return "has no part: the proposal is not below the current " + number(c.current)
+			return "does not apply: the proposal is not below the current " + number(c.current)
 		}
 	}
 	if w.GetWindowSeconds() == 0 && w.GetRecommendations() == 0 {
-		return "looks at the proposal alone"
+		return "uses only the proposal"
 	}
 	if w.GetRecommendations() == 0 {
 		if w.GetDirection() == down && proposed < c.current {

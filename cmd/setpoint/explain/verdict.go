@@ -84,8 +84,8 @@ func (c *oneCase) verdict() *verdict {
 		c.failedVerdict(v)
 	case pathSelectorFailed:
 		v.style = loud
-		v.because(red, "the pods can't be chosen: "+clean(c.condition("ScalingActive").GetMessage()))
-		v.because(plain, "no metric is computed then, and the count is held")
+		v.because(red, "the pods can't be selected: "+clean(c.condition("ScalingActive").GetMessage()))
+		v.because(plain, "so no metric is computed, and the count is held")
 	case pathScaleUnavailable:
 		v.style = loud
 		v.head = "left as it is (last known count: " + number(c.current) + ")"
