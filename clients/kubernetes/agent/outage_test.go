@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,11 +62,14 @@ func newAPIServer(t *testing.T, objects int) *apiServer {
 	return s
 }
 
-// vanish closes all connections and stops answering, or answers again.
-func (s *apiServer) vanish(away bool) {
-	s.away.Store(away)
+// vanish closes all connections and stops answering.
+func (s *apiServer) vanish() {
+	s.away.Store(true)
 	s.CloseClientConnections()
 }
+
+// comeBack answers again. It closes no connections: some may have been answered already.
+func (s *apiServer) comeBack() { s.away.Store(false) }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.away.Load() {
@@ -230,17 +234,22 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	return logged, ended
 }
 
-// quiet checks that the log has exactly those lines, in that order.
-func quiet(t *testing.T, logged *observer.ObservedLogs, wanted ...string) {
-	t.Helper()
-	var lines []string
+// linesOf returns the warnings, the errors and what is said about the API server, each as its
+// level and its message.
+func linesOf(logged *observer.ObservedLogs) (lines []string) {
 	for _, line := range logged.All() {
 		if line.Level >= zapcore.WarnLevel || strings.Contains(line.Message, "API server") {
 			lines = append(lines, line.Level.String()+" "+line.Message)
-			t.Log(line.Message, line.ContextMap())
 		}
 	}
-	if strings.Join(lines, "\n") != strings.Join(wanted, "\n") {
+	return lines
+}
+
+// quiet checks that the log has exactly those lines, in that order.
+func quiet(t *testing.T, logged *observer.ObservedLogs, wanted ...string) {
+	t.Helper()
+	lines := linesOf(logged)
+	if !slices.Equal(lines, wanted) {
 		t.Errorf("the log has\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(wanted, "\n"))
 	}
 }
@@ -259,7 +268,7 @@ func TestTheAPIServerIsAwayLongerThanTheLease(t *testing.T) {
 	})
 	await(t, "all are asked about twice", func() bool { return service.asked.Load() > 40 })
 	logged.TakeAll()
-	s.vanish(true)
+	s.vanish()
 	err := <-ended
 	want(t, "error", fmt.Sprint(err), "leadership lost: the Lease agents could not be renewed within 8s, and another agent may act; restart this one")
 	quiet(t, logged, lineAway)
@@ -281,17 +290,18 @@ func stopping() bool {
 // for it.
 func TestTheAPIServerComesBack(t *testing.T) {
 	s, service := newAPIServer(t, 20), newDirect(t)
-	s.vanish(true)
+	s.vanish()
 	logged, ended := runAgent(t, s, service, nil)
-	await(t, "told", func() bool { return logged.Len() > 0 })
-	s.vanish(false)
+	told := func() bool { return slices.Contains(linesOf(logged), lineAway) }
+	await(t, "told", told)
+	s.comeBack()
 	await(t, "all are asked about twice", func() bool { return service.asked.Load() > 40 })
 	quiet(t, logged, lineAway, lineBack)
 	logged.TakeAll()
-	s.vanish(true)
-	await(t, "told again", func() bool { return logged.Len() > 0 })
+	s.vanish()
+	await(t, "told again", told)
 	time.Sleep(3 * time.Second)
-	s.vanish(false)
+	s.comeBack()
 	asked := service.asked.Load()
 	await(t, "all are asked about again", func() bool { return service.asked.Load() > asked+40 })
 	quiet(t, logged, lineAway, lineBack)

@@ -23,8 +23,11 @@ type Outage struct {
 	log *zap.Logger
 
 	mu sync.Mutex
-	// since is when the first request after the last answer failed; zero: none. Guarded by mu.
+	// since is the earliest instant from which no request is known to be answered; zero: none
+	// failed after the last answer. Guarded by mu.
 	since time.Time
+	// last is when the last request was answered; zero: none was. Guarded by mu.
+	last time.Time
 	// told reports whether the outage was logged. Guarded by mu.
 	told bool
 }
@@ -64,7 +67,11 @@ func (o *Outage) failed(began time.Time, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
+		// A request that hung alone, while others were answered, makes no outage.
 		o.since = began
+		if o.last.After(began) {
+			o.since = o.last
+		}
 	}
 	if o.told || time.Since(o.since) < outageAfter {
 		return
@@ -79,7 +86,7 @@ func (o *Outage) answered() {
 	if o.told {
 		o.log.Info("the API server answers again", zap.Duration("after", time.Since(o.since)))
 	}
-	o.since, o.told = time.Time{}, false
+	o.since, o.told, o.last = time.Time{}, false, time.Now()
 }
 
 // Unreached reports whether an error means that the API server did not answer, which Outage

@@ -1,0 +1,67 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// roundTripper is one request's outcome.
+type roundTripper func() error
+
+func (f roundTripper) RoundTrip(*http.Request) (*http.Response, error) {
+	if err := f(); err != nil {
+		return nil, err
+	}
+	return &http.Response{}, nil
+}
+
+// An outage is logged once requests fail for its time without an answer between them: a request
+// that hangs alone is none.
+func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zapcore.InfoLevel)
+		outage := NewOutage(zap.New(core))
+		takes := func(d time.Duration, err error) {
+			_, _ = outage.Wrap(roundTripper(func() error { time.Sleep(d); return err })).RoundTrip(&http.Request{}) //nolint:bodyclose // it has none
+		}
+		lines := func(want int) {
+			t.Helper()
+			if got := logged.Len(); got != want {
+				t.Errorf("%d lines, want %d: %v", got, want, logged.All())
+			}
+		}
+		broken := errors.New("connection reset")
+
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			takes(time.Minute, broken)
+		}()
+		for range 60 {
+			takes(999*time.Millisecond, nil)
+		}
+		<-done
+		lines(0)
+		if level := outage.Level(zapcore.WarnLevel, errors.New("a conflict")); level != zapcore.DebugLevel {
+			t.Errorf("level %v right after a failure", level)
+		}
+
+		time.Sleep(outageAfter)
+		takes(0, broken)
+		takes(0, broken)
+		lines(1)
+		takes(0, nil)
+		lines(2)
+
+		// All that hang say so when the first of them gives up.
+		takes(outageAfter, broken)
+		lines(3)
+	})
+}
