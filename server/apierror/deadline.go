@@ -22,8 +22,9 @@ func WithOwnDeadline(ctx context.Context, timeout time.Duration) (context.Contex
 // CallerGone returns why the caller no longer waits; nil: it still waits, although the
 // server's own limit may have ended the call.
 func CallerGone(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), errOwnDeadline) {
+	err := ctx.Err()
+	if err != nil && errors.Is(context.Cause(ctx), errOwnDeadline) {
 		return nil
 	}
-	return ctx.Err()
+	return err
 }

@@ -155,13 +155,17 @@ func (j *Job) evaluate(history *recommender.History) (next recommender.History) 
 	if j.encoded != nil && !history.Seen {
 		j.encoded.Seed()
 	}
+	room := &j.room.decision
+	if j.history != nil { // which keeps the next history for the target's next job
+		room = nil
+	}
 	if j.span == nil {
-		j.decision, next = j.room.decision.Recommend(j.now, j.input, history)
+		j.decision, next = room.Recommend(j.now, j.input, history)
 		return next
 	}
 	asked := j.input.Explain
 	j.input.Explain = true
-	j.decision, next = j.room.decision.Recommend(j.now, j.input, history)
+	j.decision, next = room.Recommend(j.now, j.input, history)
 	j.input.Explain = asked
 	j.steps = j.decision.Explanation
 	if !asked {

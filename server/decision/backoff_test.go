@@ -37,15 +37,15 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 			targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
 			targets.Decisions = decisionlog.New(nil, nil, options.Log, 0)
 			defer targets.Decisions.Close()
-			jobs := []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}
+			b := &Batch{byKey: map[store.Key]*queue{}, Jobs: []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}}
 			begun := time.Now()
 			if batch {
-				targets.RecommendAll(t.Context(), jobs)
+				targets.RecommendAll(t.Context(), b)
 			} else {
-				targets.Recommend(t.Context(), &jobs[0])
+				targets.Recommend(t.Context(), &b.Jobs[0])
 			}
-			if took := time.Since(begun); jobs[0].attempts != options.MaxAttempts || took == 0 {
-				t.Errorf("batch %v: %d attempts took %s", batch, jobs[0].attempts, took)
+			if took := time.Since(begun); b.Jobs[0].attempts != options.MaxAttempts || took == 0 {
+				t.Errorf("batch %v: %d attempts took %s", batch, b.Jobs[0].attempts, took)
 			}
 		})
 	}

@@ -2,21 +2,75 @@ package decision
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
+// Batch is jobs that are decided together.
+type Batch struct {
+	Jobs []Job
+
+	// The rest is memory that one batch after the other uses.
+	rounds   rounds
+	room     room
+	byKey    map[store.Key]*queue
+	slab     []queue
+	queues   []*queue
+	recalled recalled
+	values   []byte
+}
+
+// batches pools batches.
+var batches = sync.Pool{New: func() any { return &Batch{byKey: map[store.Key]*queue{}} }}
+
+// mostJobsPooled limits the memory of pooled batches: each job takes about 2 KiB of it.
+const mostJobsPooled = 1000
+
+// LendBatch returns a batch of that many empty jobs from the pool. GiveBack returns it.
+func LendBatch(jobs int) *Batch {
+	b := batches.Get().(*Batch)
+	if cap(b.Jobs) < jobs {
+		b.Jobs = make([]Job, jobs)
+	}
+	b.Jobs = b.Jobs[:jobs]
+	b.room.decision.Keep(jobs)
+	return b
+}
+
+// GiveBack releases the jobs. Nothing of the batch may be used afterwards.
+func (b *Batch) GiveBack() {
+	for i := range b.Jobs {
+		b.Jobs[i].empty()
+	}
+	b.rounds.empty()
+	b.room.empty()
+	clear(b.byKey)
+	clear(b.slab)
+	clear(b.queues[:cap(b.queues)])
+	b.slab, b.queues = b.slab[:0], b.queues[:0]
+	b.recalled.empty()
+	if len(b.Jobs) <= mostJobsPooled {
+		batches.Put(b)
+	}
+}
+
 // RecommendAll runs many jobs with few round trips: for each decidedAtOnce targets one load of
 // those that are not cached, then one swap per attempt. Jobs of one target are decided in their
 // order, each on the result of the previous one.
-func (t *Targets) RecommendAll(ctx context.Context, jobs []Job) {
-	queues := t.withoutOutage(ctx, t.queueByTarget(jobs))
-	r := rounds{Targets: t}
+func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
+	t.queueByTarget(b)
+	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
+	if size := (len(queues) + parts) * usualRecord; cap(b.values) < size {
+		b.values = make([]byte, size)
+	}
+	b.rounds.Targets, b.rounds.room = t, b.values[:cap(b.values)]
 	for ; parts > 0; parts-- { // parts of similar size, because each costs round trips
 		n := (len(queues) + parts - 1) / parts
-		t.recallAll(queues[:n])
-		r.run(ctx, queues[:n])
+		t.recallAll(&b.recalled, queues[:n])
+		b.rounds.run(ctx, queues[:n])
 		queues = queues[n:]
 	}
 }
@@ -28,23 +82,22 @@ const decidedAtOnce = 250
 
 // queueByTarget groups the jobs that are not done by target, in order of first
 // appearance.
-func (t *Targets) queueByTarget(jobs []Job) []*queue {
-	byKey := make(map[store.Key]*queue, len(jobs))
-	slab := make([]queue, 0, len(jobs))
-	queues := make([]*queue, 0, len(jobs))
-	for i := range jobs {
-		j := &jobs[i]
+func (t *Targets) queueByTarget(b *Batch) {
+	b.slab = slices.Grow(b.slab[:0], len(b.Jobs))
+	b.queues = slices.Grow(b.queues[:0], len(b.Jobs))
+	for i := range b.Jobs {
+		j := &b.Jobs[i]
 		if j.done() {
 			continue
 		}
-		j.targets = t
-		q := byKey[j.key]
+		j.targets, j.room = t, &b.room
+		q := b.byKey[j.key]
 		if q == nil {
-			slab = append(slab, queue{})
-			q = &slab[len(slab)-1]
+			b.slab = append(b.slab, queue{})
+			q = &b.slab[len(b.slab)-1]
 			q.begin(j.key, j)
-			byKey[j.key] = q
-			queues = append(queues, q)
+			b.byKey[j.key] = q
+			b.queues = append(b.queues, q)
 			continue
 		}
 		first := q.changes[0].(*Job)
@@ -54,7 +107,6 @@ func (t *Targets) queueByTarget(jobs []Job) []*queue {
 		j.history = first.history
 		q.changes = append(q.changes, j)
 	}
-	return queues
 }
 
 // withoutOutage runs the jobs of targets whose history is not in the store, one by one,
@@ -78,10 +130,9 @@ func (t *Targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 
 // recallAll gives the queues the cached records of their targets, unless their first job
 // must read the store.
-func (t *Targets) recallAll(queues []*queue) {
-	var to recalled
+func (t *Targets) recallAll(to *recalled, queues []*queue) {
 	if t.cache.entries != nil {
-		to.values = make([]byte, 0, len(queues)*usualRecord)
+		to.values = slices.Grow(to.values[:0], len(queues)*usualRecord)
 		to.versions.Grow(len(queues) * usualVersion)
 	}
 	hits := 0
@@ -89,7 +140,7 @@ func (t *Targets) recallAll(queues []*queue) {
 		if q.changes[0].(*Job).dryRun {
 			continue
 		}
-		if q.record, q.guessed = t.cache.recall(&to, q.key); q.guessed {
+		if q.record, q.guessed = t.cache.recall(to, q.key); q.guessed {
 			hits++
 		}
 	}

@@ -49,6 +49,18 @@ type recalled struct {
 	versions strings.Builder
 }
 
+// mostRecalled limits the memory that is kept for the next records, in bytes.
+const mostRecalled = 1 << 20
+
+// empty keeps only the memory.
+func (r *recalled) empty() {
+	values := r.values[:0]
+	if cap(values) > mostRecalled {
+		values = nil
+	}
+	*r = recalled{values: values}
+}
+
 // recall is get with the record appended to others.
 func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
 	if c.entries == nil {

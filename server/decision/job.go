@@ -68,7 +68,8 @@ type Job struct {
 	span    trace.Span
 	ownSpan bool
 	steps   *recommender.Explanation
-	room    room
+	// room is set while the job is decided.
+	room *room
 
 	// One of them is set when the job is done: the response is the decision, an earlier
 	// answer, or an error.
@@ -77,7 +78,8 @@ type Job struct {
 	Err      error
 }
 
-// room is memory that jobs reuse which use the same Job one after the other.
+// room is memory for deciding one job after the other: those of a batch, or those that use the same
+// Job.
 type room struct {
 	history  encoding.Room
 	decision recommender.Room
@@ -160,45 +162,30 @@ func (j *Job) Release() {
 	}
 }
 
+// empty keeps only the memory.
+func (r *room) empty() { *r = room{value: r.value} }
+
 // lent pools jobs.
-var lent = sync.Pool{New: func() any { return new(Job) }}
+var lent = sync.Pool{New: func() any { return &Job{room: new(room)} }}
 
 // LendJob returns an empty job from the pool. GiveBack returns it.
 func LendJob() *Job { return lent.Get().(*Job) }
 
 // GiveBack is Release for a job from the pool. Nothing of it may be used afterwards.
 func (j *Job) GiveBack() {
+	room := j.room
 	j.empty()
+	room.empty()
+	j.room = room
 	lent.Put(j)
 }
 
-// empty releases the job, and keeps only its memory.
+// empty releases the job, and keeps only the memory for its log entries.
 func (j *Job) empty() {
 	j.Release()
-	concluded, value := j.concluded[:cap(j.concluded)], j.room.value
+	concluded := j.concluded[:cap(j.concluded)]
 	clear(concluded)
-	*j = Job{concluded: concluded[:0], room: room{value: value}}
-}
-
-// lentBatches pools the jobs of batches.
-var lentBatches sync.Pool
-
-// LendJobs returns that many empty jobs from the pool. GiveBackJobs returns them.
-func LendJobs(n int) []Job {
-	if jobs, ok := lentBatches.Get().(*[]Job); ok && cap(*jobs) >= n {
-		return (*jobs)[:n]
-	}
-	return make([]Job, n)
-}
-
-// GiveBackJobs is GiveBack for the jobs of one LendJobs.
-func GiveBackJobs(jobs []Job) {
-	for i := range jobs {
-		jobs[i].empty()
-	}
-	if len(jobs) <= decidedAtOnce {
-		lentBatches.Put(&jobs)
-	}
+	*j = Job{concluded: concluded[:0]}
 }
 
 // NewJob validates a request. If it is invalid, the job is already done.
@@ -286,10 +273,17 @@ func (t *Targets) ReadEncoded(ctx context.Context, c *access.Caller, j *Job, dat
 	}
 	j.own.Reset(len(data))
 	j.budget = &j.own
-	if t.readWithin(ctx, j, data); !pass.Read(int64(j.own.Made()+j.made())) && j.Err == nil {
+	if j.Err = apierror.OfContext(ctx); j.Err == nil {
+		t.readWithin(ctx, j, data)
+	}
+	if !pass.Read(int64(j.own.Made()+j.made())) && j.Err == nil {
 		j.Err = t.Refuse(limit.LargeRequests)
 	}
 }
+
+// lookEvery is after how many requests of a batch the call's context is looked at again, which
+// reads the clock.
+const lookEvery = 16
 
 // ReadBatch reads the encoded requests of a batch. They share a budget and a pass.
 func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, size int, ticket *limit.Ticket, pass *gate.Pass) error {
@@ -299,10 +293,16 @@ func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, 
 			return err
 		}
 	}
+	var gone error
 	for i := range jobs {
 		j := &jobs[i]
 		j.started, j.caller, j.budget = t.Options.Clock(), c, budget
-		t.readWithin(ctx, j, requests[i])
+		if i%lookEvery == 0 {
+			gone = apierror.OfContext(ctx)
+		}
+		if j.Err = gone; gone == nil {
+			t.readWithin(ctx, j, requests[i])
+		}
 		bytes += j.made()
 	}
 	if pass.Read(int64(budget.Made() + bytes)) {
@@ -318,9 +318,6 @@ func (t *Targets) ReadBatch(ctx context.Context, jobs []Job, requests [][]byte, 
 // else on the slow path. The job's budget limits the cost.
 func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	before := *j.budget
-	if j.Err = apierror.OfContext(ctx); j.Err != nil {
-		return
-	}
 	var r *wire.Request
 	ok, slow := false, t.Metrics.Slow.policy
 	if !j.caller.Configured() { // otherwise it depends on the target

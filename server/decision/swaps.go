@@ -62,6 +62,10 @@ type rounds struct {
 	// finished.
 	inTime bool
 
+	// room is memory for values; what is left of it, for nothing in it is used twice. Nil:
+	// it is allocated.
+	room []byte
+
 	swaps    []store.Swap
 	swapping []*queue
 	doubtful []*queue
@@ -85,12 +89,17 @@ func (t *Targets) change(ctx context.Context, key store.Key, c change, record st
 	q.record, q.guessed = record, guessed
 	r.single[0] = q
 	r.run(ctx, r.single[:])
-	clear(r.swaps)
-	clear(r.swapping)
-	clear(r.doubtful)
-	clear(r.keys)
-	*r = rounds{swaps: r.swaps[:0], swapping: r.swapping[:0], doubtful: r.doubtful[:0], keys: r.keys[:0]}
+	r.empty()
 	ofOne.Put(r)
+}
+
+// empty keeps only the memory of the lists.
+func (r *rounds) empty() {
+	clear(r.swaps[:cap(r.swaps)])
+	clear(r.swapping[:cap(r.swapping)])
+	clear(r.doubtful[:cap(r.doubtful)])
+	clear(r.keys[:cap(r.keys)])
+	*r = rounds{swaps: r.swaps[:0], swapping: r.swapping[:0], doubtful: r.doubtful[:0], keys: r.keys[:0]}
 }
 
 // run makes the changes of the queues, and loads their records unless they are guessed.
@@ -151,15 +160,19 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 			return
 		}
 	}
-	var room []byte
-	if len(queues) > 1 { // otherwise next allocates it in the right size
-		room = make([]byte, (len(queues)+1)*usualRecord)
+	room := r.room
+	if need := (len(queues) + 1) * usualRecord; len(queues) > 1 && len(room) < need { // otherwise next allocates it in the right size
+		room = make([]byte, need)
 	}
+	var gone error
 	var tidy []store.Swap
-	for _, q := range queues {
+	for i, q := range queues {
+		if i%lookEvery == 0 {
+			gone = apierror.CallerGone(ctx)
+		}
 		for len(q.changes) > 0 {
 			c := q.changes[0]
-			if gone := apierror.CallerGone(ctx); gone != nil {
+			if gone != nil {
 				q.fail(ctx, gone, false)
 				break
 			}
@@ -180,6 +193,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 			}
 		}
 	}
+	r.room = room
 	if len(tidy) > 0 {
 		// Such a swap may fail: the next access of the target repeats it.
 		_, _ = r.perform(ctx, tidy)

@@ -224,7 +224,9 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 			return
 		}
 	}
-	j.targets = t
+	if j.targets = t; j.room == nil {
+		j.room = new(room)
+	}
 	record, guessed := t.recall(j)
 	t.change(ctx, j.key, j, record, guessed)
 }

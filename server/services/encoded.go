@@ -70,13 +70,14 @@ func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message
 	if err := admission.Charge(ctx, len(requests)); err != nil {
 		return nil, err
 	}
-	jobs := decision.LendJobs(len(requests))
-	defer decision.GiveBackJobs(jobs)
+	batch := decision.LendBatch(len(requests))
+	defer batch.GiveBack()
+	jobs := batch.Jobs
 	if err := s.targets.ReadBatch(ctx, jobs, requests, len(req.Data), admission.TicketOf(ctx), &req.Pass); err != nil {
 		return nil, err
 	}
 	s.targets.TraceAll(ctx, jobs)
-	s.targets.RecommendAll(ctx, jobs)
+	s.targets.RecommendAll(ctx, batch)
 	s.targets.AnsweredAll(ctx, jobs)
 	var answer []byte
 	for i := range jobs {

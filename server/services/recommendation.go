@@ -123,12 +123,14 @@ func (s *Recommendations) BatchRecommend(ctx context.Context, req *setpointv1.Ba
 	if err := s.checkBatch(len(req.GetRequests())); err != nil {
 		return nil, err
 	}
-	jobs := make([]decision.Job, len(req.GetRequests()))
+	batch := decision.LendBatch(len(req.GetRequests()))
+	defer batch.GiveBack()
+	jobs := batch.Jobs
 	for i, r := range req.GetRequests() {
 		jobs[i] = *s.targets.NewJob(ctx, r)
 	}
 	s.targets.TraceAll(ctx, jobs)
-	s.targets.RecommendAll(ctx, jobs)
+	s.targets.RecommendAll(ctx, batch)
 	s.targets.AnsweredAll(ctx, jobs)
 	response := &setpointv1.BatchRecommendResponse{Results: make([]*setpointv1.BatchRecommendResult, len(jobs))}
 	for i := range jobs {
