@@ -8,4 +8,5 @@ import (
 
 func init() {
 	recommender.AppendEncoded, recommender.Decode, recommender.RandomHistory = encoding.AppendHistory, encoding.DecodeHistory, historytest.Random
+	recommender.NewDecode = func() func(b []byte) (recommender.History, error) { return new(encoding.Room).DecodeHistory }
 }

@@ -6,6 +6,8 @@ import "math/rand/v2"
 var (
 	AppendEncoded func(b []byte, h *History) []byte
 	Decode        func(b []byte) (History, error)
+	// NewDecode returns Decode with one memory for all histories.
+	NewDecode     func() func(b []byte) (History, error)
 	RandomHistory func(r *rand.Rand) History
 )
 

@@ -47,15 +47,40 @@ func (t *Targets) Answered(ctx context.Context, j *Job) {
 
 // AnsweredAll is Answered for a batch.
 func (t *Targets) AnsweredAll(ctx context.Context, jobs []Job) {
-	failed := 0
 	for i := range jobs {
 		t.Answered(ctx, &jobs[i])
-		if jobs[i].Err != nil {
-			failed++
-		}
 	}
-	if c := calls.Of(ctx); c != nil {
-		c.Items, c.Failed = len(jobs), failed
+	noteItems(ctx, jobs)
+}
+
+// AnswerAll is AnsweredAll, and returns the encoded BatchRecommendResponse. It releases each job
+// while its memory is in the processor's cache.
+func (t *Targets) AnswerAll(ctx context.Context, jobs []Job) []byte {
+	var answer []byte
+	for i := range jobs {
+		j := &jobs[i]
+		t.Answered(ctx, j)
+		if answer = j.Result(answer); i == 0 {
+			// The responses of one batch have similar sizes.
+			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
+		}
+		j.Release()
+	}
+	noteItems(ctx, jobs)
+	return answer
+}
+
+// noteItems has the call's log line say how many of its requests failed.
+func noteItems(ctx context.Context, jobs []Job) {
+	c := calls.Of(ctx)
+	if c == nil {
+		return
+	}
+	c.Items, c.Failed = len(jobs), 0
+	for i := range jobs {
+		if jobs[i].Err != nil {
+			c.Failed++
+		}
 	}
 }
 

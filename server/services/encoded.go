@@ -78,13 +78,5 @@ func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message
 	}
 	s.targets.TraceAll(ctx, jobs)
 	s.targets.RecommendAll(ctx, batch)
-	s.targets.AnsweredAll(ctx, jobs)
-	var answer []byte
-	for i := range jobs {
-		if answer = jobs[i].Result(answer); i == 0 {
-			// The responses of one batch have similar sizes.
-			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
-		}
-	}
-	return &encoded.Message{Data: answer}, nil
+	return &encoded.Message{Data: s.targets.AnswerAll(ctx, jobs)}, nil
 }

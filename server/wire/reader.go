@@ -38,7 +38,10 @@ type reader struct {
 	sampled, valued int
 	// lastSamples are those of the previous pod.
 	lastSamples []recommender.ContainerMetrics
-	section     section
+	// lastWindow is the previous sample's window, windowBits how it is written; a zero is 0 s.
+	lastWindow time.Duration
+	windowBits uint64
+	section    section
 }
 
 // texts collects copies of texts: many in one allocation, whose bytes are never
@@ -89,7 +92,16 @@ func grow[T any](slab *[]T) *T {
 // growPart is grow for parts of the fields of a section. Once the budget is spent, it
 // returns parts outside of any section.
 func growPart[T any](r *reader, slab *[]T, at int) *T {
-	if n := len(*slab); n == cap(*slab) && n >= fewParts && !reserve(r, slab, r.section.parts(r.b, n, at)) {
+	if n := len(*slab); n < cap(*slab) {
+		*slab = (*slab)[:n+1]
+		return &(*slab)[n]
+	}
+	return moreParts(r, slab, at)
+}
+
+// moreParts is growPart for a full slab.
+func moreParts[T any](r *reader, slab *[]T, at int) *T {
+	if n := len(*slab); n >= fewParts && !reserve(r, slab, r.section.parts(r.b, n, at)) {
 		return new(T)
 	}
 	return grow(slab)
@@ -277,9 +289,14 @@ func wholeSeconds(b []byte) (int64, bool) {
 
 // window reads a number of seconds.
 func (r *reader) window(from int) (time.Duration, bool) {
-	seconds := math.Float64frombits(binary.LittleEndian.Uint64(r.b[from:]))
+	bits := binary.LittleEndian.Uint64(r.b[from:])
+	if bits == r.windowBits { // as those of most pods
+		return r.lastWindow, true
+	}
+	seconds := math.Float64frombits(bits)
 	if !(math.Abs(seconds) <= math.MaxFloat64) { // excludes NaN, too
 		return 0, false
 	}
-	return conversion.Window(seconds), true
+	r.windowBits, r.lastWindow = bits, conversion.Window(seconds)
+	return r.lastWindow, true
 }
