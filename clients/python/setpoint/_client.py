@@ -29,6 +29,7 @@ _SIMULATIONS = "/setpoint.v1.SimulationService/"
 _TAG = 6
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 
 class Result(NamedTuple):
@@ -195,30 +196,31 @@ class Client:
         return self._simulated(request, Deadline(timeout or 0.0))
 
     def _simulated(self, request: simulations.SimulateRequest, deadline: Deadline) -> Iterator[simulations.SimulateResponse]:
-        used: set[int] = set()
-        self._retrier.deposit()
-        for attempt in itertools.count(1):
-            left = deadline.left()
-            if left <= 0:
-                raise Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
-            call, began = None, False
+        opened: Any = None
+
+        def first(_: int, address: int, timeout: Optional[float]) -> Any:
+            """Returns the first response, None if there is none, and what comes after it."""
+            nonlocal opened
+            opened = self._transport.stream(_SIMULATIONS + "Simulate", request, simulations.SimulateResponse, address, timeout)
+            responses = self._transport.received(opened)
             try:
-                call = self._transport.stream(
-                    _SIMULATIONS + "Simulate", request, simulations.SimulateResponse, self._pick(used), left if left < 1e9 else None
-                )
-                for response in self._transport.received(call):
-                    began = True
-                    yield response
-                return
-            except Error as error:
-                if self._closed.is_set():
-                    raise Error(grpc.StatusCode.CANCELLED, "the client is closed") from None
-                least = None if began else self._retrier.may_repeat(attempt, error)
-                if least is None or not self._retrier.wait(attempt, least, deadline, self._closed):
-                    raise
-            finally:
-                if call is not None:
-                    call.cancel()
+                return next(responses, None), responses
+            except Error:
+                opened.cancel()
+                raise
+
+        try:
+            response, responses = self._attempts(first, deadline)
+            if response is not None:
+                yield response
+                yield from responses
+        except Error:
+            if self._closed.is_set():
+                raise Error(grpc.StatusCode.CANCELLED, "the client is closed") from None
+            raise
+        finally:
+            if opened is not None:
+                opened.cancel()
 
     def delete_target(self, name: str, *, target_uid: str = "", cluster_uid: str = "", timeout: Optional[float] = None) -> None:
         """Forgets a target, or only the incarnation that the uids name. NOT_FOUND says that there
@@ -237,23 +239,35 @@ class Client:
         return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=name), targets.GetTargetSpecResponse, timeout).target_spec
 
     def _call(self, path: str, request: Message, answer: type[M], timeout: Optional[float], *, repeat: bool = True, gone: bool = False) -> M:
-        return self._attempts(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)
+        return self._answer(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)
 
-    def _attempts(self, path: str, request: Message, answer: type[M], deadline: Deadline, repeat: bool = True, gone: bool = False) -> M:
+    def _answer(self, path: str, request: Message, answer: type[M], deadline: Deadline, repeat: bool = True, gone: bool = False) -> M:
+        def made(attempt: int, address: int, timeout: Optional[float]) -> M:
+            try:
+                one: M = self._transport.unary(path, request, answer, address, timeout)
+                return one
+            except Error as error:
+                if gone and attempt > 1 and error.code is grpc.StatusCode.NOT_FOUND:
+                    return answer()
+                raise
+
+        return self._attempts(made, deadline, repeat, self._retrier.policy.attempt_timeout if repeat else 0.0)
+
+    def _attempts(self, made: Callable[[int, int, Optional[float]], T], deadline: Deadline, repeat: bool = True, longest: float = 0.0) -> T:
+        """Returns what the first attempt made that did not fail: made is called with the number of the
+        attempt, counted from 1, its address and its time in seconds, None if it is unbounded. longest:
+        that time at most; 0: what the deadline leaves."""
         used: set[int] = set()
         self._retrier.deposit()
         for attempt in itertools.count(1):
             left = deadline.left()
             if left <= 0:
                 raise Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
-            if repeat and self._retrier.policy.attempt_timeout > 0:
-                left = min(left, self._retrier.policy.attempt_timeout)
+            if longest > 0:
+                left = min(left, longest)
             try:
-                made: M = self._transport.unary(path, request, answer, self._pick(used), left if left < 1e9 else None)
-                return made
+                return made(attempt, self._pick(used), left if left < 1e9 else None)
             except Error as error:
-                if gone and attempt > 1 and error.code is grpc.StatusCode.NOT_FOUND:
-                    return answer()
                 least = self._retrier.may_repeat(attempt, error) if repeat else None
                 if least is None or not self._retrier.wait(attempt, least, deadline, self._closed):
                     raise
@@ -297,7 +311,7 @@ class Client:
         """Sends those requests, and reports whether they were answered. If not, the call was retried as such."""
         batch = recommendations.BatchRecommendRequest(requests=[requests[i] for i in send])
         try:
-            answers = self._attempts(_RECOMMENDATIONS + "BatchRecommend", batch, recommendations.BatchRecommendResponse, deadline).results
+            answers = self._answer(_RECOMMENDATIONS + "BatchRecommend", batch, recommendations.BatchRecommendResponse, deadline).results
             if len(answers) != len(send):
                 raise Error(grpc.StatusCode.INTERNAL, f"{len(answers)} results came for {len(send)} requests")
         except Error as error:

@@ -185,39 +185,36 @@ export class Client {
   }
 
   private async *simulated(request: SimulateRequest, deadline: Deadline): AsyncGenerator<SimulateResponse> {
-    const used = new Set<number>();
-    this.retrier.deposit();
-    for (let attempt = 1; ; attempt++) {
-      const over = deadline.ended();
-      if (over) {
-        throw over;
-      }
-      let began = false;
+    const first = async (_: number, address: number) => {
       const ending = new AbortController();
       const end = () => ending.abort();
       deadline.signal?.addEventListener("abort", end, { once: true });
       const timer = deadline.leftMs() < longestTimerMs ? setTimeout(end, deadline.leftMs()) : undefined;
-      try {
-        for await (const response of this.transport.stream(SimulationService.method.simulate, request, { address: this.pick(used), signal: ending.signal })) {
-          began = true;
-          yield response;
-        }
-        return;
-      } catch (problem) {
-        const ended = deadline.ended();
-        if (ended) {
-          throw ended;
-        }
-        const error = problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
-        const least = began ? undefined : this.retrier.mayRepeat(attempt, error);
-        if (least === undefined || !await this.retrier.wait(attempt, least, deadline)) {
-          throw error;
-        }
-      } finally {
+      const close = () => {
         clearTimeout(timer);
         deadline.signal?.removeEventListener("abort", end);
         end();
+      };
+      try {
+        const responses = this.transport.stream(SimulationService.method.simulate, request, { address, signal: ending.signal })[Symbol.asyncIterator]();
+        return { next: await responses.next(), responses, close };
+      } catch (problem) {
+        close();
+        throw problem;
       }
+    };
+    try {
+      let { next, responses, close } = await this.attempts(first, deadline, true);
+      try {
+        for (; !next.done; next = await responses.next()) {
+          yield next.value;
+        }
+      } finally {
+        close();
+        await responses.return?.();
+      }
+    } catch (problem) {
+      throw deadline.ended() ?? errorOf(problem);
     }
   }
 
@@ -254,14 +251,32 @@ export class Client {
   async call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, options: CallOptions = {},
   ): Promise<MessageShape<O>> {
-    const deadline = new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal);
-    return this.attempts(method, request, deadline);
+    return this.answer(method, request, new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal));
   }
 
-  private async attempts<I extends DescMessage, O extends DescMessage>(
+  private answer<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, deadline: Deadline,
   ): Promise<MessageShape<O>> {
     const mayRepeat = repeatable.has(method as AnyMethod);
+    const { attemptTimeoutMs } = this.retrier.policy;
+    return this.attempts(async (attempt, address) => {
+      const timeoutMs = mayRepeat && attemptTimeoutMs > 0 ? Math.min(attemptTimeoutMs, deadline.leftMs()) : deadline.leftMs();
+      try {
+        return await this.transport.unary(method, request, { address, timeoutMs, signal: deadline.signal });
+      } catch (problem) {
+        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && errorOf(problem).code === "NOT_FOUND") {
+          return create(method.output);
+        }
+        throw problem;
+      }
+    }, deadline, mayRepeat);
+  }
+
+  /**
+   * attempts returns what the first attempt made that did not fail: made is called with the number
+   * of the attempt, counted from 1, and its address.
+   */
+  private async attempts<T>(made: (attempt: number, address: number) => Promise<T>, deadline: Deadline, mayRepeat: boolean): Promise<T> {
     const used = new Set<number>();
     this.retrier.deposit();
     for (let attempt = 1; ; attempt++) {
@@ -270,14 +285,9 @@ export class Client {
         throw over;
       }
       try {
-        const { attemptTimeoutMs } = this.retrier.policy;
-        const timeoutMs = mayRepeat && attemptTimeoutMs > 0 ? Math.min(attemptTimeoutMs, deadline.leftMs()) : deadline.leftMs();
-        return await this.transport.unary(method, request, { address: this.pick(used), timeoutMs, signal: deadline.signal });
+        return await made(attempt, this.pick(used));
       } catch (problem) {
-        const error = problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
-        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && error.code === "NOT_FOUND") {
-          return create(method.output);
-        }
+        const error = errorOf(problem);
         const least = mayRepeat && !deadline.ended() ? this.retrier.mayRepeat(attempt, error) : undefined;
         if (least === undefined || !await this.retrier.wait(attempt, least, deadline)) {
           throw error;
@@ -331,7 +341,7 @@ export class Client {
     let answers: BatchRecommendResult[];
     try {
       const batch = create(BatchRecommendRequestSchema, { requests: send.map((i) => requests[i]!) });
-      answers = (await this.attempts(RecommendationService.method.batchRecommend, batch, deadline)).results;
+      answers = (await this.answer(RecommendationService.method.batchRecommend, batch, deadline)).results;
       if (answers.length !== send.length) {
         throw new SetpointError("INTERNAL", `${answers.length} results came for ${send.length} requests`);
       }
@@ -440,6 +450,10 @@ function refuseShared(requests: RecommendRequest[], results: Result[], sent: num
       results[i] = { error: new SetpointError("INTERNAL", `recommendation ${quoted(id)} came for several targets`) };
     }
   }
+}
+
+function errorOf(problem: unknown): SetpointError {
+  return problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
 }
 
 /** quoted bounds what came from elsewhere. */
