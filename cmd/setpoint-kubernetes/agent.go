@@ -153,6 +153,7 @@ func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, cli
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	metrics.MustRegister(agentcmd.ReadyMetric(a.Ready))
 	// The metrics of Kubernetes' libraries, of the runtime and of the process are in a
 	// registry of their own.
 	pages := agentcmd.Pages(prometheus.Gatherers{metrics, runtimemetrics.Registry}, a.Ready, "whether the cluster has been read", a.Shadows)

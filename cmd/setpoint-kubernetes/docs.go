@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 )
@@ -92,7 +93,8 @@ func metricsDocument() (text string, err error) {
 
 // everyAgent creates the common parts of the agents of all platforms.
 func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
-	if err := r.Register(buildmetric.New()); err != nil {
+	ready := agentcmd.ReadyMetric(func() error { return nil })
+	if err := errors.Join(r.Register(buildmetric.New()), r.Register(ready)); err != nil {
 		return err
 	}
 	if _, err := loop.New(nil, loop.Service{Calls: client}, loop.Options{

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -211,6 +214,33 @@ func TestWhatRunsBeside(t *testing.T) {
 	close(fail)
 	if got := r.await(); got.Code != cli.ExitFailed || !strings.Contains(got.Stderr, "the port is taken") {
 		t.Errorf("ended with %+v", got)
+	}
+}
+
+// Alerts can tell an agent that never read its platform.
+func TestAnAgentExportsWhetherItIsReady(t *testing.T) {
+	t.Parallel()
+	p := fake(&agenttest.Fake{})
+	var listed atomic.Bool
+	p.Ready = func() error {
+		if !listed.Load() {
+			return errors.New("permission denied")
+		}
+		return nil
+	}
+	r := start(t, program(p), "--server=127.0.0.1:1")
+	r.status("not ready", func(s *Status) bool { return s.Problem == "permission denied" })
+	for _, want := range []string{"setpoint_agent_ready 0\n", "setpoint_agent_ready 1\n"} {
+		response, err := http.Get("http://" + r.admin + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%v: /metrics lacks %q", err, want)
+		}
+		listed.Store(true)
 	}
 }
 

@@ -97,4 +97,16 @@ func Pages(metrics prometheus.Gatherer, ready func() error, whatReady string, sh
 	}, daemon.DebugPages()...)
 }
 
+// ReadyMetric is the answer of /readyz as a gauge, for alerts. ready is as for Pages.
+func ReadyMetric(ready func() error) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_agent_ready", Help: "1 while the agent has read its platform's objects and /readyz answers 200.",
+	}, func() float64 {
+		if ready() != nil {
+			return 0
+		}
+		return 1
+	})
+}
+
 func answerOK(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }

@@ -72,6 +72,7 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		}
 		return platform.Ready()
 	}
+	metrics.MustRegister(ReadyMetric(ready))
 	status := func() *Status { return c.status(kept, ready) }
 	pages := append([]daemon.Page{}, platform.Pages...)
 	pages = append(pages, statusPages(status)...)
