@@ -155,9 +155,10 @@ func (u *utilizationSum) add(d *decider) (problem string) {
 	}
 	samples := &d.scratch.samples
 	samples.reset(len(d.in.Pods))
-	if problem := samples.resourceSamples(d.in, d.profile, "", "cpu"); problem != "" {
+	if problem := resourceProblem(d.in, d.profile, ""); problem != "" {
 		return problem
 	}
+	samples.join(d.in.Pods, d.in.PodMetrics, 0, "", "cpu")
 	sampled := 0
 	for i := range d.in.Pods {
 		if samples.pods[i].sampled {

@@ -67,7 +67,8 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 	c.samples.reset(len(d.in.Pods))
 	problem := fetchProblem("resource", readings.Error)
 	if problem == "" {
-		problem = c.samples.resourceSamples(d.in, d.profile, container, spec.Resource)
+		c.metrics = d.in.PodMetrics
+		problem = resourceProblem(d.in, d.profile, container)
 	}
 	if problem != "" {
 		problem = "unable to get metrics for resource " + spec.Resource + ": " + problem

@@ -12,6 +12,9 @@ type perPod struct {
 	resource, container string
 	samples             *sampleSet
 	profile             *Profile
+	// metrics are resource samples that are still to be joined to the pods: group does it, for
+	// most come in the order of pods.
+	metrics []PodMetrics
 }
 
 // pass is the result of one pass over the samples.
@@ -55,9 +58,22 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 func (c *perPod) group(d *decider) (sums pass, problem string) {
 	cpu := c.resource == "cpu"
 	counts := &c.samples.counts
+	inStep := len(c.metrics) > 0
 	for i := range d.in.Pods {
 		pod, s := &d.in.Pods[i], &c.samples.pods[i]
-		s.group, s.rule = d.groupOf(pod, s, cpu)
+		switch {
+		case !inStep:
+		case i < len(c.metrics) && same(c.metrics[i].Pod, pod.Name):
+			*s = podSample{metrics: int32(i)}
+			s.value, s.sampled = podUsage(&c.metrics[i], c.container, c.resource)
+		default:
+			if inStep = false; c.samples.join(d.in.Pods, c.metrics, i, c.container, c.resource) {
+				return c.groupAgain(d)
+			}
+		}
+		if s.group, s.rule = PodReady, RuleSampled; !s.sampled || pod.Deleting || pod.Phase != PhaseRunning || cpu && !d.pastInitialization(pod) {
+			s.group, s.rule = d.groupOf(pod, s, cpu)
+		} // otherwise as most pods
 		switch {
 		case !c.utilization || problem != "":
 		case d.profile.containersOnly:
@@ -85,7 +101,16 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 			}
 		}
 	}
+	if inStep && c.samples.join(d.in.Pods, c.metrics, len(d.in.Pods), c.container, c.resource) {
+		return c.groupAgain(d)
+	}
 	return sums, problem
+}
+
+// groupAgain is group once all samples are joined.
+func (c *perPod) groupAgain(d *decider) (sums pass, problem string) {
+	c.metrics, c.samples.counts, c.samples.ignoredCounted = nil, PodCounts{}, 0
+	return c.group(d)
 }
 
 // compare computes the ratio of p's sums, which are those of that many listed pods.

@@ -1,6 +1,10 @@
 package recommender
 
-import "testing"
+import (
+	"slices"
+	"testing"
+	"time"
+)
 
 // §4.1, beside the worked examples: what becomes of missing and unready pods.
 func TestProposalsOfPerPodMetrics(t *testing.T) {
@@ -66,5 +70,52 @@ func TestExactlyTheLimitIsNotLimited(t *testing.T) {
 		d := decide(in)
 		equal(t, name, d.Desired, int32(8))
 		equal(t, name, reasonOf(d.Status.Conditions, ScalingLimited), "False DesiredWithinRange")
+	}
+}
+
+// Samples that are joined while the pods are read group as those that were joined before, in
+// whatever order, number and state they come.
+func TestSamplesAreJoinedAsPodsAreRead(t *testing.T) {
+	t.Parallel()
+	again := 0
+	for seed := range uint64(3000) {
+		r := newRandom(seed)
+		in := r.input()
+		for range r.IntN(4) { // a second sample, or a second pod, of a name
+			if len(in.PodMetrics) > 0 {
+				second := r.podMetrics(oneOf(r, in.PodMetrics...).Pod)
+				in.PodMetrics = slices.Insert(in.PodMetrics, r.IntN(len(in.PodMetrics)+1), second)
+			}
+			if len(in.Pods) > 0 && r.chance(20) {
+				in.Pods = append(in.Pods, r.pod(oneOf(r, in.Pods...).Name))
+			}
+		}
+		group := func(before bool) (perPod, pass, string) {
+			d := decider{in: in, scratch: new(scratch), profile: &V136}
+			d.initializing = t0.Add(-time.Minute)
+			d.initializingSeconds = d.initializing.Unix()
+			c := perPod{utilization: true, target: 50, resource: "cpu", container: oneOf(newRandom(seed), "", "app"), samples: &d.scratch.samples, profile: d.profile}
+			c.samples.reset(len(in.Pods))
+			if before {
+				c.samples.join(in.Pods, in.PodMetrics, 0, c.container, c.resource)
+			} else {
+				c.metrics = in.PodMetrics
+			}
+			sums, problem := c.group(&d)
+			return c, sums, problem
+		}
+		got, sums, problem := group(false)
+		if len(in.PodMetrics) > 0 && got.metrics == nil {
+			again++
+		}
+		want, wantSums, wantProblem := group(true)
+		if sums != wantSums || problem != wantProblem || got.samples.counts != want.samples.counts ||
+			!slices.Equal(got.samples.pods, want.samples.pods) || !slices.Equal(got.samples.unlisted, want.samples.unlisted) ||
+			!slices.Equal(got.samples.unlistedNames, want.samples.unlistedNames) {
+			t.Fatalf("seed %d: %+v, %+v, %s, want\n%+v, %+v, %s", seed, sums, *got.samples, problem, wantSums, *want.samples, wantProblem)
+		}
+	}
+	if again < 100 || again > 2000 {
+		t.Errorf("%d of 3000 inputs were grouped again", again)
 	}
 }

@@ -54,11 +54,18 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 	return PodReady, RuleSampled
 }
 
-// pastInitialization is a shortcut of startingRule for most pods: started long ago and not
-// unready.
+// pastInitialization is a shortcut of startingRule for most pods: started more than a second
+// before the end of the initialization period, and ready.
 func (d *decider) pastInitialization(pod *Pod) bool {
-	return pod.Ready == ReadyTrue && !pod.StartTime.IsZero() && !pod.StartTime.After(d.initializing)
+	if pod.Ready != ReadyTrue {
+		return false
+	}
+	started := pod.StartTime.Unix() // of whole seconds, which is quicker
+	return started > zeroSeconds && started < d.initializingSeconds
 }
+
+// zeroSeconds is the zero time, in seconds since 1970.
+const zeroSeconds = -62135596800
 
 // startingRule returns the rule that excludes a starting pod's cpu sample, and
 // RuleSampled if none does. All comparisons are strict: a sample taken exactly one

@@ -15,15 +15,16 @@ type decider struct {
 	now      time.Time
 	nowNanos int64
 	// initializing is the start time after which a pod is initializing.
-	initializing time.Time
-	current      int32
-	tolerances   Tolerances
-	scratch      *scratch
-	room         *Room
-	parts        *statusParts
-	decision     Decision
-	next         History
-	trace        Explanation
+	initializing        time.Time
+	initializingSeconds int64 // since 1970
+	current             int32
+	tolerances          Tolerances
+	scratch             *scratch
+	room                *Room
+	parts               *statusParts
+	decision            Decision
+	next                History
+	trace               Explanation
 	// explainable is how many more pods the explanation may list.
 	explainable int
 	// previousDesired is the status' before this evaluation.
@@ -69,6 +70,7 @@ func (d *decider) start(now time.Time, history *History) {
 	}
 	d.trace.Winner = -1
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
+	d.initializingSeconds = d.initializing.Unix()
 	// Conditions are changed in place below.
 	d.parts = d.room.statusParts()
 	d.next.Status.Conditions = append(d.parts.conditions[:0], d.next.Status.Conditions...)

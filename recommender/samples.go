@@ -30,13 +30,13 @@ type sampleSet struct {
 	index          nameIndex
 }
 
-// reset prepares the set for that many pods, without samples.
+// reset prepares the set for that many pods. What it has of them is of no use: write it, or
+// clear it.
 func (s *sampleSet) reset(pods int) {
 	if cap(s.pods) < pods {
 		s.pods = make([]podSample, pods)
 	}
 	s.pods = s.pods[:pods]
-	clear(s.pods)
 	s.unlisted, s.unlistedNames = s.unlisted[:0], s.unlistedNames[:0]
 	s.counts, s.ignoredCounted, s.walked, s.index.built = PodCounts{}, 0, 0, false
 }
@@ -67,18 +67,19 @@ func (s *sampleSet) place(pods []Pod, name string) int {
 	})
 }
 
-// put sets the sample of a pod; the later of two counts.
-func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) {
+// put sets the sample of a pod; the later of two counts. It returns its place.
+func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) int {
 	// Usually samples come in the order of pods; place handles the rest.
 	i := s.walked
 	if i < len(pods) && !s.index.built && same(pods[i].Name, name) {
 		s.walked = i + 1
 	} else if i = s.place(pods, name); i >= len(pods) {
 		s.unlisted[i-len(pods)] = value
-		return
+		return i
 	}
 	p := &s.pods[i]
 	p.value, p.metrics, p.sampled = value, int32(metrics), true
+	return i
 }
 
 // count is upstream's len(metrics) without ignored and unready pods.
@@ -87,23 +88,36 @@ func (s *sampleSet) count() int { return s.listed() + len(s.unlisted) }
 // listed is how many of those belong to pods that the input lists.
 func (s *sampleSet) listed() int { return int(s.counts.Ready + s.ignoredCounted) }
 
-// resourceSamples joins the usage of a resource to the pods: of the named container, or
-// of all containers if container is empty. A pod with a container that lacks the
-// resource has no sample. Upstream: GetResourceMetric.
-func (s *sampleSet) resourceSamples(in *Input, profile *Profile, container, resource string) (problem string) {
+// resourceProblem reports resource samples that cannot be used. Upstream: GetResourceMetric.
+func resourceProblem(in *Input, profile *Profile, container string) (problem string) {
 	if len(in.PodMetrics) == 0 {
 		return "no metrics returned from resource metrics API"
 	}
+	if !profile.strictContainers || container == "" {
+		return ""
+	}
 	for i := range in.PodMetrics {
-		m := &in.PodMetrics[i]
-		if profile.strictContainers && container != "" && !hasContainer(m, container) {
+		if m := &in.PodMetrics[i]; !hasContainer(m, container) {
 			return "failed to get container metrics: container " + container + " not present in metrics for pod " + in.Namespace + "/" + m.Pod
-		}
-		if value, ok := podUsage(m, container, resource); ok {
-			s.put(in.Pods, m.Pod, value, i)
 		}
 	}
 	return ""
+}
+
+// join joins the usage of a resource to the pods: of the named container, or of all containers
+// if container is empty. A pod with a container that lacks the resource has no sample. The
+// first samples, as many as begin says, are those of as many pods, and are joined. It reports
+// whether this changed a sample of these pods.
+func (s *sampleSet) join(pods []Pod, metrics []PodMetrics, begin int, container, resource string) (changed bool) {
+	clear(s.pods[begin:])
+	s.walked = begin
+	for i := begin; i < len(metrics); i++ {
+		m := &metrics[i]
+		if value, ok := podUsage(m, container, resource); ok {
+			changed = s.put(pods, m.Pod, value, i) < begin || changed
+		}
+	}
+	return changed
 }
 
 func podUsage(m *PodMetrics, container, resource string) (sum int64, ok bool) {
@@ -151,6 +165,7 @@ func (s *sampleSet) customSamples(in *Input, values []Value) (problem string) {
 	if len(values) == 0 {
 		return "no metrics returned from custom metrics API"
 	}
+	clear(s.pods)
 	for i := range values {
 		s.put(in.Pods, values[i].Pod, values[i].Milli, i)
 	}
