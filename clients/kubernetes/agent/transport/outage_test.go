@@ -29,7 +29,7 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 		core, logged := observer.New(zapcore.InfoLevel)
 		outage := NewOutage(zap.New(core))
 		takes := func(d time.Duration, err error) {
-			_, _ = outage.Wrap(roundTripper(func() error { time.Sleep(d); return err })).RoundTrip(&http.Request{}) //nolint:bodyclose // it has none
+			_, _ = outage.Wrap(roundTripper(func() error { time.Sleep(d); return err })).RoundTrip(&http.Request{})
 		}
 		lines := func(want int) {
 			t.Helper()
