@@ -73,10 +73,10 @@ func (m *Message) Count(answers *unfinished.Answers) {
 	}
 }
 
-// Take moves a request to this message; the other one is then empty.
+// Take moves the data and its memory to this message; the other one is then empty, and may be freed.
 func (m *Message) Take(other *Message) {
-	m.Data, m.buffer = other.Data, other.buffer
-	other.Data, other.buffer = nil, nil
+	m.Data, m.buffer, m.lent, m.unsent, m.counted = other.Data, other.buffer, other.lent, other.unsent, other.counted
+	other.Data, other.buffer, other.lent, other.unsent, other.counted = nil, nil, nil, nil, false
 }
 
 // Free returns pooled memory. The data must not be used afterwards.

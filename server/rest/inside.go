@@ -303,10 +303,26 @@ func (p pipeIn) RecvMsg(into any) error {
 	}
 }
 
-// SendMsg sends a response, once the previous one was received.
+// SendMsg sends a response, once the previous one was received. As with gRPC, the memory of an
+// encoded one is no longer the sender's, who may free it while it is read.
 func (p pipeIn) SendMsg(answer any) error {
 	p.told.answer()
 	p.begin()
+	m, ok := answer.(*encoded.Message)
+	if !ok {
+		return p.deliver(answer)
+	}
+	own := new(encoded.Message)
+	own.Take(m)
+	err := p.deliver(own)
+	if err != nil {
+		own.Free()
+	}
+	return err
+}
+
+// deliver waits until a response is received.
+func (p pipeIn) deliver(answer any) error {
 	select {
 	case p.answers <- answer:
 		return nil

@@ -15,6 +15,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -42,6 +44,11 @@ func watch(t *testing.T, ctx context.Context, req *setpointv1.WatchDecisionsRequ
 
 func clientInside(t *testing.T, w watched) setpointv1.TargetServiceClient {
 	t.Helper()
+	return setpointv1.NewTargetServiceClient(connInside(t, w))
+}
+
+func connInside(t *testing.T, w watched) grpc.ClientConnInterface {
+	t.Helper()
 	log := zap.NewNop()
 	g := New(Options{
 		Observer:        calls.NewObserver(telemetry.NewCalls(), log, calls.LogFailed, nil),
@@ -50,7 +57,7 @@ func clientInside(t *testing.T, w watched) setpointv1.TargetServiceClient {
 		MaxRequestBytes: 1 << 10,
 	})
 	g.Add(&setpointv1.TargetService_ServiceDesc, w)
-	return setpointv1.NewTargetServiceClient(g.conn)
+	return g.conn
 }
 
 func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
@@ -86,6 +93,38 @@ func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
 	}
 	if got := stream.Trailer()["last"]; len(got) != 1 || got[0] != "yes" {
 		t.Errorf("trailers %v", stream.Trailer())
+	}
+}
+
+// A handler frees its encoded response once it is sent: it is still whole when it is read.
+func TestAStreamInTheProcessOwnsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	freed := make(chan struct{})
+	conn := connInside(t, watched{watch: func(_ *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+		defer close(freed)
+		m := encoded.NewAnswer()
+		var err error
+		if m.Data, err = decision.Marshal(m.Data, &setpointv1.WatchDecisionsResponse{Target: "first"}); err != nil {
+			return err
+		}
+		if err := stream.SendMsg(m); err != nil {
+			return err
+		}
+		m.Free()
+		return nil
+	}})
+	stream, err := conn.NewStream(t.Context(), nil, setpointv1.TargetService_WatchDecisions_FullMethodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.SendMsg(&setpointv1.WatchDecisionsRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	answer := <-stream.(pipeOut).answers
+	<-freed
+	got := new(setpointv1.WatchDecisionsResponse)
+	if err := handOver(answer, got); err != nil || got.GetTarget() != "first" {
+		t.Errorf("got %v, %v", got, err)
 	}
 }
 
