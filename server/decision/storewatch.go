@@ -19,6 +19,9 @@ const (
 	// store that stalls for less counts as reachable, and one that hangs delays the
 	// start no longer than this.
 	storeCheckTimeout = 2 * time.Second
+	// storeCheckPause is the pause after a check in which failed operations cause no other one:
+	// the check's own may fail while pings succeed.
+	storeCheckPause = 100 * time.Millisecond
 )
 
 // watched are the services whose health follows the store; "" is the server as a whole.
@@ -46,7 +49,8 @@ func newStoreWatch(t *Targets, h *health.Server) *storeWatch {
 	return w
 }
 
-// failed records a failed operation, which causes an immediate check.
+// failed records a failed operation, which causes an immediate check, unless there has just been
+// one.
 func (w *storeWatch) failed() {
 	select {
 	case w.nudge <- struct{}{}:
@@ -99,13 +103,18 @@ func (w *storeWatch) set(away bool) bool {
 func (w *storeWatch) Run(ctx context.Context) {
 	ticker := time.NewTicker(storeCheckPeriod)
 	defer ticker.Stop()
+	var checked time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		case <-w.nudge:
+			if time.Since(checked) < storeCheckPause {
+				continue
+			}
 		}
 		w.Check(ctx)
+		checked = time.Now()
 	}
 }

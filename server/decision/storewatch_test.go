@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -53,4 +56,38 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readOnlyStore answers pings, but takes no swaps.
+type readOnlyStore struct {
+	store.Store
+	swaps atomic.Int64
+}
+
+func (s *readOnlyStore) CompareAndSwap(ctx context.Context, _ store.Swap) (store.SwapResult, error) {
+	if s.swaps.Add(1) >= 1000 { // otherwise virtual time might stand still
+		<-ctx.Done()
+	}
+	return store.SwapResult{}, store.ErrUnavailable
+}
+
+// Histories that cannot be written although the store answers are tried again once a second, not
+// again and again.
+func TestAStoreThatOnlyReadsIsNotTriedWithoutAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := DefaultOptions()
+		options.Clock, options.Log = time.Now, zap.NewNop()
+		engine := &readOnlyStore{Store: memory.New(memory.Options{})}
+		targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+		history := recommender.History{Seen: true, Updated: time.Now()}
+		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+		defer cancel()
+		targets.Watch.failed()
+		targets.Watch.Run(ctx)
+		if got := engine.swaps.Load(); got < 10 || got > 12 {
+			t.Errorf("written %d times in 10 s, want once a second", got)
+		}
+	})
 }
