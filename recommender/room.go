@@ -39,6 +39,12 @@ func (r *Room) Keep(n int) {
 	r.kept = r.kept[:n]
 }
 
+// Clear ends what Keep began, and keeps nothing but empty memory.
+func (r *Room) Clear() {
+	r.Keep(0)
+	*r = Room{kept: r.kept}
+}
+
 // Recommend is the function Recommend. The decision and the next history are valid until the next
 // call, see Keep; the given history must not be from this room. A decision shares no list with the
 // given history.

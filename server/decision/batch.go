@@ -44,11 +44,11 @@ func (b *Batch) GiveBack() {
 	for i := range b.Jobs {
 		b.Jobs[i].empty()
 	}
-	b.rounds.empty()
+	b.rounds.empty(len(b.Jobs))
 	b.room.empty()
 	clear(b.byKey)
 	clear(b.slab)
-	clear(b.queues[:cap(b.queues)])
+	clear(b.queues[:min(len(b.Jobs), cap(b.queues))])
 	b.slab, b.queues = b.slab[:0], b.queues[:0]
 	b.recalled.empty()
 	if len(b.Jobs) <= mostJobsPooled {

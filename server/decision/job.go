@@ -163,7 +163,10 @@ func (j *Job) Release() {
 }
 
 // empty keeps only the memory.
-func (r *room) empty() { *r = room{value: r.value} }
+func (r *room) empty() {
+	r.history = encoding.Room{}
+	r.decision.Clear()
+}
 
 // lent pools jobs.
 var lent = sync.Pool{New: func() any { return &Job{room: new(room)} }}

@@ -89,16 +89,16 @@ func (t *Targets) change(ctx context.Context, key store.Key, c change, record st
 	q.record, q.guessed = record, guessed
 	r.single[0] = q
 	r.run(ctx, r.single[:])
-	r.empty()
+	r.empty(1)
 	ofOne.Put(r)
 }
 
-// empty keeps only the memory of the lists.
-func (r *rounds) empty() {
-	clear(r.swaps[:cap(r.swaps)])
-	clear(r.swapping[:cap(r.swapping)])
-	clear(r.doubtful[:cap(r.doubtful)])
-	clear(r.keys[:cap(r.keys)])
+// empty keeps only the memory of the lists, which had that many items at most.
+func (r *rounds) empty(most int) {
+	clear(r.swaps[:min(most, cap(r.swaps))])
+	clear(r.swapping[:min(most, cap(r.swapping))])
+	clear(r.doubtful[:min(most, cap(r.doubtful))])
+	clear(r.keys[:min(most, cap(r.keys))])
 	*r = rounds{swaps: r.swaps[:0], swapping: r.swapping[:0], doubtful: r.doubtful[:0], keys: r.keys[:0]}
 }
 
