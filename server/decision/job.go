@@ -188,7 +188,8 @@ func (j *Job) empty() {
 	j.Release()
 	concluded := j.concluded[:cap(j.concluded)]
 	clear(concluded)
-	*j = Job{concluded: concluded[:0]}
+	*j = Job{} // not a literal with these, which would be made elsewhere and copied
+	j.concluded = concluded[:0]
 }
 
 // NewJob validates a request. If it is invalid, the job is already done.

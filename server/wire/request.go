@@ -67,12 +67,11 @@ func (r *Request) Release() {
 	d, size := r.decoder, r.size
 	r.drop()
 	r.readings.drop()
-	*r = Request{
-		reader:   reader{slabs: r.slabs, names: r.names},
-		found:    found{custom: r.found.custom[:0], external: r.found.external[:0]},
-		scratch:  r.scratch,
-		readings: r.readings,
-	}
+	slabs, names, scratch, readings := r.slabs, r.names, r.scratch, r.readings
+	custom, external := r.found.custom[:0], r.found.external[:0]
+	*r = Request{} // not a literal with these, which would be made elsewhere and copied
+	r.slabs, r.names, r.scratch, r.readings = slabs, names, scratch, readings
+	r.found.custom, r.found.external = custom, external
 	d.pools.put(r, size)
 }
 
