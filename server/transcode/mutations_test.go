@@ -103,6 +103,24 @@ func TestMutatedMessages(t *testing.T) {
 	}
 }
 
+// Whole numbers in JSON, on both sides of the last one that no other rounds to.
+func TestWholeNumbers(t *testing.T) {
+	points := subjectOf(&setpointv1.LoadPoint{})
+	for _, text := range []string{
+		"0", "-0", "1", "-1", "30", "30.0", "30.5", "30e1", "30E-1", "9007199254740991", "9007199254740992", "9007199254740993", "9007199254740995",
+		"-9007199254740993", "9223372036854775807", "9223372036854775808", "1e308",
+	} {
+		if !points.toWire(t, []byte(`{"value":`+text+`}`)) {
+			t.Errorf("%s is not taken", text)
+		}
+	}
+	for _, text := range []string{"01", "30.", "30e", "30x", "3 0", "+3"} {
+		if points.toWire(t, []byte(`{"value":`+text+`}`)) {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
 // Numbers of all sizes and of all forms.
 func TestNumbers(t *testing.T) {
 	points := subjectOf(&setpointv1.LoadPoint{})

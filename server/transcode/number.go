@@ -84,6 +84,10 @@ func (c *cursor) float(i int) (n float64, after int) {
 	if c.at(i) == '"' {
 		return c.word(i)
 	}
+	// Whole numbers, such as a window's seconds, are the usual ones.
+	if n, end := c.digits(i); end != no && n > 0 && n <= maxExact && !continues(c.at(end)) {
+		return float64(n), end
+	}
 	end := c.number(i)
 	if end == no {
 		return 0, no
@@ -94,6 +98,12 @@ func (c *cursor) float(i int) (n float64, after int) {
 	}
 	return n, end
 }
+
+// maxExact is the largest of the whole numbers that a float64 has without a gap.
+const maxExact = 1 << 53
+
+// continues reports whether a number goes on with b, after its whole part.
+func continues(b byte) bool { return b == '.' || b|0x20 == 'e' }
 
 func (c *cursor) word(i int) (n float64, after int) {
 	if after = c.literal(i, `"NaN"`); after != no {
