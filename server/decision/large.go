@@ -46,7 +46,8 @@ func IsLarge(data []byte) bool { return len(data) > mostSmall || wire.Explains(d
 
 // IsLargeJSON is IsLarge for JSON, before it is parsed: the limit is slightly higher.
 func IsLargeJSON(body []byte) bool {
-	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`"explain"`))
+	// A search that begins with a rare byte is many times as fast as one that begins with a quote.
+	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`xplain"`)) && bytes.Contains(body, []byte(`"explain"`))
 }
 
 // Enter waits until there is memory to read a message. A waiting call does not count as running, so
