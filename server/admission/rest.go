@@ -3,7 +3,9 @@ package admission
 import (
 	"context"
 	"math"
+	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -101,9 +104,10 @@ func restCallerOf(ctx context.Context) *restCaller {
 }
 
 // Limits of forwarded headers, in bytes: their total must be less than the limit of a gRPC call.
-var maxForwarded = map[string]int{
-	"Traceparent": 256, "Tracestate": 512, "X-Forwarded-For": 1024, "X-Forwarded-Host": maxHost, "User-Agent": 256,
-}
+var maxForwarded = [...]struct {
+	header string
+	most   int
+}{{"Traceparent", 256}, {"Tracestate", 512}, {forwardedFor, 1024}, {forwardedHost, maxHost}, {"User-Agent", 256}}
 
 const maxHost = 512
 
@@ -111,28 +115,80 @@ const maxHost = 512
 // needed.
 func trimHeaders(r *http.Request) {
 	r.Header.Del("Authorization")
-	for name, most := range maxForwarded {
+	for _, limit := range maxForwarded {
 		length := 0
-		for _, value := range r.Header[name] {
+		for _, value := range r.Header[limit.header] {
 			length += len(value)
 		}
-		if length > most {
-			r.Header.Del(name)
+		if length > limit.most {
+			r.Header.Del(limit.header)
 		}
 	}
 	r.Host = r.Host[:min(len(r.Host), maxHost)]
 }
 
+// Headers of proxies, which the gateway passes on in its own form.
+const forwardedFor, forwardedHost = "X-Forwarded-For", "X-Forwarded-Host"
+
+// forwarded are the headers that are passed to gRPC, and their names there. No credentials are
+// among them; the caller is a value of the context.
+var forwarded = [...]struct{ header, key string }{
+	{"Traceparent", "traceparent"}, {"Tracestate", "tracestate"}, {calls.RequestIDHeader, calls.RequestIDKey},
+	{"User-Agent", runtime.MetadataPrefix + "user-agent"}, // gRPC has its own
+}
+
 // ForwardedHeader returns the name under which a header of a REST call is passed to gRPC, if it is
-// passed at all. It passes no credentials; the caller is a value of the context.
+// passed at all. The header's name is in its canonical form.
 func ForwardedHeader(name string) (string, bool) {
-	switch lower := strings.ToLower(name); lower {
-	case "traceparent", "tracestate", "x-request-id":
-		return lower, true
-	case "user-agent":
-		return runtime.MetadataPrefix + lower, true // gRPC has its own
+	for _, f := range forwarded {
+		if name == f.header {
+			return f.key, true
+		}
 	}
 	return "", false
+}
+
+// RESTMetadata returns the metadata that runtime.AnnotateIncomingContext makes for a call through
+// AuthenticateREST. It looks up the headers that are passed on instead of examining all headers,
+// which takes several times as long. The result shares values with the request's headers.
+func RESTMetadata(r *http.Request) metadata.MD {
+	md := make(metadata.MD, len(forwarded)+2)
+	for _, f := range forwarded {
+		values := r.Header[f.header]
+		if slices.ContainsFunc(values, isUnprintable) {
+			values = slices.DeleteFunc(slices.Clone(values), isUnprintable)
+		}
+		if len(values) > 0 {
+			md[f.key] = slices.Clip(values)
+		}
+	}
+	host := r.Header.Get(forwardedHost)
+	if host == "" || isUnprintable(host) {
+		host = r.Host
+	}
+	if host != "" && !isUnprintable(host) {
+		md["x-forwarded-host"] = []string{host}
+	}
+	path := slices.Clip(r.Header[forwardedFor])
+	if address, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		path = append(path, address)
+	}
+	if len(path) > 0 {
+		if joined := strings.Join(path, ", "); !isUnprintable(joined) {
+			md["x-forwarded-for"] = []string{joined}
+		}
+	}
+	return md
+}
+
+// isUnprintable reports whether a text has bytes that gRPC does not allow in metadata.
+func isUnprintable(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return true
+		}
+	}
+	return false
 }
 
 // logRefusal logs why authentication failed, but never the credentials. The log line of the call

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// RequestIDKey is the metadata, and the header, with a call's id.
-	RequestIDKey = "x-request-id"
+	// RequestIDKey is the metadata with a call's id, and RequestIDHeader the header, in the
+	// canonical form, which net/http need not convert.
+	RequestIDKey, RequestIDHeader = "x-request-id", "X-Request-Id"
 	// maxRequestIDBytes limits its length.
 	maxRequestIDBytes = 128
 )
@@ -162,10 +163,10 @@ func peerOf(ctx context.Context) string {
 // requestIDOf returns the id of a REST call, and makes the gateway pass on no other
 // one.
 func requestIDOf(r *http.Request) string {
-	id := r.Header.Get(RequestIDKey)
+	id := r.Header.Get(RequestIDHeader)
 	if !isRequestID(id) {
 		id = newRequestID()
 	}
-	r.Header.Set(RequestIDKey, id)
+	r.Header.Set(RequestIDHeader, id)
 	return id
 }

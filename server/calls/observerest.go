@@ -30,7 +30,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		id := requestIDOf(r)
-		w.Header().Set(RequestIDKey, id)
+		w.Header().Set(RequestIDHeader, id)
 		c := &restCall{}
 		answer := &restAnswer{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), restCallKey{}, c)))

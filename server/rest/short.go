@@ -8,6 +8,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -122,10 +123,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 		return false
 	}
 	req.Data = data
-	ctx, err := runtime.AnnotateIncomingContext(r.Context(), w.mux, r, call.method)
-	if err != nil {
-		return false
-	}
+	ctx := metadata.NewIncomingContext(r.Context(), admission.RESTMetadata(r))
 	answer, err := w.invoke(ctx, call, req)
 	if err != nil {
 		w.refuse(ctx, out, r, err)
