@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,7 +16,7 @@ func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 // ErrCut is the error of a body that was cut off to free memory for others.
 var ErrCut = errors.New("too many unfinished messages")
 
-// ReadBody reads a body to its end, or up to the limit, in bytes.
+// ReadBody reads a body to its end, or up to the limit, in bytes. FreeBody may take it back.
 func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, &http.MaxBytesError{Limit: limit}
@@ -27,7 +28,7 @@ func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 	})
 	defer holder.End()
 	body := http.MaxBytesReader(w, r.Body, limit)
-	data := make([]byte, 0, min(firstBody, max(512, r.ContentLength+1)))
+	data := newBody(r.ContentLength)
 	for {
 		n, err := body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -45,6 +46,25 @@ func (g *Guard) ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([
 		if len(data) == cap(data) {
 			data = grown(data, r.ContentLength)
 		}
+	}
+}
+
+// bodies are first buffers that are not in use.
+var bodies = sync.Pool{New: func() any { return new([firstBody]byte) }}
+
+// newBody returns the first buffer for a body of that announced length, -1 if unknown. A pooled one
+// is no larger than what any call may have by announcing a long body.
+func newBody(announced int64) []byte {
+	if announced < firstBody/4 {
+		return make([]byte, 0, max(512, announced+1))
+	}
+	return bodies.Get().(*[firstBody]byte)[:0]
+}
+
+// FreeBody returns the memory of a body that ReadBody returned and nobody uses any more.
+func FreeBody(data []byte) {
+	if cap(data) == firstBody {
+		bodies.Put((*[firstBody]byte)(data[:firstBody]))
 	}
 }
 

@@ -55,7 +55,10 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 		}
 		if err != nil || !short.answer(w, r, data) {
 			g.serve(next, w, r, len(data))
+			return
 		}
+		r.Body = http.NoBody
+		admission.FreeBody(data)
 	})
 }
 
