@@ -32,8 +32,8 @@ type Basis struct {
 	ProposalsLen int
 }
 
-// basis returns the basis of the decision.
-func (d *decider) basis() {
+// setBasis records the basis of the decision.
+func (d *decider) setBasis() {
 	b := &d.decision.Basis
 	b.Min, b.Max, b.Bounded = d.in.Spec.MinReplicas, d.in.Spec.MaxReplicas, true
 	if d.profile.algorithm == controllerAlgorithm {

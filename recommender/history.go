@@ -239,8 +239,8 @@ func (h History) WithAnswer(a Answer, limits AnswerLimits) History {
 func (h History) WithinLimits(now int64, limits AnswerLimits) History {
 	first := max(0, len(h.Answers)-limits.Count)
 	kept := h.Answers[first:]
-	if slices.ContainsFunc(kept, func(a Answer) bool { return a.over(now, limits.Retention) }) {
-		kept = slices.DeleteFunc(slices.Clone(kept), func(a Answer) bool { return a.over(now, limits.Retention) })
+	if slices.ContainsFunc(kept, func(a Answer) bool { return a.expired(now, limits.Retention) }) {
+		kept = slices.DeleteFunc(slices.Clone(kept), func(a Answer) bool { return a.expired(now, limits.Retention) })
 	}
 	if excess := sizeOf(kept) - limits.Bytes; excess > 0 && len(kept) > 0 {
 		kept = shed(slices.Clone(kept), excess)
@@ -251,7 +251,7 @@ func (h History) WithinLimits(now int64, limits AnswerLimits) History {
 	return h
 }
 
-func (a *Answer) over(now int64, retention time.Duration) bool { return now-a.At > int64(retention) }
+func (a *Answer) expired(now int64, retention time.Duration) bool { return now-a.At > int64(retention) }
 
 // sizeOf estimates the size of the answers in the encoding, which may be smaller because it
 // abbreviates most messages.

@@ -141,7 +141,7 @@ func (d *decider) finish() {
 		n.Status.Conditions = nil // as decoding returns it: design-2015 has none
 	}
 	d.decision.Status = n.Status
-	d.basis()
+	d.setBasis()
 	if d.in.Explain {
 		d.explain()
 	}

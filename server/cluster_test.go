@@ -25,7 +25,7 @@ var clusterWays = map[string]func(tb testing.TB, s *service, req *setpointv1.Rec
 		_, err := s.recommendations.Recommend(tb.Context(), req)
 		return rpcProblem(err)
 	},
-	"call that is read the long way": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) problem {
+	"call on the slow path": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) problem {
 		// No encoder gives a field twice.
 		req = with(req)
 		req.ProtoReflect().SetUnknown([]byte{15 << 3, 0, 15 << 3, 0})

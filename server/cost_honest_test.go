@@ -60,14 +60,14 @@ func series(n int) func(*setpointv1.RecommendRequest) {
 	}
 }
 
-// unusual makes an encoded message one that is read the long way: by a field that is not
+// unusual makes an encoded message take the slow path: by a field that is not
 // known, as a newer caller's would have.
 func unusual(data []byte) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(data[:len(data):len(data)], 1000, protowire.VarintType), 1)
 }
 
-// What honest callers ask for is served, however much it is: by every way, read the short
-// way and the long one, with the same answer.
+// What honest callers ask for is served, however much it is: by every transport, on the fast
+// path and on the slow one, with the same answer.
 func TestHonestRequestsAreServed(t *testing.T) {
 	if testlength.RaceDetector {
 		t.Skip("too large for the race detector; smaller requests go the same ways in other tests")
@@ -181,7 +181,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 	}
 }
 
-// A whole batch is served, read the short way and the long one.
+// A whole batch is served, on the fast path and on the slow one.
 func TestHonestBatchesAreServed(t *testing.T) {
 	s := start(t)
 	for name, change := range map[string]func(*setpointv1.RecommendRequest){

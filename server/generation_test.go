@@ -11,8 +11,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// longWay has a request read the long way: no encoder gives a field twice.
-func longWay(r *setpointv1.RecommendRequest) {
+// takeSlowPath has a request take the slow path: no encoder gives a field twice.
+func takeSlowPath(r *setpointv1.RecommendRequest) {
 	r.ProtoReflect().SetUnknown([]byte{15 << 3, 0, 15 << 3, 0})
 }
 
@@ -33,7 +33,7 @@ func postOver(t *testing.T, s *service, gateway bool, req *setpointv1.RecommendR
 	return answer.expect(t, http.StatusOK)
 }
 
-// The generation comes back with v1.37, by gRPC and REST, the short way and the long one.
+// The generation comes back with v1.37, by gRPC and REST, on the fast path and on the slow one.
 func TestObservedGenerationIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -50,13 +50,13 @@ func TestObservedGenerationIsAnswered(t *testing.T) {
 		t.Run(fmt.Sprintf("%s gives %q", tt.profile, tt.want), func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			for way, changes := range map[string][]func(*setpointv1.RecommendRequest){"short": nil, "long": {longWay}} {
+			for path, changes := range map[string][]func(*setpointv1.RecommendRequest){"fast": nil, "slow": {takeSlowPath}} {
 				got := ""
 				if status := s.recommend(t, with(req, changes...)).GetStatus(); status.ObservedGeneration != nil {
 					got = fmt.Sprint(status.GetObservedGeneration())
 				}
 				if got != tt.want {
-					t.Errorf("gRPC, the %s way: %q, want %q", way, got, tt.want)
+					t.Errorf("gRPC, the %s path: %q, want %q", path, got, tt.want)
 				}
 			}
 			for _, gateway := range []bool{false, true} {
@@ -97,7 +97,7 @@ func TestOddSamplesAreCounted(t *testing.T) {
 			if condition := want.GetStatus().GetConditions()[1]; condition.GetStatus() != "True" {
 				t.Errorf("the metric is not read: %v", condition)
 			}
-			sameMessage(t, s.recommend(t, with(req, longWay)), want)
+			sameMessage(t, s.recommend(t, with(req, takeSlowPath)), want)
 			for _, gateway := range []bool{false, true} {
 				answer := postOver(t, s, gateway, req)
 				if got := at(answer, "desiredReplicas"); got != float64(want.GetDesiredReplicas()) {

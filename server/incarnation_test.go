@@ -31,7 +31,7 @@ var waysToAsk = map[string]asks{
 	"call": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
 		return s.recommend(tb, req)
 	},
-	"call that is read the long way": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
+	"call on the slow path": func(tb testing.TB, s *service, req *setpointv1.RecommendRequest) *setpointv1.RecommendResponse {
 		// No encoder gives a field twice.
 		req = with(req)
 		req.ProtoReflect().SetUnknown([]byte{15 << 3, 0, 15 << 3, 0})

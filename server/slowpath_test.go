@@ -11,7 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// slowPaths are the counts of requests that did not go the short way, by stage and reason;
+// slowPaths are the counts of requests that left the fast path, by stage and reason;
 // those that are 0 left out.
 func slowPaths(tb testing.TB, metrics *prometheus.Registry) map[string]float64 {
 	tb.Helper()

@@ -580,7 +580,7 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 		method, path string
 		body         any
 	}{
-		"the short way":    {http.MethodPost, "/v1/" + shopTarget + ":recommend", body},
+		"the fast path":    {http.MethodPost, "/v1/" + shopTarget + ":recommend", body},
 		"over the gateway": {http.MethodPost, "/v1/" + shopTarget + ":recommend?", body},
 		"a read":           {http.MethodGet, "/v1/" + shopTarget, nil},
 	} {

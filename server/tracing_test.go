@@ -238,7 +238,7 @@ func TestATraceIsContinuedFromItsCaller(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"REST, the short way", func(t *testing.T, s *service, header string) {
+		{"REST, fast path", func(t *testing.T, s *service, header string) {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(web), reader(t, queue("", 3, 50)))
 			if err != nil {
 				t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 type resource struct {
 	name  string
 	usage Usage
-	// trouble is its current problem, nil: none.
-	trouble *Event
+	// problem is its current problem, nil: none.
+	problem *Event
 }
 
 // reading is one total at an instant, kept for delayed metrics.
@@ -27,8 +27,8 @@ type reading struct {
 type metricState struct {
 	spec  *recommender.MetricSpec
 	usage Usage
-	// trouble is its current problem, nil: none.
-	trouble *Event
+	// problem is its current problem, nil: none.
+	problem *Event
 	// past totals, and past values of pods with their instants; for delayed and frozen
 	// metrics.
 	past       []reading
@@ -241,22 +241,22 @@ func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 	}
 }
 
-// troublesChanged updates the current problem of each metric.
-func (w *world) troublesChanged() {
+// problemsChanged updates the current problem of each metric.
+func (w *world) problemsChanged() {
 	for i := range w.resources {
-		w.resources[i].trouble = w.trouble(w.resources[i].name)
+		w.resources[i].problem = w.problemOf(w.resources[i].name)
 	}
 	for i := range w.metrics {
-		w.metrics[i].trouble = w.trouble(w.metrics[i].usage.Metric)
+		w.metrics[i].problem = w.problemOf(w.metrics[i].usage.Metric)
 	}
 }
 
-// trouble returns a metric's current problem, and since when; nil: none. The latest one
+// problemOf returns a metric's current problem, and since when; nil: none. The latest one
 // counts.
-func (w *world) trouble(metric string) *Event {
-	w.work += int64(len(w.troubles))
-	for i := len(w.troubles) - 1; i >= 0; i-- {
-		if e := w.troubles[i]; e.Metric == "" || e.Metric == metric {
+func (w *world) problemOf(metric string) *Event {
+	w.work += int64(len(w.problems))
+	for i := len(w.problems) - 1; i >= 0; i-- {
+		if e := w.problems[i]; e.Metric == "" || e.Metric == metric {
 			return e
 		}
 	}
@@ -347,12 +347,12 @@ func (w *world) observeResources(in *recommender.Input) {
 		stamp := s
 		for i := range w.resources {
 			value := s.usage[i]
-			if trouble := w.resources[i].trouble; trouble != nil {
-				switch trouble.Kind {
+			if problem := w.resources[i].problem; problem != nil {
+				switch problem.Kind {
 				case MetricsZero:
 					value = 0
 				case MetricsFrozen, MetricsLate:
-					old := w.sampleOf(p, trouble)
+					old := w.sampleOf(p, problem)
 					if old == nil {
 						continue
 					}
@@ -379,14 +379,14 @@ func (w *world) observeResources(in *recommender.Input) {
 }
 
 // sampleOf returns the newest sample of a pod that the problem lets through, nil: none.
-func (w *world) sampleOf(p *pod, trouble *Event) *sample {
+func (w *world) sampleOf(p *pod, problem *Event) *sample {
 	newest := w.now
-	if trouble != nil {
-		switch trouble.Kind {
+	if problem != nil {
+		switch problem.Kind {
 		case MetricsFrozen:
-			newest = trouble.At
+			newest = problem.At
 		case MetricsLate:
-			newest = w.now - trouble.By
+			newest = w.now - problem.By
 		}
 	}
 	n := len(p.samples)
@@ -401,50 +401,50 @@ func (w *world) sampleOf(p *pod, trouble *Event) *sample {
 
 // read reads one metric of the spec.
 func (w *world) read(m *metricState) recommender.Readings {
-	trouble := m.trouble
-	if trouble != nil && trouble.Kind == MetricsGone {
+	problem := m.problem
+	if problem != nil && problem.Kind == MetricsGone {
 		return recommender.Readings{Error: metricGone}
 	}
 	var out recommender.Readings
 	switch m.spec.Type {
 	case recommender.PodsMetric:
-		out.Values = w.readPods(m, trouble)
+		out.Values = w.readPods(m, problem)
 	case recommender.ObjectMetric, recommender.ExternalMetric:
-		out.Values = []recommender.Value{{Milli: w.readTotal(m, trouble)}}
+		out.Values = []recommender.Value{{Milli: w.readTotal(m, problem)}}
 	}
 	return out
 }
 
-func (w *world) readTotal(m *metricState, trouble *Event) int64 {
+func (w *world) readTotal(m *metricState, problem *Event) int64 {
 	m.past = append(m.past, reading{w.now, w.total(&m.usage)})
 	for len(m.past) > 1 && m.past[1].at <= w.now-w.lateness {
 		m.past = m.past[1:]
 	}
-	if trouble != nil && trouble.Kind == MetricsZero {
+	if problem != nil && problem.Kind == MetricsZero {
 		return 0
 	}
-	at := w.newest(trouble)
+	at := w.newest(problem)
 	n := sort.Search(len(m.past), func(i int) bool { return m.past[i].at > at })
 	return m.past[max(0, n-1)].value
 }
 
 // newest is the instant up to which the problem lets readings through.
-func (w *world) newest(trouble *Event) time.Duration {
+func (w *world) newest(problem *Event) time.Duration {
 	switch {
-	case trouble == nil:
-	case trouble.Kind == MetricsFrozen:
-		return trouble.At
-	case trouble.Kind == MetricsLate:
-		return w.now - trouble.By
+	case problem == nil:
+	case problem.Kind == MetricsFrozen:
+		return problem.At
+	case problem.Kind == MetricsLate:
+		return w.now - problem.By
 	}
 	return w.now
 }
 
-func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
+func (w *world) readPods(m *metricState, problem *Event) []recommender.Value {
 	if w.lateness == 0 {
 		m.values = m.values[:0]
 		w.podValues(&m.usage, func(_ *pod, v recommender.Value) {
-			if trouble != nil && trouble.Kind == MetricsZero {
+			if problem != nil && problem.Kind == MetricsZero {
 				v.Milli = 0
 			}
 			m.values = append(m.values, v)
@@ -457,7 +457,7 @@ func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
 	for len(m.pastValues) > 1 && m.pastValues[1].at <= w.now-w.lateness {
 		m.pastValues = m.pastValues[1:]
 	}
-	at := w.newest(trouble)
+	at := w.newest(problem)
 	n := sort.Search(len(m.pastValues), func(i int) bool { return m.pastValues[i].at > at })
 	// The API has no values of pods that are gone. Pods are in the order of creation, then
 	// and now.
@@ -471,7 +471,7 @@ func (w *world) readPods(m *metricState, trouble *Event) []recommender.Value {
 			continue
 		}
 		shown := v.Value
-		if trouble != nil && trouble.Kind == MetricsZero {
+		if problem != nil && problem.Kind == MetricsZero {
 			shown.Milli = 0
 		}
 		values = append(values, shown)

@@ -24,7 +24,7 @@ func (w *world) sorted(pods []*pod) {
 
 // tooMuch returns an error when a run has exceeded its limits of time or memory.
 func (w *world) tooMuch() error {
-	if w.overdone() {
+	if w.overLimit() {
 		return fmt.Errorf("%w: at %s it has evaluated pods %d times and has %d of them, the maxima are %d and %d; shorten it, or lower maxReplicas",
 			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
 	}
@@ -45,9 +45,9 @@ func (w *world) limit(l Limits) {
 	}
 }
 
-// overdone reports whether there are too many pods or evaluations. Loops within one
+// overLimit reports whether there are too many pods or evaluations. Loops within one
 // instant check it, too, and stop: the run ends with tooMuch.
-func (w *world) overdone() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
+func (w *world) overLimit() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
 
 // active returns the pods that count as replicas: those that are not being deleted.
 func (w *world) active() []*pod {
@@ -75,7 +75,7 @@ func (w *world) activeCount() (n int32) {
 // reconcile creates and deletes pods until there are as many as desired, as a Deployment
 // does: during a rollout some more, while new pods replace old ones.
 func (w *world) reconcile() {
-	for !w.overdone() {
+	for !w.overLimit() {
 		active := w.active()
 		outdated := slices.DeleteFunc(slices.Clone(active), func(p *pod) bool { return p.generation == w.generation })
 		if len(outdated) == 0 {
@@ -86,7 +86,7 @@ func (w *world) reconcile() {
 			break
 		}
 		if len(w.pods) > MaxPods {
-			w.bury()
+			w.removeGone()
 		}
 	}
 	w.podsChanged()
@@ -178,8 +178,8 @@ func (w *world) compareAge(a, b time.Duration) int {
 	return cmp.Compare(bits.Len64(uint64(max(0, w.now-a))), bits.Len64(uint64(max(0, w.now-b))))
 }
 
-// bury removes pods that are gone.
-func (w *world) bury() {
+// removeGone removes pods that are gone.
+func (w *world) removeGone() {
 	w.pods = slices.DeleteFunc(w.pods, func(p *pod) bool {
 		if p.gone > w.now {
 			return false
@@ -194,7 +194,7 @@ func (w *world) bury() {
 // podsChanged handles pods that were created, deleted or became ready.
 func (w *world) podsChanged() {
 	w.looked(1)
-	w.bury()
+	w.removeGone()
 	w.nextPod = never
 	w.serving = w.serving[:0]
 	w.ready, w.runningPods = 0, 0

@@ -22,10 +22,10 @@ type world struct {
 	syncPeriod, resolution    time.Duration
 	nextSync, nextScrape      time.Duration
 	nextPod, nextProbe        time.Duration
-	nextEvent, nextTroubleEnd time.Duration
+	nextEvent, nextProblemEnd time.Duration
 	nextPoint                 time.Duration
 	events                    []Event // future events
-	troubles                  []*Event
+	problems                  []*Event
 	writesFailUntil           time.Duration
 	// work counts the evaluations of pods; looksAtAStep is how often each pod is
 	// evaluated per step, and keptOfAPod the most numbers stored for each.
@@ -79,7 +79,7 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		resolution: defaulted(s.Loop.Resolution),
 		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
 		mostWork: MaxWork, mostKept: MaxKept,
-		nextTroubleEnd: never, writesFailUntil: -never,
+		nextProblemEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
 	}
 	if w.name == "" {
@@ -261,7 +261,7 @@ func (w *world) probeAfter(at time.Duration) time.Duration {
 
 // next returns the next instant of an event or a change of rates.
 func (w *world) next() time.Duration {
-	at := min(w.scenario.Duration, w.nextSync, w.nextScrape, w.nextPod, w.nextProbe, w.nextEvent, w.nextTroubleEnd, w.nextPoint)
+	at := min(w.scenario.Duration, w.nextSync, w.nextScrape, w.nextPod, w.nextProbe, w.nextEvent, w.nextProblemEnd, w.nextPoint)
 	if w.pending != nil {
 		at = min(at, w.pending.at)
 	}
@@ -323,8 +323,8 @@ func (w *world) settle() error {
 	if len(w.events) > 0 {
 		w.nextEvent = w.events[0].At
 	}
-	if w.nextTroubleEnd <= w.now {
-		w.endTroubles()
+	if w.nextProblemEnd <= w.now {
+		w.endProblems()
 	}
 	if w.nextPod <= w.now {
 		w.updatePods()
@@ -348,17 +348,17 @@ func (w *world) settle() error {
 	return nil
 }
 
-// endTroubles ends expired problems.
-func (w *world) endTroubles() {
-	w.nextTroubleEnd = never
-	w.troubles = slices.DeleteFunc(w.troubles, func(e *Event) bool {
+// endProblems ends expired problems.
+func (w *world) endProblems() {
+	w.nextProblemEnd = never
+	w.problems = slices.DeleteFunc(w.problems, func(e *Event) bool {
 		if e.At+e.For <= w.now {
 			return true
 		}
-		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
+		w.nextProblemEnd = min(w.nextProblemEnd, e.At+e.For)
 		return false
 	})
-	w.troublesChanged()
+	w.problemsChanged()
 }
 
 // happen executes an event.
@@ -379,9 +379,9 @@ func (w *world) happen(e *Event) {
 		}
 		w.updatePods()
 	case MetricsGone, MetricsFrozen, MetricsZero, MetricsLate:
-		w.troubles = append(w.troubles, e)
-		w.troublesChanged()
-		w.nextTroubleEnd = min(w.nextTroubleEnd, e.At+e.For)
+		w.problems = append(w.problems, e)
+		w.problemsChanged()
+		w.nextProblemEnd = min(w.nextProblemEnd, e.At+e.For)
 	case WritesFail:
 		w.writesFailUntil = max(w.writesFailUntil, e.At+e.For)
 	case SetReplicas:

@@ -109,7 +109,7 @@ func message(b *testing.B, name string, options recommender.Options, read func()
 	}
 }
 
-// short reads a request the short way.
+// short reads a request on the fast path.
 func short(decoder *wire.Decoder, data []byte) bool {
 	read, ok := decoder.Decode(data, nil)
 	if ok {

@@ -21,7 +21,7 @@ func (r *reconcile) check(e *evaluation) error {
 	if err := checkReadings(e.Answer.GetStatus()); err != nil {
 		return err
 	}
-	r.trusted(theQuestion)
+	r.clearDistrust(theQuestion)
 	r.st.taken = &setpointv1.RecommendResponse{
 		RecommendationId: e.Answer.GetRecommendationId(), EvaluationTime: e.Answer.GetEvaluationTime(),
 		Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: e.Answer.GetStatus().GetDesiredReplicas()},
@@ -42,7 +42,7 @@ func (r *reconcile) checkReport(e *evaluation, req *setpointv1.ReportScaleReques
 	if err := checkReadings(response.GetStatus()); err != nil {
 		return err
 	}
-	r.trusted(theReport)
+	r.clearDistrust(theReport)
 	return nil
 }
 
@@ -93,13 +93,13 @@ type distrust struct {
 	at    time.Time
 }
 
-// trusted ends the distrust of answers of a kind.
-func (r *reconcile) trusted(to question) { r.st.distrusted[to] = distrust{} }
+// clearDistrust ends the distrust of answers of a kind.
+func (r *reconcile) clearDistrust(to question) { r.st.distrusted[to] = distrust{} }
 
-// distrust ends a reconcile whose answer is invalid. The count and the status stay; hold,
+// rejectAnswer ends a reconcile whose answer is invalid. The count and the status stay; hold,
 // event, metric and log report it. The service did answer, so it is not away; the next
 // reconcile asks again.
-func (r *reconcile) distrust(err *setpoint.AnswerError) Outcome {
+func (r *reconcile) rejectAnswer(err *setpoint.AnswerError) Outcome {
 	r.tellDistrust(theQuestion, err)
 	return r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(err)})
 }

@@ -48,17 +48,17 @@ var endings = map[string]struct{ reason, message string }{
 // one until that is over, even if the message changes.
 func (r *reconcile) tellHold(reason, message string) {
 	_, tells := endings[reason]
-	if !tells || r.toldHold() == reason || time.Since(r.st.toldAt) < minTellInterval {
+	if !tells || r.toldHold() == reason || time.Since(r.st.eventAt) < minTellInterval {
 		return
 	}
-	r.st.told, r.st.toldAt = &reason, time.Now()
+	r.st.eventReason, r.st.eventAt = &reason, time.Now()
 	r.telling.event(warning, reason, message)
 }
 
 // tellDecided emits an event when the recommender decides again.
 func (r *reconcile) tellDecided() {
 	end, tells := endings[r.toldHold()]
-	r.st.told = new(string)
+	r.st.eventReason = new(string)
 	if tells {
 		r.telling.event(normal, end.reason, end.message)
 	}
@@ -67,8 +67,8 @@ func (r *reconcile) tellDecided() {
 // toldHold returns the reason of the last event that is not over, "" if there is none. At
 // first it is the reason that an earlier agent wrote.
 func (r *reconcile) toldHold() string {
-	if r.st.told != nil {
-		return *r.st.told
+	if r.st.eventReason != nil {
+		return *r.st.eventReason
 	}
 	return r.o.Held
 }

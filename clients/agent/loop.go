@@ -48,7 +48,7 @@ func New(p Platform, service Service, options Options) (*Loop, error) {
 	}
 	l.teller, _ = p.(Teller)
 	l.presence = newPresence(func(keys ...Key) {
-		l.states.hurry(keys)
+		l.states.makeDue(keys)
 		options.Wake(keys...)
 	}, service.Redial, m)
 	return l, nil
@@ -104,7 +104,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 		}
 	}
 	if due.IsZero() || now.Before(due) {
-		st.astray = true
+		st.outOfTurn = true
 	} else {
 		l.metrics.lag.Observe(now.Sub(due).Seconds())
 	}
@@ -152,7 +152,7 @@ func (l *Loop) awaitFirst(st *state, o *Object, now time.Time) time.Duration {
 		return l.awaitChanged(st, o, now, wait)
 	}
 	due, stray := pace.Next(st.sighted, st.sighted.Add(wait), wait, o.Key.Namespace, true)
-	st.astray = stray
+	st.outOfTurn = stray
 	if wait := l.states.end(st, due).Sub(now); wait > 0 {
 		return wait
 	}
@@ -192,7 +192,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	}
 	if r.retry {
 		st.failures++
-		st.astray = true
+		st.outOfTurn = true
 		return pace.RetryAt(time.Now(), st.failures, o.Period, o.Key.Namespace)
 	}
 	st.failures = 0
@@ -201,7 +201,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 		st.settled = time.Now()
 	}
 	var next time.Time
-	next, st.astray = pace.Next(st.settled, st.soonestAfter(st.settled, o.Period), o.Period, o.Key.Namespace, st.astray)
+	next, st.outOfTurn = pace.Next(st.settled, st.soonestAfter(st.settled, o.Period), o.Period, o.Key.Namespace, st.outOfTurn)
 	return next
 }
 

@@ -88,14 +88,14 @@ func (r *reconcile) begin(ctx context.Context) error {
 		return err
 	}
 	target := r.target()
-	if !r.st.begun && r.o.New {
+	if !r.st.ownsRecord && r.o.New {
 		// The service may not know whose history it has: older agents sent no UID.
 		if err := r.deleteTarget(ctx, target, ""); err != nil {
 			return err
 		}
 		r.fresh = true
 	}
-	r.st.begun = true
+	r.st.ownsRecord = true
 	r.st.targets[target] = r.o.UID
 	return r.reportAgain(ctx)
 }
@@ -191,7 +191,7 @@ func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	}
 	var distrusted *setpoint.AnswerError
 	if errors.As(err, &distrusted) {
-		return r.distrust(distrusted)
+		return r.rejectAnswer(distrusted)
 	}
 	if refused(err) {
 		return r.hold(Hold{Outcome: OutcomeRefused, Reason: ReasonRecommendationRefused, Message: "the recommender refused to decide: " + plainReason(err)})

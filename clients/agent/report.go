@@ -54,7 +54,7 @@ func (r *reconcile) reportAgain(ctx context.Context) error {
 		r.tellDistrust(theReport, distrusted)
 		return nil
 	}
-	r.trusted(theReport)
+	r.clearDistrust(theReport)
 	r.telling.Events = append(r.telling.Events, answer.GetEvents()...)
 	return nil
 }

@@ -20,12 +20,12 @@ type state struct {
 	sighted time.Time
 	// seen is the object of the last reconcile; nil before the first.
 	seen *Object
-	// astray reports whether the object is off the beat of its group since a reconcile out of
+	// outOfTurn reports whether the object is off the beat of its group since a reconcile out of
 	// turn.
-	astray bool
-	// begun reports whether the service has a record of the object, or has deleted that of a
-	// namesake.
-	begun bool
+	outOfTurn bool
+	// ownsRecord reports whether the service has no record of a deleted object of the same name: it
+	// has one of this object, or has deleted the old one.
+	ownsRecord bool
 	// changed is when a reconcile last changed the count; zero: not so recently that a policy
 	// could remember it. soonest is as many periods later as there were reconciles since.
 	changed, soonest time.Time
@@ -52,17 +52,17 @@ type state struct {
 	distrusted [questions]distrust
 	// held is why the object is not scaled, heldFor the reason, "" if it is scaled.
 	held, heldFor string
-	// told is the reason of the last event that is not over, "": the recommender decides; nil:
-	// this agent does not know yet. toldAt is the time of the event.
-	told   *string
-	toldAt time.Time
+	// eventReason is the reason of the last event that is not over, "": the recommender decides;
+	// nil: this agent does not know yet. eventAt is the time of the event.
+	eventReason *string
+	eventAt     time.Time
 	// fault is the error of the last decision.
 	fault string
 	// warned is the text of the last warning event.
 	warned string
 
 	due     time.Time // guarded by states.mu; zero: at once
-	hurried bool      // guarded by states.mu; makes due ignore the end of the reconcile in flight
+	madeDue bool      // guarded by states.mu; makes due ignore the end of the reconcile in flight
 }
 
 // states has the states of all objects.
@@ -182,13 +182,13 @@ func (s *states) count(o *Object, n float64) {
 	s.metrics.objects.WithLabelValues(s.metrics.sourceOf(o.Key), strconv.FormatBool(o.Shadow)).Add(n)
 }
 
-// hurry makes the next reconciles of the objects due at once.
-func (s *states) hurry(keys []Key) {
+// makeDue makes the next reconciles of the objects due at once.
+func (s *states) makeDue(keys []Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range keys {
 		if found := s.all[key]; found != nil {
-			found.due, found.hurried = time.Time{}, true
+			found.due, found.madeDue = time.Time{}, true
 		}
 	}
 }
@@ -197,16 +197,16 @@ func (s *states) hurry(keys []Key) {
 func (s *states) begin(st *state) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.hurried = false
+	st.madeDue = false
 	return st.due
 }
 
-// end sets when the next reconcile is due, and returns it: at once if the object was hurried
+// end sets when the next reconcile is due, and returns it: at once if the object was made due
 // while its reconcile was in flight.
 func (s *states) end(st *state, due time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !st.hurried {
+	if !st.madeDue {
 		st.due = due
 	}
 	return st.due

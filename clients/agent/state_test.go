@@ -16,7 +16,7 @@ func TestAnObjectIsHurried(t *testing.T) {
 	key, later := (Key{Kind: "Service", Namespace: "shop", Name: "web"}), time.Now().Add(time.Hour)
 	st := s.of(key)
 	s.begin(st)
-	s.hurry([]Key{key})
+	s.makeDue([]Key{key})
 	want(t, "due after a reconcile that was hurried", s.end(st, later), time.Time{})
 	s.begin(st)
 	want(t, "due after a reconcile that was not", s.end(st, later), later)

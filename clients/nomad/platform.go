@@ -133,11 +133,11 @@ type wanted struct {
 
 // kept is the platform's state of an object between reconciles, which never overlap.
 type kept struct {
-	uid    string
-	health Health
-	told   string    // the last event without a scaling
-	toldAt time.Time // when the last event of a shadow was written or attempted
-	untold string    // the logged reason why an event was not written
+	uid         string
+	health      Health
+	lastEvent   string    // the last event without a scaling
+	lastEventAt time.Time // when the last event of a shadow was written or attempted
+	eventError  string    // the logged reason why an event was not written
 }
 
 var (

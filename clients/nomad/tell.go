@@ -41,7 +41,7 @@ func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	case t.Decision != nil && own:
 		p.tellShadow(ctx, t, wants)
 	case t.Decision != nil:
-		wants.kept.told = ""
+		wants.kept.lastEvent = ""
 	}
 }
 
@@ -52,20 +52,20 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	from, to := answer.GetCurrentReplicas(), answer.GetDesiredReplicas()
 	told := fmt.Sprintf("shadow: %d → %d", from, to)
 	if from == to {
-		wants.kept.told = ""
+		wants.kept.lastEvent = ""
 		return
 	}
-	if told == wants.kept.told || time.Since(wants.kept.toldAt) < shadowEvery {
+	if told == wants.kept.lastEvent || time.Since(wants.kept.lastEventAt) < shadowEvery {
 		return
 	}
-	wants.kept.toldAt = time.Now()
+	wants.kept.lastEventAt = time.Now()
 	if p.event(ctx, t, wants, Scaling{
 		Message: agent.Shorten(told + ": " + answer.GetReason()),
 		Meta: map[string]any{
 			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Shorten(answer.GetReason()), metaFrom: from, metaTo: to,
 		},
 	}) {
-		wants.kept.told = told
+		wants.kept.lastEvent = told
 	}
 }
 
@@ -73,20 +73,20 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 // already did. It retries a failed write.
 func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scaled, message string) {
 	message = agent.Shorten(message)
-	if message == wants.kept.told || wants.kept.untold != "" && time.Since(wants.kept.toldAt) < shadowEvery {
+	if message == wants.kept.lastEvent || wants.kept.eventError != "" && time.Since(wants.kept.lastEventAt) < shadowEvery {
 		return
 	}
-	wants.kept.toldAt = time.Now()
+	wants.kept.lastEventAt = time.Now()
 	reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
 	status, _, err := p.client.Jobs().ScaleStatus(wants.group.Job, p.read.options(reading, wants.group.Namespace))
 	if err != nil {
-		p.untold(t, wants, err)
+		p.logEventError(t, wants, err)
 		return
 	}
 	written := slices.ContainsFunc(status.TaskGroups[wants.group.Name].Events, func(e api.ScalingEvent) bool { return e.Message == message })
 	if written || p.event(ctx, t, wants, Scaling{Message: message, Error: true}) {
-		wants.kept.told, wants.kept.untold = message, ""
+		wants.kept.lastEvent, wants.kept.eventError = message, ""
 	}
 }
 
@@ -99,20 +99,20 @@ func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s
 	err := Scale(ctx, p.client, wants.group, s)
 	t.Wrote(began)
 	if err != nil {
-		p.untold(t, wants, err)
+		p.logEventError(t, wants, err)
 		return false
 	}
-	wants.kept.untold = ""
+	wants.kept.eventError = ""
 	return true
 }
 
-// untold logs why an event was not written, once per reason.
-func (p *Platform) untold(t *agent.Telling, wants *scaled, err error) {
+// logEventError logs why an event was not written, once per reason.
+func (p *Platform) logEventError(t *agent.Telling, wants *scaled, err error) {
 	text := strings.TrimSpace(agent.Shorten(err.Error()))
-	if text != wants.kept.untold {
+	if text != wants.kept.eventError {
 		p.options.Log.Warn("event not written", zap.Stringer("object", t.Object.Key), zap.String("error", text))
 	}
-	wants.kept.untold = text
+	wants.kept.eventError = text
 }
 
 // Forget implements agent.Teller.

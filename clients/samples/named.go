@@ -218,11 +218,11 @@ func namedError(name string, err error) error {
 	return fmt.Errorf("the metric %q: %s; the log of the agent has details", shorten(name, maxQuoted), class)
 }
 
-// maxTold bounds the named metrics whose last logged failure is kept.
-const maxTold = 10_000
+// maxLoggedFailures bounds the named metrics whose last logged failure is kept.
+const maxLoggedFailures = 10_000
 
-// told has the last logged failures of named metrics, by namespace and identity.
-type told struct {
+// failureLog has the last logged failures of named metrics, by namespace and identity.
+type failureLog struct {
 	log *zap.Logger
 
 	mu    sync.Mutex
@@ -230,7 +230,7 @@ type told struct {
 }
 
 // note logs the outcome of a named metric if it changed.
-func (t *told) note(m Metric, identity string, err error) {
+func (t *failureLog) note(m Metric, identity string, err error) {
 	text := ""
 	if err != nil {
 		text = shorten(err.Error(), maxMessageBytes)
@@ -241,7 +241,7 @@ func (t *told) note(m Metric, identity string, err error) {
 	switch {
 	case text == "":
 		delete(t.texts, key)
-	case len(t.texts) >= maxTold && before == "":
+	case len(t.texts) >= maxLoggedFailures && before == "":
 		clear(t.texts)
 		fallthrough
 	default:

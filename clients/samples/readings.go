@@ -250,7 +250,7 @@ func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Reading
 			added[t.identity()] = err == nil
 		}
 		if m.Named != "" {
-			s.told.note(m, t.identity(), err)
+			s.failures.note(m, t.identity(), err)
 			if err != nil {
 				err = namedError(m.Named, err)
 			}

@@ -76,9 +76,9 @@ type source struct {
 type Set struct {
 	sources map[string]*source
 	// named are the named metrics.
-	named   map[string]NamedMetric
-	told    *told
-	metrics *metrics
+	named    map[string]NamedMetric
+	failures *failureLog
+	metrics  *metrics
 }
 
 // Options of a Set.
@@ -109,7 +109,7 @@ func New(config Config, o Options) (*Set, error) {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
-	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m, told: &told{log: o.Log, texts: map[[2]string]string{}}}
+	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m, failures: &failureLog{log: o.Log, texts: map[[2]string]string{}}}
 	for name, settings := range config.Sources {
 		settings = settings.withDefaults()
 		s := &source{

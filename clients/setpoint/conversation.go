@@ -37,7 +37,7 @@ func (s *Stream) run() {
 			s.failAll(false, err)
 			continue
 		}
-		if !s.again(err) {
+		if !s.requeue(err) {
 			failures = 0 // a new request starts at zero
 		} else if !s.client.retries.wait(s.life, failures, least) {
 			s.failAll(false, err)
@@ -75,7 +75,7 @@ func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 		s.tried()
 		return false, err
 	}
-	silence := newSilence(s.client.config.retry.AttemptTimeout, func() { cancel(errSilent) })
+	silence := newSilenceTimer(s.client.config.retry.AttemptTimeout, func() { cancel(errSilent) })
 	defer silence.stop()
 	var sending sync.WaitGroup
 	defer sending.Wait()
@@ -100,7 +100,7 @@ func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 
 // send sends until the stream ends. Requests left unsent by a failure go over the next stream;
 // the receiver knows why this one ended.
-func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationService_StreamRecommendClient, silence *silence) {
+func (s *Stream) send(ctx context.Context, stream setpointv1.RecommendationService_StreamRecommendClient, silence *silenceTimer) {
 	for {
 		call := s.next()
 		if call == nil {
@@ -129,9 +129,9 @@ func (s *Stream) tried() {
 	}
 }
 
-// again queues the unanswered requests again, in their order. Those without attempts left fail
+// requeue queues the unanswered requests again, in their order. Those without attempts left fail
 // with the error that ended the stream. It reports whether any are queued.
-func (s *Stream) again(err error) bool {
+func (s *Stream) requeue(err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = nil
@@ -159,8 +159,8 @@ func (s *Stream) failAll(closed bool, err error) {
 	s.queue = nil
 }
 
-// silence detects a stream with unanswered requests on which no answers arrive.
-type silence struct {
+// silenceTimer detects a stream with unanswered requests on which no answers arrive.
+type silenceTimer struct {
 	limit time.Duration
 
 	mu    sync.Mutex
@@ -168,8 +168,8 @@ type silence struct {
 	timer *time.Timer // guarded by mu; nil: no limit
 }
 
-func newSilence(limit time.Duration, tooLong func()) *silence {
-	w := &silence{limit: limit}
+func newSilenceTimer(limit time.Duration, tooLong func()) *silenceTimer {
+	w := &silenceTimer{limit: limit}
 	if limit > 0 {
 		w.timer = time.AfterFunc(limit, tooLong)
 		w.timer.Stop()
@@ -178,7 +178,7 @@ func newSilence(limit time.Duration, tooLong func()) *silence {
 }
 
 // asked records a sent request: the time starts with the first one.
-func (w *silence) asked() {
+func (w *silenceTimer) asked() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open++; w.open == 1 && w.timer != nil {
@@ -187,7 +187,7 @@ func (w *silence) asked() {
 }
 
 // answered records an answer: the time restarts if more are expected.
-func (w *silence) answered() {
+func (w *silenceTimer) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open--
@@ -201,7 +201,7 @@ func (w *silence) answered() {
 	}
 }
 
-func (w *silence) stop() {
+func (w *silenceTimer) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {

@@ -102,14 +102,14 @@ func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *
 		if attempt > 1 && method == setpointv1.TargetService_DeleteTarget_FullMethodName && status.Code(err) == codes.NotFound {
 			return nil
 		}
-		if err == nil || !r.again(ctx, attempt, err) {
+		if err == nil || !r.shouldRetry(ctx, attempt, err) {
 			return err
 		}
 	}
 }
 
-// again waits for the next attempt after a failed one, and reports whether to make it.
-func (r *retrier) again(ctx context.Context, attempt int, err error) bool {
+// shouldRetry waits for the next attempt after a failed one, and reports whether to make it.
+func (r *retrier) shouldRetry(ctx context.Context, attempt int, err error) bool {
 	least, ok := r.mayRepeat(ctx, attempt, err)
 	return ok && r.wait(ctx, attempt, least)
 }

@@ -66,7 +66,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 				}
 			}
 			failures++
-			least, again := w.again(err, answered, failures)
+			least, again := w.retryDelay(err, answered, failures)
 			if !again {
 				yield(nil, err)
 				return
@@ -142,9 +142,9 @@ func (w *watch) take(response *setpointv1.WatchDecisionsResponse) bool {
 	return w.yield(response, nil)
 }
 
-// again reports whether to open another stream, and the minimum wait before that. failures is
+// retryDelay reports whether to open another stream, and the minimum wait before that. failures is
 // the number of consecutive failed streams.
-func (w *watch) again(err error, answered bool, failures int) (least time.Duration, ok bool) {
+func (w *watch) retryDelay(err error, answered bool, failures int) (least time.Duration, ok bool) {
 	if !w.begun {
 		least, ok = mayPass(err)
 		return least, ok && failures < w.client.config.retry.MaxAttempts

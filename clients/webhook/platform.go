@@ -220,7 +220,7 @@ func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv
 	}
 	if err := refusal(said); err != nil {
 		if said.notFound() {
-			p.doubt(o)
+			p.listMissing(o)
 			err = &agent.HoldError{Hold: agent.Hold{
 				Outcome: OutcomeHeld, Reason: ReasonNotFound, Message: "the server lists it, and when it is observed " + err.Error(),
 			}}
@@ -284,9 +284,9 @@ func (a *answer) notFound() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusGone
 }
 
-// doubt triggers a list, once per target, because the target was not found: a server that lists
-// a target but does not find it must not get list requests again and again.
-func (p *Platform) doubt(o *agent.Object) {
+// listMissing triggers a list, once per target, because the target was not found: a server that
+// lists a target but does not find it must not get list requests again and again.
+func (p *Platform) listMissing(o *agent.Object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if uid, doubted := p.doubted[o.Key]; doubted && uid == o.UID {
@@ -343,7 +343,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	}
 	if err := refusal(said); err != nil {
 		if said.notFound() {
-			p.doubt(o)
+			p.listMissing(o)
 		}
 		return fmt.Errorf("apply: %w", err)
 	}

@@ -18,11 +18,11 @@ type lastError struct {
 	mu  sync.Mutex
 	err error // guarded by mu, as is all that follows
 	was bool  // there was a report
-	// told are the kinds of errors logged since the last success, and toldAt the time of the
+	// loggedKinds are the kinds of errors logged since the last success, and loggedAt the time of the
 	// last one; failed counts failed reports since then.
-	told   map[string]bool
-	toldAt time.Time
-	failed int
+	loggedKinds map[string]bool
+	loggedAt    time.Time
+	failed      int
 }
 
 // set records the last result and reports whether to log it: the first success after errors, or
@@ -37,7 +37,7 @@ func (l *lastError) set(err error, now time.Time) (news bool, failed int) {
 	l.err, l.was = err, true
 	if err == nil {
 		failed = l.failed
-		l.told, l.failed = nil, 0
+		l.loggedKinds, l.failed = nil, 0
 		return first || before != nil, failed
 	}
 	l.failed++
@@ -47,13 +47,13 @@ func (l *lastError) set(err error, now time.Time) (news bool, failed int) {
 		}
 		return r
 	}, err.Error())
-	if l.told[kind] && now.Sub(l.toldAt) < againAfter || !l.told[kind] && len(l.told) >= mostKinds && now.Sub(l.toldAt) < againAfter {
+	if l.loggedKinds[kind] && now.Sub(l.loggedAt) < againAfter || !l.loggedKinds[kind] && len(l.loggedKinds) >= mostKinds && now.Sub(l.loggedAt) < againAfter {
 		return false, l.failed
 	}
-	if l.told == nil || len(l.told) >= mostKinds {
-		l.told = map[string]bool{}
+	if l.loggedKinds == nil || len(l.loggedKinds) >= mostKinds {
+		l.loggedKinds = map[string]bool{}
 	}
-	l.told[kind], l.toldAt = true, now
+	l.loggedKinds[kind], l.loggedAt = true, now
 	return true, l.failed
 }
 

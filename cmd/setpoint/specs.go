@@ -110,7 +110,7 @@ func (c *specsCommand) list(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(w, "TARGET\tMIN\tMAX\tMETRICS\tUPDATED\tBY")
 		for _, s := range all.items {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), least(s), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
-				instant(s.GetUpdateTime()), by(s))
+				instant(s.GetUpdateTime()), author(s))
 		}
 	})
 }
@@ -148,7 +148,7 @@ func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error 
 		fmt.Fprintf(w, "Replicas\t%d to %d\n", least(s), s.GetSpec().GetMaxReplicas())
 		fmt.Fprintf(w, "Metrics\t%d\n", len(s.GetSpec().GetMetrics()))
 		fmt.Fprintf(w, "Created\t%s\n", instant(s.GetCreateTime()))
-		fmt.Fprintf(w, "Updated\t%s by %s\n", instant(s.GetUpdateTime()), by(s))
+		fmt.Fprintf(w, "Updated\t%s by %s\n", instant(s.GetUpdateTime()), author(s))
 		fmt.Fprintf(w, "Etag\t%s\n", s.GetEtag())
 	})
 }
@@ -237,8 +237,8 @@ func least(s *setpointv1.TargetSpec) int32 {
 	return s.GetSpec().GetMinReplicas()
 }
 
-// by returns the caller that stored a spec, "-" if authentication was off.
-func by(s *setpointv1.TargetSpec) string {
+// author returns the caller that stored a spec, "-" if authentication was off.
+func author(s *setpointv1.TargetSpec) string {
 	if s.GetUpdatedBy() == "" {
 		return "-"
 	}

@@ -50,9 +50,9 @@ func (c *Context) Cancel() {
 func (c *Context) Deadline() (time.Time, bool) { return c.at, true }
 
 // Done starts the timer.
-func (c *Context) Done() <-chan struct{} { return c.arm().Done() }
+func (c *Context) Done() <-chan struct{} { return c.withTimer().Done() }
 
-func (c *Context) arm() context.Context {
+func (c *Context) withTimer() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.armed == nil {
@@ -86,7 +86,7 @@ func (c *Context) Err() error {
 	if time.Now().Before(c.at) {
 		return nil
 	}
-	return c.arm().Err()
+	return c.withTimer().Err()
 }
 
 // Value lets package context find a context's ancestors, and the cause.

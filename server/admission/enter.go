@@ -20,7 +20,7 @@ func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, err
 		own limit.Ticket
 	}{admitted: admitted{Context: ctx}}
 	a.ticket = &a.own
-	if reason := g.clogged(ctx); reason != 0 {
+	if reason := g.connectionRefusal(ctx); reason != 0 {
 		a.refusal = l.Refuse(reason)
 	} else {
 		a.refusal = l.Enter(a.ticket, connectionOf(ctx).Origin())
@@ -55,9 +55,9 @@ func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Contex
 	return ctx, g.Limiter.Refuse(limit.ExemptCalls).Err()
 }
 
-// clogged returns why a connection may make no more calls: too many calls wait for their messages,
-// many of them on this connection, or it has too many unread responses.
-func (g *Guard) clogged(ctx context.Context) limit.Reason {
+// connectionRefusal returns why a connection may make no more calls: too many calls wait for their
+// messages, many of them on this connection, or it has too many unread responses. 0: it may.
+func (g *Guard) connectionRefusal(ctx context.Context) limit.Reason {
 	conn := ConnOf(ctx)
 	if conn == nil {
 		return 0

@@ -13,13 +13,13 @@ type Batch struct {
 	Jobs []Job
 
 	// The rest is memory that one batch after the other uses.
-	rounds   rounds
-	room     room
-	byKey    map[store.Key]*queue
-	slab     []queue
-	queues   []*queue
-	recalled recalled
-	values   []byte
+	rounds  rounds
+	room    room
+	byKey   map[store.Key]*queue
+	slab    []queue
+	queues  []*queue
+	records recordBuffer
+	values  []byte
 }
 
 // batches pools batches.
@@ -50,7 +50,7 @@ func (b *Batch) GiveBack() {
 	clear(b.slab)
 	clear(b.queues[:min(len(b.Jobs), cap(b.queues))])
 	b.slab, b.queues = b.slab[:0], b.queues[:0]
-	b.recalled.empty()
+	b.records.empty()
 	if len(b.Jobs) <= mostJobsPooled {
 		batches.Put(b)
 	}
@@ -69,7 +69,7 @@ func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	b.rounds.Targets, b.rounds.room = t, b.values[:cap(b.values)]
 	for ; parts > 0; parts-- { // parts of similar size, because each costs round trips
 		n := (len(queues) + parts - 1) / parts
-		t.recallAll(&b.recalled, queues[:n])
+		t.recallAll(&b.records, queues[:n])
 		b.rounds.run(ctx, queues[:n])
 		queues = queues[n:]
 	}
@@ -130,7 +130,7 @@ func (t *Targets) withoutOutage(ctx context.Context, queues []*queue) []*queue {
 
 // recallAll gives the queues the cached records of their targets, unless their first job
 // must read the store.
-func (t *Targets) recallAll(to *recalled, queues []*queue) {
+func (t *Targets) recallAll(to *recordBuffer, queues []*queue) {
 	if t.cache.entries != nil {
 		to.values = slices.Grow(to.values[:0], len(queues)*usualRecord)
 		to.versions.Grow(len(queues) * usualVersion)
@@ -140,7 +140,7 @@ func (t *Targets) recallAll(to *recalled, queues []*queue) {
 		if q.changes[0].(*Job).dryRun {
 			continue
 		}
-		if q.record, q.guessed = t.cache.recall(to, q.key); q.guessed {
+		if q.record, q.guessed = t.cache.appendGet(to, q.key); q.guessed {
 			hits++
 		}
 	}

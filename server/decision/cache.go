@@ -39,30 +39,30 @@ func cacheKey(key store.Key) []byte {
 
 // get returns a cached record.
 func (c *cache) get(key store.Key) (store.Record, bool) {
-	var to recalled
-	return c.recall(&to, key)
+	var to recordBuffer
+	return c.appendGet(&to, key)
 }
 
-// recalled is a buffer for several cached records.
-type recalled struct {
+// recordBuffer is a buffer for several cached records.
+type recordBuffer struct {
 	values   []byte
 	versions strings.Builder
 }
 
-// mostRecalled limits the memory that is kept for the next records, in bytes.
-const mostRecalled = 1 << 20
+// mostBuffered limits the memory that is kept for the next records, in bytes.
+const mostBuffered = 1 << 20
 
 // empty keeps only the memory.
-func (r *recalled) empty() {
+func (r *recordBuffer) empty() {
 	values := r.values[:0]
-	if cap(values) > mostRecalled {
+	if cap(values) > mostBuffered {
 		values = nil
 	}
-	*r = recalled{values: values}
+	*r = recordBuffer{values: values}
 }
 
-// recall is get with the record appended to others.
-func (c *cache) recall(to *recalled, key store.Key) (store.Record, bool) {
+// appendGet is get with the record appended to others.
+func (c *cache) appendGet(to *recordBuffer, key store.Key) (store.Record, bool) {
 	if c.entries == nil {
 		return store.Record{}, false
 	}

@@ -122,8 +122,8 @@ func (j *Job) next(record store.Record, guessed bool, room []byte) []byte {
 // ended implements change.
 func (j *Job) ended() bool { return j.done() }
 
-// doubt implements change. A job that ends without a swap is not confirmed by one.
-func (j *Job) doubt() bool {
+// undoGuess implements change. A job that ends without a swap is not confirmed by one.
+func (j *Job) undoGuess() bool {
 	if !j.guessed {
 		return false
 	}

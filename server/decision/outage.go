@@ -321,8 +321,8 @@ func (w *writeBack) end() {
 // ended implements change.
 func (w *writeBack) ended() bool { return w.done || w.err != nil }
 
-// doubt implements change: it is based on the stored record.
-func (w *writeBack) doubt() bool { return false }
+// undoGuess implements change: it is based on the stored record.
+func (w *writeBack) undoGuess() bool { return false }
 
 // swapped implements change.
 func (w *writeBack) swapped(result store.SwapResult, _ []byte) {

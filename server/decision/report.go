@@ -88,8 +88,8 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 // ended implements change.
 func (r *report) ended() bool { return r.done || r.err != nil }
 
-// doubt implements change: a report is based on the stored record.
-func (r *report) doubt() bool { return false }
+// undoGuess implements change: a report is based on the stored record.
+func (r *report) undoGuess() bool { return false }
 
 // swapped implements change.
 func (r *report) swapped(result store.SwapResult, _ []byte) {

@@ -110,7 +110,7 @@ func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access
 		return nil
 	}
 	s.refused(reason)
-	return crowded(reason, cluster, b)
+	return clusterFull(reason, cluster, b)
 }
 
 // settle ends place: the target's first history was stored, or was not.
@@ -206,8 +206,8 @@ func (s *shares) count(ctx context.Context, h *share, cluster string, now time.T
 	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
 }
 
-// crowded returns the error for a new target beyond a limit.
-func crowded(reason limit.Reason, cluster string, b bounds) error {
+// clusterFull returns the error for a new target beyond a limit.
+func clusterFull(reason limit.Reason, cluster string, b bounds) error {
 	value, kept := b.keys, fmt.Sprintf("cluster %s has %d targets", cluster, b.keys)
 	if reason == limit.ClusterBytes {
 		value, kept = b.bytes, fmt.Sprintf("the targets of cluster %s take %d bytes", cluster, b.bytes)

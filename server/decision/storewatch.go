@@ -37,8 +37,8 @@ type storeWatch struct {
 	targets *Targets
 	health  *health.Server
 	Away    atomic.Bool
-	// told reports whether the log says that the store is unreachable.
-	told bool
+	// logged reports whether the log says that the store is unreachable.
+	logged bool
 	// nudge requests an immediate check.
 	nudge chan struct{}
 }
@@ -66,8 +66,8 @@ func (w *storeWatch) Check(ctx context.Context) {
 	if err == nil {
 		w.targets.clock.measure(ctx)
 	}
-	if changed := w.set(err != nil); changed || !w.told {
-		w.told = true
+	if changed := w.set(err != nil); changed || !w.logged {
+		w.logged = true
 		if err != nil {
 			w.targets.Log.Error("store away: not ready", zap.Error(err))
 		} else {

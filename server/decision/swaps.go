@@ -22,8 +22,8 @@ type change interface {
 	next(record store.Record, guessed bool, room []byte) []byte
 	// ended reports that nothing is left to do, successful or not.
 	ended() bool
-	// doubt undoes an end based on a guess, and reports whether it did.
-	doubt() bool
+	// undoGuess undoes an end based on a guess, and reports whether it did.
+	undoGuess() bool
 	// swapped passes the result of swapping in the value.
 	swapped(result store.SwapResult, value []byte)
 	// fail ends a change after an error of the store, or, before a swap, because the
@@ -184,7 +184,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 				r.swapping = append(r.swapping, q)
 				break
 			}
-			if c.doubt() {
+			if c.undoGuess() {
 				r.doubtful = append(r.doubtful, q)
 				break
 			}

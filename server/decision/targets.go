@@ -227,13 +227,13 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	if j.targets = t; j.room == nil {
 		j.room = new(room)
 	}
-	record, guessed := t.recall(j)
+	record, guessed := t.cachedRecord(j)
 	t.change(ctx, j.key, j, record, guessed)
 }
 
-// recall returns the cached record of a job, and whether there is one. A job that records nothing
-// reads the store, because no swap would verify the cached version.
-func (t *Targets) recall(j *Job) (store.Record, bool) {
+// cachedRecord returns the cached record of a job, and whether there is one. A job that records
+// nothing reads the store, because no swap would verify the cached version.
+func (t *Targets) cachedRecord(j *Job) (store.Record, bool) {
 	if j.dryRun {
 		return store.Record{}, false
 	}

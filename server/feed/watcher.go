@@ -49,9 +49,9 @@ type Watcher struct {
 	resets int
 	replay *replay // nil: the replay is finished
 	// numbers and taken are the decisions taken from its queue and not checked yet.
-	numbers []uint64
-	taken   []*item
-	told    missed // to report in the next event
+	numbers    []uint64
+	taken      []*item
+	unreported missed // to report in the next event
 
 	mu     sync.Mutex
 	queue  []uint64 // numbers in the hub's ring; guarded by mu
@@ -220,7 +220,7 @@ func (w *Watcher) refill() bool {
 	if w.queue = w.queue[len(w.numbers):]; len(w.queue) == 0 {
 		w.queue = nil // free the memory of a burst
 	}
-	w.told.add(w.missed)
+	w.unreported.add(w.missed)
 	w.missed = missed{}
 	w.mu.Unlock()
 	if len(w.numbers) == 0 {
@@ -239,7 +239,7 @@ func (w *Watcher) refill() bool {
 		clear(w.skip)
 	}
 	if dropped := len(w.numbers) - len(w.taken); dropped > 0 {
-		w.told.decisions += uint64(dropped)
+		w.unreported.decisions += uint64(dropped)
 		w.hub.missed.Add(int64(dropped))
 	}
 	return true
@@ -268,8 +268,8 @@ func (w *Watcher) finish(e *Event) {
 		w.catchUp()
 	}
 	e.Position = slices.Clone(w.position)
-	e.Missed, e.Uncounted = int32(min(w.told.decisions, math.MaxInt32)), w.told.uncounted
-	w.told = missed{}
+	e.Missed, e.Uncounted = int32(min(w.unreported.decisions, math.MaxInt32)), w.unreported.uncounted
+	w.unreported = missed{}
 }
 
 // catchUp moves the watcher to the hub's position, if its queue is empty: it is not
@@ -281,7 +281,7 @@ func (w *Watcher) catchUp() {
 	w.mu.Lock()
 	waits := len(w.queue) > 0
 	if !waits || w.replay != nil {
-		w.told.add(w.missed)
+		w.unreported.add(w.missed)
 		w.missed = missed{}
 	}
 	w.mu.Unlock()

@@ -170,7 +170,7 @@ func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
 func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	said, active := false, false
 	for {
-		now, err := s.look(stream.Context(), ref)
+		now, err := s.isActive(stream.Context(), ref)
 		switch code := status.Code(err); {
 		case code == codes.OK && (!said || now != active):
 			if err := stream.Send(&externalscaler.IsActiveResponse{Result: now}); err != nil {
@@ -190,8 +190,8 @@ func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 	}
 }
 
-// look is one evaluation of a stream.
-func (s *Scaler) look(ctx context.Context, ref *externalscaler.ScaledObjectRef) (active bool, err error) {
+// isActive is one evaluation of a stream.
+func (s *Scaler) isActive(ctx context.Context, ref *externalscaler.ScaledObjectRef) (active bool, err error) {
 	ctx, release, err := s.options.Admit(ctx)
 	if err != nil {
 		return false, err

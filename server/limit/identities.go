@@ -19,10 +19,10 @@ type identities struct {
 	shards     []identityShard
 	perShard   int
 	generation atomic.Uint64
-	// active is how many identities called in the last epoch, met how many have called
+	// active is how many identities called in the last epoch, calling how many have called
 	// so far in this one.
-	active, met atomic.Int64
-	epoch       atomic.Int64
+	active, calling atomic.Int64
+	epoch           atomic.Int64
 }
 
 type identityShard struct {
@@ -30,7 +30,7 @@ type identityShard struct {
 	byName map[string]*identity // guarded by mu
 	// shared is used by identities beyond the limit.
 	shared *identity // used by identities beyond the limit; guarded by mu
-	met    uint64    // calls so far; guarded by mu
+	calls  uint64    // calls so far; guarded by mu
 	_      [32]byte  // fills a cache line
 }
 
@@ -44,9 +44,9 @@ type identity struct {
 	limits                  Limits
 	bucket                  *rate.Limiter // nil: no limit of the rate
 	units, running, streams int64
-	// epoch is when it last called, lastMet the shard's met at that time.
-	epoch   int64
-	lastMet uint64
+	// epoch is when it last called, lastCall the shard's calls at that time.
+	epoch    int64
+	lastCall uint64
 }
 
 func (id *identity) busy() bool { return id.units > 0 || id.streams > 0 }
@@ -69,22 +69,22 @@ func (ids *identities) find(name string) *identity {
 	s.mu.Lock()
 	id := s.byName[name]
 	if id == nil {
-		id = ids.meet(s, name)
+		id = ids.add(s, name)
 	}
-	s.met++
-	id.lastMet = s.met
+	s.calls++
+	id.lastCall = s.calls
 	if generation := ids.generation.Load(); id.generation != generation+1 {
 		ids.settle(id, name, generation+1)
 	}
 	if epoch := ids.epoch.Load(); id.epoch != epoch {
 		id.epoch = epoch
-		ids.met.Add(1)
+		ids.calling.Add(1)
 	}
 	return id
 }
 
-// meet adds a new identity. The caller has locked the shard.
-func (ids *identities) meet(s *identityShard, name string) *identity {
+// add adds a new identity. The caller has locked the shard.
+func (ids *identities) add(s *identityShard, name string) *identity {
 	if len(s.byName) >= ids.perShard && !s.forget() {
 		return s.shared
 	}
@@ -111,7 +111,7 @@ func (s *identityShard) forget() bool {
 			}
 			continue
 		}
-		if found == nil || id.lastMet < found.lastMet {
+		if found == nil || id.lastCall < found.lastCall {
 			oldest, found = name, id
 		}
 		if idle++; idle == forgetTries {
@@ -193,7 +193,7 @@ func (ids *identities) giveBack(id *identity, units, running uint32) {
 
 // nextEpoch restarts the count of active identities.
 func (ids *identities) nextEpoch() {
-	ids.active.Store(ids.met.Swap(0))
+	ids.active.Store(ids.calling.Swap(0))
 	ids.epoch.Add(1)
 }
 

@@ -55,7 +55,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
-		l.shedder.look(l.now(), l.held.load().running(), l.refused[Overload].Load()+l.refused[GlobalInFlight].Load())
+		l.shedder.evaluate(l.now(), l.held.load().running(), l.refused[Overload].Load()+l.refused[GlobalInFlight].Load())
 	}
 	return Refusal{}
 }

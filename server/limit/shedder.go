@@ -115,9 +115,9 @@ func (s *shedder) init(o *Options, nextEpoch func()) {
 // counted counts an admitted call, and reports whether to read the clock.
 func (s *shedder) counted() bool { return s.admitted.Add(1)&s.mask.Load() == 0 }
 
-// look evaluates a window that has ended. Its arguments are the running calls and the
+// evaluate evaluates a window that has ended. Its arguments are the running calls and the
 // total of calls refused by global limits so far.
-func (s *shedder) look(now, running int64, refused uint64) {
+func (s *shedder) evaluate(now, running int64, refused uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runningSum += running
@@ -148,7 +148,7 @@ func (s *shedder) look(now, running int64, refused uint64) {
 	}
 	s.lookAgain(float64(at.admitted-s.at.admitted) / seconds)
 	if !s.options.Shedding.Off {
-		s.judge(now, w)
+		s.adjust(now, w)
 	}
 	s.began, s.at, s.lastRunning, s.runningSum, s.looks = now, at, w.running, 0, 0
 	if now-s.epochBegan >= int64(epochTime) {
@@ -179,8 +179,8 @@ type measured struct {
 	refusing float64
 }
 
-// judge sets the limit from now on.
-func (s *shedder) judge(now int64, w measured) {
+// adjust sets the limit from now on.
+func (s *shedder) adjust(now int64, w measured) {
 	s.peak = max(w.rate, s.peak*math.Exp(-w.seconds/peakMemory))
 	s.offered += (w.offered - s.offered) * min(1, w.seconds/offeredMemory)
 	s.refusing += (w.refusing - s.refusing) * min(1, w.seconds/offeredMemory)

@@ -83,7 +83,7 @@ func (i *Instance) Run(ctx context.Context) {
 	for {
 		select {
 		case <-next.C:
-			i.tell(ctx, i.look(time.Now()))
+			i.tell(ctx, i.snapshot(time.Now()))
 			next.Reset(heartbeatEvery - heartbeatEvery/20 + mathrand.N(heartbeatEvery/10))
 		case <-ctx.Done():
 			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout)
@@ -116,9 +116,9 @@ func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	_ = i.others.Announce(ctx, before, value, heartbeatTTL)
 }
 
-// look returns the current state of the instance. Rates are those since the previous
-// look.
-func (i *Instance) look(now time.Time) *setpointv1.Instance {
+// snapshot returns the current state of the instance. Rates are those since the previous
+// one.
+func (i *Instance) snapshot(now time.Time) *setpointv1.Instance {
 	totals := i.options.Calls.Totals()
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -169,7 +169,7 @@ func (i *Instance) now() *setpointv1.Instance {
 	last := i.last
 	i.mu.Unlock()
 	if last == nil {
-		last = i.look(time.Now())
+		last = i.snapshot(time.Now())
 	}
 	seen := proto.CloneOf(last)
 	seen.State, seen.Self = i.state(), true

@@ -73,11 +73,11 @@ func admittedFromREST(ctx context.Context) context.Context {
 	return ctx
 }
 
-// enter returns the context of a call over the gateway, with its metadata.
-func enter(ctx context.Context, told *insideMetadata) context.Context {
+// gatewayContext returns the context of a call over the gateway, with its metadata.
+func gatewayContext(ctx context.Context, meta *insideMetadata) context.Context {
 	md, _ := metadata.FromOutgoingContext(ctx)
 	ctx = metadata.NewIncomingContext(ctx, md)
-	return grpc.NewContextWithServerTransportStream(ctx, told)
+	return grpc.NewContextWithServerTransportStream(ctx, meta)
 }
 
 // statusOf returns an error as a gRPC status.
@@ -117,8 +117,8 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 	if !ok {
 		return unknownMethod(method)
 	}
-	told := &insideMetadata{method: method}
-	ctx, ended := c.options.Observer.Traced(admittedFromREST(enter(ctx, told)), method)
+	meta := &insideMetadata{method: method}
+	ctx, ended := c.options.Observer.Traced(admittedFromREST(gatewayContext(ctx, meta)), method)
 	var refused error
 	answer, err := call.handler(call.service, ctx, func(into any) error {
 		refused = c.pass(request, into)
@@ -129,9 +129,9 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 		return answerTo(refused)
 	}
 	if err == nil {
-		told.answer()
+		meta.answer()
 	}
-	told.tell(options)
+	meta.tell(options)
 	if err != nil {
 		return statusOf(err)
 	}
@@ -243,14 +243,14 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	}
 	p := &pipe{
 		inside: c, requests: make(chan any, 1), answers: make(chan any),
-		begun: make(chan struct{}), ended: make(chan struct{}), told: &insideMetadata{method: method},
+		begun: make(chan struct{}), ended: make(chan struct{}), meta: &insideMetadata{method: method},
 	}
 	var finish func(error)
 	calls.NoteRPC(ctx)
 	// The REST call keeps its ticket meanwhile, unless it mostly waits: unlike gRPC's, this
 	// stream has no ticket of its own.
 	giveWay(ctx, method)
-	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(enter(ctx, p.told), &insidePeer), method)
+	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(gatewayContext(ctx, p.meta), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
 	go func() {
 		defer close(p.ended)
@@ -267,7 +267,7 @@ type pipe struct {
 	ctx      context.Context
 	requests chan any
 	answers  chan any
-	told     *insideMetadata
+	meta     *insideMetadata
 	once     sync.Once
 	begun    chan struct{} // closed when the headers are complete
 	ended    chan struct{} // closed when the handler has ended with err
@@ -282,11 +282,11 @@ type pipeIn struct{ *pipe }
 
 // Context implements grpc.ServerStream, as do those below.
 func (p pipeIn) Context() context.Context       { return p.ctx }
-func (p pipeIn) SetHeader(md metadata.MD) error { return p.told.SetHeader(md) }
-func (p pipeIn) SetTrailer(md metadata.MD)      { _ = p.told.SetTrailer(md) }
+func (p pipeIn) SetHeader(md metadata.MD) error { return p.meta.SetHeader(md) }
+func (p pipeIn) SetTrailer(md metadata.MD)      { _ = p.meta.SetTrailer(md) }
 func (p pipeIn) SendHeader(md metadata.MD) error {
 	defer p.begin()
-	return p.told.SetHeader(md)
+	return p.meta.SetHeader(md)
 }
 
 // RecvMsg receives a request.
@@ -306,7 +306,7 @@ func (p pipeIn) RecvMsg(into any) error {
 // SendMsg sends a response, once the previous one was received. As with gRPC, the memory of an
 // encoded one is no longer the sender's, who may free it while it is read.
 func (p pipeIn) SendMsg(answer any) error {
-	p.told.answer()
+	p.meta.answer()
 	p.begin()
 	m, ok := answer.(*encoded.Message)
 	if !ok {
@@ -343,7 +343,7 @@ func (p pipeOut) Context() context.Context { return p.ctx }
 func (p pipeOut) Header() (metadata.MD, error) {
 	select {
 	case <-p.begun:
-		header, _ := p.told.get()
+		header, _ := p.meta.get()
 		return header, nil
 	case <-p.ctx.Done():
 		return nil, status.FromContextError(p.ctx.Err()).Err()
@@ -352,7 +352,7 @@ func (p pipeOut) Header() (metadata.MD, error) {
 
 // Trailer returns the trailers received so far.
 func (p pipeOut) Trailer() metadata.MD {
-	_, trailer := p.told.get()
+	_, trailer := p.meta.get()
 	return trailer
 }
 

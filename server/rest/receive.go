@@ -19,7 +19,7 @@ import (
 // received reads the whole body of a REST call first. While the call waits for its body it holds
 // no place.
 func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
-	short := g.newShortWay(next)
+	fast := g.newFastPath(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if field, bad := badText(r.URL); bad {
 			admission.AnswerStatus(next, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
@@ -53,7 +53,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 				return
 			}
 		}
-		if err != nil || !short.answer(w, r, data) {
+		if err != nil || !fast.answer(w, r, data) {
 			g.serve(next, w, r, len(data))
 			return
 		}

@@ -40,7 +40,7 @@ func (g *Gateway) serve(next *grpcruntime.ServeMux, w http.ResponseWriter, r *ht
 		defer close(hurried)
 		select {
 		case <-g.options.Draining:
-			s.hurry()
+			s.drain()
 		case <-ended:
 		}
 	}()
@@ -52,15 +52,15 @@ type streamedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
-	mu      sync.Mutex
-	hurries bool // guarded by mu
+	mu       sync.Mutex
+	draining bool // guarded by mu
 }
 
-// hurry limits the part that is being written, and those to come.
-func (s *streamedWriter) hurry() {
+// drain limits the part that is being written, and those to come.
+func (s *streamedWriter) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hurries = true
+	s.draining = true
 	_ = s.control.SetWriteDeadline(time.Now().Add(drainWrite))
 }
 
@@ -68,7 +68,7 @@ func (s *streamedWriter) hurry() {
 func (s *streamedWriter) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.hurries {
+	if !s.draining {
 		_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
 	}
 }

@@ -90,7 +90,7 @@ func (s *Targets) withRecord(ctx context.Context, target string, history *recomm
 	if !pending {
 		last = conversion.LastDecision(history)
 	}
-	if last == nil || !leads(last, page.GetDecisions(), pending) {
+	if last == nil || !newerThan(last, page.GetDecisions(), pending) {
 		return page, nil
 	}
 	front := []*setpointv1.Decision{last}
@@ -107,9 +107,9 @@ func (s *Targets) withRecord(ctx context.Context, target string, history *recomm
 	return page, nil
 }
 
-// leads reports whether a decision precedes the logged ones, newest first: it is not among
+// newerThan reports whether a decision precedes the logged ones, newest first: it is not among
 // them, and pending or not older. Other instances may have logged since.
-func leads(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
+func newerThan(last *setpointv1.Decision, newest []*setpointv1.Decision, pending bool) bool {
 	for _, d := range newest {
 		if d.GetRecommendationId() == last.GetRecommendationId() {
 			return false

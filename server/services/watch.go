@@ -120,7 +120,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	w := &watch{watches: s.watches, request: req, filter: watchFilter(req), taken: watchedAtOnce}
 	ctx := stream.Context()
 	w.caller = access.CallerOf(ctx)
-	if err := w.look(); err != nil {
+	if err := w.updateScope(); err != nil {
 		return err
 	}
 	if w.Hub == nil {
@@ -166,8 +166,8 @@ func watchFilter(req *setpointv1.WatchDecisionsRequest) feed.Filter {
 	return feed.Filter{Cluster: named(1), Namespace: named(3), Target: named(5), ChangesOnly: req.GetChangesOnly()}
 }
 
-// look updates what the caller may see, and fails if that is nothing.
-func (w *watch) look() error {
+// updateScope updates what the caller may see, and fails if that is nothing.
+func (w *watch) updateScope() error {
 	scope, err := w.caller.Within(policy.Read, store.Filter{Cluster: w.filter.Cluster, Namespace: w.filter.Namespace})
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (w *watch) renew(ctx context.Context) error {
 		return err
 	}
 	w.caller = caller
-	return w.look()
+	return w.updateScope()
 }
 
 // run sends decisions as they arrive.

@@ -72,8 +72,8 @@ type SignIn struct {
 	authenticator *auth.Authenticator
 	sealer        *sealer
 	log           *zap.Logger
-	// told limits the log lines of refusals.
-	told rate.Sometimes
+	// refusalLog limits the log lines of refusals.
+	refusalLog rate.Sometimes
 	// asking is a semaphore of calls to the issuer.
 	asking chan struct{}
 
@@ -88,7 +88,7 @@ type SignIn struct {
 // New returns a SignIn. The engine may implement store.Secrets. The error joins all errors of
 // the options.
 func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logger) (*SignIn, error) {
-	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, asking: make(chan struct{}, maxAtOnce), told: rate.Sometimes{Interval: time.Second}}
+	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, asking: make(chan struct{}, maxAtOnce), refusalLog: rate.Sometimes{Interval: time.Second}}
 	issuers, audiences := authenticator.Issuers()
 	var problems []error
 	switch {
@@ -411,7 +411,7 @@ func begin(w http.ResponseWriter) {
 // refuse tells the user what went wrong, and logs why.
 func (s *SignIn) refuse(w http.ResponseWriter, r *http.Request, status int, message string, err error) {
 	// Anyone can cause this line as often as they like.
-	s.told.Do(func() {
+	s.refusalLog.Do(func() {
 		s.log.Warn("sign-in refused", zap.String("path", r.URL.Path), zap.Int("httpCode", status), zap.Error(err))
 	})
 	if status == http.StatusServiceUnavailable {

@@ -108,7 +108,7 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 				continue
 			}
 			if countValues(known) <= mostPods { // otherwise a Pods metric's
-				if err := reveal(known); err != nil {
+				if err := decodeMetric(known); err != nil {
 					return err
 				}
 				replaced = append(replaced, &storedv1.CustomMetricValues{Time: known.GetTime(), Values: known.GetValues()})
@@ -170,7 +170,7 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 		if countValues(m) != 1 {
 			continue
 		}
-		if err := reveal(m); err != nil {
+		if err := decodeMetric(m); err != nil {
 			return err
 		}
 		if isPod(m.GetValues()[0].GetDescribedObject()) && string(m.GetIdentity()) == names.object(m.GetValues()[0].GetDescribedObject(), m.GetValues()[0].GetMetric()) {

@@ -168,13 +168,13 @@ func openMetric(from []byte, into proto.Message, identity *[]byte) error {
 	}
 	into.ProtoReflect().SetUnknown(values.bytes())
 	if len(*identity) == 0 {
-		return reveal(into) // from an earlier version: its first value identifies it
+		return decodeMetric(into) // from an earlier version: its first value identifies it
 	}
 	return nil
 }
 
-// reveal decodes the values of a metric.
-func reveal(m proto.Message) error {
+// decodeMetric decodes the values of a metric.
+func decodeMetric(m proto.Message) error {
 	encoded := m.ProtoReflect().GetUnknown()
 	if len(encoded) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzAppendWire reads whatever bytes are as a text. What is taken the long way
+// FuzzAppendWire reads whatever bytes are as a text. What is taken the slow path
 // takes, too, and reads the same.
 func FuzzAppendWire(f *testing.F) {
 	for _, u := range usualRequests(f) {
@@ -31,7 +31,7 @@ func FuzzAppendWire(f *testing.F) {
 }
 
 // FuzzAppendJSON reads whatever bytes are as an encoded message. What is taken the
-// long way takes, too, and writes the same.
+// slow path takes, too, and writes the same.
 func FuzzAppendJSON(f *testing.F) {
 	for _, u := range append(usualAnswers(f), usualRequests(f)...) {
 		if len(u.wire) > 0 && len(u.wire) < 20_000 {

@@ -13,8 +13,8 @@ const (
 	keyTag     = 1<<3 | uint64(protowire.BytesType)
 )
 
-// again steps over a tag if it is the given one.
-func (p *printer) again(tag uint64, i, end int) int {
+// skipTag steps over a tag if it is the given one.
+func (p *printer) skipTag(tag uint64, i, end int) int {
 	if got, after := p.uvarint(i, end); got == tag {
 		return after
 	}
@@ -23,14 +23,14 @@ func (p *printer) again(tag uint64, i, end int) int {
 
 // instant parses a timestamp or a duration that takes up everything from i to end.
 func (p *printer) instant(i, end int) (seconds int64, nanos int32, ok bool) {
-	if at := p.again(secondsTag, i, end); at != no {
+	if at := p.skipTag(secondsTag, i, end); at != no {
 		n, after := p.uvarint(at, end)
 		if after == no {
 			return 0, 0, false
 		}
 		seconds, i = int64(n), after
 	}
-	if at := p.again(nanosTag, i, end); at != no {
+	if at := p.skipTag(nanosTag, i, end); at != no {
 		n, after := p.uvarint(at, end)
 		if after == no {
 			return 0, 0, false

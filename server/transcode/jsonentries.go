@@ -44,7 +44,7 @@ func (p *printer) count(f *field, i, end int) (n, after int) {
 		if to == no {
 			return 0, no
 		}
-		if i = p.again(f.tag, to, end); i == no {
+		if i = p.skipTag(f.tag, to, end); i == no {
 			return n, to
 		}
 	}
@@ -59,7 +59,7 @@ func (p *printer) least(f *field, i, end int, last entry, hasLast bool) (least e
 			(!ok || string(key) < string(p.wire[least.keyFrom:least.keyTo])) {
 			least, ok = e, true
 		}
-		i = p.again(f.tag, to, end)
+		i = p.skipTag(f.tag, to, end)
 	}
 	return least, ok
 }
@@ -70,14 +70,14 @@ func (p *printer) entry(f *field, i, end int) (e entry, after int) {
 	if to == no {
 		return entry{}, no
 	}
-	key := p.again(keyTag, from, to)
+	key := p.skipTag(keyTag, from, to)
 	if key == no {
 		return entry{}, no
 	}
 	if e.keyFrom, e.keyTo = p.span(key, to); e.keyTo == no {
 		return entry{}, no
 	}
-	e.value, e.end = p.again(f.entry.tag, e.keyTo, to), to
+	e.value, e.end = p.skipTag(f.entry.tag, e.keyTo, to), to
 	if e.value == no {
 		return entry{}, no
 	}

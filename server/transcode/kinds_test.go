@@ -98,7 +98,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// Nesting is bounded, at less than the long way's bound.
+// Nesting is bounded, at less than the slow path's bound.
 func TestDepth(t *testing.T) {
 	trees := kind(t, "Tree")
 	for depth := 90; depth <= 120; depth++ {

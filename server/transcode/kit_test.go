@@ -63,7 +63,7 @@ var everyMessage = func() (all []subject) {
 
 var before = []byte("what was there before")
 
-// toWire encodes a text. If it is taken, the long way must take it, too, and read
+// toWire encodes a text. If it is taken, the slow path must take it, too, and read
 // the same.
 func (s subject) toWire(t *testing.T, text []byte) bool {
 	t.Helper()
@@ -83,7 +83,7 @@ func (s subject) toWire(t *testing.T, text []byte) bool {
 	}
 	want, got := s.new(), s.new()
 	if err := restjson.Unmarshal(text, want); err != nil {
-		t.Fatalf("taken, although the long way says %v: %s", err, text)
+		t.Fatalf("the fast path takes it, the slow path says %v: %s", err, text)
 	}
 	if err := proto.Unmarshal(out[len(before):], got); err != nil {
 		t.Fatalf("%x is no message: %v\nof %s", out[len(before):], err, text)
@@ -97,7 +97,7 @@ func (s subject) toWire(t *testing.T, text []byte) bool {
 	return true
 }
 
-// toJSON writes an encoded message. If it is taken, the long way must take it, too,
+// toJSON writes an encoded message. If it is taken, the slow path must take it, too,
 // and write the same.
 func (s subject) toJSON(t *testing.T, wire []byte) bool {
 	t.Helper()
@@ -121,7 +121,7 @@ func (s subject) toJSON(t *testing.T, wire []byte) bool {
 	}
 	want, err := new(restjson.Marshaler).Marshal(m)
 	if err != nil {
-		t.Fatalf("taken, although the long way says %v: %v", err, m)
+		t.Fatalf("the fast path takes it, the slow path says %v: %v", err, m)
 	}
 	if got := out[len(before):]; !bytes.Equal(got, want) {
 		t.Fatalf("got  %s\nwant %s", got, want)
@@ -149,7 +149,7 @@ func encodeInOrder(tb testing.TB, m proto.Message) []byte {
 	return data
 }
 
-// write writes a message the long way.
+// write writes a message on the slow path.
 func write(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	text, err := new(restjson.Marshaler).Marshal(m)

@@ -150,7 +150,7 @@ func spellings(t *testing.T, m proto.Message, text []byte) [][]byte {
 	return [][]byte{lines, sorted, numberInQuotes.ReplaceAll(text, []byte(`: $1 `))}
 }
 
-// Whatever is written the long way is taken both ways, unless the long way itself
+// Whatever the slow path writes both paths take, unless the slow path itself
 // refuses what it wrote. It is encoded to the same bytes as elsewhere, by which
 // others may know it again.
 func TestRandomMessages(t *testing.T) {

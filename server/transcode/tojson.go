@@ -103,7 +103,7 @@ func (p *printer) list(f *field, i, end, depth int) int {
 		if i = p.value(f, i, end, depth); i == no {
 			return no
 		}
-		next := p.again(f.tag, i, end)
+		next := p.skipTag(f.tag, i, end)
 		if next == no {
 			p.enclose(first, '[', ']')
 			return i

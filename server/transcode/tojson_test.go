@@ -24,7 +24,7 @@ func entry(key, value string) string {
 }
 
 // What is taken of encodings other than the usual, and that it is written as the
-// long way does.
+// slow path does.
 func TestEncodings(t *testing.T) {
 	entries := func(n int) (all string) {
 		for i := range n {

@@ -182,7 +182,7 @@ func TestUsualRequestsAreTaken(t *testing.T) {
 	}
 }
 
-// What comes of usual requests goes the short way further on.
+// What usual requests become stays on the fast path further on.
 func TestUsualRequestsAreDecoded(t *testing.T) {
 	decoder := wire.NewDecoder(recommender.DefaultOptions())
 	for _, text := range [][]byte{write(t, podsRequest(10)), write(t, metricsRequest())} {

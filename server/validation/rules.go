@@ -137,7 +137,7 @@ var evaluators = []struct {
 	rule string
 	make func(rule protoreflect.Value) (check, error)
 }{
-	{"string.min_len", shortest},
+	{"string.min_len", minLength},
 	{"string.max_len", longest},
 	{"string.pattern", pattern},
 	{"string.in", wordIn},
@@ -324,7 +324,7 @@ func wordIn(rule protoreflect.Value) (check, error) {
 	return func(v protoreflect.Value) string { return unless(slices.Contains(words, v.String()), message) }, nil
 }
 
-func shortest(rule protoreflect.Value) (check, error) {
+func minLength(rule protoreflect.Value) (check, error) {
 	n := rule.Uint()
 	message := fmt.Sprintf("must be at least %d characters", n)
 	return func(v protoreflect.Value) string {

@@ -20,8 +20,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
-// checkAnswer encodes a decision both ways, in every message that it comes in. The
-// bytes are the same. It reports whether the short way did it.
+// checkAnswer encodes a decision on both paths, in every message that it comes in. The
+// bytes are the same. It reports whether the fast path did it.
 func checkAnswer(t *testing.T, d *recommender.Decision) bool {
 	t.Helper()
 	response := conversion.Response(d)
@@ -50,7 +50,7 @@ func checkAnswer(t *testing.T, d *recommender.Decision) bool {
 				t.Fatalf("something was written although it was not taken: %q", got)
 			}
 		case err != nil:
-			t.Fatalf("encoded, although the long way does not: %v", err)
+			t.Fatalf("the fast path encodes it, the slow path does not: %v", err)
 		case !bytes.Equal(got, want):
 			other := tt.want.ProtoReflect().New().Interface()
 			err := proto.Unmarshal(got, other)
@@ -60,7 +60,7 @@ func checkAnswer(t *testing.T, d *recommender.Decision) bool {
 	return ok
 }
 
-// What is decided on recorded and on made requests is encoded as the long way does.
+// What is decided on recorded and on made requests is encoded as the slow path does.
 func TestAnswersAreThoseOfTheLongWay(t *testing.T) {
 	t.Parallel()
 	r := maker{newRandom(11)}
@@ -191,7 +191,7 @@ func TestAnyDecisionIsEncodedAsTheLongWayDoes(t *testing.T) {
 	}
 }
 
-// What is no text can't be sent; the long way says so.
+// What is no text can't be sent; the slow path says so.
 func TestTextsThatAreNoneAreLeft(t *testing.T) {
 	t.Parallel()
 	r := newRandom(13)

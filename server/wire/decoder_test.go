@@ -280,7 +280,7 @@ func mangle(r *rand.Rand, data []byte, md protoreflect.MessageDescriptor) []byte
 	return joined(r, fields, false)
 }
 
-// However a request is encoded, it is read as the long way reads it, or left.
+// However a request is encoded, it is read as the slow path reads it, or left.
 func TestUnusualEncodings(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
@@ -391,14 +391,14 @@ func TestBoundsAndNames(t *testing.T) {
 				data := encode(t, req)
 				_, _, violations := long(data, defaults)
 				if taken := new(soundness).check(t, decoder, data, defaults); taken != (len(violations) == 0) {
-					t.Errorf("%v is taken: %t; the long way: %v", req.GetSpec(), taken, violations)
+					t.Errorf("%v is taken: %t; the slow path: %v", req.GetSpec(), taken, violations)
 				}
 			}
 		}
 	}
 }
 
-// A metrics API may give any window, and samples of no pod: both ways take them, as the
+// A metrics API may give any window, and samples of no pod: both paths take them, as the
 // controller does.
 func TestOddSamplesAreTaken(t *testing.T) {
 	t.Parallel()
@@ -410,10 +410,10 @@ func TestOddSamplesAreTaken(t *testing.T) {
 		data := encode(t, req)
 		_, in, violations := long(data, defaults)
 		if len(violations) > 0 {
-			t.Fatalf("the long way: %v", violations)
+			t.Fatalf("the slow path: %v", violations)
 		}
 		if !new(soundness).check(t, decoder, data, defaults) { // which compares what they read
-			t.Error("not taken the short way")
+			t.Error("the fast path does not take it")
 		}
 		return in.PodMetrics[0]
 	}

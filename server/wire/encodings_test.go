@@ -214,7 +214,7 @@ func TestErrorsOfNamespaces(t *testing.T) {
 			data := encode(t, req)
 			_, _, violations := long(data, defaults)
 			if taken := new(soundness).check(t, decoder, data, defaults); taken != (len(violations) == 0) {
-				t.Errorf("of %s in %s: taken %t, the long way: %v", name, namespace, taken, violations)
+				t.Errorf("of %s in %s: taken %t, the slow path: %v", name, namespace, taken, violations)
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
-// FuzzDecode reads whatever bytes are as a request. What is taken the long way takes
-// too, and reads to the same; what comes of it is encoded as the long way does.
+// FuzzDecode reads whatever bytes are as a request. What is taken the slow path takes
+// too, and reads to the same; what comes of it is encoded as the slow path does.
 func FuzzDecode(f *testing.F) {
 	r := maker{newRandom(41)}
 	md := (&setpointv1.RecommendRequest{}).ProtoReflect().Descriptor()

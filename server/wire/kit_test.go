@@ -32,7 +32,7 @@ func encode(tb testing.TB, m proto.Message) []byte {
 	return data
 }
 
-// long reads a request the long way, as the server does.
+// long reads a request on the slow path, as the server does.
 func long(data []byte, options recommender.Options) (*setpointv1.RecommendRequest, *recommender.Input, []validation.Violation) {
 	req := &setpointv1.RecommendRequest{}
 	if err := proto.Unmarshal(data, req); err != nil {
@@ -47,12 +47,12 @@ func long(data []byte, options recommender.Options) (*setpointv1.RecommendReques
 	return req, in, append(violations, unreadable...)
 }
 
-// soundness is what was seen of requests: how many the short way took and left, and
-// how many of those that it left the long way refuses, of every eighth.
+// soundness is what was seen of requests: how many the fast path took and left, and
+// how many of those that it left the slow path refuses, of every eighth.
 type soundness struct{ taken, left, refused int }
 
-// check reads the data both ways. Whatever the short way takes the long way must
-// take and read to the same. It reports whether the short way took it.
+// check reads the data on both paths. Whatever the fast path takes the slow path must
+// take and read to the same. It reports whether the fast path took it.
 func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, options recommender.Options) bool {
 	t.Helper()
 	given := slices.Clone(data)
@@ -76,7 +76,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	}
 	copy(data, given)
 	if len(violations) > 0 {
-		t.Fatalf("taken, although the long way refuses it: %v\n%s", violations, prototext.Format(req))
+		t.Fatalf("the fast path takes it, the slow path refuses it: %v\n%s", violations, prototext.Format(req))
 	}
 	if got.Target != req.GetTarget() || got.RequestID != req.GetRequestId() || got.DryRun != req.GetDryRun() ||
 		got.HasEvaluationTime != (req.GetEvaluationTime() != nil) ||
@@ -86,7 +86,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	}
 	got.Seed()
 	if a, b := comparable(&got.Input), comparable(in); !reflect.DeepEqual(a, b) {
-		t.Fatalf("read as\n%+v\nby the long way as\n%+v\nof %s", a, b, prototext.Format(req))
+		t.Fatalf("read as\n%+v\non the slow path as\n%+v\nof %s", a, b, prototext.Format(req))
 	}
 	got.Release()
 	return true

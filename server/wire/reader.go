@@ -112,7 +112,7 @@ func growField[T any](r *reader, slab *[]T, tag byte, at int) *T {
 	n := len(*slab)
 	r.section.enter(tag, at, n)
 	if n == cap(*slab) && n >= fewParts {
-		r.section.look(r.b)
+		r.section.findEnd(r.b)
 		if !reserve(r, slab, r.section.fields) {
 			return new(T)
 		}
@@ -176,9 +176,9 @@ func (r *reader) string(from, to, longest int) (string, bool) {
 	return r.texts.keep(r.b[from:to]), true
 }
 
-// again reads a text that is likely to equal the given one. Then it returns the same
+// reuse reads a text that is likely to equal the given one. Then it returns the same
 // string, which is fast to compare and needs no memory.
-func (r *reader) again(likely string, from, to, longest int) (string, bool) {
+func (r *reader) reuse(likely string, from, to, longest int) (string, bool) {
 	if string(r.b[from:to]) == likely {
 		return likely, true
 	}

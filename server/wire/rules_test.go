@@ -142,7 +142,7 @@ type try struct {
 	// items is the length of a list instead, -1 leaves the field out.
 	items int
 	valid bool
-	// long says that the short way may leave it, although it is valid.
+	// long says that the fast path may leave it, although it is valid.
 	long bool
 }
 
@@ -243,7 +243,7 @@ func stringTries(t *testing.T, fd protoreflect.FieldDescriptor, s *validate.Stri
 	}
 	if s.HasMaxLen() {
 		n := int(s.GetMaxLen())
-		// What is long by characters may be left to the long way, by bytes too.
+		// What is long by characters may be left to the slow path, by bytes too.
 		long := value("longest in characters", strings.Repeat("é", n), !s.HasPattern())
 		long.long = true
 		most := value("longest", strings.Repeat("c", n), true)
@@ -332,7 +332,7 @@ var elsewhere = map[protoreflect.FullName]bool{
 	"setpoint.v1.RecommendOptions.tolerance":          true,
 }
 
-// Every rule of the .proto files holds for what the short way takes, and it takes
+// Every rule of the .proto files holds for what the fast path takes, and it takes
 // what is just inside of it.
 func TestRulesOfTheContractHold(t *testing.T) {
 	testlength.SkipUnderRace(t)
@@ -371,7 +371,7 @@ func TestRulesOfTheContractHold(t *testing.T) {
 			case clipped && len(violations) > 0:
 				t.Errorf("%s: refused: %v", name, violations)
 			case len(violations) == 0 != v.valid && !elsewhere[p.fd.FullName()] && !clipped:
-				t.Errorf("%s: the rules allow it: %t; the long way: %v", name, v.valid, violations)
+				t.Errorf("%s: the rules allow it: %t; the slow path: %v", name, v.valid, violations)
 			case clipped && !taken && len(data) < 30_000 && !p.fd.IsList():
 				t.Errorf("%s: not taken", name)
 			case elsewhere[p.fd.FullName()], clipped:

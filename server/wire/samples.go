@@ -84,7 +84,7 @@ func (r *reader) sample(index, from, to int) bool {
 		ok := false
 		switch tag {
 		case usageName:
-			c.Name, ok = r.again(likely, at, end, maxName)
+			c.Name, ok = r.reuse(likely, at, end, maxName)
 			ok = ok && seen.first(1)
 		case usageUsage:
 			ok = r.usage(first, at, end)

@@ -13,19 +13,19 @@ type section struct {
 	from, to int
 	// fields is how many there are.
 	fields int
-	// again reports whether there was such a section before.
-	again bool
+	// repeated reports whether there was such a section before.
+	repeated bool
 }
 
 // enter records that a field of that kind begins there, after that many others.
 func (s *section) enter(tag byte, at, before int) {
 	if s.tag != tag {
-		*s = section{tag: tag, from: at, again: before > 0}
+		*s = section{tag: tag, from: at, repeated: before > 0}
 	}
 }
 
-// look finds the section's end.
-func (s *section) look(b []byte) {
+// findEnd finds the section's end.
+func (s *section) findEnd(b []byte) {
 	if s.to != 0 {
 		return
 	}
@@ -44,10 +44,10 @@ func (s *section) look(b []byte) {
 // is like what was read so far, with n parts; 0: unknown. It does not exceed what fits
 // into the message.
 func (s *section) parts(b []byte, n, at int) int {
-	if s.again {
+	if s.repeated {
 		return 0
 	}
-	s.look(b)
+	s.findEnd(b)
 	all := int64(n) * int64(s.to-s.from) / int64(at-s.from)
 	return int(all + all/64) // the fields have different lengths
 }

@@ -59,7 +59,7 @@ func (h *nodeHook) DialHook(next goredis.DialHook) goredis.DialHook {
 // ProcessHook implements goredis.Hook.
 func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 	return func(ctx context.Context, cmd goredis.Cmder) error {
-		if greets(cmd) {
+		if setsUpConnection(cmd) {
 			return next(ctx, cmd)
 		}
 		report, err := h.breaker.Allow()
@@ -78,7 +78,7 @@ func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 // ProcessPipelineHook implements goredis.Hook.
 func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		if greets(cmds[0]) {
+		if setsUpConnection(cmds[0]) {
 			return next(ctx, cmds)
 		}
 		report, err := h.breaker.Allow()
@@ -97,11 +97,11 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 	}
 }
 
-// greets reports whether the command is one that go-redis sends to set up a new
+// setsUpConnection reports whether the command is one that go-redis sends to set up a new
 // connection; those pass the hooks as well. The breaker must let them pass: in its
 // half-open state it admits one command, whose own connection set-up would otherwise be
 // refused, and the breaker would never close.
-func greets(cmd goredis.Cmder) bool {
+func setsUpConnection(cmd goredis.Cmder) bool {
 	switch cmd.Name() {
 	case "hello", "auth", "client", "select", "readonly":
 		return true

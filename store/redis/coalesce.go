@@ -52,7 +52,7 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 	c.mu.Unlock()
 	if fly {
-		s.fly(ctx, c)
+		s.runFlight(ctx, c)
 	}
 	select {
 	case <-p.done:
@@ -65,8 +65,8 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 }
 
-// fly performs the waiting swaps, and those that arrive meanwhile.
-func (s *Store) fly(ctx context.Context, c *coalescer) {
+// runFlight performs the waiting swaps, and those that arrive meanwhile.
+func (s *Store) runFlight(ctx context.Context, c *coalescer) {
 	c.mu.Lock()
 	n := min(len(c.waiting), maxCoalesced)
 	flight := c.waiting[:n:n]
@@ -87,6 +87,6 @@ func (s *Store) fly(ctx context.Context, c *coalescer) {
 	}
 	c.mu.Unlock()
 	if more {
-		go s.fly(context.WithoutCancel(ctx), c)
+		go s.runFlight(context.WithoutCancel(ctx), c)
 	}
 }

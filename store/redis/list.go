@@ -94,10 +94,10 @@ type merge struct {
 	store  *Store
 	filter store.Filter
 	to     string // end of the filter's range, for ZRANGE
-	// cursors is a heap, by first member, of the buckets with loaded members; hungry
+	// cursors is a heap, by first member, of the buckets with loaded members; unloaded
 	// are those that have none loaded and may have more in Redis.
-	cursors cursors
-	hungry  []*cursor
+	cursors  cursors
+	unloaded []*cursor
 	// wanted is how many members are still needed.
 	wanted int
 }
@@ -125,7 +125,7 @@ func newMerge(s *Store, filter store.Filter, after store.Key) *merge {
 		from = "(" + last
 	}
 	for b := range bucketCount {
-		m.hungry = append(m.hungry, &cursor{index: s.layout.index(b), from: from})
+		m.unloaded = append(m.unloaded, &cursor{index: s.layout.index(b), from: from})
 	}
 	return m
 }
@@ -169,7 +169,7 @@ func (m *merge) pop() {
 	}
 	heap.Pop(&m.cursors)
 	if !c.ended {
-		m.hungry = append(m.hungry, c)
+		m.unloaded = append(m.unloaded, c)
 	}
 }
 
@@ -196,27 +196,27 @@ func (m *merge) seek(target string) {
 			rest = append(rest, c)
 		case !c.ended:
 			c.from = "[" + target
-			m.hungry = append(m.hungry, c)
+			m.unloaded = append(m.unloaded, c)
 		}
 	}
 	m.cursors = rest
 	heap.Init(&m.cursors)
 }
 
-// feed loads members of the hungry buckets, so that the first of all is known.
+// feed loads members of the buckets in unloaded, so that the first of all is known.
 func (m *merge) feed(ctx context.Context) error {
-	if len(m.hungry) == 0 {
+	if len(m.unloaded) == 0 {
 		return nil
 	}
 	step := min(max(m.wanted*2/bucketCount, 2)+2, maxListStep)
-	errs := m.store.perform(ctx, len(m.hungry), &exchange{
+	errs := m.store.perform(ctx, len(m.unloaded), &exchange{
 		operation: "list",
 		args: func(i int, _ bool) []any {
-			c := m.hungry[i]
+			c := m.unloaded[i]
 			return []any{"zrange", c.index, c.from, m.to, "bylex", "limit", 0, step}
 		},
 		take: func(i int, reply any, _ bool) error {
-			c := m.hungry[i]
+			c := m.unloaded[i]
 			members, ok := reply.([]any)
 			if !ok {
 				return fmt.Errorf("%w: the index %s", store.ErrUnreadable, c.index)
@@ -233,13 +233,13 @@ func (m *merge) feed(ctx context.Context) error {
 	if errs != nil {
 		return joined(errs)
 	}
-	for _, c := range m.hungry {
+	for _, c := range m.unloaded {
 		if len(c.members) > 0 {
 			c.from = "(" + c.members[len(c.members)-1]
 			heap.Push(&m.cursors, c)
 		}
 	}
-	m.hungry = m.hungry[:0]
+	m.unloaded = m.unloaded[:0]
 	return nil
 }
 

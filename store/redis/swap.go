@@ -113,7 +113,7 @@ func (s *Store) performSwaps(ctx context.Context, swaps []*pendingSwap) (failed 
 			return nil
 		},
 	})
-	s.sweeper.owe(created)
+	s.sweeper.addDebt(created)
 	for i, err := range errs {
 		if err != nil {
 			swaps[i].err, swaps[i].result = err, store.SwapResult{}

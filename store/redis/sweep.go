@@ -45,8 +45,8 @@ func (w *sweeper) start(s *Store) {
 	}()
 }
 
-// owe counts created keys.
-func (w *sweeper) owe(created int) {
+// addDebt counts created keys, and starts a sweep for every sweepEvery of them.
+func (w *sweeper) addDebt(created int) {
 	if created == 0 || w.debt.Add(int64(created)) < sweepEvery {
 		return
 	}

@@ -131,7 +131,7 @@ func (s *Store) estimate(ctx context.Context, sample []store.Key, counts []int64
 	}
 	if len(dead) > 0 {
 		s.purge(ctx, dead)
-		s.sweeper.owe(usageSweeps * sweepEvery)
+		s.sweeper.addDebt(usageSweeps * sweepEvery)
 	}
 	scale := float64(total) / weights
 	return store.Usage{Keys: int64(alive*scale + .5), Bytes: int64(bytes * scale)}, nil

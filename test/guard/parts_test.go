@@ -75,7 +75,7 @@ func decode(t *testing.T, decoder *wire.Decoder, data []byte) *wire.Request {
 	t.Helper()
 	request, ok := decoder.Decode(data, nil)
 	if !ok {
-		t.Fatal("the short way does not take the request")
+		t.Fatal("the fast path does not take the request")
 	}
 	return request
 }

@@ -46,10 +46,10 @@ func Slack(period time.Duration) time.Duration {
 // object waits for the beat if it would miss it by at most the slack; otherwise it is due a
 // period after its answer.
 //
-// An object that is astray, after a reconcile out of turn, may be anywhere between two beats.
-// Each reconcile waits up to an eighth of a period longer until the object is on the beat.
-// stray reports that it is not yet.
-func Next(settled, soonest time.Time, period time.Duration, group string, astray bool) (next time.Time, stray bool) {
+// An object that was reconciled out of turn may be anywhere between two beats. Each reconcile
+// waits up to an eighth of a period longer until the object is on the beat. stray reports that it
+// is not yet.
+func Next(settled, soonest time.Time, period time.Duration, group string, outOfTurn bool) (next time.Time, stray bool) {
 	slack := Slack(period)
 	most := max(period/8, slack)
 	// Reconciles never follow each other at once.
@@ -60,16 +60,16 @@ func Next(settled, soonest time.Time, period time.Duration, group string, astray
 	// object wait longer.
 	beat := soonest.Add(UntilBeat(soonest, period+slack, group))
 	earliest, late := settled.Add(period), slack
-	if astray {
+	if outOfTurn {
 		late = most
 	}
 	if !beat.After(earliest.Add(late)) {
 		return beat, false
 	}
-	if astray && period+slack-UntilBeat(earliest, period+slack, group) > most {
+	if outOfTurn && period+slack-UntilBeat(earliest, period+slack, group) > most {
 		return earliest.Add(most), true
 	}
-	return earliest, astray
+	return earliest, outOfTurn
 }
 
 // UntilBeat returns how long after now the next beat of a group is; 0: now.

@@ -16,21 +16,21 @@ func TestNextReconcile(t *testing.T) {
 		slack := Slack(period)
 		next, stray := Next(settled, settled.Add(period), period, namespace, false)
 		if wait := next.Sub(settled); wait < period || wait > period+slack || stray {
-			t.Fatalf("%s after %s, period %s, astray: %v", wait, settled, period, stray)
+			t.Fatalf("%s after %s, period %s, out of turn: %v", wait, settled, period, stray)
 		}
 		next, stray = Next(settled, settled.Add(period), period, namespace, true)
 		if wait := next.Sub(settled); wait < period || wait > period+max(period/8, slack) {
-			t.Fatalf("%s after %s, period %s, where it is astray", wait, settled, period)
+			t.Fatalf("%s after %s, period %s, where it is out of turn", wait, settled, period)
 		}
 		if onBeat := UntilBeat(next, period+slack, namespace) == 0; onBeat == stray {
-			t.Fatalf("on the beat: %v, astray: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
+			t.Fatalf("on the beat: %v, out of turn: %v, %s after %s, period %s", onBeat, stray, next, settled, period)
 		}
 	}
 }
 
 // next is Next after a change of the count.
-func next(settled time.Time, period time.Duration, astray bool) (time.Time, bool) {
-	return Next(settled, settled.Add(period), period, "shop", astray)
+func next(settled time.Time, period time.Duration, outOfTurn bool) (time.Time, bool) {
+	return Next(settled, settled.Add(period), period, "shop", outOfTurn)
 }
 
 // Objects that start at any instants meet the beat, and stay on it while their reconciles take
@@ -109,7 +109,7 @@ func TestWhatWasLostIsMadeUp(t *testing.T) {
 		settled, stray, off := changed, true, 0
 		for n := 1; n <= 100; n++ {
 			soonest := changed.Add(time.Duration(n) * period)
-			at, astray := Next(settled, soonest, period, "shop", stray)
+			at, outOfTurn := Next(settled, soonest, period, "shop", stray)
 			if at.Before(soonest) || at.Before(settled) {
 				t.Fatalf("reconcile %d is %s too early", n, soonest.Sub(at))
 			}
@@ -120,7 +120,7 @@ func TestWhatWasLostIsMadeUp(t *testing.T) {
 				off++
 			}
 			// Longer than the slack, but too short to make a reconcile late by itself.
-			settled, stray = at.Add(time.Duration(rand.Int64N(int64(time.Second)))), astray
+			settled, stray = at.Add(time.Duration(rand.Int64N(int64(time.Second)))), outOfTurn
 		}
 		if off > 0 {
 			t.Fatalf("%d of 70 reconciles are not with the beat", off)

@@ -41,8 +41,8 @@ type account struct {
 	// unjudged counts the reconciles without an opinion; why is the reason of the last one.
 	unjudged int
 	why      string
-	// told reports whether a divergence began since the last reconcile without an opinion.
-	told bool
+	// reported is whether a divergence began since the last reconcile without an opinion.
+	reported bool
 }
 
 // Change is the effect of a reconcile on an object's account.
@@ -95,7 +95,7 @@ func (a *account) pause(now time.Time, change *Change) {
 	a.open = a.open[:0]
 	a.end(change)
 	a.unjudged++
-	a.told = false
+	a.reported = false
 }
 
 // settled reports whether a reconcile counts as agreement, given the later ones.
@@ -134,7 +134,7 @@ func (a *account) judge(r *Reconcile, later []Reconcile, change *Change) {
 	d := a.running()
 	if d == nil {
 		d = a.begin(r.At)
-		change.Began, change.First, a.told = true, !a.told, true
+		change.Began, change.First, a.reported = true, !a.reported, true
 	}
 	d.To, d.Reconciles = r.At, d.Reconciles+1
 	if r.gap() > d.Worst {

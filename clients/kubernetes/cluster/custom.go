@@ -57,7 +57,7 @@ func (r *Reader) podsMetric(ctx context.Context, by *asker, metric identifiedMet
 	namespace := by.key.namespace
 	key := namespace + "\n" + metric.Name + "\n" + metric.Selector.String() + "\n"
 	group := string(kubernetes.CustomMetricsAPI) + "\n" + key
-	if r.joins(group, by, maxGroupPods) {
+	if r.listsTogether(group, by, maxGroupPods) {
 		all, err := r.listCustom(ctx, key, namespace, labels.Everything(), metric)
 		if err == nil {
 			if values, ok := r.ofPods(ctx, by, all); ok {
@@ -65,7 +65,7 @@ func (r *Reader) podsMetric(ctx context.Context, by *asker, metric identifiedMet
 			}
 		} else {
 			// Adapters fail for more reasons than the API server.
-			r.groups.useless(group)
+			r.groups.listFailed(group)
 		}
 	}
 	return r.listCustom(ctx, key, namespace, by.selector, metric)

@@ -46,10 +46,10 @@ func newGroups(maxAge time.Duration) *groups {
 	return &groups{maxAge: maxAge, byKey: map[string]*group{}, swept: time.Now()}
 }
 
-// joins records that an autoscaler requests a reading of its pods, and reports whether to read
-// it from a list of all pods of the namespace, total in number: if two or more request it and
-// their pods are not a small part of all.
-func (c *groups) joins(key string, autoscaler autoscalerKey, pods int, total func() int) bool {
+// listsTogether records that an autoscaler requests a reading of its pods, and reports whether to
+// read it from a list of all pods of the namespace, total in number: if two or more request it
+// and their pods are not a small part of all.
+func (c *groups) listsTogether(key string, autoscaler autoscalerKey, pods int, total func() int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -80,8 +80,8 @@ func (c *group) gathered() gathering {
 	return gathering{autoscalers: len(c.pods), pods: c.sum}
 }
 
-// useless records that a list of the whole namespace failed.
-func (c *groups) useless(key string) {
+// listFailed records that a list of the whole namespace failed.
+func (c *groups) listFailed(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if group := c.byKey[key]; group != nil {

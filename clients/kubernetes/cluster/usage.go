@@ -43,7 +43,7 @@ func failed(where kubernetes.MetricError, err error) answer {
 // needs fewer requests.
 func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.PodMetrics, error) {
 	group := string(kubernetes.ResourceMetricsAPI) + "\n" + by.key.namespace
-	if r.joins(group, by, 0) {
+	if r.listsTogether(group, by, 0) {
 		all, err := r.listUsage(ctx, by.key.namespace, labels.Everything())
 		if err == nil {
 			if items, ok := all.selected(by); ok {
@@ -52,7 +52,7 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 		} else if !narrowerMaySucceed(err) {
 			return nil, err
 		}
-		r.groups.useless(group)
+		r.groups.listFailed(group)
 	}
 	list, err := r.listUsage(ctx, by.key.namespace, by.selector)
 	if err != nil {
@@ -61,15 +61,15 @@ func (r *Reader) podMetrics(ctx context.Context, by *asker) ([]metricsv1beta1.Po
 	return list.items, nil
 }
 
-// joins reports whether to serve the asker from a list of all pods of the namespace; most
+// listsTogether reports whether to serve the asker from a list of all pods of the namespace; most
 // bounds their number, 0: no bound.
-func (r *Reader) joins(group string, by *asker, most int) bool {
+func (r *Reader) listsTogether(group string, by *asker, most int) bool {
 	counter, ok := r.sources.Pods.(PodCounter)
 	if !ok {
 		return false
 	}
 	fits := true
-	joins := r.groups.joins(group, by.key, len(by.pods), func() int {
+	joins := r.groups.listsTogether(group, by.key, len(by.pods), func() int {
 		total := counter.CountPods(by.key.namespace)
 		fits = most == 0 || total <= most
 		return total

@@ -123,7 +123,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 		err = errors.New("the report names another node or time than its headers")
 	}
 	if err == nil {
-		err = h.store.useless(report)
+		err = h.store.checkWindows(report)
 	}
 	if err != nil {
 		return &refused{http.StatusBadRequest, invalid, err}

@@ -132,8 +132,8 @@ func (n *Store) fresh(id string, sent time.Time) error {
 	return nil
 }
 
-// useless returns the problem of a report whose usage would be too old before the next report.
-func (n *Store) useless(r *Report) error {
+// checkWindows returns the problem of a report whose usage would be too old before the next report.
+func (n *Store) checkWindows(r *Report) error {
 	for i := range r.Tasks {
 		if window := time.Duration(r.Tasks[i].Window * float64(time.Second)); window > n.maxAge {
 			return fmt.Errorf("a window is %s long, and usage counts for %s only: lower --interval of node, or raise --usage-max-age of the agent, to three times the interval",

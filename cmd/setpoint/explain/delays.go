@@ -65,7 +65,7 @@ func (c *oneCase) lastChange() *timestamppb.Timestamp {
 func (c *oneCase) delayedText() string {
 	if w := c.holding(); w != nil {
 		return "held at " + number(c.current) + " by the " + windowDirection(w) + " delay: for " + seconds(w.GetWindowSeconds()) +
-			" after the last change, of " + c.clock.at(w.GetRecommendationTime()) + ", no change " + way(w) + ", until " + c.clock.at(w.GetReleaseTime())
+			" after the last change, of " + c.clock.at(w.GetRecommendationTime()) + ", no change " + adverb(w) + ", until " + c.clock.at(w.GetReleaseTime())
 	}
 	s := c.trace.GetStabilization()
 	if s == nil || s.GetStabilizedReplicas() == s.GetProposedReplicas() {
@@ -74,8 +74,8 @@ func (c *oneCase) delayedText() string {
 	return number(s.GetProposedReplicas()) + " is not followed, " + c.unfollowed()
 }
 
-// way is the direction of a delay as an adverb.
-func way(w *setpointv1.WindowExplanation) string {
+// adverb is the direction of a delay as an adverb.
+func adverb(w *setpointv1.WindowExplanation) string {
 	if w.GetDirection() == down {
 		return "downwards"
 	}

@@ -202,7 +202,7 @@ func (c *oneCase) proposalText(m *metric) string {
 	case dampenedAgainstCurrent:
 		return m.product() + c.against(m) + "; " + keeps
 	}
-	return m.product() + c.surprise(m)
+	return m.product() + c.unexpectedProposal(m)
 }
 
 // withinText is the proposal of a metric on target.
@@ -224,8 +224,8 @@ func (c *oneCase) against(m *metric) string {
 	return ", " + fewer + " than the current " + number(c.current) + " although the ratio is " + above + " 1"
 }
 
-// surprise explains a proposal that one would not expect of its ratio.
-func (c *oneCase) surprise(m *metric) string {
+// unexpectedProposal explains a proposal that one would not expect of its ratio.
+func (c *oneCase) unexpectedProposal(m *metric) string {
 	ratio, proposal := m.decisive(), m.GetProposal()
 	switch {
 	case proposal < 0:

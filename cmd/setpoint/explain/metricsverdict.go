@@ -69,7 +69,7 @@ func (c *oneCase) winnerText() string {
 	case dampenedAgainstCurrent:
 		return m.reading() + ", but with " + m.assumed() + ": " + m.product() + c.against(m) + ", so it asks for no change"
 	}
-	text, surprise := m.reading(), c.surprise(m)
+	text, surprise := m.reading(), c.unexpectedProposal(m)
 	if c.desired != proposal && surprise == "" {
 		return text + ", so it asks for " + number(proposal)
 	}

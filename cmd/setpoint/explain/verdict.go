@@ -39,11 +39,11 @@ func (c *oneCase) writeVerdict(p *page) {
 		p.line(2, 2, yellow, text)
 	}
 	p.blank()
-	p.line(0, 2, dim, c.circumstances())
+	p.line(0, 2, dim, c.summary())
 }
 
-// circumstances are the outcome, its time and the settings.
-func (c *oneCase) circumstances() string {
+// summary are the outcome, its time and the settings.
+func (c *oneCase) summary() string {
 	var parts []string
 	if workload := c.workload(); workload != "" {
 		parts = append(parts, workload)

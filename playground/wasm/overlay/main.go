@@ -215,7 +215,7 @@ func strip(file *ast.File) bool {
 				declarations = append(declarations, d)
 			}
 		case *ast.FuncDecl:
-			if d.Recv != nil && len(d.Type.Params.List) == 0 && strings.HasPrefix(d.Name.Name, "Get") && !asserts(d.Body) && sound(d.Type.Results.List[0].Type, used) {
+			if d.Recv != nil && len(d.Type.Params.List) == 0 && strings.HasPrefix(d.Name.Name, "Get") && !hasTypeAssertion(d.Body) && sound(d.Type.Results.List[0].Type, used) {
 				declarations = append(declarations, d)
 			}
 		}
@@ -252,8 +252,8 @@ func fields(list []*ast.Field, used map[string]bool) []*ast.Field {
 	return out
 }
 
-// asserts reports whether a getter is that of a oneof, which nothing here uses.
-func asserts(body *ast.BlockStmt) bool {
+// hasTypeAssertion reports whether a getter is that of a oneof, which nothing here uses.
+func hasTypeAssertion(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
 		_, is := n.(*ast.TypeAssertExpr)

@@ -122,7 +122,7 @@ type Scope struct {
 func (g *Grants) Within(verb Verb, cluster, namespace string) Scope {
 	var s Scope
 	for _, granted := range g.grants {
-		if !granted.allows(verb) || !granted.clusters.touches(cluster) || !granted.namespaces.touches(namespace) {
+		if !granted.allows(verb) || !granted.clusters.mayMatch(cluster) || !granted.namespaces.mayMatch(namespace) {
 			continue
 		}
 		s.verb, s.grants = verb, g
@@ -218,8 +218,8 @@ func (n *names) digest() []byte {
 	return sum[:]
 }
 
-// touches reports whether some requested name may match.
-func (n *names) touches(asked string) bool {
+// mayMatch reports whether some requested name may match.
+func (n *names) mayMatch(asked string) bool {
 	if isAll(asked) {
 		return n.any || len(n.few)+len(n.many)+len(n.patterns) > 0
 	}

@@ -163,7 +163,7 @@ func startSentinels(master *instance, replicas, sentinels int, cfg Config) ([]*i
 		return nil, err
 	}
 	for _, in := range instances {
-		if err := hasten(in); err != nil {
+		if err := speedUp(in); err != nil {
 			removeAll(instances)
 			return nil, err
 		}
@@ -199,14 +199,14 @@ func (s *Sentinel) Hasten() {
 	}
 }
 
-// hasten makes a sentinel ping and gossip more often than every few seconds. The
+// speedUp makes a sentinel ping and gossip more often than every few seconds. The
 // sentinel loses the setting when it restarts.
 //
 // The ping period, in milliseconds, must be well below the time after which a master is
 // down, as a new master is pinged first after one period. Five periods must be well
 // below the second between INFOs of a replica while its master is down: with older
 // INFOs a replica is not promoted.
-func hasten(sentinel *instance) error {
+func speedUp(sentinel *instance) error {
 	client := redis.NewClient(sentinel.options())
 	defer client.Close()
 	return client.Do(context.Background(), "SENTINEL", "DEBUG",

@@ -232,10 +232,10 @@ func manyGroups(ctx context.Context, s *scene, i *issuer) error {
 	s.met.Add("rest " + codeOf(overREST))
 	s.sent(2, len(text))
 	// A query parameter selects the slow path.
-	_, longWay := post(ctx, s.site, "/v1/"+hostileTarget+":recommend?dryRun=true", base().json, "Authorization", "Bearer "+text)
-	s.met.Add("rest, long way " + codeOf(longWay))
-	if status.Code(overGRPC) != status.Code(overREST) || status.Code(longWay) == codes.Internal || status.Code(longWay) == codes.Unknown {
-		return fmt.Errorf("over gRPC %s; over REST %s; with a parameter %s", codeOf(overGRPC), codeOf(overREST), codeOf(longWay))
+	_, slowPath := post(ctx, s.site, "/v1/"+hostileTarget+":recommend?dryRun=true", base().json, "Authorization", "Bearer "+text)
+	s.met.Add("rest, slow path " + codeOf(slowPath))
+	if status.Code(overGRPC) != status.Code(overREST) || status.Code(slowPath) == codes.Internal || status.Code(slowPath) == codes.Unknown {
+		return fmt.Errorf("over gRPC %s; over REST %s; with a parameter %s", codeOf(overGRPC), codeOf(overREST), codeOf(slowPath))
 	}
 	return nil
 }

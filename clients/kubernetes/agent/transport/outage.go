@@ -28,8 +28,8 @@ type Outage struct {
 	since time.Time
 	// last is when the last request was answered; zero: none was. Guarded by mu.
 	last time.Time
-	// told reports whether the outage was logged. Guarded by mu.
-	told bool
+	// logged reports whether the outage was logged. Guarded by mu.
+	logged bool
 }
 
 // outageAfter is how long requests must fail before the outage is logged: a single failure is
@@ -73,20 +73,20 @@ func (o *Outage) failed(began time.Time, err error) {
 			o.since = o.last
 		}
 	}
-	if o.told || time.Since(o.since) < outageAfter {
+	if o.logged || time.Since(o.since) < outageAfter {
 		return
 	}
-	o.told = true
+	o.logged = true
 	o.log.Warn("the API server does not answer; nothing is scaled until it does", zap.Time("since", o.since), zap.Error(err))
 }
 
 func (o *Outage) answered() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told {
+	if o.logged {
 		o.log.Info("the API server answers again", zap.Duration("after", time.Since(o.since)))
 	}
-	o.since, o.told, o.last = time.Time{}, false, time.Now()
+	o.since, o.logged, o.last = time.Time{}, false, time.Now()
 }
 
 // Unreached reports whether an error means that the API server did not answer, which Outage

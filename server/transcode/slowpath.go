@@ -18,17 +18,17 @@ import (
 func takesNumber(fd protoreflect.FieldDescriptor) bool {
 	switch {
 	case fd.IsMap():
-		return longWayTakes(fd, `{"":1}`)
+		return slowPathTakes(fd, `{"":1}`)
 	case fd.IsList():
-		return longWayTakes(fd, `[1]`)
+		return slowPathTakes(fd, `[1]`)
 	}
-	return longWayTakes(fd, `1`)
+	return slowPathTakes(fd, `1`)
 }
 
 // takesEmpty reports whether an empty list is accepted.
-func takesEmpty(fd protoreflect.FieldDescriptor) bool { return longWayTakes(fd, `[]`) }
+func takesEmpty(fd protoreflect.FieldDescriptor) bool { return slowPathTakes(fd, `[]`) }
 
-func longWayTakes(fd protoreflect.FieldDescriptor, value string) bool {
+func slowPathTakes(fd protoreflect.FieldDescriptor, value string) bool {
 	text := []byte(`{"` + fd.JSONName() + `":` + value + `}`)
 	return restjson.Unmarshal(text, dynamicpb.NewMessage(fd.ContainingMessage())) == nil
 }

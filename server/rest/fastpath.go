@@ -23,35 +23,35 @@ import (
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
 
-// shortWay serves recommendations over REST without the gateway: it transcodes JSON to an
+// fastPath serves recommendations over REST without the gateway: it transcodes JSON to an
 // encoded message, passes it through the interceptors of gRPC, and transcodes the encoded
 // response to JSON. All other calls use the gateway, which defines what a REST call means.
-type shortWay struct {
+type fastPath struct {
 	options          *Options
 	mux              *runtime.ServeMux
-	recommend, batch shortCall
+	recommend, batch fastCall
 }
 
-// shortCall is one of the calls that can take the fast path.
-type shortCall struct {
+// fastCall is one of the calls that can take the fast path.
+type fastCall struct {
 	method            string
 	handle            func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error)
 	request, response *transcode.Message
 	answer            func() proto.Message
 }
 
-func (g *Gateway) newShortWay(mux *runtime.ServeMux) *shortWay {
-	return &shortWay{
+func (g *Gateway) newFastPath(mux *runtime.ServeMux) *fastPath {
+	return &fastPath{
 		options: &g.options, mux: mux,
-		recommend: newShortCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*services.Recommendations).RecommendEncoded,
+		recommend: newFastCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*services.Recommendations).RecommendEncoded,
 			&setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{}),
-		batch: newShortCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*services.Recommendations).BatchEncoded,
+		batch: newFastCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*services.Recommendations).BatchEncoded,
 			&setpointv1.BatchRecommendRequest{}, &setpointv1.BatchRecommendResponse{}),
 	}
 }
 
-func newShortCall(method string, handle func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error), request, response proto.Message) shortCall {
-	return shortCall{
+func newFastCall(method string, handle func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error), request, response proto.Message) fastCall {
+	return fastCall{
 		method: method, handle: handle,
 		request:  transcode.Of(request.ProtoReflect().Descriptor()),
 		response: transcode.Of(response.ProtoReflect().Descriptor()),
@@ -67,7 +67,7 @@ const (
 )
 
 // find returns the call of a request, and the name of the target in its path.
-func (w *shortWay) find(r *http.Request) (call *shortCall, name string) {
+func (w *fastPath) find(r *http.Request) (call *fastCall, name string) {
 	u := r.URL
 	switch {
 	case r.Method != http.MethodPost, u.RawPath != "", u.RawQuery != "", r.Header.Get("Grpc-Timeout") != "":
@@ -101,7 +101,7 @@ func giveBack(buffer *[]byte) {
 
 // answer serves a request with that body; false: the request can't take the fast path, and
 // nothing was done.
-func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
+func (w *fastPath) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
 	call, target := w.find(r)
 	if call == nil {
 		return false
@@ -136,7 +136,7 @@ func (w *shortWay) answer(out http.ResponseWriter, r *http.Request, body []byte)
 
 // encode appends the encoded request. The name of the target comes from the path; a body with a
 // target is left to the gateway.
-func (c *shortCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
+func (c *fastCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
 	if target == "" {
 		return c.request.AppendWire(b, body)
 	}
@@ -163,7 +163,7 @@ func hasField(data []byte, field protowire.Number) bool {
 }
 
 // invoke makes the call as gRPC does.
-func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *encoded.Message) (*encoded.Message, error) {
+func (w *fastPath) invoke(ctx context.Context, call *fastCall, req *encoded.Message) (*encoded.Message, error) {
 	calls.NoteRPC(ctx)
 	info := &grpc.UnaryServerInfo{Server: w.options.Recommendations, FullMethod: call.method}
 	ctx, ended := w.options.Observer.Traced(admittedFromREST(ctx), call.method)
@@ -178,14 +178,14 @@ func (w *shortWay) invoke(ctx context.Context, call *shortCall, req *encoded.Mes
 }
 
 // refuse sends an error as the gateway does.
-func (w *shortWay) refuse(ctx context.Context, out http.ResponseWriter, r *http.Request, err error) {
+func (w *fastPath) refuse(ctx context.Context, out http.ResponseWriter, r *http.Request, err error) {
 	_, marshaler := runtime.MarshalerForRequest(w.mux, r)
 	ctx = runtime.NewServerMetadataContext(ctx, runtime.ServerMetadata{})
 	runtime.HTTPError(ctx, w.mux, marshaler, out, r, statusOf(err))
 }
 
 // write sends a message as the response.
-func (w *shortWay) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *shortCall, req *encoded.Message, encoded []byte) {
+func (w *fastPath) write(ctx context.Context, out http.ResponseWriter, r *http.Request, call *fastCall, req *encoded.Message, encoded []byte) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	text, ok := call.response.AppendJSON((*buffer)[:0], encoded)
