@@ -15,6 +15,10 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
+// watchedTogether is how many decisions a watch asks for in a response, the maximum: together
+// they are far less work for the service than one by one.
+const watchedTogether = 1000
+
 // watchSilence bounds the silence of a watch. A server sends a sign of life every 15 s: two may
 // be lost.
 const watchSilence = 45 * time.Second
@@ -24,6 +28,11 @@ var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of
 
 // WatchDecisions returns decisions as they are made, until ctx ends: its error comes last then.
 // It reads one response at a time, when the caller is ready for it.
+//
+// Unless the request has MaxDecisions, the service is asked for several decisions in a response,
+// and each comes as a response of its own. Only the last of these has the token after all of
+// them; those before it have the token before all, so that nothing is lost by who begins there.
+// With a MaxDecisions of 1 each decision has its own token; above 1 responses come as they are.
 //
 // A response without a decision is a sign of life: its resume_token is newer. MissedDecisions
 // and MissedUncounted say that decisions before the response were missed; a sign of life may
@@ -46,6 +55,9 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 		defer cancel()
 		defer context.AfterFunc(c.life, cancel)()
 		w := &watch{client: c, request: proto.CloneOf(req), yield: yield}
+		if w.apart = req.GetMaxDecisions() == 0; w.apart {
+			w.request.MaxDecisions = watchedTogether
+		}
 		ctx = spread(ctx)
 		failures := 0 // in a row
 		for {
@@ -89,6 +101,8 @@ type watch struct {
 	client  *Client
 	request *setpointv1.WatchDecisionsRequest
 	yield   func(*setpointv1.WatchDecisionsResponse, error) bool
+	// apart reports that the caller gets the decisions of a response one by one.
+	apart bool
 	// left reports that the caller wants no more responses.
 	left bool
 	// begun reports that a response arrived: the request has the token of the last one.
@@ -117,7 +131,7 @@ func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 		}
 		answered = true
 		silence.Stop() // the caller may take its time
-		if !w.take(response) {
+		if !w.take(ctx, response) {
 			w.left = true
 			return true, nil
 		}
@@ -133,13 +147,33 @@ func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 }
 
 // take yields a response, and reports whether the caller wants more.
-func (w *watch) take(response *setpointv1.WatchDecisionsResponse) bool {
+func (w *watch) take(ctx context.Context, response *setpointv1.WatchDecisionsResponse) bool {
+	before := w.request.GetResumeToken()
 	w.begun = true
 	w.request.ResumeToken = response.GetResumeToken()
 	if w.missed {
 		response.MissedUncounted, w.missed = true, false
 	}
-	return w.yield(response, nil)
+	if !w.apart || len(response.GetDecisions()) == 0 {
+		return w.yield(response, nil)
+	}
+	last := len(response.GetDecisions()) - 1
+	for i, d := range response.GetDecisions() {
+		if ctx.Err() != nil {
+			return true // its error comes next
+		}
+		one := &setpointv1.WatchDecisionsResponse{Target: d.GetTarget(), Decision: d.GetDecision(), ResumeToken: before}
+		if i == 0 {
+			one.MissedDecisions, one.MissedUncounted = response.GetMissedDecisions(), response.GetMissedUncounted()
+		}
+		if i == last {
+			one.ResumeToken = response.GetResumeToken()
+		}
+		if !w.yield(one, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // retryDelay reports whether to open another stream, and the minimum wait before that. failures is

@@ -167,6 +167,61 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+// Decisions that came together are yielded one by one, unless the caller asked for them together.
+func TestAWatchTakesDecisionsApart(t *testing.T) {
+	for _, tt := range []struct {
+		asked, sent int32
+		want        string
+	}{
+		{0, 1000, "a: b: b:d1!3 b:d2 c:d3 d: Internal"},
+		{1, 1, "a: b: c:d1+d2+d3!3 d: Internal"}, // which a server does not do
+		{7, 7, "a: b: c:d1+d2+d3!3 d: Internal"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var sent int32
+			play := func(req *setpointv1.WatchDecisionsRequest, stream watchStream) error {
+				sent = req.GetMaxDecisions()
+				together := &setpointv1.WatchDecisionsResponse{ResumeToken: "c", MissedDecisions: 3}
+				for _, id := range []string{"d1", "d2", "d3"} {
+					together.Decisions = append(together.Decisions, &setpointv1.WatchedDecision{Target: "of " + id, Decision: &setpointv1.Decision{RecommendationId: id}})
+				}
+				for _, r := range []*setpointv1.WatchDecisionsResponse{{ResumeToken: "a"}, {ResumeToken: "b"}, together, {ResumeToken: "d"}} {
+					if err := stream.Send(r); err != nil {
+						return err
+					}
+				}
+				return status.Error(codes.Internal, "")
+			}
+			client := (&fake{watch: play}).serve(t, two)
+			var got []string
+			for r, err := range client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything, MaxDecisions: tt.asked}, nil) {
+				if err != nil {
+					got = append(got, status.Code(err).String())
+					continue
+				}
+				var ids []string
+				for _, d := range r.GetDecisions() {
+					ids = append(ids, d.GetDecision().GetRecommendationId())
+				}
+				if d := r.GetDecision(); d != nil {
+					ids = append(ids, d.GetRecommendationId())
+					if r.GetTarget() != "of "+d.GetRecommendationId() {
+						t.Errorf("%s is about %s", d.GetRecommendationId(), r.GetTarget())
+					}
+				}
+				one := r.GetResumeToken() + ":" + strings.Join(ids, "+")
+				if n := r.GetMissedDecisions(); n > 0 {
+					one += fmt.Sprint("!", n)
+				}
+				got = append(got, one)
+			}
+			if got := strings.Join(got, " "); got != tt.want || sent != tt.sent {
+				t.Errorf("asked for %d: got %s of a request for %d, want %s of one for %d", tt.asked, got, sent, tt.want, tt.sent)
+			}
+		})
+	}
+}
+
 // A slow caller is no silent server: the watch waits for it.
 func TestAWatchWaitsForItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -172,6 +172,11 @@ class Client:
         closed. A response without a decision is a sign of life; missed_decisions and
         missed_uncounted say that decisions before it were missed.
 
+        Unless the request has max_decisions, the service is asked for several decisions in a response,
+        and each comes as a response of its own. Only the last of these has the token after all of them;
+        those before it have the token before all, so that nothing is lost by who begins there. With a
+        max_decisions of 1 each decision has its own token; above 1 responses come as they are.
+
         When the stream breaks, the service stops, or it says nothing for 45 s, the watch goes on
         where it was, at another address if there is one: nothing is lost and nothing comes twice,
         as far as the service still holds what was between. Where a service does not take the token

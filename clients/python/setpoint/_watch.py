@@ -19,6 +19,9 @@ _PATH = "/setpoint.v1.TargetService/WatchDecisions"
 # For how long a watch may hear nothing, in seconds. A service gives a sign of life every 15 s: two
 # may be lost.
 _SILENCE = 45.0
+# How many decisions a watch asks for in a response, the maximum: together they are far less work for
+# the service than one by one.
+_TOGETHER = 1000
 
 
 class _Silence:
@@ -56,6 +59,17 @@ class _Silence:
                 self._changed.wait(None if left == math.inf else left)
 
 
+def _apart(response: targets.WatchDecisionsResponse, before: str) -> Iterator[targets.WatchDecisionsResponse]:
+    """Returns a response for each decision. before is the token that is valid until the last of them."""
+    last = len(response.decisions) - 1
+    for i, one in enumerate(response.decisions):
+        token = response.resume_token if i == last else before
+        apart = targets.WatchDecisionsResponse(target=one.target, decision=one.decision, resume_token=token)
+        if i == 0:
+            apart.missed_decisions, apart.missed_uncounted = response.missed_decisions, response.missed_uncounted
+        yield apart
+
+
 class Watch:
     """One use of Client.watch_decisions."""
 
@@ -71,6 +85,9 @@ class Watch:
         self._transport, self._retrier, self._pick, self._closed = transport, retrier, pick, closed
         self._request = targets.WatchDecisionsRequest()
         self._request.CopyFrom(request)
+        self._apart = not request.max_decisions  # the caller gets the decisions of a response one by one
+        if self._apart:
+            self._request.max_decisions = _TOGETHER
         self._interrupted = interrupted
         self._begun = False  # there was a response, and the request has its token
         self._missed = False  # the next response begins anew
@@ -115,10 +132,13 @@ class Watch:
             for response in self._transport.received(call):
                 silence.expect(math.inf)  # the caller may take its time
                 self._begun = True
-                self._request.resume_token = response.resume_token
+                before, self._request.resume_token = self._request.resume_token, response.resume_token
                 if self._missed:
                     response.missed_uncounted, self._missed = True, False
-                yield response
+                for one in _apart(response, before) if self._apart and response.decisions else (response,):
+                    if self._closed.is_set():
+                        break  # the error comes next
+                    yield one
                 silence.expect(_SILENCE)
         except Error:
             if silence.came:

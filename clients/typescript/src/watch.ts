@@ -1,6 +1,6 @@
-import { clone } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import { SetpointError } from "./errors.js";
-import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
+import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { WatchDecisionsRequest, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { Deadline } from "./retry.js";
 import type { Retrier } from "./retry.js";
@@ -17,6 +17,9 @@ export interface WatchOptions {
 /** For how long a watch may hear nothing. A service gives a sign of life every 15 s: two may be lost. */
 const silenceMs = 45_000;
 
+/** How many decisions a watch asks for in a response, the maximum: together they are far less work for the service than one by one. */
+const together = 1000;
+
 /** Watch is one use of Client.watchDecisions. */
 export class Watch {
   private readonly request: WatchDecisionsRequest;
@@ -24,12 +27,18 @@ export class Watch {
   private begun = false;
   /** The next response begins anew. */
   private missed = false;
+  /** The caller gets the decisions of a response one by one. */
+  private readonly apart: boolean;
 
   constructor(
     private readonly transport: Transport, private readonly retrier: Retrier, private readonly pick: (used: Set<number>) => number,
     request: WatchDecisionsRequest, private readonly options: WatchOptions,
   ) {
     this.request = clone(WatchDecisionsRequestSchema, request);
+    this.apart = request.maxDecisions === 0;
+    if (this.apart) {
+      this.request.maxDecisions = together;
+    }
   }
 
   async *run(): AsyncGenerator<WatchDecisionsResponse> {
@@ -99,12 +108,18 @@ export class Watch {
       for await (const response of this.transport.stream(TargetService.method.watchDecisions, this.request, { address, signal: ending.signal })) {
         clearTimeout(timer); // the caller may take its time
         this.begun = true;
+        const before = this.request.resumeToken;
         this.request.resumeToken = response.resumeToken;
         if (this.missed) {
           response.missedUncounted = true;
           this.missed = false;
         }
-        yield response;
+        for (const one of this.apart && response.decisions.length > 0 ? apart(response, before) : [response]) {
+          if (ending.signal.aborted) {
+            break; // the error comes next
+          }
+          yield one;
+        }
         expect(silenceMs);
       }
     } catch (error) {
@@ -121,6 +136,11 @@ export class Watch {
 
   /** again returns how long to wait at least before another stream; undefined: there is none. */
   private again(error: SetpointError, answered: boolean, failures: number): number | undefined {
+    if (error.code === "INVALID_ARGUMENT" && this.apart && this.request.maxDecisions > 0 && !error.violations.some((v) => v.field === "resumeToken")) {
+      // Over REST a service that does not know the parameter refuses it.
+      this.request.maxDecisions = 0;
+      return 0;
+    }
     if (!this.begun) {
       return this.retrier.mayRepeat(failures, error);
     }
@@ -139,5 +159,16 @@ export class Watch {
       return this.retrier.policy.maxDelayMs;
     }
     return this.retrier.mayRepeat(0, error);
+  }
+}
+
+/** apart returns a response for each decision. before is the token that is valid until the last of them. */
+function* apart(response: WatchDecisionsResponse, before: string): Generator<WatchDecisionsResponse> {
+  const last = response.decisions.length - 1;
+  for (const [i, { target, decision }] of response.decisions.entries()) {
+    yield create(WatchDecisionsResponseSchema, {
+      target, ...(decision && { decision }), resumeToken: i === last ? response.resumeToken : before,
+      ...(i === 0 && { missedDecisions: response.missedDecisions, missedUncounted: response.missedUncounted }),
+    });
   }
 }

@@ -114,7 +114,8 @@ func TestWatchesLoseAndDoubleNothing(t *testing.T) {
 	})
 }
 
-// script is a service whose streams do what a function says; n counts them from 1.
+// script is a service whose streams do what a function says; n counts them from 1. A token like
+// "1+2" is that of a response with several decisions.
 type script struct {
 	setpointv1.UnimplementedTargetServiceServer
 	play func(n int, request *setpointv1.WatchDecisionsRequest, send func(token string, decision bool) error, ctx context.Context) error
@@ -130,7 +131,14 @@ func (s *script) WatchDecisions(r *setpointv1.WatchDecisionsRequest, stream grpc
 	s.mu.Unlock()
 	return s.play(n, r, func(token string, decision bool) error {
 		response := &setpointv1.WatchDecisionsResponse{ResumeToken: token}
-		if decision {
+		switch ids := strings.Split(token, "+"); {
+		case len(ids) > 1:
+			for _, id := range ids {
+				response.Decisions = append(response.Decisions, &setpointv1.WatchedDecision{
+					Target: "clusters/c/namespaces/n/targets/" + id, Decision: &setpointv1.Decision{RecommendationId: id},
+				})
+			}
+		case decision:
 			response.Target, response.Decision = "clusters/c/namespaces/n/targets/"+token, &setpointv1.Decision{RecommendationId: token}
 		}
 		return stream.Send(response)
@@ -322,4 +330,68 @@ func TestWatchesComeBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A watch asks for several decisions in a response, and hands them out one by one; it goes on
+// after all of them. Where a service refuses to give several, it asks for one.
+func TestWatchesTakeDecisionsApart(t *testing.T) {
+	each(t, func(t *testing.T, l language) {
+		s := &script{}
+		s.play = func(n int, request *setpointv1.WatchDecisionsRequest, send func(string, bool) error, ctx context.Context) error {
+			switch n {
+			case 1:
+				_ = send("0", false)
+				_ = send("1+2+3", true)
+				return problem(codes.Unavailable)
+			case 2:
+				_ = send("4", true)
+				_ = send("5+6", true)
+			}
+			<-ctx.Done()
+			return nil
+		}
+		c := open(t, l, config{Target: s.serve(t, l), Insecure: true, Retry: fast})
+		_, err := watch(t, c, &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-"})
+		wantCode(t, err, "OK")
+		var got []string
+		for _, r := range next(t, c, 6) {
+			if d := r.GetDecision(); d != nil {
+				got = append(got, d.GetRecommendationId()+":"+r.GetResumeToken())
+				if want := "clusters/c/namespaces/n/targets/" + d.GetRecommendationId(); r.GetTarget() != want {
+					t.Errorf("%s is about %s", d.GetRecommendationId(), r.GetTarget())
+				}
+			}
+		}
+		c.do(t, map[string]any{"op": "unwatch"})
+		if got, want := strings.Join(got, " "), "1:0 2:0 3:1+2+3 4:4 5:4 6:5+6"; got != want {
+			t.Errorf("the watch had %q, want %q", got, want)
+		}
+		var asked []string
+		for _, r := range s.seen() {
+			asked = append(asked, fmt.Sprint(r.GetMaxDecisions(), " ", r.GetResumeToken()))
+		}
+		if got, want := strings.Join(asked, ","), "1000 ,1000 1+2+3"; got != want {
+			t.Errorf("it asked for %q, want %q", got, want)
+		}
+
+		if !l.rest {
+			return
+		}
+		older := &script{play: func(_ int, request *setpointv1.WatchDecisionsRequest, send func(string, bool) error, ctx context.Context) error {
+			if request.GetMaxDecisions() > 0 {
+				return problem(codes.InvalidArgument)
+			}
+			_ = send("0", false)
+			_ = send("1", true)
+			<-ctx.Done()
+			return nil
+		}}
+		c = open(t, l, config{Target: older.serve(t, l), Insecure: true, Retry: fast})
+		_, err = watch(t, c, &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-"})
+		wantCode(t, err, "OK")
+		if r := next(t, c, 1); r[0].GetResumeToken() != "1" {
+			t.Errorf("of an older service it had %v", r)
+		}
+		c.do(t, map[string]any{"op": "unwatch"})
+	})
 }

@@ -134,10 +134,12 @@ export interface TargetSpec {
   updatedBy?: string;
 }
 
-/** One message of WatchDecisions. Without a decision it is a heartbeat. */
+/** One message of WatchDecisions. Without decisions it is a heartbeat. */
 export interface WatchMessage {
   target?: string;
   decision?: Decision;
+  /** Several decisions that came together, in order. */
+  decisions?: { target?: string; decision?: Decision }[];
   resumeToken?: string;
   missedDecisions?: number;
   missedUncounted?: boolean;

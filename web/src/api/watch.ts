@@ -7,7 +7,7 @@ import type { WatchMessage } from "./types";
 export type Link = "connecting" | "live" | "lost" | "polled";
 
 export interface Watcher {
-  /** What came, in order. */
+  /** What came, in order, with one decision at most in each. */
   messages(batch: WatchMessage[]): void;
   /** The connection's state; why it was lost. */
   link(state: Link, error?: ApiError): void;
@@ -21,6 +21,9 @@ const pollEvery = 15_000;
 /** The service sends heartbeats; silence longer than this is a dead connection. */
 const silence = 60_000;
 
+/** How many decisions a message may have: together they are far less work for the service. */
+const together = 1000;
+
 /** How long to wait before the try of that number, from 0: doubled, with jitter. */
 export function backoff(tries: number, random: () => number = Math.random): number {
   const wait = Math.min(longestWait, firstWait * 2 ** Math.min(tries, 16));
@@ -29,11 +32,15 @@ export function backoff(tries: number, random: () => number = Math.random): numb
 
 /** The path of a watch from a position, or from an instant. */
 export function watchPath(parent: string, resumeToken: string, start: Date | undefined): string {
-  const query = new URLSearchParams();
+  const query = new URLSearchParams({ maxDecisions: String(together) });
   if (resumeToken) query.set("resumeToken", resumeToken);
   else if (start) query.set("startTime", start.toISOString());
-  const text = query.toString();
-  return `/v1/${parent}/decisions:watch${text ? `?${text}` : ""}`;
+  return `/v1/${parent}/decisions:watch?${query}`;
+}
+
+/** Messages with one decision at most in each, of such with several. */
+export function apart(batch: WatchMessage[]): WatchMessage[] {
+  return batch.flatMap((m) => (m.decisions?.length ? m.decisions : [m]));
 }
 
 /** Watches decisions until the signal; resumes after losses. */
@@ -61,7 +68,7 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
           missed += Number(m.missedDecisions ?? 0) || (m.missedUncounted ? 1 : 0);
         }
         if (missed > 0) watcher.missed(missed);
-        watcher.messages(batch);
+        watcher.messages(apart(batch));
       });
     } catch (e) {
       if (signal.aborted) return;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Lines, errorOf } from "../api/client";
-import { backoff, watchPath } from "../api/watch";
+import { apart, backoff, watchPath } from "../api/watch";
 import { formatQuery, matcher, parseQuery } from "../fleet/query";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
@@ -131,6 +131,13 @@ test("waiting doubles up to half a minute, with jitter", () => {
 
 test("a watch goes on where it was", () => {
   const start = new Date(Date.UTC(2026, 0, 1));
-  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?startTime=2026-01-01T00%3A00%3A00.000Z");
-  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "t/1", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?resumeToken=t%2F1");
+  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?maxDecisions=1000&startTime=2026-01-01T00%3A00%3A00.000Z");
+  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "t/1", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?maxDecisions=1000&resumeToken=t%2F1");
+});
+
+test("decisions that came together are taken apart", () => {
+  const one = { target: "a", decision: {}, resumeToken: "1" };
+  const beat = { resumeToken: "3", missedDecisions: 2 };
+  const both = [{ target: "b", decision: {} }, { target: "c", decision: {} }];
+  assert.deepEqual(apart([one, { decisions: both, resumeToken: "2" }, beat]), [one, ...both, beat]);
 });
