@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -155,6 +156,11 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		"a bad spec":        {func(r *setpointv1.SimulateRequest) { r.Spec.MaxReplicas = 0 }, codes.InvalidArgument, "spec.maxReplicas"},
 		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
 		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},
+		"too many metrics": {func(r *setpointv1.SimulateRequest) {
+			for range 100 {
+				r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
+			}
+		}, codes.ResourceExhausted, "use fewer metrics"},
 		"too many steps": {func(r *setpointv1.SimulateRequest) {
 			r.Scenario = strings.Replace(dayOfWeb, "24h", "8000h", 1) + "loop: {syncPeriod: 1s}\n"
 		}, codes.InvalidArgument, "evaluations"},

@@ -77,6 +77,52 @@ func TestWhatHappensAtOnceIsCounted(t *testing.T) {
 	}
 }
 
+// outside are metrics that are not of pods, so many of each type.
+func outside(n int) *Autoscaler {
+	a, value := onCPUOf(1), int64(1000)
+	a.Spec.Metrics = nil
+	for range n {
+		for _, kind := range []recommender.MetricType{recommender.ExternalMetric, recommender.ObjectMetric} {
+			a.Spec.Metrics = append(a.Spec.Metrics, recommender.MetricSpec{
+				Type: kind, Metric: recommender.MetricIdentifier{Name: "queue"}, Target: recommender.MetricTarget{Type: "AverageValue", AverageValue: &value},
+			})
+		}
+	}
+	return a
+}
+
+// A run that exceeds its work whatever happens is refused before it starts. Metrics that are not
+// of pods count, too: thousands of them over a year would take hours.
+func TestWhatIsCertainlyTooMuchIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := &Scenario{
+		Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: MaxDuration, Load: constant(t, 1),
+		Workload: Workload{Usage: []Usage{{Metric: "queue", PerLoad: 1000}}},
+	}
+	_, err := Run(s, outside(2500), nil)
+	if !errors.Is(err, ErrTooMuch) || !strings.Contains(err.Error(), "with 5000 metrics its 2108160 evaluations") {
+		t.Errorf("got %v", err)
+	}
+
+	// What is refused at once would have been refused later.
+	s.Duration, s.Loop.Offset = time.Hour, time.Minute
+	w := newWorld(s, outside(50), NewEngine("shop"))
+	result, err := Run(s, outside(50), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := int64(result.Steps) * (int64(w.looksAtAStep) + w.metricsAtAStep)
+	if w.metricsAtAStep != 100*looksToMeasure || result.Work < least {
+		t.Errorf("%d metrics cost %d a step; a run of %d steps cost %d, at least %d", 100, w.metricsAtAStep, result.Steps, result.Work, least)
+	}
+	for most, want := range map[int64]bool{least: false, least - 1: true} {
+		_, err := RunWithin(t.Context(), s, outside(50), Limits{Work: most}, nil)
+		if atOnce := err != nil && strings.Contains(err.Error(), "at least"); atOnce != want {
+			t.Errorf("with a maximum of %d, %d are necessary: %v", most, least, err)
+		}
+	}
+}
+
 // What is kept of each pod is bounded for all of them together.
 func TestWhatIsKeptOfPodsIsBounded(t *testing.T) {
 	t.Parallel()

@@ -11,10 +11,12 @@ import (
 // looked counts that many evaluations of each pod.
 func (w *world) looked(times int) { w.work += int64(times) * int64(len(w.pods)+1) }
 
-// The costs of creating a pod and of comparing two, in evaluations of one.
+// The costs of creating a pod, of comparing two, and of a metric that is not of pods, in
+// evaluations of a pod.
 const (
 	looksToMake    = 50
 	looksToCompare = 5
+	looksToMeasure = 6
 )
 
 // sorted counts the cost of sorting pods.
@@ -25,12 +27,22 @@ func (w *world) sorted(pods []*pod) {
 // tooMuch returns an error when a run has exceeded its limits of time or memory.
 func (w *world) tooMuch() error {
 	if w.overLimit() {
-		return fmt.Errorf("%w: at %s it has evaluated pods %d times and has %d of them, the maxima are %d and %d; shorten it, or lower maxReplicas",
+		return fmt.Errorf("%w: at %s it has evaluated pods and metrics %d times and has %d pods, the maxima are %d and %d; shorten it, or lower maxReplicas",
 			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
 	}
 	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > w.mostKept {
 		return fmt.Errorf("%w: at %s it stores up to %d numbers for its %d pods, the maximum is %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
 			ErrTooMuch, w.now, kept, len(w.pods), w.mostKept)
+	}
+	return nil
+}
+
+// certainlyTooMuch returns an error if even a run without pods exceeds the limit of time.
+func (w *world) certainlyTooMuch() error {
+	steps := int64((w.scenario.Duration - w.scenario.Loop.Offset + w.syncPeriod - 1) / w.syncPeriod)
+	if least := steps * (int64(w.looksAtAStep) + w.metricsAtAStep); least > w.mostWork {
+		return fmt.Errorf("%w: with %d metrics its %d evaluations look at pods and metrics %d times at least, the maximum is %d; shorten it, lengthen loop.syncPeriod, or use fewer metrics",
+			ErrTooMuch, len(w.metrics), steps, least, w.mostWork)
 	}
 	return nil
 }

@@ -87,6 +87,9 @@ func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine 
 	}
 	w := newWorld(s, a, engine)
 	w.limit(limits)
+	if err := w.certainlyTooMuch(); err != nil {
+		return nil, err
+	}
 	result := &Result{}
 	for instant := 0; ; instant++ {
 		if instant%askedEvery == 0 && ctx.Err() != nil {
@@ -124,6 +127,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 		return fmt.Errorf("at %s: %w", w.now, err)
 	}
 	w.looked(w.looksAtAStep)
+	w.work += w.metricsAtAStep
 	load := w.scenario.Load.At(w.now)
 	cause := causeOf(&decision)
 	w.figures.decided(w, &decision, cause)

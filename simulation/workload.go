@@ -198,7 +198,7 @@ const (
 	MaxPods     = 20_000
 	MaxEvents   = 10_000
 	// MaxWork limits the evaluations of pods in a run, one for each instant, metric and
-	// container involved: about a minute.
+	// container involved: minutes at most. A metric that is not of pods counts as six.
 	MaxWork = 1_000_000_000
 	// MaxKept limits the numbers stored per pod, for averages of metrics and for late or
 	// frozen metrics: half a gigabyte.

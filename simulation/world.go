@@ -28,12 +28,14 @@ type world struct {
 	problems                  []*Event
 	writesFailUntil           time.Duration
 	// work counts the evaluations of pods; looksAtAStep is how often each pod is
-	// evaluated per step, and keptOfAPod the most numbers stored for each.
-	work         int64
-	mostWork     int64
-	mostKept     int64
-	looksAtAStep int
-	keptOfAPod   int64
+	// evaluated per step, metricsAtAStep what metrics that are not of pods cost per step in
+	// evaluations of a pod, and keptOfAPod the most numbers stored for each.
+	work           int64
+	mostWork       int64
+	mostKept       int64
+	looksAtAStep   int
+	metricsAtAStep int64
+	keptOfAPod     int64
 
 	// replicas is the desired count.
 	replicas              int32
@@ -228,6 +230,8 @@ func (w *world) countCosts() {
 		switch w.metrics[i].spec.Type {
 		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
 			w.looksAtAStep += len(w.containers)
+		case recommender.ObjectMetric, recommender.ExternalMetric:
+			w.metricsAtAStep += looksToMeasure
 		case recommender.PodsMetric:
 			w.looksAtAStep += 2
 			w.logsPods = true
