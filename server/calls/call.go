@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// RequestIDKey is the metadata with a call's id, and RequestIDHeader the header, in the
-	// canonical form, which net/http need not convert.
-	RequestIDKey, RequestIDHeader = "x-request-id", "X-Request-Id"
+	// RequestIDKey is the metadata with a call's id.
+	RequestIDKey = "x-request-id"
+	// RequestIDHeader is the header with it, in the canonical form, which net/http need not
+	// convert.
+	RequestIDHeader = "X-Request-Id"
 	// maxRequestIDBytes limits its length.
 	maxRequestIDBytes = 128
 )
