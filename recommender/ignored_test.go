@@ -123,7 +123,7 @@ func TestWhatAProfileIgnoresIsAWarning(t *testing.T) {
 }
 
 // An evaluation that ends early warns, too.
-func TestIgnoredSettingsAreToldOnEveryWay(t *testing.T) {
+func TestIgnoredSettingsAreReportedOnEveryPath(t *testing.T) {
 	for name, change := range map[string]func(*Input){
 		"above the maximum":          func(in *Input) { in.Spec.MaxReplicas = 1 },
 		"a scale that can't be read": func(in *Input) { in.ScaleError = &ScaleError{Message: "away"} },

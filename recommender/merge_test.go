@@ -728,7 +728,7 @@ func (c *comparison) apart(h History, holdDown bool) History {
 
 // A swap succeeded and its reply was lost; the decision was repeated without the store,
 // which withheld the scale-down. The caller got the latter.
-func TestADecisionToldAsWithheldIsMergedAsTold(t *testing.T) {
+func TestADecisionReportedAsWithheldIsMergedAsReported(t *testing.T) {
 	t.Parallel()
 	id := ID{1}
 	base := History{Seen: true, Initialized: true, Updated: t0, Status: Status{DesiredReplicas: 5}}
@@ -742,7 +742,7 @@ func TestADecisionToldAsWithheldIsMergedAsTold(t *testing.T) {
 	local.Answers = []Answer{{RequestID: "r", ID: id, At: 1, From: 5, To: 5}}
 	merged := Merge(stored, local)
 	if merged.Pending != nil {
-		t.Errorf("pending is %+v, which nobody was told", merged.Pending)
+		t.Errorf("pending is %+v, which no caller received", merged.Pending)
 	}
 	if len(merged.Answers) != 1 || merged.Answers[0].To != 5 {
 		t.Errorf("answers are %+v", merged.Answers)

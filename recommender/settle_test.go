@@ -180,7 +180,7 @@ func TestReportingTwiceIsHarmless(t *testing.T) {
 	}
 }
 
-func TestReportsOfWhatIsNotKnown(t *testing.T) {
+func TestReportsOfUnknownDecisions(t *testing.T) {
 	x, d := scalingUp(t, nil)
 	_, same, err := Settle(x.history, "ns", ID{9}, Applied, "")
 	if !errors.Is(err, ErrUnknownRecommendation) {

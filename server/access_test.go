@@ -435,7 +435,7 @@ func jsonOf(t *testing.T, m proto.Message) string {
 	return string(b)
 }
 
-func TestNobodyPassesForTheGateway(t *testing.T) {
+func TestNoCallerPassesForTheGateway(t *testing.T) {
 	s := guarded(t)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "setpoint-gateway-caller", "eyJOYW1lIjoidG9rZW46YWRtaW4iLCJNZXRob2QiOiJ0b2tlbiJ9")
 	if _, err := s.recommendations.Recommend(ctx, requestFor(shopTarget)); status.Code(err) != codes.Unauthenticated {

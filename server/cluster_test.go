@@ -197,7 +197,7 @@ func TestDeleteSparesAnotherClustersTarget(t *testing.T) {
 	s.recommend(t, with(queue(web, 3, 50), ofCluster("b")))
 	s.put(t, web, encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})) // without an owner
 	if err := remove(func(r *setpointv1.DeleteTargetRequest) { r.ClusterUid = "a" }); err != nil {
-		t.Errorf("nobody's: %v", err)
+		t.Errorf("a history without an owner: %v", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func openSpec(least, most int32) *setpointv1.TargetSpec {
 }
 
 // Each is answered with the count that a poll is, up, down and at rest.
-func TestIntegrationsAreToldTheCount(t *testing.T) {
+func TestIntegrationsGetTheCount(t *testing.T) {
 	for _, c := range callers {
 		t.Run(c.file, func(t *testing.T) {
 			s := start(t)
@@ -252,7 +252,7 @@ func TestIntegrationsErrorsAreInTheCallersForm(t *testing.T) {
 	}
 	if a := s.ask(t, http.MethodPost, "/v1/integrations/nobodys/clusters/demo", "{}"); a.code != http.StatusNotFound || a.body["code"] != float64(codes.NotFound) ||
 		!strings.Contains(string(a.raw), "it must be /v1/integrations/{agones, datadog, gpa}/clusters/{cluster}") {
-		t.Errorf("a contract that is none: HTTP %d %s", a.code, a.raw)
+		t.Errorf("an unknown contract: HTTP %d %s", a.code, a.raw)
 	}
 }
 

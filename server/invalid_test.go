@@ -367,7 +367,7 @@ func TestBadBodiesAreRefusedAndRecordNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageIsRefusedOverGRPC(t *testing.T) {
+func TestInvalidMessagesAreRefusedOverGRPC(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	raw, err := proto.Marshal(webRequest(t))

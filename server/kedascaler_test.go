@@ -33,7 +33,7 @@ func scaledObject() *externalscaler.ScaledObjectRef {
 }
 
 // KEDA's HPA has a metric with a target of 1, whose value is the recommended count.
-func TestKEDAIsToldTheCount(t *testing.T) {
+func TestKEDAGetsTheCount(t *testing.T) {
 	s := start(t)
 	scaler := externalscaler.NewExternalScalerClient(s.conn)
 	spec, err := scaler.GetMetricSpec(t.Context(), scaledObject())
@@ -64,7 +64,7 @@ func TestKEDAIsToldTheCount(t *testing.T) {
 	_, err = scaler.GetMetrics(t.Context(), &externalscaler.GetMetricsRequest{ScaledObjectRef: scaledObject(), MetricName: name})
 	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
 	if _, err := scaler.IsActive(t.Context(), scaledObject()); status.Code(err) != codes.FailedPrecondition {
-		t.Errorf("IsActive of what nobody knows: %v", err)
+		t.Errorf("IsActive without a known count: %v", err)
 	}
 }
 

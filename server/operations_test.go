@@ -41,7 +41,7 @@ func TestWhoCalls(t *testing.T) {
 	})
 	nobody, err := s.operations().GetCaller(as(t.Context(), nobodyToken), &setpointv1.GetCallerRequest{})
 	if err != nil || len(nobody.GetCaller().GetPermissions()) != 0 {
-		t.Errorf("whom no grant names: %v, %v", nobody, err)
+		t.Errorf("a caller without grants: %v, %v", nobody, err)
 	}
 	wantCode(t, "an unknown caller", func() error {
 		_, err := s.operations().GetCaller(as(t.Context(), unknownToken), &setpointv1.GetCallerRequest{})
@@ -49,7 +49,7 @@ func TestWhoCalls(t *testing.T) {
 	}(), codes.Unauthenticated)
 	open, err := start(t).operations().GetCaller(t.Context(), &setpointv1.GetCallerRequest{})
 	if err != nil || open.GetCaller().GetName() != "" || !slices.Contains(open.GetCaller().GetPermissions()[0].GetVerbs(), "operate") {
-		t.Errorf("where nobody is asked: %v, %v", open, err)
+		t.Errorf("without authentication: %v, %v", open, err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestAPanicIsInternalAndTheServerGoesOn(t *testing.T) {
 			send(t, stream, "boom", queue(boom, 3, 50))
 			resp := receive(t, stream)
 			if resp.GetId() != "boom" {
-				t.Errorf("the answer has the id %q, by which nobody can match it", resp.GetId())
+				t.Errorf("the answer has the id %q, which matches no request", resp.GetId())
 			}
 			send(t, stream, "after", queue(web, 3, 50))
 			if after := receive(t, stream); after.GetResponse() == nil {

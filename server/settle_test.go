@@ -140,7 +140,7 @@ func TestReportsOfUnknownRecommendationsAreNotFound(t *testing.T) {
 	sameMessage(t, s.target(t, web), before)
 }
 
-func TestAChangeThatNobodyReportsIsSettledByTheNextRequest(t *testing.T) {
+func TestAnUnreportedChangeIsSettledByTheNextRequest(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string

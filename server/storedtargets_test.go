@@ -149,7 +149,7 @@ func TestStoredSpecs(t *testing.T) {
 	wantReason(t, err, codes.NotFound, "SPEC_NOT_FOUND")
 }
 
-func TestWhatIsWrongWithASpecIsAllSaid(t *testing.T) {
+func TestAllProblemsOfASpecAreReported(t *testing.T) {
 	s := start(t)
 	bad := queueSpec(5, 2)
 	bad.Spec.Metrics[0].External.Target.AverageValue = proto.String("ten")
@@ -545,7 +545,7 @@ func TestAPollCostsNoMoreThanItsBytes(t *testing.T) {
 }
 
 // A report that could not be decided on is refused, rather than every poll after it.
-func TestAReportWithASelectorThatIsNone(t *testing.T) {
+func TestAReportWithAnInvalidSelector(t *testing.T) {
 	s := start(t)
 	_, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
 		ExternalMetrics: []*setpointv1.ExternalMetric{{Value: "1", Metric: &setpointv1.MetricIdentifier{Name: "queue",

@@ -258,7 +258,7 @@ func (s *service) put(tb testing.TB, name string, value []byte) {
 	}
 }
 
-func TestAHistoryThatCannotBeReadIsToldAndLeftAlone(t *testing.T) {
+func TestAnUnreadableHistoryIsReportedAndKept(t *testing.T) {
 	t.Parallel()
 	good := encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: t0})
 	flipped := append([]byte(nil), good...)
@@ -605,7 +605,7 @@ func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 		}
 	}
 	if logs.FilterMessage("decision log too slow, entries dropped").Len() == 0 {
-		t.Error("nothing was dropped, or nobody was told")
+		t.Error("no entry was dropped, or the log does not say so")
 	}
 	// Nobody waits behind so many.
 	if _, err := s.targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: requests[0].GetTarget()}); err != nil {

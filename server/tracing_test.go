@@ -158,7 +158,7 @@ func TestACallIsTracedWithTheStepsOfItsDecision(t *testing.T) {
 	req := queueBehavior(500, &setpointv1.HorizontalPodAutoscalerBehavior{ScaleUp: rules(0, 3), ScaleDown: rules(0, 2)})
 	got := s.recommend(t, req)
 	if got.GetExplanation() != nil {
-		t.Error("the answer has an explanation that nobody asked for")
+		t.Error("the answer has an explanation without being asked for one")
 	}
 	sameMessage(t, withoutID(got), withoutID(plain.recommend(t, req)))
 	spans := c.received(t, s)
@@ -432,7 +432,7 @@ func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if err := away.Close(ctx); err == nil {
-		t.Error("nobody says that traces are lost")
+		t.Error("closing without a collector reports no error")
 	}
 }
 

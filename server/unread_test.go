@@ -85,7 +85,7 @@ func TestAWatcherThatReadsNothingLosesItsPlace(t *testing.T) {
 }
 
 // A simulation whose answer nobody reads gives its place to others.
-func TestASimulationThatNobodyReadsLosesItsPlace(t *testing.T) {
+func TestASimulationWithoutAReaderLosesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.options.UnreadTimeout = time.Second })
 	unread, err := setpointv1.NewSimulationServiceClient(s.smallWindow(t)).Simulate(t.Context(), longSimulation())
@@ -102,7 +102,7 @@ func TestASimulationThatNobodyReadsLosesItsPlace(t *testing.T) {
 }
 
 // No caller that reads nothing keeps a server from stopping.
-func TestAStopWaitsForNobodyWhoReadsNothing(t *testing.T) {
+func TestAStopDoesNotWaitForCallersThatReadNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T, *service){
 		"watch": func(t *testing.T, s *service) { s.unreadWatch(t) },

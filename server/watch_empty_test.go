@@ -14,7 +14,7 @@ import (
 
 // Who found nothing to read, and stays away until what came then is dropped, is told that
 // something is missing; who comes back in time misses nothing. On both stores.
-func TestWatchersOfAnEmptyFeedAreTold(t *testing.T) {
+func TestWatchersOfAnEmptyFeedLearnOfMissedDecisions(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(*testing.T, *setup){
 		"memory": func(_ *testing.T, su *setup) { su.log = memory.New(memory.Options{FeedLength: 8}) },

@@ -227,7 +227,7 @@ func TestForgedResumeTokens(t *testing.T) {
 }
 
 // Watchers hear something now and then, are bounded, and end when the server stops.
-func TestWatchersAreBoundedAndToldToGo(t *testing.T) {
+func TestWatchersAreBoundedAndEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(su *setup) { su.options.WatchHeartbeat, su.options.MaxWatchers = 10*time.Millisecond, 2 })
 	w := s.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})

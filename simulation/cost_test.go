@@ -283,7 +283,7 @@ func TestAShorterCrashEndsNoLongerOne(t *testing.T) {
 	}
 }
 
-func TestEventsThatAreNone(t *testing.T) {
+func TestInvalidEvents(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]Event{
 		"surge and unavailable must be between": {Kind: Rollout, Unavailable: MaxPods + 1},

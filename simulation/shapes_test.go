@@ -28,7 +28,7 @@ func TestTraceBetweenPointsAndAtJumps(t *testing.T) {
 	}
 }
 
-func TestTracesThatAreNone(t *testing.T) {
+func TestInvalidTraces(t *testing.T) {
 	t.Parallel()
 	for name, points := range map[string][]simulation.Point{
 		"empty":                      nil,

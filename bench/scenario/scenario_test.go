@@ -63,7 +63,7 @@ func settings(t *testing.T) Settings {
 }
 
 // A process that is stopped for a while sees what it would see if the machine was.
-func TestStandstillsAreTold(t *testing.T) {
+func TestStandstillsAreReported(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

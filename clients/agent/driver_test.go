@@ -138,7 +138,7 @@ func TestManyObjectsKeepTheirPace(t *testing.T) {
 }
 
 // Repeated change notifications without a change cost reads, but no extra requests.
-func TestChangesThatAreNoneCostNoQuestions(t *testing.T) {
+func TestUnchangedObjectsCostNoRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, s := newPlatform(1), agenttest.NewService(testserver.Recommendations(t))
@@ -207,7 +207,7 @@ func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 			t.Errorf("%d lines about %d failures", n, failures)
 		}
 		if objects := d.Objects(); len(objects) != 1 || strings.HasSuffix(objects[0].Name, gone) {
-			t.Errorf("kept while nobody watches: %v", objects)
+			t.Errorf("objects kept while the watch fails: %v", objects)
 		}
 		away.Store(false)
 		time.Sleep(time.Minute)

@@ -88,7 +88,7 @@ func (m *meddling) DeleteIncarnation(ctx context.Context, req *setpointv1.Delete
 
 // Invalid answers to reports emit an event when they begin, when another field becomes invalid,
 // and when they begin again; not with each change of the count.
-func TestDistrustOfReportsIsToldOnce(t *testing.T) {
+func TestDistrustOfReportsIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, s := &told{Fake: &agenttest.Fake{}}, &meddling{Service: agenttest.NewService(testserver.Recommendations(t))}

@@ -94,7 +94,7 @@ func TestProbesDoNotAddUp(t *testing.T) {
 }
 
 // An absence keeps no object that was deleted meanwhile.
-func TestAnAbsenceForgetsWhoIsGone(t *testing.T) {
+func TestAnAbsenceForgetsDeletedObjects(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})
 	gone, there := keyNamed("gone"), keyNamed("there")

@@ -7,7 +7,7 @@ import (
 )
 
 // The table for the docs has each key with its meaning, and no others.
-func TestTheTableOfKeysIsWhole(t *testing.T) {
+func TestTheTableOfKeysIsComplete(t *testing.T) {
 	t.Parallel()
 	var listed []string
 	for _, k := range Keys() {

@@ -152,7 +152,7 @@ func TestDeploymentsThatFailedOrWaitForPromotion(t *testing.T) {
 
 // A scaling resets the health of all until its deployment ends. Allocations that keep running
 // stay ready, as remembered, and no decision falls into that time.
-func TestAScaleThatResetsHealthMakesNobodyUnready(t *testing.T) {
+func TestAScaleThatResetsHealthMakesNoAllocationUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.server.DeploymentTime = 25 * time.Second
@@ -241,7 +241,7 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 }
 
 // An event that could not be written is written later, and logged once.
-func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
+func TestFailedEventsAreWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
@@ -344,7 +344,7 @@ func TestServersThatDoNotCompare(t *testing.T) {
 }
 
 // A wrong policy is reported once where users look, even across restarts of the agent.
-func TestAWrongPolicyIsToldOnce(t *testing.T) {
+func TestAWrongPolicyIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.register(job{name: "web", count: 2, policy: "cup: 60"})

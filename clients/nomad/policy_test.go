@@ -139,7 +139,7 @@ func TestRecordedPolicyWithUnknownKeys(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreTold(t *testing.T) {
+func TestAllProblemsAreReported(t *testing.T) {
 	p := scaling(t, 1, 1<<40, `{"setpoint": [{
 		"cpu": 60.5, "memroy": 80.0, "min": 2.0, "period": 15.0, "shadow": "yes",
 		"behavior": [{"scaleDown": [{"stabilizationWindow": 5.0, "policies": [{"type": "Pods", "value": 1.5, "periodSeconds": 60.0}]}], "scaleUp": 3.0}],

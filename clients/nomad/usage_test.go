@@ -95,7 +95,7 @@ func TestEachTaskNeedsASample(t *testing.T) {
 	}
 }
 
-func TestSamplesOfTasksThatEndedAreNone(t *testing.T) {
+func TestEndedTasksHaveNoSamples(t *testing.T) {
 	stopped := readings(t, "stopped allocation, reading")
 	started := time.Unix(0, stopped[0].Timestamp).Add(-time.Minute)
 	if nomad.Usage(running(started, "app"), stopped[0]) == nil {

@@ -201,7 +201,7 @@ func TestARedisThatQuotesThePasswordIsNotQuoted(t *testing.T) {
 	}
 }
 
-func TestGroupsAsRedisTellsThem(t *testing.T) {
+func TestGroupsInRedisReplies(t *testing.T) {
 	lag := func(n int64) *int64 { return &n }
 	for _, c := range []struct {
 		name   string

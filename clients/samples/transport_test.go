@@ -261,7 +261,7 @@ func newTLSProm(t *testing.T, files *redistest.TLS) string {
 	return f.URL
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoServerListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestASlowSourceTakesARoundOneTimeout(t *testing.T) {
 	}
 }
 
-func TestWhoseTurnNeverComesIsToldThatTheSourceIsBusy(t *testing.T) {
+func TestQueriesThatWaitTooLongReportABusySource(t *testing.T) {
 	prom := newFakeProm(t, vectorOf(series("1")))
 	set := promSource(t, prom.URL, func(s *Source) { s.Timeout, s.Concurrency = Duration(brief), 1 })
 	source := set.sources["prom"]

@@ -367,7 +367,7 @@ func TestAStreamThatCannotBeOpened(t *testing.T) {
 			})
 		})
 	}
-	t.Run("because nobody listens is unavailable", func(t *testing.T) {
+	t.Run("because no server listens is unavailable", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var nowhere directory
 			_, err := nowhere.client(t, two, setpoint.WithInsecure()).Stream(0).Recommend(t.Context(), queue(web, 3, 50))

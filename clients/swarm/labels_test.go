@@ -85,7 +85,7 @@ func TestLabelsSayHow(t *testing.T) {
 	}
 }
 
-func TestEachWrongLabelIsTold(t *testing.T) {
+func TestEachWrongLabelIsReported(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
@@ -135,7 +135,7 @@ func TestEachWrongLabelIsTold(t *testing.T) {
 	}
 }
 
-func TestLabelsWithoutEffectAreTold(t *testing.T) {
+func TestLabelsWithoutEffectAreReported(t *testing.T) {
 	t.Parallel()
 	got, err := swarm.ParseLabels("web", labelsOf("setpoint.spec={maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: web}}", "setpoint.min=2", "setpoint.behavior=x",
 		"setpoint.metric.queue.source=prom", "setpoint.metric.queue.target=1"))

@@ -121,7 +121,7 @@ func TestATaskThatRunsIsReadySinceThenAndStartedWhenItWasMade(t *testing.T) {
 	}
 }
 
-func TestOfThePastOfASlotNothingCounts(t *testing.T) {
+func TestThePastOfASlotDoesNotCount(t *testing.T) {
 	t.Parallel()
 	got := pods([]swarm.Task{
 		task("3", 1, 20, swarm.TaskStateRunning, swarm.TaskStateRunning),

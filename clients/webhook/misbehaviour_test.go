@@ -239,7 +239,7 @@ func TestAWrongTargetKeepsItsHistory(t *testing.T) {
 	}
 }
 
-func TestATargetWithoutANameIsToldOf(t *testing.T) {
+func TestATargetWithoutANameIsReported(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
 		right := w.Create(agenttest.Workload{Name: "right", Replicas: 3})

@@ -135,7 +135,7 @@ func TestReportsAreServed(t *testing.T) {
 }
 
 // The log has each kind of error once, and one that lasts from time to time.
-func TestErrorsOfReportsAreTold(t *testing.T) {
+func TestRepeatedErrorsOfReportsAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var l lastError
 	now := time.Now()

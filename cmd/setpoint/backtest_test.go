@@ -179,7 +179,7 @@ func TestThePageShowsTheBacktest(t *testing.T) {
 	}
 }
 
-func TestBacktestRefusesWhatIsNoAmount(t *testing.T) {
+func TestBacktestRefusesInvalidAmounts(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{
 		"--cpu-limit=much": `--cpu-limit: "much" must be a quantity above 0`, "--cpu-limit=0": "must be a quantity above 0",

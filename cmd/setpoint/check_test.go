@@ -120,7 +120,7 @@ func TestCheckTellsNoSecret(t *testing.T) {
 func yamlString(text string) string { return "'" + text + "'" }
 
 // Values that are not secret are shown, so that an operator sees the effective settings.
-func TestCheckShowsWhatIsNoSecret(t *testing.T) {
+func TestCheckShowsSettingsThatAreNotSecret(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"redis://user:s3cret@a:1,b/2?master=m&addr=c:3&sentinelUser=u": "redis://xxxxx@a:1,b/2?master=m&addr=c:3&sentinelUser=xxxxx",

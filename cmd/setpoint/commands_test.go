@@ -22,7 +22,7 @@ const (
 )
 
 // Each gets a message that names the place, and exit code 2.
-func TestBadInputIsToldWithItsPlace(t *testing.T) {
+func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string

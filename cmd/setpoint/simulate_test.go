@@ -147,7 +147,7 @@ func TestSimulateRefusesBadInput(t *testing.T) {
 }
 
 // A simulation that would take too long ends with what to do about it.
-func TestSimulateEndsWhatIsTooLarge(t *testing.T) {
+func TestSimulateEndsSimulationsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	scenario := clitest.File(t, "s.yaml", "load: [{constant: 1}]\nworkload: {grace: 1h, usage: [{metric: cpu, perLoad: 10m}]}\nevents: [{at: 5s, replicas: 20000}, {at: 6s, replicas: 0}, {at: 7s, replicas: 20000}]\n")
 	got := run(t, "", "simulate", "-f", scenario, simulatedBy)

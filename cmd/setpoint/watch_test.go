@@ -69,7 +69,7 @@ func TestDecisionsAreWatched(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeWatchedIsTold(t *testing.T) {
+func TestInvalidWatchesAreRefused(t *testing.T) {
 	t.Parallel()
 	address := clitest.StartServer(t)
 	for _, tt := range []struct {

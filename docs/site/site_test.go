@@ -137,7 +137,7 @@ var (
 )
 
 // Everything that a page refers to exists, and nothing is loaded from elsewhere.
-func TestTheSiteIsWhole(t *testing.T) {
+func TestTheSiteIsComplete(t *testing.T) {
 	t.Parallel()
 	entries, into := build(t)
 	pages := map[string]map[string]bool{}

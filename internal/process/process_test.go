@@ -37,7 +37,7 @@ func TestProcessorTimeIsThatOfTheProcess(t *testing.T) {
 		t.Errorf("%v of processor time in %v of work (%d)", took, wall, sum)
 	}
 	if _, err := process.Processor(-1); err == nil {
-		t.Error("a process that is none has taken time")
+		t.Error("an invalid process id has processor time")
 	}
 }
 
@@ -90,7 +90,7 @@ func TestStopWantsExitCodeZero(t *testing.T) {
 	}
 }
 
-func TestAProgramThatEndsByItselfIsTold(t *testing.T) {
+func TestAProgramThatEndsByItselfIsReported(t *testing.T) {
 	t.Parallel()
 	p := start(t, command(t, "echo the reason >&2; exit 3"))
 	err := p.Await("ready", process.Patience, func() error { return os.ErrNotExist })
@@ -114,7 +114,7 @@ func TestTheTestersSettingsAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestReservedPortsAreNobodyElses(t *testing.T) {
+func TestReservedPortsAreExclusive(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
 	for range 20 {

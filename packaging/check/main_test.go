@@ -130,7 +130,7 @@ func program(t *testing.T, flags ...string) []byte {
 }
 
 // What is wrong with a release is said, whatever part of it that is.
-func TestWhatIsWrongWithAReleaseIsSaid(t *testing.T) {
+func TestProblemsOfAReleaseAreReported(t *testing.T) {
 	t.Parallel()
 	good := program(t, "-trimpath")
 	const (

@@ -88,7 +88,7 @@ func TestManyAskForKeysOnce(t *testing.T) {
 	})
 }
 
-func TestNobodyWaitsForASetThatIsClosed(t *testing.T) {
+func TestNoCallerWaitsForAClosedSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) {
 			<-ctx.Done()

@@ -165,7 +165,7 @@ func TestIdentityOfAJWT(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an address that is not verified is nobody's", func(t *testing.T) {
+	t.Run("an unverified address identifies no caller", func(t *testing.T) {
 		a := start(t, auth.Options{OIDCFile: i.file(t, "usernameClaim: email")})
 		for _, verified := range []any{false, "true", "false", "yes", 1, 0, []bool{true}, map[string]any{}, json.RawMessage("null")} {
 			wantReason(t, a, bearer(k.sign(t, i.claims("email", "a@b.c", "email_verified", verified))), auth.ReasonWrongClaims)
@@ -355,7 +355,7 @@ func TestRememberedJWTsAreBounded(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsLongerThanTheyWant(t *testing.T) {
+func TestNoCallerWaitsLongerThanItWants(t *testing.T) {
 	k := newKey(t, "1", jose.EdDSA)
 	block := make(chan struct{})
 	server := quietServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-block }))

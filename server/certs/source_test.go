@@ -314,7 +314,7 @@ func TestRevokedCertificates(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("a list out of date is used, and told of", func(t *testing.T) {
+	t.Run("an outdated list is used, and reported", func(t *testing.T) {
 		f.write(f.crl, ca.Revoke(time.Now().Add(-time.Hour), bad))
 		changes = nil
 		for range 2 {

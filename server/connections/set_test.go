@@ -72,7 +72,7 @@ func accept(t *testing.T, set *connections.Set, all *accepted, n int) {
 	}
 }
 
-func TestTheOldestThatNobodyWasHeardOnMakesWay(t *testing.T) {
+func TestTheOldestUnusedConnectionMakesWay(t *testing.T) {
 	t.Parallel()
 	set := connections.New(connections.Options{Most: 8})
 	var all accepted

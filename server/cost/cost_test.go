@@ -155,7 +155,7 @@ func TestMemoryIsSpentOnWhatIsMade(t *testing.T) {
 
 // What is cut off, or no message at all, is looked at as far as it goes: decoding refuses
 // it.
-func TestWhatIsNoMessage(t *testing.T) {
+func TestInvalidMessages(t *testing.T) {
 	t.Parallel()
 	whole := encoded(t, &setpointv1.RecommendRequest{
 		Target: "clusters/c/namespaces/n/targets/t", Pods: []*setpointv1.Pod{{Name: "a", Containers: []*setpointv1.Container{{Requests: usages(3)}}}},

@@ -212,7 +212,7 @@ func TestNothingIsReadWithoutWatchers(t *testing.T) {
 
 // A slow watcher is told how many it missed, gets the newest, and slows nobody; whether it was
 // its own queue that was full or what all share.
-func TestSlowWatchersAreTold(t *testing.T) {
+func TestSlowWatchersAreNotified(t *testing.T) {
 	for name, options := range map[string]feed.Options{"queue": {Queue: 3}, "buffer": {BufferBytes: 4 << 10}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -310,10 +310,10 @@ func TestNoCallerTakesAll(t *testing.T) {
 	}
 	l = newLimiter(t, options)
 	if all, refusal := calls(l, "", 1000); len(all) != 4 || refusal.Reason != limit.GlobalInFlight {
-		t.Errorf("%d batches of callers whom nobody asks, then %v", len(all), refusal)
+		t.Errorf("%d batches without authentication, then %v", len(all), refusal)
 	}
 	if all, _ := open(l, ""); len(all) != 40 {
-		t.Errorf("%d streams of callers whom nobody asks", len(all))
+		t.Errorf("%d streams without authentication", len(all))
 	}
 }
 
@@ -583,7 +583,7 @@ func TestAnswerEarlyIsBounded(t *testing.T) {
 			t.Errorf("%d bytes kept", bytes)
 		}
 		if !l.AnswerEarly(t.Context()) {
-			t.Error("not even a call without a deadline, of which nothing is kept")
+			t.Error("a call without a deadline, which takes no memory, is not answered early")
 		}
 		for _, timeout := range []time.Duration{math.MaxInt64, time.Hour} {
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)

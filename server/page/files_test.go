@@ -185,7 +185,7 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	gone := httptest.NewRecorder()
 	f.ServeHTTP(gone, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/gone.wasm", http.NoBody))
 	if gone.Code != http.StatusNotFound {
-		t.Errorf("a file of which only an old gzip is left: %d", gone.Code)
+		t.Errorf("a file with only an old gzip: %d", gone.Code)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
 	parent := "clusters/c/namespaces/n/targets/t"
 	stream, err := watch(t, t.Context(), &setpointv1.WatchDecisionsRequest{Parent: parent}, watched{watch: func(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 		if !calls.IsFromGateway(stream.Context()) {
-			t.Error("the call does not know that it comes from REST")
+			t.Error("the call is not marked as coming from REST")
 		}
 		for range 3 {
 			answer := &setpointv1.WatchDecisionsResponse{Decision: &setpointv1.Decision{RecommendationId: req.GetParent()}}

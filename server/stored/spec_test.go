@@ -95,7 +95,7 @@ func TestADeleteTakesNoSpecThatItWasNotAskedFor(t *testing.T) {
 		t.Errorf("%q left, though nothing was deleted", *left)
 	}
 	if err := targets.DeleteSpec(t.Context(), keyOf("web"), "no etag"); !errors.Is(err, stored.ErrChanged) {
-		t.Errorf("an etag that is none: %v, want ErrChanged", err)
+		t.Errorf("an invalid etag: %v, want ErrChanged", err)
 	}
 }
 

@@ -266,7 +266,7 @@ func TestConnections(t *testing.T) {
 }
 
 // Of the connections with unread responses, the one with the most is closed.
-func TestAnswersThatNobodyReads(t *testing.T) {
+func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	m := unfinished.New(unfinished.Options{Bytes: 1 << 20, Answers: 1 << 20})
 	a, b := newPeer(t, m, 1<<20), newPeer(t, m, 1<<20)

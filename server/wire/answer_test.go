@@ -192,7 +192,7 @@ func TestAnyDecisionIsEncodedAsTheLongWayDoes(t *testing.T) {
 }
 
 // What is no text can't be sent; the slow path says so.
-func TestTextsThatAreNoneAreLeft(t *testing.T) {
+func TestInvalidTextsAreLeft(t *testing.T) {
 	t.Parallel()
 	r := newRandom(13)
 	refused := 0

@@ -340,7 +340,7 @@ func TestPodsThatAreThereTwiceAreLeft(t *testing.T) {
 			i := r.IntN(pods - 1)
 			req.Pods[i].Name = req.GetPods()[i+1+r.IntN(pods-1-i)].GetName()
 			if new(soundness).check(t, decoder, encode(t, req), defaults) {
-				t.Fatalf("%d pods, of which two have one name, are taken", pods)
+				t.Fatalf("%d pods are taken, although two have the same name", pods)
 			}
 		}
 	}

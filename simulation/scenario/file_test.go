@@ -223,7 +223,7 @@ func TestEventsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestRecordedLoadsThatAreNone(t *testing.T) {
+func TestInvalidRecordedLoads(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, data, want string }{
 		{"csv", "", "a load needs at least one point"},

@@ -81,7 +81,7 @@ func TestLogKeepsTheNewest(t *testing.T) {
 		}
 		sh, key := s.find(k)
 		if got := sh.logs.items[sh.logs.get(key, 0)].room; got > 4*size+4096 {
-			t.Errorf("bound %d: room for %d bytes, of which %d are kept", bound, got, size)
+			t.Errorf("bound %d: %d bytes of memory for %d bytes of entries", bound, got, size)
 		}
 	}
 }

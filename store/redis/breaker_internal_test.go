@@ -85,7 +85,7 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 }
 
 // Only what tells that the node is not well counts, not callers who gave up, nor answers.
-func TestWhatTheBreakerIsTold(t *testing.T) {
+func TestOutcomesThatTheBreakerGets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())

@@ -234,7 +234,7 @@ func TestWritesWaitForReplicas(t *testing.T) {
 }
 
 // A server that has forgotten the scripts, as after a restart, is told them again.
-func TestForgottenScriptsAreToldAgain(t *testing.T) {
+func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
 	admin := server.Client(t)

@@ -254,7 +254,7 @@ func TestASwapThatWasOvertakenIsInDoubt(t *testing.T) {
 	proxy.lose.Store(swapScript)
 	r, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Old: first.Version, Value: []byte("b")})
 	if !errors.Is(err, store.ErrUnavailable) || r.Swapped || proxy.lost.Load() != 1 {
-		t.Errorf("%+v, %v with %d replies lost, want that nobody knows", r, err, proxy.lost.Load())
+		t.Errorf("%+v, %v with %d replies lost, want an unknown outcome", r, err, proxy.lost.Load())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestLicencesAreToldByTheirWording(t *testing.T) {
+func TestLicencesAreRecognizedByTheirWording(t *testing.T) {
 	t.Parallel()
 	apache, err := os.ReadFile(filepath.Join(repository, "LICENSE"))
 	if err != nil {

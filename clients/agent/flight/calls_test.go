@@ -151,7 +151,7 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 }
 
 // An invalid recording is refused with a clear error.
-func TestCallsThatAreNone(t *testing.T) {
+func TestInvalidCalls(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
 		{"no calls", `{"name": "a", "calls": []}`, "a: calls: there are none"},
@@ -177,6 +177,6 @@ func TestCallsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := recording.NewPlayer(scenario).Request(&scenario.Steps[0], "demo"); err == nil || !strings.Contains(err.Error(), `"clusters/x/web" is not the name of a target`) {
-		t.Errorf("a name that is none: %v", err)
+		t.Errorf("an invalid name: %v", err)
 	}
 }

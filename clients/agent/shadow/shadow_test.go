@@ -96,7 +96,7 @@ func TestReconcilesAreJudged(t *testing.T) {
 }
 
 // An object reports its first divergence, and the first one after each time without an opinion.
-func TestTheFirstDivergenceIsTold(t *testing.T) {
+func TestTheFirstDivergenceIsReported(t *testing.T) {
 	t.Parallel()
 	const differ = "3/5 3/5 3/5 3/5 "
 	for _, tt := range []struct {

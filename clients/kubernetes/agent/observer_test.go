@@ -37,7 +37,7 @@ func (n *notebook) read() string {
 	return text
 }
 
-func TestObserversAreToldOfAllThatTheServiceMayHaveDecided(t *testing.T) {
+func TestObserversSeeEveryPossibleDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, n := newWorld(t, period), &notebook{}

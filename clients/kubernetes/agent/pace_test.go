@@ -229,7 +229,7 @@ func TestFirstReconciles(t *testing.T) {
 		time.Sleep(pace.MaxFirstWait + pace.MaxFirstWait/8)
 		want(t, "replicas after a namesake's first reconcile", w.count("shop/slow"), 7)
 		if w.askedSince(time.Time{}) == asked {
-			t.Error("nobody asked")
+			t.Error("the agent sent no request")
 		}
 	})
 }

@@ -117,7 +117,7 @@ func (w *world) rivalQuestions(name string, in time.Duration) (at []time.Time) {
 	return at
 }
 
-func TestTheAgentGoesOnIfItIsToldTo(t *testing.T) {
+func TestTheAgentContinuesIfConfigured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)

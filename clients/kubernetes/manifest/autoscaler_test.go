@@ -154,7 +154,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 	}
 }
 
-func TestBehaviorWithoutDirectionsInTheAnnotationIsNone(t *testing.T) {
+func TestBehaviorWithoutDirectionsInTheAnnotationIsIgnored(t *testing.T) {
 	got, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func TestReaderGoesOnAfterABadLine(t *testing.T) {
 	}
 }
 
-func TestReaderTellsACutOffArchive(t *testing.T) {
+func TestReaderDetectsATruncatedArchive(t *testing.T) {
 	whole := compressed(t, strings.Repeat(line+"\n", 3))
 	for _, test := range []struct {
 		name    string

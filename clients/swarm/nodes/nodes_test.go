@@ -71,7 +71,7 @@ func TestATaskCountsAsItsOwnNodeSays(t *testing.T) {
 		}
 	}
 	if _, problem := NewStore(0).Usage(now, []Task{{"a", "node1"}}); !strings.Contains(problem, "no node has reported usage") {
-		t.Errorf("of nobody: %q", problem)
+		t.Errorf("without reports: %q", problem)
 	}
 	if n := s.Reporting(now); n != 1 {
 		t.Errorf("%d nodes report", n)
@@ -370,7 +370,7 @@ func TestClocksThatAreApart(t *testing.T) {
 		}
 	}
 	if got := s.Skew("nobody"); got != 0 {
-		t.Errorf("of nobody: %s", got)
+		t.Errorf("of an unknown node: %s", got)
 	}
 }
 

@@ -315,7 +315,7 @@ func TestTheLastScaleIsKept(t *testing.T) {
 }
 
 // A file of another cluster's agent, or a broken one, does no harm.
-func TestStateThatIsNone(t *testing.T) {
+func TestInvalidState(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"broken": "{", "of another cluster": `{"version":1,"cluster":"other","objects":[{"name":"web"}]}`,

@@ -33,7 +33,7 @@ func TestProgressIsOneLineThatGoes(t *testing.T) {
 	})
 }
 
-func TestNobodyWatchesWhatIsNoTerminal(t *testing.T) {
+func TestNoProgressWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := NewProgress(&out, "x", 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func TestABuildSaysWhatItWasToldElseWhatGoNoted(t *testing.T) {
+func TestABuildReportsItsVersionElseWhatGoRecorded(t *testing.T) {
 	t.Parallel()
 	noted := func(modified string) *debug.BuildInfo {
 		return &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{

@@ -7,7 +7,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-func TestAWithheldScaleDownIsToldFirst(t *testing.T) {
+func TestAWithheldScaleDownIsExplainedFirst(t *testing.T) {
 	t.Parallel()
 	got := Summary(&setpointv1.RecommendResponse{CurrentReplicas: 5, DesiredReplicas: 5, Explanation: &setpointv1.Explanation{
 		Path: pathMetrics, DesiredReplicas: 5, Withheld: &setpointv1.WithheldExplanation{Replicas: 3, Reason: "All metrics below target"},

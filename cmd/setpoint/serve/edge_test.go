@@ -94,7 +94,7 @@ func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestTheSupervisorIsTold(t *testing.T) {
+func TestTheSupervisorIsNotified(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	defer edge.close()
 	for range 3 {
 		if _, err := edge.access.Authenticator.Authenticate(t.Context(), auth.Credentials{Authorization: []string{"Bearer sp_wrong"}}); err == nil {
-			t.Fatal("a token that nobody knows is let in")
+			t.Fatal("an unknown token is accepted")
 		}
 	}
 	if err := os.WriteFile(s.PolicyFile, []byte("grants: 7\n"), 0o600); err != nil {

@@ -49,7 +49,7 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 	}
 }
 
-func TestHealthGoesByTheVariableOfWhomItAsks(t *testing.T) {
+func TestHealthReadsTheVariableOfTheProgramItAsks(t *testing.T) {
 	_, admin := startWithAdmin(t)
 	t.Setenv("SETPOINT_ADMIN_ADDRESS", strings.TrimPrefix(admin, "http://"))
 	if got := run(t, "", "health", "--timeout=1m"); got.Code != 0 {

@@ -62,7 +62,7 @@ func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 	}
 }
 
-func TestAllProblemsOfSettingsAreToldAtOnce(t *testing.T) {
+func TestAllProblemsOfSettingsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
 	s.LogLevel, s.LogFormat, s.Profile, s.Tolerance = "loud", "xml", "v0.1", "-1"

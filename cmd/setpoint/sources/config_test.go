@@ -67,7 +67,7 @@ func TestSourcesOfURLsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestNoSourcesAreNone(t *testing.T) {
+func TestWithoutURLsThereAreNoSources(t *testing.T) {
 	if s, err := New(Options{URLs: []string{}}); s != nil || err != nil {
 		t.Errorf("got %v, %v", s, err)
 	}

@@ -64,7 +64,7 @@ func TestANameThatLeadsToLoopback(t *testing.T) {
 	}
 	// ip6-localhost and the machine's own name are names as any other, and lead here.
 	if err := dial("prometheus.example", "127.0.0.1"); err == nil || !strings.Contains(err.Error(), "to allow such an address") {
-		t.Errorf("an address of which only a source told: %v", err)
+		t.Errorf("an address that only a source named: %v", err)
 	}
 	if err := dial("prometheus.example", "localhost"); err == nil || !strings.Contains(err.Error(), "to allow such an address") {
 		t.Errorf("a name that leads to loopback: %v", err)

@@ -33,7 +33,7 @@ func TestWhatIsUsedStays(t *testing.T) {
 		}
 	}
 	if _, ok := m.Get(-2); ok {
-		t.Error("what nobody used is still there")
+		t.Error("an unused entry is still there")
 	}
 }
 

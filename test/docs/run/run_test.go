@@ -112,7 +112,7 @@ Words.
 }
 
 // A misspelt directive would leave what it says undone.
-func TestWhatIsNoDirectiveIsRefused(t *testing.T) {
+func TestUnknownDirectivesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{
 		"<!-- notrun: x -->\n```sh\nls\n```\n", "<!-- not run: -->\n```sh\nls\n```\n", "<!-- needs: oracle -->\n```sh\nls\n```\n",

@@ -18,8 +18,8 @@ func holdMuch() {
 	}
 }
 
-// TestHoldersAreTold allocates 64 MiB and checks that the profile of this process shows it.
-func TestHoldersAreTold(t *testing.T) {
+// TestHoldersOfMemoryAreNamed allocates 64 MiB and checks that the profile of this process shows it.
+func TestHoldersOfMemoryAreNamed(t *testing.T) {
 	holdMuch()
 	defer func() { held = nil }()
 	var text strings.Builder

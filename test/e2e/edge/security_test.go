@@ -449,7 +449,7 @@ func TestAnIssuerThatIsAway(t *testing.T) {
 }
 
 // No header changes a caller's identity.
-func TestNobodyIsTakenForTheGateway(t *testing.T) {
+func TestNoCallerIsTakenForTheGateway(t *testing.T) {
 	t.Parallel()
 	_, _, red, _ := secured(t)
 	forged := base64.StdEncoding.EncodeToString([]byte(`{"Name":"token:blue","Method":"token"}`))

@@ -177,7 +177,7 @@ func (b *book) recorded(h *recommender.History, entries []*entry, merged bool) e
 		delete(byID, id)
 	}
 	if len(byReplicas) > 0 || len(byID) > 0 {
-		problems = append(problems, fmt.Errorf("nobody asked for %v, %v", byReplicas, byID))
+		problems = append(problems, fmt.Errorf("decisions without a request: %v, %v", byReplicas, byID))
 	}
 	return errors.Join(problems...)
 }

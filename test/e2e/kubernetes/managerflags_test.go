@@ -50,7 +50,7 @@ func TestTheControllerManagersFlagsAreTaken(t *testing.T) {
 			t.Errorf("%s with %q: %v\n%s", filepath.Base(program), flags, err, said)
 		}
 		if said, err := exec.Command(program, append(args, "--horizontal-pod-autoscaler-unheard-of=1")...).CombinedOutput(); err == nil {
-			t.Errorf("%s takes a flag that nobody has:\n%s", filepath.Base(program), said)
+			t.Errorf("%s accepts an unknown flag:\n%s", filepath.Base(program), said)
 		}
 	}
 	page := file(t, "docs", "reference", "profiles.md")

@@ -163,7 +163,7 @@ func TestWatchersOfAnInstanceThatIsKilled(t *testing.T) {
 	for i, s := range instances {
 		full[i] = int(s.Metric("setpoint_watchers"))
 		if full[i] == 0 {
-			t.Errorf("nobody watches instance %d", i)
+			t.Errorf("instance %d has no watchers", i)
 		}
 	}
 	var killed time.Time

@@ -359,7 +359,7 @@ func serviceAway(t *testing.T, w *world) {
 		return nil
 	})
 	if n := s.replicas(t); n != 2 {
-		t.Errorf("%d replicas, though nobody decided", n)
+		t.Errorf("%d replicas, without a decision", n)
 	}
 	w.serve.Restart()
 	s.becomes(t, most)

@@ -274,7 +274,7 @@ func TestSigningInWithAToken(t *testing.T) {
 	p.press(kb.Enter)
 	p.waitText("Sign in to Setpoint")
 	if text := p.text(); strings.Contains(text, "web-0") {
-		t.Error("targets are shown to nobody")
+		t.Error("targets are shown after signing out")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
-func TestSeriesAreToldApartByTheirLabels(t *testing.T) {
+func TestSeriesAreDistinguishedByTheirLabels(t *testing.T) {
 	t.Parallel()
 	of := func(queue string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"queue": queue}}
