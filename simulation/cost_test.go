@@ -123,6 +123,24 @@ func TestWhatIsCertainlyTooMuchIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// Between steps there are as many instants as windows of metrics begin or end, and at each the
+// needs of all metrics are computed: that counts.
+func TestNeedsBetweenStepsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := &Scenario{
+		Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: time.Hour, Load: constant(t, 1),
+		Workload: Workload{Usage: []Usage{{Metric: "queue", PerLoad: 1000}}},
+	}
+	for metrics, want := range map[int]int64{2: 0, 320: 20} {
+		w := newWorld(s, outside(metrics/2), NewEngine("shop"))
+		before := w.work
+		w.figures.pass(w, 1, 1, time.Second)
+		if got := w.work - before; got != want {
+			t.Errorf("an instant with %d metrics costs %d, want %d", metrics, got, want)
+		}
+	}
+}
+
 // What is kept of each pod is bounded for all of them together.
 func TestWhatIsKeptOfPodsIsBounded(t *testing.T) {
 	t.Parallel()

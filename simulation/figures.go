@@ -77,6 +77,7 @@ type figures struct {
 
 // pass adds a stretch of time; the world is at its beginning.
 func (f *figures) pass(w *world, from, to float64, length time.Duration) {
+	w.work += int64(len(w.needs) / needsOfALook)
 	seconds := length.Seconds()
 	middle := half(from + to)
 	if middle > w.capacity {

@@ -19,6 +19,9 @@ const (
 	looksToMeasure = 6
 )
 
+// needsOfALook is how many metrics' needs are computed in the time of one evaluation of a pod.
+const needsOfALook = 16
+
 // sorted counts the cost of sorting pods.
 func (w *world) sorted(pods []*pod) {
 	w.work += int64(looksToCompare * len(pods) * bits.Len(uint(len(pods))))

@@ -255,12 +255,14 @@ func (w *world) probeAfter(at time.Duration) time.Duration {
 		return 0
 	}
 	period := at / w.syncPeriod * w.syncPeriod
-	for _, phase := range w.probes {
-		if period+phase > at {
-			return period + phase
-		}
+	i, passed := slices.BinarySearch(w.probes, at-period)
+	if passed {
+		i++
 	}
-	return period + w.syncPeriod + w.probes[0]
+	if i == len(w.probes) {
+		return period + w.syncPeriod + w.probes[0]
+	}
+	return period + w.probes[i]
 }
 
 // next returns the next instant of an event or a change of rates.
