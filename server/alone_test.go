@@ -51,6 +51,8 @@ type soloist struct {
 	// it is open which call made the decision.
 	ids   map[string]string
 	raced map[string]bool
+	// single has the requests of batches and streams asked one by one: jobs of one call share memory.
+	single bool
 	// got is what it got, in order.
 	got []string
 }
@@ -265,10 +267,25 @@ func (c *soloist) batch(requests ...*setpointv1.RecommendRequest) {
 	for len(requests) == 0 || c.random.IntN(6) > 0 && len(requests) < 9 {
 		requests = append(requests, c.request(c.random.IntN(3)))
 	}
-	resp, err := c.recommendations.BatchRecommend(c.called(c.t.Context(), ""), &setpointv1.BatchRecommendRequest{Requests: requests})
-	if err != nil {
-		c.note("the error of a batch", statusText(err))
-		return
+	ctx := c.called(c.t.Context(), "many-")
+	var resp *setpointv1.BatchRecommendResponse
+	if c.single {
+		resp = &setpointv1.BatchRecommendResponse{}
+		for _, req := range requests {
+			result := &setpointv1.BatchRecommendResult{}
+			if one, err := c.recommendations.Recommend(ctx, req); err != nil {
+				result.Result = &setpointv1.BatchRecommendResult_Error{Error: grpcstatus.Convert(err).Proto()}
+			} else {
+				result.Result = &setpointv1.BatchRecommendResult_Response{Response: one}
+			}
+			resp.Results = append(resp.Results, result)
+		}
+	} else {
+		var err error
+		if resp, err = c.recommendations.BatchRecommend(ctx, &setpointv1.BatchRecommendRequest{Requests: requests}); err != nil {
+			c.note("the error of a batch", statusText(err))
+			return
+		}
 	}
 	c.note("a batch", prototext.Format(resp))
 	for i, result := range resp.GetResults() {
@@ -278,33 +295,15 @@ func (c *soloist) batch(requests ...*setpointv1.RecommendRequest) {
 
 // stream asks for each target at once.
 func (c *soloist) stream() {
-	ctx, cancel := context.WithCancel(c.called(c.t.Context(), ""))
-	defer cancel()
-	stream, err := c.recommendations.StreamRecommend(ctx)
-	if err != nil {
-		c.t.Error(err)
-		return
-	}
 	requests := map[string]*setpointv1.RecommendRequest{}
 	for kind := range c.targets {
-		id := fmt.Sprint(c.mark, "-message-", kind)
-		requests[id] = c.request(kind)
-		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: id, Request: requests[id]}); err != nil {
-			c.t.Error(err)
-			return
-		}
+		requests[fmt.Sprint(c.mark, "-message-", kind)] = c.request(kind)
 	}
-	_ = stream.CloseSend()
-	answers := map[string]*setpointv1.StreamRecommendResponse{}
-	for {
-		resp, err := stream.Recv()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				c.t.Errorf("a stream of %s: %v", c.mark, err)
-			}
-			break
-		}
-		answers[resp.GetId()] = resp
+	var answers map[string]*setpointv1.StreamRecommendResponse
+	if c.single {
+		answers = c.oneByOne(requests)
+	} else {
+		answers = c.streamed(requests)
 	}
 	for _, id := range slices.Sorted(maps.Keys(answers)) {
 		c.note("a streamed answer", prototext.Format(answers[id]))
@@ -313,6 +312,49 @@ func (c *soloist) stream() {
 			continue
 		}
 		c.learn(requests[id], answers[id].GetResponse())
+	}
+}
+
+// oneByOne is what a stream of the requests is to answer, by id.
+func (c *soloist) oneByOne(requests map[string]*setpointv1.RecommendRequest) map[string]*setpointv1.StreamRecommendResponse {
+	answers := map[string]*setpointv1.StreamRecommendResponse{}
+	for id, req := range requests {
+		answers[id] = &setpointv1.StreamRecommendResponse{Id: id}
+		if one, err := c.recommendations.Recommend(c.called(c.t.Context(), "many-"), req); err != nil {
+			answers[id].Result = &setpointv1.StreamRecommendResponse_Error{Error: grpcstatus.Convert(err).Proto()}
+		} else {
+			answers[id].Result = &setpointv1.StreamRecommendResponse_Response{Response: one}
+		}
+	}
+	return answers
+}
+
+// streamed sends the requests on a stream, and returns the answers by id.
+func (c *soloist) streamed(requests map[string]*setpointv1.RecommendRequest) map[string]*setpointv1.StreamRecommendResponse {
+	answers := map[string]*setpointv1.StreamRecommendResponse{}
+	ctx, cancel := context.WithCancel(c.called(c.t.Context(), "many-"))
+	defer cancel()
+	stream, err := c.recommendations.StreamRecommend(ctx)
+	if err != nil {
+		c.t.Error(err)
+		return nil
+	}
+	for id, req := range requests {
+		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: id, Request: req}); err != nil {
+			c.t.Error(err)
+			return nil
+		}
+	}
+	_ = stream.CloseSend()
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				c.t.Errorf("a stream of %s: %v", c.mark, err)
+			}
+			return answers
+		}
+		answers[resp.GetId()] = resp
 	}
 }
 
@@ -512,6 +554,9 @@ func (w *watching) whole(watched <-chan map[string][]string) map[string][]string
 func (c *soloist) lines() (all []string) {
 	for _, entry := range c.logs.All() {
 		fields := entry.ContextMap()
+		if entry.Message == "call" && strings.HasPrefix(fmt.Sprint(fields["requestId"]), "many-") {
+			continue
+		}
 		id, asked := fmt.Sprint(fields["requestId"]), fmt.Sprint(fields["bodyRequestId"])
 		if !strings.Contains(id, c.mark) || strings.HasPrefix(id, cutOffPrefix) || c.raced[asked] {
 			continue
@@ -625,6 +670,7 @@ func TestManyCallersGetWhatEachGetsAlone(t *testing.T) {
 	for i := range alone {
 		st := openStage(t, nil)
 		alone[i] = newSoloist(t, st, i)
+		alone[i].single = true
 		alone[i].perform(calls)
 		if st.stopAndWait(t); t.Failed() {
 			return // what was alone before is already in the answers of this one
