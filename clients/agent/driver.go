@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // Watched is a Platform that a Driver can watch.
@@ -116,12 +118,8 @@ func (d *Driver) watch(ctx context.Context) {
 			retry = firstWatchRetry
 		}
 		d.log.Log(d.Loop.options.LogLevel(zapcore.WarnLevel, err), "objects are not watched, trying again", zap.Duration("in", retry), zap.Error(err))
-		timer := time.NewTimer(retry)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !deadline.Sleep(ctx, retry) {
 			return
-		case <-timer.C:
 		}
 	}
 }

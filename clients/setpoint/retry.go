@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // Retry says when a call is retried. A field of 0 has its default.
@@ -128,7 +129,7 @@ func (r *retrier) wait(ctx context.Context, attempt int, least time.Duration) bo
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay {
 		return false
 	}
-	return r.budget.withdraw() && sleep(ctx, delay)
+	return r.budget.withdraw() && deadline.Sleep(ctx, delay)
 }
 
 // longest is the longest delay after that attempt, before what the server asks for.
@@ -151,16 +152,4 @@ func mayPass(err error) (least time.Duration, ok bool) {
 		return least, told
 	}
 	return 0, false
-}
-
-// sleep waits; it returns false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

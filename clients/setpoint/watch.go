@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // watchedTogether is how many decisions a watch asks for in a response, the maximum: together
@@ -88,7 +89,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			}
 			// The budget is for calls: reconnecting watchers must not use it up. Each makes one
 			// attempt per delay.
-			if !sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
+			if !deadline.Sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
 				yield(nil, status.FromContextError(ctx.Err()).Err())
 				return
 			}

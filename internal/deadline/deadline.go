@@ -4,6 +4,8 @@
 //	var d deadline.Context
 //	d.Begin(ctx, time.Now().Add(timeout), nil)
 //	defer d.Cancel()
+//
+// Sleep is a wait that the end of a context cuts short.
 package deadline
 
 import (

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -289,10 +290,5 @@ func pause(ctx context.Context, lost int) {
 	if lost < 4 {
 		return
 	}
-	timer := time.NewTimer(rand.N(time.Duration(min(lost, 16)) * 250 * time.Microsecond))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	deadline.Sleep(ctx, rand.N(time.Duration(min(lost, 16))*250*time.Microsecond))
 }

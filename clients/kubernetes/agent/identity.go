@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // identityTries bounds the attempts to read the cluster's UID at the start, identityPause
@@ -30,7 +32,7 @@ func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string,
 		} else if err == nil {
 			return uid
 		}
-		if tried < identityTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && pause(ctx, identityPause) {
+		if tried < identityTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && deadline.Sleep(ctx, identityPause) {
 			continue
 		}
 		if ctx.Err() == nil {
@@ -38,17 +40,5 @@ func (a *Agent) identify(ctx context.Context, ask func(context.Context) (string,
 				zap.String("cluster", a.options.Cluster), zap.Error(err))
 		}
 		return ""
-	}
-}
-
-// pause waits; false: the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

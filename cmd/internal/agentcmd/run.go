@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // run runs until the context ends and reconciles in flight are done.
@@ -147,12 +148,8 @@ func (i *identity) await(ctx context.Context) (uid string, ok bool) {
 		}
 		i.failure.Store(&err)
 		i.log.Warn("cluster not reached, trying again", zap.Duration("in", wait), zap.Error(err))
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !deadline.Sleep(ctx, wait) {
 			return "", false
-		case <-timer.C:
 		}
 	}
 	return "", ctx.Err() == nil
