@@ -53,6 +53,9 @@ type soloist struct {
 	raced map[string]bool
 	// single has the requests of batches and streams asked one by one: jobs of one call share memory.
 	single bool
+	// outages has it lose its store, and no call cut off: what the cache has then depends on when such
+	// a call ends.
+	outages bool
 	// got is what it got, in order.
 	got []string
 }
@@ -71,7 +74,7 @@ type stage struct {
 func newSoloist(t *testing.T, on *stage, number int) *soloist {
 	c := &soloist{
 		stage: on, t: t, mark: fmt.Sprintf("zq%03dqz", number), random: rand.New(rand.NewPCG(7, uint64(number))),
-		now: t0, replicas: map[string]int32{}, ids: map[string]string{}, raced: map[string]bool{},
+		now: t0, outages: number%2 == 0, replicas: map[string]int32{}, ids: map[string]string{}, raced: map[string]bool{},
 	}
 	for kind := range 4 {
 		// Lengths differ, so that what is left of another name shows.
@@ -191,7 +194,7 @@ const cutOffPrefix = "cut-off-"
 // cutOff makes a call that may end at any time, unless its outcome would matter: the same call
 // comes again, and gets the same answer.
 func (c *soloist) cutOff(req *setpointv1.RecommendRequest, call func(ctx context.Context) (text string, ok bool)) (text string) {
-	if _, away := c.away.Load(c.mark); away || req.GetRequestId() == "" && !req.GetDryRun() || c.random.IntN(3) > 0 {
+	if c.outages || req.GetRequestId() == "" && !req.GetDryRun() || c.random.IntN(3) > 0 {
 		return ""
 	}
 	c.raced[req.GetRequestId()] = true
@@ -438,7 +441,7 @@ func (c *soloist) perform(calls int) {
 		default:
 			c.rest()
 		}
-		if call%12 == 8 {
+		if c.outages && call%12 == 8 {
 			c.withoutStore()
 		}
 	}
