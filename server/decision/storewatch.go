@@ -10,6 +10,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/calls"
 )
 
 const (
@@ -58,8 +59,9 @@ func (w *storeWatch) failed() {
 	}
 }
 
-// Check pings once.
+// Check pings once. A panic is logged, as in a call: the next check tries again.
 func (w *storeWatch) Check(ctx context.Context) {
+	defer func() { _ = calls.Recovered(w.targets.Log, "check of the store", recover(), nil) }()
 	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)

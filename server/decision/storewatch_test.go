@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -88,6 +90,42 @@ func TestAStoreThatOnlyReadsIsNotTriedWithoutAPause(t *testing.T) {
 		targets.Watch.Run(ctx)
 		if got := engine.swaps.Load(); got < 10 || got > 12 {
 			t.Errorf("written %d times in 10 s, want once a second", got)
+		}
+	})
+}
+
+// panickingStore panics at the first swap.
+type panickingStore struct {
+	store.Store
+	swaps atomic.Int64
+}
+
+func (s *panickingStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if s.swaps.Add(1) == 1 {
+		panic("a swap")
+	}
+	return s.Store.CompareAndSwap(ctx, swap)
+}
+
+// A panic outside of calls ends no process either.
+func TestAPanicWhileHistoriesAreWrittenIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zapcore.ErrorLevel)
+		options := DefaultOptions()
+		options.Clock, options.Log = time.Now, zap.New(core)
+		engine := &panickingStore{Store: memory.New(memory.Options{})}
+		targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+		history := recommender.History{Seen: true, Updated: time.Now()}
+		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		targets.Watch.Run(ctx)
+		if got := logged.FilterMessage("panic").Len(); got != 1 {
+			t.Errorf("%d panics logged, want 1", got)
+		}
+		if got := targets.outage.pending(); got != 0 {
+			t.Errorf("%d histories not written, want 0", got)
 		}
 	})
 }
