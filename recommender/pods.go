@@ -45,7 +45,7 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 		return PodUnready, RulePending
 	case !sample.sampled:
 		return PodMissing, RuleNoSample
-	case !cpu || d.pastInitialization(pod):
+	case !cpu:
 		return PodReady, RuleSampled
 	}
 	if rule := d.startingRule(pod, sample); rule != RuleSampled {
@@ -54,8 +54,8 @@ func (d *decider) groupOf(pod *Pod, sample *podSample, cpu bool) (PodGroup, PodR
 	return PodReady, RuleSampled
 }
 
-// pastInitialization is a shortcut of startingRule for most pods: started more than a second
-// before the end of the initialization period, and ready.
+// pastInitialization is a shortcut of startingRule for most pods, which are ready: it reports those
+// that started in an earlier second than the first that are initializing.
 func (d *decider) pastInitialization(pod *Pod) bool {
 	if pod.Ready != ReadyTrue {
 		return false

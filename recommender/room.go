@@ -42,7 +42,9 @@ func (r *Room) Keep(n int) {
 // Clear ends what Keep began, and keeps nothing but empty memory.
 func (r *Room) Clear() {
 	r.Keep(0)
-	*r = Room{kept: r.kept}
+	kept := r.kept
+	*r = Room{} // not a literal with kept, which would be made elsewhere and copied
+	r.kept = kept
 }
 
 // Recommend is the function Recommend. The decision and the next history are valid until the next

@@ -188,7 +188,7 @@ func (j *Job) empty() {
 	j.Release()
 	concluded := j.concluded[:cap(j.concluded)]
 	clear(concluded)
-	*j = Job{} // not a literal with these, which would be made elsewhere and copied
+	*j = Job{} // not a literal with concluded, which would be made elsewhere and copied
 	j.concluded = concluded[:0]
 }
 
