@@ -83,7 +83,7 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	if !existed {
 		return apierror.UnknownTarget(req.GetName())
 	}
-	t.shares.leave(key.Cluster)
+	t.shares.Leave(key.Cluster)
 	if t.Metrics.targets != nil {
 		t.Metrics.targets.Forget(key)
 	}

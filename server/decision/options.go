@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
@@ -87,4 +88,8 @@ func (o *Options) answers() recommender.AnswerLimits {
 // CostLimits are the settings that limit lists.
 func (o *Options) CostLimits() cost.Limits {
 	return cost.Limits{Pods: o.MaxPods, Metrics: o.MaxMetrics, Batch: o.MaxBatch}
+}
+
+func (o *Options) shares() shares.Options {
+	return shares.Options{ClusterTargets: o.ClusterTargets, ClusterBytes: o.ClusterBytes, Clock: o.Clock, Log: o.Log}
 }

@@ -7,6 +7,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -24,13 +25,13 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 	if !ok {
 		return nil, nil
 	}
-	bounded := make(map[store.Part]*shares)
+	bounded := make(map[store.Part]*shares.Shares)
 	for part, ttl := range stored.Lives {
 		records, err := parts.Part(part, ttl)
 		if err != nil {
 			return nil, err
 		}
-		bounded[part] = newShares(records, t.Options, t.shares.refused)
+		bounded[part] = shares.New(records, t.Options.shares(), t.refuseShare)
 	}
 	return stored.New(observed, stored.Options{
 		Recommend: recommend,
@@ -39,10 +40,10 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 		Sources:   t.sources(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, bytes int) (func(bool), error) {
 			of := bounded[part]
-			err := of.place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
-			return func(kept bool) { of.settle(key.Cluster, bytes, kept) }, err
+			err := of.Place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
+			return func(kept bool) { of.Settle(key.Cluster, bytes, kept) }, err
 		},
-		Left: func(part store.Part, key store.Key) { bounded[part].leave(key.Cluster) },
+		Left: func(part store.Part, key store.Key) { bounded[part].Leave(key.Cluster) },
 	})
 }
 

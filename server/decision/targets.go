@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/store"
@@ -47,7 +48,7 @@ type Targets struct {
 	// Watch tracks whether the store is reachable.
 	Watch *storeWatch
 	// shares limit each cluster's part of the store.
-	shares  *shares
+	shares  *shares.Shares
 	Metrics *metrics
 	// Observer logs requests of streams.
 	Observer *calls.Observer
@@ -160,7 +161,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 		return nil
 	}
 	if !record.Exists() && j.placed == 0 {
-		if j.Err = t.shares.place(t.life, j.key.Cluster, len(value), j.caller); j.Err != nil {
+		if j.Err = t.shares.Place(t.life, j.key.Cluster, len(value), j.caller); j.Err != nil {
 			return nil
 		}
 		j.placed = len(value)
@@ -249,7 +250,7 @@ func (t *Targets) cachedRecord(j *Job) (store.Record, bool) {
 // unplaced ends the reservation of space for a new target.
 func (t *Targets) unplaced(j *Job, stored bool) {
 	if j.placed > 0 {
-		t.shares.settle(j.key.Cluster, j.placed, stored)
+		t.shares.Settle(j.key.Cluster, j.placed, stored)
 		j.placed = 0
 	}
 }
@@ -303,14 +304,17 @@ func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health
 	}
 	t.deletions, _ = engine.(store.Deletions)
 	t.outage = newOutage(t)
-	t.shares = newShares(engine, options, func(reason limit.Reason) {
-		if t.Limiter != nil {
-			t.Limiter.Refuse(reason)
-		}
-	})
+	t.shares = shares.New(engine, options.shares(), t.refuseShare)
 	t.Watch = newStoreWatch(t, h)
 	observed.failed = t.Watch.failed
 	return t
+}
+
+// refuseShare counts a target that is refused for its cluster's limits.
+func (t *Targets) refuseShare(reason limit.Reason) {
+	if t.Limiter != nil {
+		t.Limiter.Refuse(reason)
+	}
 }
 
 // Collectors returns the metrics.

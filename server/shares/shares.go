@@ -1,4 +1,12 @@
-package decision
+// Package shares limits how much of the store each cluster takes: its targets, and their bytes.
+//
+//	s := shares.New(engine, shares.Options{ClusterTargets: 10_000, Clock: time.Now, Log: log}, refused)
+//	if err := s.Place(ctx, cluster, len(value), caller); err != nil {
+//		return err
+//	}
+//	// … store it …
+//	s.Settle(cluster, len(value), stored)
+package shares
 
 import (
 	"context"
@@ -30,11 +38,20 @@ const (
 	countedClusters = 4096
 )
 
-// shares limit each cluster's part of the store. They count in the store now and then, when a new
-// target arrives, and in between add this instance's own additions.
-type shares struct {
+// Options configure Shares.
+type Options struct {
+	// ClusterTargets and ClusterBytes limit each cluster, unless a caller's policy has limits of
+	// its own; 0: unlimited.
+	ClusterTargets, ClusterBytes int
+	Clock                        func() time.Time
+	Log                          *zap.Logger
+}
+
+// Shares limit each cluster's part of the store. They count in the store now and then, when a new
+// target arrives, and in between add this instance's own additions. Safe for concurrent use.
+type Shares struct {
 	engine  store.Usages // nil: there are no limits
-	options *Options
+	options Options
 	// refused counts refusals.
 	refused func(limit.Reason)
 
@@ -47,15 +64,16 @@ type shares struct {
 
 // share is the usage of a cluster.
 type share struct {
-	mu   sync.Mutex
-	used store.Usage // guarded by mu
-	// under is the part of it that is being stored, which the store may not count yet.
+	mu    sync.Mutex
+	used  store.Usage // guarded by mu
 	under store.Usage // the part of it that is being stored, which the store may not count yet; guarded by mu
 	at    time.Time   // time of the count, guarded by mu; zero: not counted yet
 }
 
-func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shares {
-	s := &shares{options: o, refused: refused, clusters: bounded.New[string, *share](countedClusters)}
+// New returns the shares of a store; without store.Usages they have no limits. refused counts
+// refusals.
+func New(engine store.Store, o Options, refused func(limit.Reason)) *Shares {
+	s := &Shares{options: o, refused: refused, clusters: bounded.New[string, *share](countedClusters)}
 	s.engine, _ = engine.(store.Usages)
 	return s
 }
@@ -64,7 +82,7 @@ func newShares(engine store.Store, o *Options, refused func(limit.Reason)) *shar
 type bounds struct{ keys, bytes int64 }
 
 // boundsFor returns the limits for a caller's additions.
-func (s *shares) boundsFor(c *access.Caller) bounds {
+func (s *Shares) boundsFor(c *access.Caller) bounds {
 	var own policy.Limits
 	if c != nil {
 		own = c.Grants.Limits()
@@ -92,9 +110,9 @@ func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
 	return 0
 }
 
-// place reserves space for one more target of a cluster, with that many bytes of
+// Place reserves space for one more target of a cluster, with that many bytes of
 // history, or refuses it. It may call the store, once or twice.
-func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access.Caller) error {
+func (s *Shares) Place(ctx context.Context, cluster string, bytes int, c *access.Caller) error {
 	b := s.boundsFor(c)
 	if s.engine == nil || b == (bounds{}) {
 		return nil
@@ -113,20 +131,20 @@ func (s *shares) place(ctx context.Context, cluster string, bytes int, c *access
 	return clusterFull(reason, cluster, b)
 }
 
-// settle ends place: the target's first history was stored, or was not.
-func (s *shares) settle(cluster string, bytes int, stored bool) {
+// Settle ends Place: the target's first history was stored, or was not.
+func (s *Shares) Settle(cluster string, bytes int, stored bool) {
 	s.all.end(bytes, stored)
 	s.of(cluster, false).end(bytes, stored)
 }
 
-// leave records the deletion of a target of the cluster.
-func (s *shares) leave(cluster string) {
+// Leave records the deletion of a target of the cluster.
+func (s *Shares) Leave(cluster string) {
 	s.all.leave()
 	s.of(cluster, false).leave()
 }
 
 // of returns the share of a cluster; nil if it is unknown and must not be created.
-func (s *shares) of(cluster string, create bool) *share {
+func (s *Shares) of(cluster string, create bool) *share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, ok := s.clusters.Get(cluster)
@@ -176,7 +194,7 @@ func plus(u store.Usage, keys, bytes int) store.Usage {
 
 // take reserves space in the share, or returns the limit that forbids it. Other
 // additions to the cluster wait meanwhile, so that together they do not exceed it.
-func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, b bounds) limit.Reason {
+func (s *Shares) take(ctx context.Context, h *share, cluster string, bytes int, b bounds) limit.Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := s.options.Clock()
@@ -194,7 +212,7 @@ func (s *shares) take(ctx context.Context, h *share, cluster string, bytes int, 
 
 // count counts in the store. If the store does not respond, the last count remains: no
 // target is refused because the number is unknown. The caller has locked h.mu.
-func (s *shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
+func (s *Shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	h.at = now
