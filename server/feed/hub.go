@@ -32,8 +32,13 @@ const (
 	readTimeout = 5 * time.Second
 	// readAtOnce is how many entries of a part one read returns.
 	readAtOnce = 500
-	// replays is how many watchers' replays are read at once.
-	replays = 4
+	// replayRest and backlogRest are the pauses after a read of a replay, and of the hub's if there
+	// is more to read, in times of what the read took: so replays keep the store busy for a quarter
+	// of the time at most, and the hub for half of it, however slow the store is and however many
+	// ask. longestRest limits a pause.
+	replayRest  = 3
+	backlogRest = 1
+	longestRest = time.Second
 	// mostCounted is the longest gap in a part's numbers that counts decisions. A longer one
 	// means that the part began again.
 	mostCounted = 1 << 31
@@ -98,7 +103,7 @@ func New(source store.Feed, options Options) *Hub {
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		source: source, options: options, log: options.Log, parts: source.FeedParts(), life: life, end: end,
-		turns: newTurns(replays), starting: make(chan struct{}, 1),
+		turns: newTurns(life.Done()), starting: make(chan struct{}, 1),
 	}
 }
 
@@ -176,7 +181,7 @@ func (h *Hub) Watch(ctx context.Context, filter Filter, from []store.FeedPositio
 	h.mu.RUnlock()
 	var now []store.FeedPosition
 	if !reads {
-		pages, err := h.source.ReadFeed(ctx, make([]store.FeedPosition, h.parts), 0)
+		pages, err := h.source.ReadFeed(ctx, readsOf(make([]store.FeedPosition, h.parts), nil), 0)
 		if err != nil {
 			return nil, err
 		}
@@ -241,14 +246,36 @@ func (h *Hub) stops() bool {
 	return true
 }
 
-// read reads all new entries.
+// readsOf asks for what follows positions of parts; without those that are skipped, if that is not nil.
+func readsOf(after []store.FeedPosition, skip func(part int) bool) (reads []store.FeedRead) {
+	for part := range after {
+		if skip == nil || !skip(part) {
+			reads = append(reads, store.FeedRead{Part: part, After: after[part]})
+		}
+	}
+	return reads
+}
+
+// rest pauses after a read that took so long, unless done is closed.
+func rest(took time.Duration, times int, done <-chan struct{}) {
+	timer := time.NewTimer(min(took*time.Duration(times), longestRest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// read reads all new entries, of each part a page in turn.
 func (h *Hub) read() error {
 	for {
 		h.mu.RLock()
 		after := slices.Clone(h.position)
 		h.mu.RUnlock()
 		ctx, cancel := context.WithTimeout(h.life, readTimeout)
-		pages, err := h.source.ReadFeed(ctx, after, readAtOnce)
+		began := time.Now()
+		pages, err := h.source.ReadFeed(ctx, readsOf(after, nil), readAtOnce)
+		took := time.Since(began)
 		cancel()
 		var some store.BatchError
 		if err != nil && !errors.As(err, &some) {
@@ -257,6 +284,7 @@ func (h *Hub) read() error {
 		if !h.take(after, pages, some) {
 			return err
 		}
+		rest(took, backlogRest, h.life.Done())
 	}
 }
 
@@ -284,7 +312,7 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 				items = append(items, it)
 			}
 		}
-		more = more || len(page.Items) > 0
+		more = more || len(page.Items) > 0 && after[part].Before(page.Newest)
 	}
 	slices.SortStableFunc(items, func(a, b *item) int { return cmp.Compare(a.position.Millis, b.position.Millis) })
 	for _, w := range h.handOut(items, after, counted, uncounted, resets) {
@@ -302,12 +330,18 @@ func (h *Hub) handOut(items []*item, position []store.FeedPosition, lost uint64,
 		h.index.each(func(w *Watcher) { w.lost(lost, uncounted) })
 	}
 	for _, it := range items {
-		n := h.ring.add(it, h.options.BufferBytes)
+		// Only what somebody waits for takes place in the buffer.
+		wanted := false
 		h.index.interested(it.key, func(w *Watcher) {
-			if w.offer(n, it) {
+			queued, first := w.offer(h.ring.next, it)
+			wanted = wanted || queued
+			if first {
 				woken = append(woken, w)
 			}
 		})
+		if wanted {
+			h.ring.add(it, h.options.BufferBytes)
+		}
 	}
 	h.resets += resets
 	h.position = position // after the decisions: a watcher with an empty queue is at this position
@@ -340,8 +374,8 @@ type ring struct {
 	bytes int
 }
 
-// add adds an item and drops the oldest beyond the limit.
-func (r *ring) add(it *item, most int) uint64 {
+// add adds an item, whose number is next, and drops the oldest beyond the limit.
+func (r *ring) add(it *item, most int) {
 	r.items = append(r.items, it)
 	r.bytes += it.size()
 	for r.bytes > most && len(r.items) > 1 {
@@ -350,7 +384,6 @@ func (r *ring) add(it *item, most int) uint64 {
 		r.items = r.items[1:]
 	}
 	r.next++
-	return r.next - 1
 }
 
 // get returns an item, nil if it was dropped.

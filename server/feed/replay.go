@@ -2,13 +2,9 @@ package feed
 
 import (
 	"context"
-	"slices"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
-
-// replayedAtOnce is the page size of a watcher's replay, in entries of a part.
-const replayedAtOnce = 100
 
 // replay has the decisions between a watcher's start and the hub's position at that
 // time.
@@ -21,8 +17,9 @@ type replay struct {
 	answer       chan replayed
 }
 
-// replayed is the next page of each part.
+// replayed is the next page of some parts.
 type replayed struct {
+	reads []store.FeedRead
 	pages []store.FeedPage
 	err   error
 }
@@ -64,17 +61,21 @@ func (r *replay) next(ctx context.Context) (it *item, more bool, err error) {
 			if got.err != nil {
 				return nil, false, got.err
 			}
-			r.fill(got.pages)
+			for i, read := range got.reads {
+				r.take(read.Part, got.pages[i])
+			}
 		default:
 			return nil, true, nil
 		}
 	}
 }
 
-// ask requests the next page of each part, which is read when it is the caller's turn.
+// ask requests the next page of each part that has nothing left, which is read when it is the
+// caller's turn.
 func (r *replay) ask(ctx context.Context) {
 	r.asked = true
-	h, after := r.watcher.hub, slices.Clone(r.after)
+	h := r.watcher.hub
+	reads := readsOf(r.after, func(part int) bool { return r.ended[part] || len(r.read[part]) > 0 })
 	h.turns.ask(r.watcher.viewer.Caller, func() {
 		if ctx.Err() != nil {
 			return // the watcher has gone while it waited for its turn
@@ -82,19 +83,10 @@ func (r *replay) ask(ctx context.Context) {
 		asked, cancel := context.WithTimeout(ctx, readTimeout)
 		defer cancel()
 		defer context.AfterFunc(h.life, cancel)()
-		pages, err := h.source.ReadFeed(asked, after, replayedAtOnce)
-		r.answer <- replayed{pages, err}
+		pages, err := h.source.ReadFeed(asked, reads, readAtOnce)
+		r.answer <- replayed{reads, pages, err}
 		r.watcher.wake()
 	})
-}
-
-// fill takes the pages of parts without items.
-func (r *replay) fill(pages []store.FeedPage) {
-	for part, page := range pages {
-		if !r.ended[part] && len(r.read[part]) == 0 {
-			r.take(part, page)
-		}
-	}
 }
 
 // take takes the page of a part.
@@ -118,7 +110,7 @@ func (r *replay) take(part int, page store.FeedPage) {
 			r.read[part] = append(r.read[part], it)
 		}
 	}
-	r.ended[part] = len(page.Items) == 0 || !r.after[part].Before(r.until[part])
+	r.ended[part] = len(page.Items) == 0 || r.after[part] == page.Newest || !r.after[part].Before(r.until[part])
 }
 
 // end finishes a part at the hub's position. The hub's next entry then shows how many are

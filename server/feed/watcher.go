@@ -111,10 +111,10 @@ func (w *Watcher) maySee(it *item) bool {
 }
 
 // offer queues a decision for the watcher, which is interested in its target, and reports
-// whether the queue was empty. The caller has locked h.mu.
-func (w *Watcher) offer(n uint64, it *item) (first bool) {
+// whether it did, and whether the queue was empty. The caller has locked h.mu.
+func (w *Watcher) offer(n uint64, it *item) (queued, first bool) {
 	if !w.maySee(it) {
-		return false
+		return false, false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,7 +125,7 @@ func (w *Watcher) offer(n uint64, it *item) (first bool) {
 		w.hub.missed.Add(1)
 	}
 	w.queue = append(w.queue, n)
-	return first
+	return true, first
 }
 
 // wake signals Ready.

@@ -24,8 +24,9 @@ const feedBuckets = bucketCount / feedParts
 // feedFirst is the field of the name in a stream's first entry; feedScript writes it.
 const feedFirst = "first"
 
-// feed is the name of a part's stream.
-func (l *layout) feed(part int) string { return l.bases[part*feedBuckets] + "f" }
+// feed is the name of a part's stream, and feedIndex that of its entries by tenant.
+func (l *layout) feed(part int) string      { return l.bases[part*feedBuckets] + "f" }
+func (l *layout) feedIndex(part int) string { return l.feed(part) + "i" }
 
 // FeedParts implements store.Feed.
 func (s *Store) FeedParts() int {
@@ -43,6 +44,9 @@ func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error
 	if s.options.FeedLength < 0 || len(entries) == 0 {
 		return nil
 	}
+	if err := store.CheckFeed(entries); err != nil {
+		return err
+	}
 	var values [feedParts][]any
 	for _, e := range entries {
 		part := s.layout.bucket(e.Key) / feedBuckets
@@ -54,12 +58,13 @@ func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error
 			parts = append(parts, part)
 		}
 	}
-	length := strconv.Itoa(max(1, s.options.FeedLength/feedParts))
+	length := max(1, s.options.FeedLength/feedParts)
 	return joined(s.perform(ctx, len(parts), &exchange{
 		operation: "append to feed",
 		once:      true,
 		args: func(i int, whole bool) []any {
-			args := feedScript.args(whole, []string{s.layout.feed(parts[i])}, length, s.ttl)
+			args := feedScript.args(whole, []string{s.layout.feed(parts[i]), s.layout.feedIndex(parts[i])}, length, s.ttl,
+				max(1, length/store.FeedNamespaceShare), max(1, length/store.FeedClusterShare))
 			return append(args, values[parts[i]]...)
 		},
 		take: func(int, any, bool) error { return nil },
@@ -67,18 +72,18 @@ func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error
 }
 
 // ReadFeed implements store.Feed.
-func (s *Store) ReadFeed(ctx context.Context, after []store.FeedPosition, limit int) ([]store.FeedPage, error) {
+func (s *Store) ReadFeed(ctx context.Context, reads []store.FeedRead, limit int) ([]store.FeedPage, error) {
 	if err := s.begin(ctx, "read feed"); err != nil {
 		return nil, err
 	}
-	if len(after) != s.FeedParts() {
-		return nil, fmt.Errorf("read feed: %d positions of %d parts", len(after), s.FeedParts())
+	if err := store.CheckReads(reads, s.FeedParts()); err != nil {
+		return nil, err
 	}
-	pages := make([]store.FeedPage, len(after))
-	errs := s.perform(ctx, len(after), &exchange{
+	pages := make([]store.FeedPage, len(reads))
+	errs := s.perform(ctx, len(reads), &exchange{
 		operation: "read feed",
 		args: func(i int, whole bool) []any {
-			return readFeedScript.args(whole, []string{s.layout.feed(i)}, feedID(after[i]), limit, store.MaxFeedPageBytes)
+			return readFeedScript.args(whole, []string{s.layout.feed(reads[i].Part)}, feedID(reads[i].After), limit, store.MaxFeedPageBytes, store.MaxFeedEntryBytes)
 		},
 		take: func(i int, reply any, _ bool) (err error) {
 			pages[i], err = feedPage(reply)

@@ -107,10 +107,13 @@ local from = last - ARGV[2] + 1
 if last >= 0 and from < 0 then from = 0 end
 return redis.call('LRANGE', KEYS[1], from, last)`)
 
-	// feedScript appends to the stream KEYS[1], which keeps about ARGV[1] entries and lives for
-	// ARGV[2] milliseconds from now on (0: for ever), names and values in turn. The first
-	// number of a stream is the time in microseconds, which is larger than those of a lost
-	// stream. The name of its first entry has a field of its own.
+	// feedScript appends to the stream KEYS[1], which keeps ARGV[1] entries and lives for ARGV[2]
+	// milliseconds from now on (0: for ever), names and values in turn. A namespace's share of it
+	// is ARGV[3] entries, a cluster's ARGV[4]. The first number of a stream is the time in microseconds, which is larger than those of a lost stream. The name of
+	// its first entry has a field of its own. The sorted set KEYS[2] has the entries by cluster,
+	// namespace and id: by it the script finds whose entry goes, see store.Feed. It counts more
+	// entries than the stream if an earlier version has trimmed the stream; then it starts again.
+	// Without the right to xlen or xdel the oldest entries go.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
 local number = ms * 1000
@@ -119,24 +122,73 @@ if last then
   local at, n = string.match(last[1], '^(%d+)-(%d+)$')
   ms, number = math.max(ms, tonumber(at)), tonumber(n)
 end
-for i = 3, #ARGV, 2 do
-  number = number + 1
-  local name = (last or i > 3) and 't' or 'first'
-  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], string.format('%.0f-%.0f', ms, number), name, ARGV[i], 'v', ARGV[i + 1])
+local most = tonumber(ARGV[1])
+local function count(of) return redis.call('ZLEXCOUNT', KEYS[2], '[' .. of .. '\0', '(' .. of .. '\1') end
+local function first(of, not_this)
+  for _, m in ipairs(redis.call('ZRANGE', KEYS[2], '[' .. of .. '\0', '(' .. of .. '\1', 'BYLEX', 'LIMIT', 0, 2)) do
+    if m ~= not_this then return m end
+  end
 end
-if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+local length = redis.pcall('XLEN', KEYS[1])
+local fair = type(length) == 'number'
+if fair and redis.call('ZLEXCOUNT', KEYS[2], '-', '+') > length then redis.call('DEL', KEYS[2]) end
+for i = 5, #ARGV, 2 do
+  number = number + 1
+  local id = string.format('%.0f-%.0f', ms, number)
+  local field = (last or i > 5) and 't' or 'first'
+  if not fair then
+    redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], id, field, ARGV[i], 'v', ARGV[i + 1])
+  else
+    local cluster, namespace = string.match(ARGV[i], '^([^/]*)/([^/]*)/')
+    namespace = cluster .. '\0' .. namespace
+    local mine = namespace .. '\0' .. id
+    redis.call('XADD', KEYS[1], id, field, ARGV[i], 'v', ARGV[i + 1])
+    redis.call('ZADD', KEYS[2], 0, mine)
+    length = length + 1
+    for excess = 1, math.min(2, length - most) do
+      local victim
+      if count(namespace) > tonumber(ARGV[3]) then
+        victim = first(namespace)
+      else
+        local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+        local its, ns = string.match(oldest[2][2] or '', '^([^/]*)/([^/]*)/')
+        if its ~= cluster and count(cluster) > tonumber(ARGV[4]) then victim = first(cluster, mine) end
+        victim = victim or (its or '') .. '\0' .. (ns or '') .. '\0' .. oldest[1]
+      end
+      local gone = redis.pcall('XDEL', KEYS[1], string.match(victim, '[%d-]+$'))
+      if type(gone) ~= 'number' then
+        fair = false
+        break
+      end
+      length = length - gone
+      redis.call('ZREM', KEYS[2], victim)
+    end
+  end
+end
+if ARGV[2] ~= '0' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+end
 return redis.status_reply('OK')`)
 
 	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is none,
-	// then id, the name's field, name and value of up to ARGV[2] entries after the id ARGV[1]; the
-	// entry that passes ARGV[3] bytes is the last one.
+	// then id, the name's field, name and value of up to ARGV[2] entries after the id ARGV[1], as
+	// long as one of ARGV[4] bytes of name and value fits into ARGV[3]. It reads as many at a time as
+	// fit at worst, so that it reads none that it does not return.
 	readFeedScript = newScript(`local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-local all, bytes = {last and last[1] or ''}, 0
-if ARGV[2] == '0' or not last then return all end
-for _, e in ipairs(redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])) do
-  all[#all + 1], all[#all + 2], all[#all + 3], all[#all + 4] = e[1], e[2][1] or '', e[2][2] or '', e[2][4] or ''
-  bytes = bytes + #all[#all]
-  if bytes >= tonumber(ARGV[3]) then break end
+local all = {last and last[1] or ''}
+if not last or last[1] == ARGV[1] then return all end
+local after, count, room, largest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+while count > 0 and room >= largest do
+  local step = math.min(count, math.floor(room / largest))
+  local some = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', step)
+  for _, e in ipairs(some) do
+    all[#all + 1], all[#all + 2], all[#all + 3], all[#all + 4] = e[1], e[2][1] or '', e[2][2] or '', e[2][4] or ''
+    room = room - #all[#all - 1] - #all[#all]
+    after = e[1]
+  end
+  if #some < step then break end
+  count = count - step
 end
 return all`)
 

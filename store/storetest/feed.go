@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -16,6 +17,9 @@ var feedTests = []test{
 	{"FromAnInstant", testFeedInstant},
 	{"DropsTheOldest", testFeedBound},
 	{"PagesAreBoundedInBytes", testFeedBytes},
+	{"TooLargeAnEntry", testFeedTooLarge},
+	{"OnlyTheParts", testFeedReads},
+	{"ABurstReplacesItself", testFeedShares},
 	{"StaysAfterDelete", testFeedDelete},
 	{"AnyBytes", testFeedData},
 }
@@ -51,16 +55,26 @@ func (r *feedReader) append(key store.Key, values ...string) {
 	}
 }
 
+// reads asks for what follows in each part.
+func (r *feedReader) reads() (reads []store.FeedRead) {
+	for part, after := range r.after {
+		reads = append(reads, store.FeedRead{Part: part, After: after})
+	}
+	return reads
+}
+
 // read returns the next entries of all parts, up to a limit each.
 func (r *feedReader) read(limit int) []store.FeedItem {
 	r.f.t.Helper()
-	pages, err := r.feed.ReadFeed(r.f.t.Context(), r.after, limit)
+	pages, err := r.feed.ReadFeed(r.f.t.Context(), r.reads(), limit)
 	if err != nil || len(pages) != len(r.after) {
 		r.f.t.Fatalf("ReadFeed: %d pages, %v, want %d", len(pages), err, len(r.after))
 	}
 	var all []store.FeedItem
 	for part, page := range pages {
+		bytes := 0
 		for _, item := range page.Items {
+			bytes += item.Bytes()
 			if !r.after[part].Before(item.Position) || page.Newest.Before(item.Position) {
 				r.f.t.Fatalf("%v comes after %v, the newest is %v", item.Position, r.after[part], page.Newest)
 			}
@@ -68,6 +82,9 @@ func (r *feedReader) read(limit int) []store.FeedItem {
 		}
 		if len(page.Items) > limit {
 			r.f.t.Fatalf("%d entries, more than %d", len(page.Items), limit)
+		}
+		if bytes > store.MaxFeedPageBytes {
+			r.f.t.Fatalf("%d entries of %d bytes, more than %d", len(page.Items), bytes, store.MaxFeedPageBytes)
 		}
 		all = append(all, page.Items...)
 	}
@@ -106,8 +123,10 @@ func testFeedEmpty(t *testing.T, s suite) {
 		t.Errorf("a new feed has %v", got)
 	}
 	r.append(key("a"))
-	if _, err := r.feed.ReadFeed(t.Context(), nil, 1); err == nil {
-		t.Error("no position is taken for one of each part")
+	for _, part := range []int{-1, r.feed.FeedParts()} {
+		if _, err := r.feed.ReadFeed(t.Context(), []store.FeedRead{{Part: part}}, 1); err == nil {
+			t.Errorf("part %d is read", part)
+		}
 	}
 }
 
@@ -174,7 +193,8 @@ func testFeedPosition(t *testing.T, s suite) {
 	r.append(key("a"), "4")
 	r.want(r.read(1), key("a"), "3")
 	r.want(r.read(0), key("a"))
-	pages, err := r.feed.ReadFeed(t.Context(), make([]store.FeedPosition, len(r.after)), 0)
+	clear(r.after)
+	pages, err := r.feed.ReadFeed(t.Context(), r.reads(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,16 +246,109 @@ func testFeedBound(t *testing.T, s suite) {
 }
 
 func testFeedBytes(t *testing.T, s suite) {
+	for _, size := range []int{600, 1000, store.MaxFeedEntryBytes} {
+		r := s.open(t).feed()
+		k := key("a")
+		value := string(make([]byte, size-(&store.FeedEntry{Key: k}).Bytes()))
+		n := 3*store.MaxFeedPageBytes/size + 1
+		for i := 0; i < n; i += 100 {
+			r.append(k, slices.Repeat([]string{value}, min(100, n-i))...)
+		}
+		// No more than one of any size is missing to a full page.
+		if got, want := len(r.read(n)), min(n, (store.MaxFeedPageBytes-store.MaxFeedEntryBytes)/size); got < want {
+			t.Errorf("a page has %d entries of %d bytes, want %d at least", got, size, want)
+		}
+		clear(r.after)
+		if got := len(r.all()); got != n {
+			t.Errorf("%d entries of %d bytes, want %d", got, size, n)
+		}
+	}
+}
+
+func testFeedTooLarge(t *testing.T, s suite) {
 	r := s.open(t).feed()
-	large := string(make([]byte, store.MaxFeedPageBytes/4))
-	for range 10 {
-		r.append(key("a"), large)
+	entries := []store.FeedEntry{{Key: key("a"), Value: []byte("small")}, {Key: key("a")}}
+	entries[1].Value = make([]byte, store.MaxFeedEntryBytes-entries[1].Bytes()+1)
+	if err := r.feed.AppendFeed(t.Context(), entries); err == nil {
+		t.Errorf("an entry of %d bytes is taken", entries[1].Bytes())
 	}
-	if got := len(r.read(10)); got != 4 {
-		t.Errorf("a page has %d entries of a quarter page each, want 4", got)
+	r.want(r.all(), key("a"))
+}
+
+func testFeedReads(t *testing.T, s suite) {
+	r := s.open(t).feed()
+	for i := range 20 {
+		r.append(key(fmt.Sprint(i)), "value")
 	}
-	if got := len(r.all()); got != 6 {
-		t.Errorf("%d entries are left, want 6", got)
+	all, err := r.feed.ReadFeed(t.Context(), r.reads(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pages, err := r.feed.ReadFeed(t.Context(), nil, 100); err != nil || len(pages) > 0 {
+		t.Errorf("of no part: %v, %v", pages, err)
+	}
+	for part := range all {
+		pages, err := r.feed.ReadFeed(t.Context(), []store.FeedRead{{Part: part}}, 100)
+		if err != nil || len(pages) != 1 || fmt.Sprint(pages[0]) != fmt.Sprint(all[part]) {
+			t.Errorf("part %d: %v, %v, want %v", part, pages, err, all[part])
+		}
+	}
+}
+
+// A namespace, or a cluster, that writes more than all the feed holds replaces what is its own, and
+// one that is alone has all of it.
+func testFeedShares(t *testing.T, s suite) {
+	if s.FeedLength == 0 {
+		t.Skip("Options.FeedLength is not set")
+	}
+	for _, tc := range []struct {
+		name string
+		// of is the namespace of the i-th entry of a burst of three feeds.
+		of func(i int) (cluster, namespace string)
+	}{
+		{"one namespace", func(int) (string, string) { return "shared", "burst" }},
+		{"namespaces of a cluster", func(i int) (string, string) { return "burst", fmt.Sprint(i % 100) }},
+		{"a namespace for each entry", func(i int) (string, string) { return "burst", fmt.Sprint(i) }},
+	} {
+		r := s.open(t).feed()
+		full := s.FeedLength / r.feed.FeedParts() * r.feed.FeedParts()
+		// Others have half of it, in many namespaces of the same cluster and of others.
+		others := 0
+		for i := 0; i < full/2; i++ {
+			k := store.Key{Cluster: []string{"shared", fmt.Sprint("c", i%7)}[i%2], Namespace: fmt.Sprint("n", i%31), Target: fmt.Sprint("t", i)}
+			r.append(k, "theirs")
+			others++
+		}
+		var burst []store.FeedEntry
+		for i := range 3 * full {
+			k := store.Key{Target: fmt.Sprint("t", i)}
+			k.Cluster, k.Namespace = tc.of(i)
+			burst = append(burst, store.FeedEntry{Key: k, Value: []byte("burst")})
+		}
+		for part := range slices.Chunk(burst, 200) {
+			if err := r.feed.AppendFeed(t.Context(), part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left, mine := 0, 0
+		for _, item := range r.all() {
+			if string(item.Value) == "theirs" {
+				left++
+			} else {
+				mine++
+			}
+		}
+		if left < others-others/10 || mine < full/4 {
+			t.Errorf("%s: of %d entries of others %d are left beside %d of the burst", tc.name, others, left, mine)
+		}
+		// Others go on, and the bound stays.
+		clear(r.after)
+		for i := range full {
+			r.append(store.Key{Cluster: "later", Namespace: fmt.Sprint(i % 50), Target: fmt.Sprint(i)}, "later")
+		}
+		if all := r.all(); len(all) > full {
+			t.Errorf("%s: %d entries, more than %d", tc.name, len(all), full)
+		}
 	}
 }
 
