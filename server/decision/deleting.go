@@ -64,14 +64,14 @@ func (t *Targets) forget(key store.Key) {
 
 // Delete deletes a target's records; NOT_FOUND if there are none.
 func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
+	key := ParseTarget(req.GetName())
 	// Otherwise queued decisions would be written after the deletion.
-	if err := t.Decisions.Flush(ctx); err != nil {
+	if err := t.Decisions.Flush(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	if err := t.mayDelete(ctx, req); err != nil {
 		return err
 	}
-	key := ParseTarget(req.GetName())
 	defer t.outage.beginDelete(key)()
 	unwritten := t.outage.drop(key)
 	existed, err := t.store.Delete(ctx, key)

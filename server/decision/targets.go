@@ -197,7 +197,7 @@ func (t *Targets) conclude(j *Job, before *recommender.History) {
 	if settled := j.decision.SettledBefore; settled.ID != (recommender.ID{}) {
 		j.concluded = append(j.concluded, t.Decisions.OfSettled(before, &before.Status, settled.Outcome))
 	}
-	if !j.decision.Changes() && t.Decisions.Takes(before, repeated) {
+	if !j.decision.Changes() && t.Decisions.Takes(j.key, before, repeated) {
 		j.concluded = append(j.concluded, decisionlog.OfDecision(&j.decision, j.requestID))
 	}
 	if j.decision.Changes() && t.Decisions.Feeds() {

@@ -13,16 +13,21 @@ import (
 )
 
 const (
-	// maxQueued limits the entries that wait to be written; further ones are dropped
-	// and counted.
+	// maxQueued limits the entries that wait to be written; beyond it those of who has the most
+	// waiting are dropped and counted.
 	maxQueued = 8192
 	// maxQueuedBytes limits their size in the same way.
 	maxQueuedBytes = 16 << 20
 	// maxLoggedBytes limits one decision: a larger one is logged without readings and
 	// with shortened texts.
 	maxLoggedBytes = 8 << 10
-	// maxWritten limits the entries of one write.
-	maxWritten = 512
+	// maxFedBytes limits one decision of the feed, which has less of larger ones. With the names of
+	// its target it is below store.MaxFeedEntryBytes.
+	maxFedBytes = 1 << 10
+	// maxWritten limits the entries of one write, and maxWrittenBytes their size: what comes next
+	// waits for it.
+	maxWritten      = 512
+	maxWrittenBytes = 1 << 20
 	// writeTimeout limits one write.
 	writeTimeout = 5 * time.Second
 )
@@ -35,20 +40,21 @@ type Log struct {
 	store   store.Log
 	feed    store.Feed // nil: there are no watchers
 	log     *zap.Logger
-	entries chan queued
+	wake    chan struct{} // tells the writer that there are entries, or that it is closed
 	stopped chan struct{}
 	repeats repeatsRoom
 	pending pendingBases
 	unfed   time.Time // when the last failure of the feed was logged; used by the writer only
 
 	mu      sync.Mutex
-	closed  bool // guarded by mu
-	dropped int  // guarded by mu
-	bytes   int  // size of the entries that wait or are being written; guarded by mu
+	closed  bool    // guarded by mu
+	dropped int     // guarded by mu
+	backlog backlog // guarded by mu
+	writing int     // size of the entries that are being written; guarded by mu
 }
 
-// queued is decisions to write, or a marker: flushed is closed when everything before
-// it is written.
+// queued is decisions to write, or a marker: flushed is closed when everything of the namespace
+// before it is written.
 type queued struct {
 	key       store.Key
 	decisions []Entry
@@ -62,7 +68,7 @@ func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *L
 		feed = nil
 	}
 	l := &Log{
-		store: s, feed: feed, log: log, entries: make(chan queued, maxQueued), stopped: make(chan struct{}),
+		store: s, feed: feed, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 		repeats: repeatsRoom{most: repeatsPerSecond * int(repeatsPeriod/time.Second)},
 	}
 	go l.run()
@@ -71,8 +77,8 @@ func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *L
 
 // Takes reports whether to log a decision that changes nothing. A target's first
 // decision is only in its record until there is another one to log, see decide.
-func (l *Log) Takes(before *recommender.History, repeated bool) bool {
-	return !repeated && before.Last.At != 0 || l.repeats.takes(time.Now())
+func (l *Log) Takes(key store.Key, before *recommender.History, repeated bool) bool {
+	return !repeated && before.Last.At != 0 || l.repeats.takes(key, time.Now())
 }
 
 // Feeds reports whether changes must also be appended when they are recommended; see
@@ -91,16 +97,25 @@ func (l *Log) Append(key store.Key, decisions ...Entry) {
 	}
 	// The job that they come from reuses its slice.
 	entry := queued{key: key, decisions: slices.Clone(decisions)}
-	if size := entry.size(); l.bytes+size <= maxQueuedBytes {
-		select {
-		case l.entries <- entry:
-			l.bytes += size
+	size := entry.size()
+	for l.backlog.count >= maxQueued || l.backlog.size+l.writing+size > maxQueuedBytes {
+		way := l.backlog.makeWay(&entry, size)
+		if l.dropped++; l.dropped&(l.dropped-1) == 0 {
+			l.log.Warn("decision log too slow, entries dropped", zap.Int("droppedSoFar", l.dropped))
+		}
+		if !way {
 			return
-		default:
 		}
 	}
-	if l.dropped++; l.dropped&(l.dropped-1) == 0 {
-		l.log.Warn("decision log too slow, entries dropped", zap.Int("droppedSoFar", l.dropped))
+	l.backlog.add(entry, size)
+	l.wakeWriter()
+}
+
+// wakeWriter tells the writer that there is something to do.
+func (l *Log) wakeWriter() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -109,27 +124,22 @@ func (e *queued) size() int {
 	const overhead = 128
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
 	for i := range e.decisions {
-		n += len(e.decisions[i].Value)
+		n += len(e.decisions[i].Value) + len(e.decisions[i].fed)
 	}
 	return n
 }
 
-// Flush waits until earlier entries are written.
-func (l *Log) Flush(ctx context.Context) error {
+// Flush waits until earlier entries of the key's namespace are written.
+func (l *Log) Flush(ctx context.Context, key store.Key) error {
 	done := make(chan struct{})
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return nil
 	}
-	select {
-	case l.entries <- queued{flushed: done}:
-		l.mu.Unlock()
-	default:
-		// With so much queued a reader should not wait; the log is best effort.
-		l.mu.Unlock()
-		return nil
-	}
+	l.backlog.add(queued{key: key, flushed: done}, 0)
+	l.wakeWriter()
+	l.mu.Unlock()
 	select {
 	case <-done:
 		return ctx.Err() // both may be ready: do nothing for a caller who has gone
@@ -141,36 +151,43 @@ func (l *Log) Flush(ctx context.Context) error {
 // Close writes the queued entries and stops the writer.
 func (l *Log) Close() {
 	l.mu.Lock()
-	if !l.closed {
-		l.closed = true
-		close(l.entries)
-	}
+	l.closed = true
+	l.wakeWriter()
 	l.mu.Unlock()
 	<-l.stopped
 }
 
 func (l *Log) run() {
 	defer close(l.stopped)
-	for entry := range l.entries {
-		l.write(l.gather(entry))
+	for range l.wake {
+		for {
+			batch, closed := l.gather()
+			if len(batch) == 0 && closed {
+				return
+			}
+			if len(batch) == 0 {
+				break
+			}
+			l.write(batch)
+		}
 	}
 }
 
-// gather takes the entries queued behind this one, up to a batch.
-func (l *Log) gather(first queued) []queued {
-	batch := []queued{first}
-	for len(batch) < maxWritten {
-		select {
-		case entry, open := <-l.entries:
-			if !open {
-				return batch
-			}
-			batch = append(batch, entry)
-		default:
-			return batch
+// gather takes a batch of what waits, and reports whether nothing more will come.
+func (l *Log) gather() (batch []queued, closed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(batch) < maxWritten && l.writing < maxWrittenBytes {
+		entry, ok := l.backlog.take()
+		if !ok {
+			break
 		}
+		if entry.flushed == nil {
+			l.writing += entry.size()
+		}
+		batch = append(batch, entry)
 	}
-	return batch
+	return batch, l.closed
 }
 
 func (l *Log) write(batch []queued) {
@@ -195,17 +212,14 @@ func (l *Log) write(batch []queued) {
 		cancel()
 	}
 	l.writeFeed(fed)
-	written := 0
+	l.mu.Lock()
+	l.writing = 0
+	l.mu.Unlock()
 	for _, entry := range batch {
 		if entry.flushed != nil {
 			close(entry.flushed)
-			continue
 		}
-		written += entry.size()
 	}
-	l.mu.Lock()
-	l.bytes -= written
-	l.mu.Unlock()
 }
 
 // unfedPause is how often a failing feed is logged.

@@ -2,10 +2,14 @@ package decisionlog
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -37,18 +41,111 @@ func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	}
 	appendAll()
 	l.mu.Lock()
-	bytes, dropped := l.bytes, l.dropped
+	bytes, dropped := l.backlog.size+l.writing, l.dropped
 	l.mu.Unlock()
 	if bytes > maxQueuedBytes || dropped < fit {
 		t.Errorf("%d bytes wait and %d decisions were dropped, want %d bytes at most", bytes, dropped, maxQueuedBytes)
 	}
 	close(s.released)
-	if err := l.Flush(t.Context()); err != nil {
+	if err := l.Flush(t.Context(), store.Key{Cluster: "c", Namespace: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	l.Append(store.Key{}, large)
 	l.Close()
-	if want := 2*fit - dropped + 1; s.written != want || l.bytes != 0 {
-		t.Errorf("%d decisions were written and %d bytes are left, want %d and none", s.written, l.bytes, want)
+	if want := 2*fit - dropped + 1; s.written != want || l.backlog.size+l.writing != 0 {
+		t.Errorf("%d decisions were written and %d bytes are left, want %d and none", s.written, l.backlog.size+l.writing, want)
+	}
+}
+
+// heldStore is a log and a feed that notes what is written, a write at a time.
+type heldStore struct {
+	store.Log
+	may     chan struct{}
+	written [][]store.LogEntry
+}
+
+func (s *heldStore) AppendLog(_ context.Context, entries []store.LogEntry) error {
+	<-s.may
+	s.written = append(s.written, entries)
+	return nil
+}
+
+// A burst of one cluster or namespace, with few large entries or many small ones, delays and drops
+// its own entries only.
+func TestABurstDelaysAndDropsItsOwn(t *testing.T) {
+	t.Parallel()
+	key := func(cluster, namespace string) store.Key {
+		return store.Key{Cluster: cluster, Namespace: namespace, Target: "t"}
+	}
+	for name, tc := range map[string]struct {
+		burst func(i int) store.Key
+		bytes int
+	}{
+		"a namespace":                    {func(int) store.Key { return key("shared", "burst") }, 100},
+		"a namespace of large ones":      {func(int) store.Key { return key("shared", "burst") }, maxLoggedBytes},
+		"a cluster":                      {func(i int) store.Key { return key("burst", fmt.Sprint(i%100)) }, 100},
+		"a cluster of large ones":        {func(i int) store.Key { return key("burst", fmt.Sprint(i%100)) }, maxLoggedBytes},
+		"a cluster of single namespaces": {func(i int) store.Key { return key("burst", fmt.Sprint(i)) }, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &heldStore{may: make(chan struct{}, 1<<20)}
+			l := New(s, nil, zap.NewNop(), 0)
+			const burst, honest = 2 * maxQueued, 500
+			for i := range burst {
+				l.Append(tc.burst(i), Entry{Value: make([]byte, tc.bytes)})
+			}
+			for i := range honest {
+				l.Append(key([]string{"shared", "own"}[i%2], fmt.Sprint("n", i%5)), Entry{Value: []byte(fmt.Sprint("honest ", i))})
+			}
+			for range cap(s.may) {
+				s.may <- struct{}{}
+			}
+			l.Close()
+			theirs, before := 0, 0
+			for _, entries := range s.written {
+				for _, e := range entries {
+					switch {
+					case strings.HasPrefix(string(e.Value), "honest"):
+						theirs++
+					case theirs < honest:
+						before++
+					}
+				}
+			}
+			if theirs != honest {
+				t.Errorf("%d of %d decisions of others are written", theirs, honest)
+			}
+			// One write was under way before they came.
+			if most := maxWritten + 2*honest + maxWritten; before > most {
+				t.Errorf("%d decisions of the burst are written before those of others, want %d at most", before, most)
+			}
+		})
+	}
+}
+
+// What the feed gets is small, whatever a decision has, and says what was decided.
+func TestWhatTheFeedGetsIsSmall(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\u00e9", 16<<10)
+	d := recommender.Decision{
+		Current: 3, Desired: 5, At: time.Now(), Reason: long, Error: long,
+		Status: recommender.Status{CurrentReplicas: 3, DesiredReplicas: 5},
+	}
+	for range 64 {
+		d.Status.Conditions = append(d.Status.Conditions, recommender.Condition{Type: long[:316], Status: "True", Reason: long[:1024], Message: long})
+	}
+	for _, entry := range []Entry{OfDecision(&d, strings.Repeat("r", 128)), OfPending(&d, strings.Repeat("r", 128))} {
+		value := entry.feed()
+		if len(value) > maxFedBytes+2 {
+			t.Errorf("the feed gets %d bytes, want %d at most", len(value), maxFedBytes)
+		}
+		if key := 3*253 + 2; key+len(value) > store.MaxFeedEntryBytes {
+			t.Errorf("with the longest names these are %d bytes, more than the store takes", key+len(value))
+		}
+		fed, ok := ReadFed(value)
+		if decision := fed.Decision(); !ok || decision.GetCurrentReplicas() != 3 || decision.GetDesiredReplicas() != 5 || !strings.HasPrefix(decision.GetReason(), "\u00e9") {
+			t.Errorf("%v is read", decision)
+		}
 	}
 }

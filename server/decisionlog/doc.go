@@ -3,7 +3,8 @@
 //
 //	log := decisionlog.New(engine, feed, logger, repeatsPerSecond)
 //	log.Append(key, decisionlog.OfDecision(&decision, requestID))
-//	err := log.Flush(ctx) // before the log is read
+//	err := log.Flush(ctx, key) // before the log is read
 //
-// No decision depends on it.
+// No decision depends on it. What one cluster or namespace writes too fast delays and displaces its own
+// entries only.
 package decisionlog

@@ -2,6 +2,7 @@ package decisionlog
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -16,6 +17,8 @@ import (
 // API message it would be four times as large.
 type Entry struct {
 	Value []byte
+	// fed is what the feed gets; nil: Value.
+	fed []byte
 	// first reports whether it is logged only if the log has no other entry.
 	first bool
 	// changes reports whether the decision changes the count, unsettled that it is not final:
@@ -38,7 +41,34 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
 		value = encoding.AppendHistory(value[:0], &h)
 	}
-	return Entry{Value: value, changes: decision.From != decision.To}
+	entry := Entry{Value: value, changes: decision.From != decision.To}
+	if len(value) > maxFedBytes {
+		entry.fed = forFeed(&h)
+	}
+	return entry
+}
+
+// forFeed encodes a decision in no more than maxFedBytes: without readings, and if it must be
+// without conditions and with shortened texts.
+func forFeed(h *recommender.History) []byte {
+	short := *h
+	short.Status.CurrentMetrics = nil
+	value := encoding.AppendHistory(nil, &short)
+	if len(value) <= maxFedBytes {
+		return value
+	}
+	short.Status.Conditions = nil
+	short.Last.Reason, short.Last.Error = clipped(short.Last.Reason), clipped(short.Last.Error)
+	return encoding.AppendHistory(value[:0], &short)
+}
+
+// clipped shortens a text of the feed.
+func clipped(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // OfDecision returns the entry of a decision just made.

@@ -16,7 +16,11 @@ func (l *Entry) feed() []byte {
 	if l.changes {
 		flags |= fedChanges
 	}
-	return append([]byte{fedFormat, flags}, l.Value...)
+	value := l.fed
+	if value == nil {
+		value = l.Value
+	}
+	return append([]byte{fedFormat, flags}, value...)
 }
 
 // Fed is a decision of the feed.

@@ -1,8 +1,11 @@
 package decisionlog
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 func TestRepeatsAreLoggedAllOrNone(t *testing.T) {
@@ -29,7 +32,7 @@ func TestRepeatsAreLoggedAllOrNone(t *testing.T) {
 				taken := 0
 				for n := range asked {
 					at := now.Add(time.Duration(n) * repeatsPeriod / time.Duration(asked))
-					if r.takes(at) {
+					if r.takes(store.Key{Cluster: "c", Namespace: "n"}, at) {
 						taken++
 					}
 				}
@@ -39,5 +42,54 @@ func TestRepeatsAreLoggedAllOrNone(t *testing.T) {
 				now = now.Add(repeatsPeriod)
 			}
 		})
+	}
+}
+
+// The burst of a namespace leaves out its own unchanged decisions only, from its first period on.
+func TestABurstLeavesOutItsOwnRepeats(t *testing.T) {
+	t.Parallel()
+	const most, honest, each = 1000, 10, 20
+	r := repeatsRoom{most: most}
+	now := time.Now()
+	for period := range 4 {
+		taken := make(map[string]int)
+		ask := func(namespace string, n int) {
+			for range n {
+				if r.takes(store.Key{Cluster: "c", Namespace: namespace}, now) {
+					taken[namespace]++
+				}
+			}
+		}
+		if period > 0 {
+			ask("burst", 100*most) // first in the period
+		}
+		for i := range honest {
+			ask(string(rune('a'+i)), each)
+		}
+		for i := range honest {
+			if who := string(rune('a' + i)); taken[who] != each {
+				t.Errorf("period %d: %d of %d of %s are logged", period, taken[who], each, who)
+			}
+		}
+		if most := []int{0, most, 0, 0}[period]; taken["burst"] > most {
+			t.Errorf("period %d: %d of the burst are logged, want %d at most", period, taken["burst"], most)
+		}
+		now = now.Add(repeatsPeriod)
+	}
+}
+
+// However many namespaces there are, few are counted apart.
+func TestRepeatsOfManyNamespaces(t *testing.T) {
+	t.Parallel()
+	r := repeatsRoom{most: 100}
+	now := time.Now()
+	taken := 0
+	for i := range 10 * maxRepeating {
+		if r.takes(store.Key{Cluster: "c", Namespace: fmt.Sprint(i)}, now) {
+			taken++
+		}
+	}
+	if len(r.of) > maxRepeating+1 || taken > 2*r.most {
+		t.Errorf("%d are counted, %d taken", len(r.of), taken)
 	}
 }

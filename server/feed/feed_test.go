@@ -102,7 +102,7 @@ func (f *fixture) decide(target string, replicas ...int32) {
 		d := recommender.Decision{Current: 1, Desired: n, At: time.Now()}
 		f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: target}, decisionlog.OfDecision(&d, ""))
 	}
-	if err := f.log.Flush(f.t.Context()); err != nil {
+	if err := f.log.Flush(f.t.Context(), store.Key{Cluster: "c", Namespace: "n"}); err != nil {
 		f.t.Fatal(err)
 	}
 	time.Sleep(time.Millisecond) // parts are in the order of milliseconds
@@ -449,7 +449,8 @@ func TestCallersTakeTurnsWithReplays(t *testing.T) {
 		few := watch("few")
 		began := time.Now()
 		<-few.Ready()
-		if took := time.Since(began); took > 3*time.Second {
+		// One read is under way, and one of the other caller's comes first, each with its rest.
+		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("a caller of one watcher waits %v for one of a hundred", took)
 		}
 		if e, ok, err := few.Take(t.Context(), 10); !ok || err != nil || len(e.Decisions) != 1 {
@@ -460,13 +461,109 @@ func TestCallersTakeTurnsWithReplays(t *testing.T) {
 	})
 }
 
+// A replay reads each entry once, however the entries are spread over the parts.
+func TestReplaysReadNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		const n = 5000
+		for i := range n {
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: []string{"a", "b"}[i/(n-n/10)]}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+			if i%100 == 0 {
+				f.decide("b", 1) // both parts have entries of all times, one has many more
+			}
+		}
+		f.decide("a", 2)
+		had := 0
+		f.source.change(func() { f.source.handed = 0; had = len(f.source.items[0]) + len(f.source.items[1]) })
+		w := f.watch(feed.Filter{Target: "none"}, []store.FeedPosition{{Millis: 1}, {Millis: 1}})
+		for range 100 {
+			f.want(w)
+		}
+		f.source.change(func() {
+			if f.source.handed != had {
+				t.Errorf("a replay of %d entries read %d", had, f.source.handed)
+			}
+		})
+	})
+}
+
+// However many watchers of however many callers ask for all there is, again and again, the store is
+// not busy with that for more than a quarter of the time; nor with a backlog of new ones for more
+// than a half.
+func TestReadsAreAShareOfTheStoresTime(t *testing.T) {
+	for _, takes := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond} {
+		t.Run(takes.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, feed.Options{})
+				defer f.close()
+				for range 1000 {
+					f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+				}
+				f.decide("a", 2)
+				slow := &slowSource{source: f.source}
+				slow.takes.Store(int64(takes))
+				hub := feed.New(slow, feed.Options{Poll: 24 * time.Hour})
+				defer hub.Close()
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				for i := range 100 {
+					running.Go(func() {
+						for ctx.Err() == nil {
+							w, err := hub.Watch(ctx, feed.Filter{Target: "none"}, []store.FeedPosition{{Millis: 1}, {Millis: 1}}, feed.Viewer{Caller: fmt.Sprint("caller ", i%3)})
+							if err != nil {
+								return
+							}
+							for range 3 {
+								_, _, _ = w.Take(ctx, 100)
+								select {
+								case <-w.Ready():
+								case <-ctx.Done():
+								}
+							}
+							w.Close()
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				began, busy := time.Now(), slow.busy.Load()
+				time.Sleep(400 * takes)
+				share := float64(slow.busy.Load()-busy) / float64(time.Since(began))
+				cancel()
+				running.Wait()
+				if share > 0.27 || share < 0.2 {
+					t.Errorf("replays take %.2f of the store's time", share)
+				}
+			})
+		})
+	}
+}
+
+// What nobody waits for takes no room from what somebody does.
+func TestWhatNobodyWatchesTakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{BufferBytes: 4 << 10})
+		defer f.close()
+		w := f.watch(feed.Filter{Target: "a"}, nil)
+		f.decide("a", 2)
+		for range 1000 {
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "b"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+		}
+		f.decide("b", 3)
+		f.want(w, "a 2")
+	})
+}
+
 // slowSource is a feed whose reads take a while.
 type slowSource struct {
 	*source
 	takes atomic.Int64 // nanoseconds
+	busy  atomic.Int64 // how long it has read, in nanoseconds
 }
 
 func (s *slowSource) ReadFeed(ctx context.Context, reads []store.FeedRead, limit int) ([]store.FeedPage, error) {
+	began := time.Now()
+	defer func() { s.busy.Add(int64(time.Since(began))) }()
 	select {
 	case <-time.After(time.Duration(s.takes.Load())):
 		return s.source.ReadFeed(ctx, reads, limit)
@@ -624,7 +721,7 @@ func BenchmarkWatchers(b *testing.B) {
 			d := recommender.Decision{Current: 1, Desired: 2, At: time.Now()}
 			for b.Loop() {
 				log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, decisionlog.OfDecision(&d, ""))
-				if err := log.Flush(ctx); err != nil {
+				if err := log.Flush(ctx, store.Key{Cluster: "c", Namespace: "n"}); err != nil {
 					b.Fatal(err)
 				}
 			}

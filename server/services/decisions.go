@@ -40,7 +40,7 @@ func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisio
 // next instead of its token.
 func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest, position string) (*setpointv1.ListDecisionsResponse, error) {
 	// Before the record is read, so that this instance has not logged newer decisions.
-	if err := s.targets.Decisions.Flush(ctx); err != nil {
+	if err := s.targets.Decisions.Flush(ctx, decision.ParseTarget(req.GetParent())); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	history, err := s.targets.History(ctx, req.GetParent())
