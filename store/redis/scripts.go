@@ -111,9 +111,9 @@ return redis.call('LRANGE', KEYS[1], from, last)`)
 	// milliseconds from now on (0: for ever), names and values in turn. A namespace's share of it
 	// is ARGV[3] entries, a cluster's ARGV[4]. The first number of a stream is the time in microseconds, which is larger than those of a lost stream. The name of
 	// its first entry has a field of its own. The sorted set KEYS[2] has the entries by cluster,
-	// namespace and id: by it the script finds whose entry goes, see store.Feed. It counts more
-	// entries than the stream if an earlier version has trimmed the stream; then it starts again.
-	// Without the right to xlen or xdel the oldest entries go.
+	// namespace and id: by it the script finds whose entry goes, see store.Feed. Entries of an earlier
+	// version, which are not in it, go first; if that version has trimmed the stream, the set has
+	// more entries, and starts again. Without the right to xlen or xdel the oldest entries go.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
 local number = ms * 1000
@@ -131,7 +131,11 @@ local function first(of, not_this)
 end
 local length = redis.pcall('XLEN', KEYS[1])
 local fair = type(length) == 'number'
-if fair and redis.call('ZLEXCOUNT', KEYS[2], '-', '+') > length then redis.call('DEL', KEYS[2]) end
+local indexed = redis.call('ZLEXCOUNT', KEYS[2], '-', '+')
+if fair and indexed > length then
+  redis.call('DEL', KEYS[2])
+  indexed = 0
+end
 for i = 5, #ARGV, 2 do
   number = number + 1
   local id = string.format('%.0f-%.0f', ms, number)
@@ -144,15 +148,15 @@ for i = 5, #ARGV, 2 do
     local mine = namespace .. '\0' .. id
     redis.call('XADD', KEYS[1], id, field, ARGV[i], 'v', ARGV[i + 1])
     redis.call('ZADD', KEYS[2], 0, mine)
-    length = length + 1
+    length, indexed = length + 1, indexed + 1
     for excess = 1, math.min(2, length - most) do
       local victim
-      if count(namespace) > tonumber(ARGV[3]) then
+      if indexed == length and count(namespace) > tonumber(ARGV[3]) then
         victim = first(namespace)
       else
         local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
         local its, ns = string.match(oldest[2][2] or '', '^([^/]*)/([^/]*)/')
-        if its ~= cluster and count(cluster) > tonumber(ARGV[4]) then victim = first(cluster, mine) end
+        if indexed == length and its ~= cluster and count(cluster) > tonumber(ARGV[4]) then victim = first(cluster, mine) end
         victim = victim or (its or '') .. '\0' .. (ns or '') .. '\0' .. oldest[1]
       end
       local gone = redis.pcall('XDEL', KEYS[1], string.match(victim, '[%d-]+$'))
@@ -161,7 +165,7 @@ for i = 5, #ARGV, 2 do
         break
       end
       length = length - gone
-      redis.call('ZREM', KEYS[2], victim)
+      indexed = indexed - redis.call('ZREM', KEYS[2], victim)
     end
   end
 end

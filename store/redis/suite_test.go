@@ -189,6 +189,6 @@ func TestSuiteWithFewRights(t *testing.T) {
 var rights = []any{
 	"+eval", "+evalsha", "+time", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
 	"+zadd", "+zrange", "+zlexcount", "+zrem", "+strlen", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",
-	"+xadd", "+xrange", "+xrevrange",
+	"+xadd", "+xrange", "+xrevrange", "+xlen", "+xdel",
 	"+hello", "+auth", "+client", "+select", "+ping", "+wait",
 }
