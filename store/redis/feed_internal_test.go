@@ -50,6 +50,11 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	part := s.layout.bucket(key) / feedBuckets
 	name := "c/n/t"
+	// The neighbour is in the same part.
+	neighbour := store.Key{Cluster: "c2", Namespace: "n"}
+	for i := 0; neighbour.Target == "" || s.layout.bucket(neighbour)/feedBuckets != part; i++ {
+		neighbour.Target = fmt.Sprint(i)
+	}
 	older := func(values ...string) {
 		args := []any{strconv.Itoa(length), "0"}
 		for _, v := range values {
@@ -119,6 +124,11 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 		}
 	}
 	// The older one trims what the index of ours still has.
+	for range length / 10 {
+		if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: neighbour, Value: []byte("neighbour")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 10 * length {
 		older("x")
 	}

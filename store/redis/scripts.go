@@ -131,11 +131,7 @@ local function first(of, not_this)
 end
 local length = redis.pcall('XLEN', KEYS[1])
 local fair = type(length) == 'number'
-local indexed = redis.call('ZLEXCOUNT', KEYS[2], '-', '+')
-if fair and indexed > length then
-  redis.call('DEL', KEYS[2])
-  indexed = 0
-end
+if fair and redis.call('ZLEXCOUNT', KEYS[2], '-', '+') > length then redis.call('DEL', KEYS[2]) end
 for i = 5, #ARGV, 2 do
   number = number + 1
   local id = string.format('%.0f-%.0f', ms, number)
@@ -148,16 +144,17 @@ for i = 5, #ARGV, 2 do
     local mine = namespace .. '\0' .. id
     redis.call('XADD', KEYS[1], id, field, ARGV[i], 'v', ARGV[i + 1])
     redis.call('ZADD', KEYS[2], 0, mine)
-    length, indexed = length + 1, indexed + 1
+    length = length + 1
     for excess = 1, math.min(2, length - most) do
-      local victim
-      if indexed == length and count(namespace) > tonumber(ARGV[3]) then
+      local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+      local its, ns = string.match(oldest[2][2] or '', '^([^/]*)/([^/]*)/')
+      local victim = (its or '') .. '\0' .. (ns or '') .. '\0' .. oldest[1]
+      if redis.call('ZLEXCOUNT', KEYS[2], '[' .. victim, '[' .. victim) == 0 then
+        -- an earlier version's: it goes
+      elseif count(namespace) > tonumber(ARGV[3]) then
         victim = first(namespace)
-      else
-        local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-        local its, ns = string.match(oldest[2][2] or '', '^([^/]*)/([^/]*)/')
-        if indexed == length and its ~= cluster and count(cluster) > tonumber(ARGV[4]) then victim = first(cluster, mine) end
-        victim = victim or (its or '') .. '\0' .. (ns or '') .. '\0' .. oldest[1]
+      elseif its ~= cluster and count(cluster) > tonumber(ARGV[4]) then
+        victim = first(cluster, mine) or victim
       end
       local gone = redis.pcall('XDEL', KEYS[1], string.match(victim, '[%d-]+$'))
       if type(gone) ~= 'number' then
@@ -165,7 +162,7 @@ for i = 5, #ARGV, 2 do
         break
       end
       length = length - gone
-      indexed = indexed - redis.call('ZREM', KEYS[2], victim)
+      redis.call('ZREM', KEYS[2], victim)
     end
   end
 end

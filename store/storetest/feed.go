@@ -303,19 +303,22 @@ func testFeedShares(t *testing.T, s suite) {
 	}
 	for _, tc := range []struct {
 		name string
+		// clusters are those of others.
+		clusters []string
 		// of is the namespace of the i-th entry of a burst of three feeds.
 		of func(i int) (cluster, namespace string)
 	}{
-		{"one namespace", func(int) (string, string) { return "shared", "burst" }},
-		{"namespaces of a cluster", func(i int) (string, string) { return "burst", fmt.Sprint(i % 100) }},
-		{"a namespace for each entry", func(i int) (string, string) { return "burst", fmt.Sprint(i) }},
+		{"one namespace", []string{"shared", "a", "z"}, func(int) (string, string) { return "shared", "z" }},
+		{"one namespace in a single cluster", []string{"shared"}, func(int) (string, string) { return "shared", "z" }},
+		{"namespaces of a cluster", []string{"a", "shared", "z"}, func(i int) (string, string) { return "burst", fmt.Sprint(i % 100) }},
+		{"a namespace for each entry", []string{"a", "shared", "z"}, func(i int) (string, string) { return "burst", fmt.Sprint(i) }},
 	} {
 		r := s.open(t).feed()
 		full := s.FeedLength / r.feed.FeedParts() * r.feed.FeedParts()
-		// Others have half of it, in many namespaces of the same cluster and of others.
+		// Others have half of it, in many namespaces.
 		others := 0
 		for i := 0; i < full/2; i++ {
-			k := store.Key{Cluster: []string{"shared", fmt.Sprint("c", i%7)}[i%2], Namespace: fmt.Sprint("n", i%31), Target: fmt.Sprint("t", i)}
+			k := store.Key{Cluster: tc.clusters[i%len(tc.clusters)], Namespace: fmt.Sprint("n", i%31), Target: fmt.Sprint("t", i)}
 			r.append(k, "theirs")
 			others++
 		}
