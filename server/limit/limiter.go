@@ -224,18 +224,9 @@ func (l *Limiter) Refuse(reason Reason) Refusal { return l.refuse(reason, 0) }
 func (l *Limiter) refuse(reason Reason, retryAfter time.Duration) Refusal {
 	l.refused[reason].Add(1)
 	if retryAfter == 0 {
-		// Spread, so that callers do not all retry at once.
-		usual := retryUsual[reason]
-		retryAfter = usual/2 + rand.N(usual)
+		retryAfter = reason.retry()
 	}
 	return Refusal{reason, retryAfter}
-}
-
-var retryUsual = [reasonCount]time.Duration{
-	GlobalInFlight: time.Second, Overload: time.Second,
-	IdentityInFlight: 200 * time.Millisecond, IdentityStreams: 5 * time.Second,
-	Unfinished: time.Second, Unread: time.Second, ExemptCalls: 5 * time.Second, Streams: 5 * time.Second,
-	ClusterTargets: time.Minute, ClusterBytes: time.Minute, LargeRequests: time.Second,
 }
 
 // Reload makes the limiter fetch the limits of all identities again.

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -46,30 +47,44 @@ const (
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{"", "global_in_flight", "overload", "identity_in_flight", "identity_rate", "streams", "unfinished", "unread", "exempt_calls", "global_streams", "cluster_targets", "cluster_bytes", "large_requests", "fetches"}
+// reasons tell of each reason its name in metrics and errors, the message, and how long callers
+// are told to wait, about, unless the limit itself knows.
+var reasons = [reasonCount]struct {
+	name, message string
+	retry         time.Duration
+}{
+	GlobalInFlight:   {"global_in_flight", "too many calls in flight; retry later", time.Second},
+	Overload:         {"overload", "the server is overloaded; retry later", time.Second},
+	IdentityInFlight: {"identity_in_flight", "this caller has too many calls in flight; wait for their responses before sending more", 200 * time.Millisecond},
+	IdentityRate:     {"identity_rate", "rate limit exceeded for this caller; retry later", time.Second},
+	IdentityStreams:  {"streams", "this caller has too many open streams; use the existing ones", 5 * time.Second},
+	Unfinished:       {"unfinished", "too many incomplete requests; resend this one without pausing", time.Second},
+	Unread:           {"unread", "too many responses on this connection are unread; read them before sending more", time.Second},
+	ExemptCalls:      {"exempt_calls", "this connection has too many open health checks and reflections; use the existing ones", 5 * time.Second},
+	Streams:          {"global_streams", "too many open streams; retry later", 5 * time.Second},
+	ClusterTargets:   {"cluster_targets", "this cluster has its maximum number of targets; delete some, or wait until some expire", time.Minute},
+	ClusterBytes:     {"cluster_bytes", "this cluster's targets have their maximum size; delete some, or wait until some expire", time.Minute},
+	LargeRequests:    {"large_requests", "the large requests in progress use all their memory; retry later, or call without explain", time.Second},
+	Fetches:          {"fetches", "too many metrics are being fetched from sources, for this namespace or for all; retry later", 2 * time.Second},
+}
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{GlobalInFlight, Overload, IdentityInFlight, IdentityRate, IdentityStreams, Unfinished, Unread, ExemptCalls, Streams, ClusterTargets, ClusterBytes, LargeRequests, Fetches}
+	all := make([]Reason, 0, reasonCount-1)
+	for r := GlobalInFlight; r < reasonCount; r++ {
+		all = append(all, r)
+	}
+	return all
 }
 
 // String returns the reason's name in metrics and errors; "" for none.
-func (r Reason) String() string { return reasonNames[r] }
+func (r Reason) String() string { return reasons[r].name }
 
-var reasonMessages = [reasonCount]string{
-	GlobalInFlight:   "too many calls in flight; retry later",
-	Overload:         "the server is overloaded; retry later",
-	IdentityInFlight: "this caller has too many calls in flight; wait for their responses before sending more",
-	IdentityRate:     "rate limit exceeded for this caller; retry later",
-	IdentityStreams:  "this caller has too many open streams; use the existing ones",
-	Unfinished:       "too many incomplete requests; resend this one without pausing",
-	Unread:           "too many responses on this connection are unread; read them before sending more",
-	ExemptCalls:      "this connection has too many open health checks and reflections; use the existing ones",
-	Streams:          "too many open streams; retry later",
-	ClusterTargets:   "this cluster has its maximum number of targets; delete some, or wait until some expire",
-	LargeRequests:    "the large requests in progress use all their memory; retry later, or call without explain",
-	Fetches:          "too many metrics are being fetched from sources, for this namespace or for all; retry later",
-	ClusterBytes:     "this cluster's targets have their maximum size; delete some, or wait until some expire",
+// retry returns how long to tell a caller to wait: spread, so that callers do not all retry at
+// once.
+func (r Reason) retry() time.Duration {
+	usual := max(reasons[r].retry, time.Millisecond) // rand.N(0) panics
+	return usual/2 + rand.N(usual)
 }
 
 // Refusal is why a call may not run, and when to retry. The zero value: it may.
@@ -138,7 +153,7 @@ func makeRefusals() (made [reasonCount][retryStepCount]madeRefusal) {
 			Domain: "setpoint.dev", Reason: limitExceeded, Metadata: map[string]string{"limit": reason.String()},
 		}
 		for step := range retryStepCount {
-			s := status.New(codes.ResourceExhausted, reasonMessages[reason])
+			s := status.New(codes.ResourceExhausted, reasons[reason].message)
 			if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAt(step))}, info); err == nil {
 				s = detailed
 			}

@@ -43,6 +43,38 @@ func TestRefusalsAsErrors(t *testing.T) {
 	}
 }
 
+// Every reason can be refused with, says something of its own, and tells a time to come back.
+func TestRefusingForEveryReason(t *testing.T) {
+	t.Parallel()
+	l := newLimiter(t, with(limit.Limits{}))
+	names, messages := map[string]limit.Reason{}, map[string]limit.Reason{}
+	for _, reason := range limit.Reasons() {
+		var refusal limit.Refusal
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("refusing for reason %d (%v) panics: %v", reason, reason, p)
+				}
+			}()
+			refusal = l.Refuse(reason)
+		}()
+		if refusal.RetryAfter < 100*time.Millisecond || refusal.RetryAfter > 2*time.Minute {
+			t.Errorf("%v: told to wait %v", reason, refusal.RetryAfter)
+		}
+		s := status.Convert(refusal.Err())
+		if s.Code() != codes.ResourceExhausted || len(s.Message()) < 20 || reason.String() == "" || l.Refused(reason) != 1 {
+			t.Errorf("reason %d (%v): %v, counted %d", reason, reason, s, l.Refused(reason))
+		}
+		if other, taken := names[reason.String()]; taken {
+			t.Errorf("reasons %d and %d have one name", other, reason)
+		}
+		if other, taken := messages[s.Message()]; taken {
+			t.Errorf("reasons %v and %v have one message", other, reason)
+		}
+		names[reason.String()], messages[s.Message()] = reason, reason
+	}
+}
+
 // Callers refused for overload get different retry delays, so that not all come back at
 // once.
 func TestRetriesAreSpread(t *testing.T) {
