@@ -26,8 +26,13 @@ type admittedKey struct{}
 
 // Value implements context.Context.
 func (a *admitted) Value(key any) any {
-	if key == (admittedKey{}) {
+	switch key {
+	case admittedKey{}:
 		return a
+	case limit.TicketKey{}:
+		if a.ticket != nil {
+			return a.ticket
+		}
 	}
 	return a.Context.Value(key)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/waits"
 )
 
 // Renew authenticates a stream's caller again, before a message is received or sent: a token or
@@ -53,6 +54,22 @@ func (g *Guard) establish(ctx context.Context, open *access.Session, c *access.C
 	return open.Permit(c)
 }
 
+// establishInside establishes the caller of a call that was admitted and read already, and may be in
+// the gateway.
+func (g *Guard) establishInside(ctx context.Context, open *access.Session) error {
+	var end func()
+	defer func() {
+		if end != nil {
+			end()
+		}
+	}()
+	return g.establish(ctx, open, &open.First, func() {
+		if end == nil {
+			end = waits.Begin(ctx, waits.Issuer)
+		}
+	})
+}
+
 // identified is the result of authentication: the caller's session, nil if authentication is
 // off or failed, and the error that refuses the call.
 type identified struct {
@@ -85,11 +102,15 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 	} else {
 		open.Creds = credentials(ctx)
 	}
-	var waits func()
-	if ticket != nil {
-		waits = ticket.Wait
+	var err error
+	switch {
+	case ticket != nil:
+		err = g.establish(ctx, open, &open.First, ticket.Wait)
+	case open.First.Identity != nil:
+		err = g.establish(ctx, open, &open.First, nil)
+	default:
+		err = g.establishInside(ctx, open)
 	}
-	err := g.establish(ctx, open, &open.First, waits)
 	if open.First.Identity == nil {
 		return identified{err: err}
 	}

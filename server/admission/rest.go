@@ -42,7 +42,7 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 		c := &restCaller{creds: auth.Credentials{Authorization: authorization(r), TLS: r.TLS}}
 		c.generation = g.options.Access.Authenticator.Generation()
 		asked := c.creds
-		ticket := RESTTicketOf(r.Context())
+		ticket := limit.TicketOf(r.Context())
 		if ticket != nil {
 			asked.Waits = ticket.Wait
 		}
@@ -221,16 +221,8 @@ func (g *Guard) LimitREST(mux *runtime.ServeMux, next http.Handler) http.Handler
 		}
 		ticket.Begin()
 		defer ticket.Release()
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), restTicketKey{}, ticket)))
+		next.ServeHTTP(w, r.WithContext(limit.WithTicket(r.Context(), ticket)))
 	})
-}
-
-type restTicketKey struct{}
-
-// RESTTicketOf returns the ticket of a REST call, nil if it has none.
-func RESTTicketOf(ctx context.Context) *limit.Ticket {
-	ticket, _ := ctx.Value(restTicketKey{}).(*limit.Ticket)
-	return ticket
 }
 
 // TellWhenToRetry sets the header Retry-After from the status' RetryInfo, for callers that parse

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
 
@@ -50,14 +51,13 @@ func IsLargeJSON(body []byte) bool {
 	return len(body) > 2*mostSmall || bytes.Contains(body, []byte(`xplain"`)) && bytes.Contains(body, []byte(`"explain"`))
 }
 
-// Enter waits until there is memory to read a message. A waiting call does not count as running, so
-// that small calls are not refused because many large ones wait.
+// Enter waits until there is memory to read a message. Meanwhile the call holds nothing that others
+// need; the ticket is its own, or that of a message of a stream.
 func (t *Targets) Enter(ctx context.Context, ticket *limit.Ticket, caller string, pass *gate.Pass, large bool) error {
 	if t.Gate.TryEnter(pass, large) {
 		return nil
 	}
-	ticket.Queued()
-	err := t.Gate.Enter(ctx, pass, caller, large)
+	err := waits.For(limit.WithTicket(ctx, ticket), waits.Large, func() error { return t.Gate.Enter(ctx, pass, caller, large) })
 	if errors.Is(err, gate.ErrFull) {
 		return t.Refuse(limit.LargeRequests)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -20,12 +21,21 @@ const ListedAtOnce, listsAtOnce = 50, 2
 // EnterList waits until records may be loaded for a list: only a few lists load at a time.
 // Call leave afterwards. The error is the context's.
 func (t *Targets) EnterList(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-t.lists }
 	select {
 	case t.lists <- struct{}{}:
-		return func() { <-t.lists }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		return leave, nil
+	default:
 	}
+	err = waits.For(ctx, waits.List, func() error {
+		select {
+		case t.lists <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return leave, err
 }
 
 // AppendTargets adds the existing targets to a list.

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -60,9 +61,12 @@ type refusingSources struct {
 	refuse func(limit.Reason) error
 }
 
-// Fetch implements stored.Sources.
-func (s *refusingSources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
-	fetched, err := s.Sources.Fetch(ctx, key, spec, pods)
+// Fetch implements stored.Sources. A source may be slow: the call holds nothing that others need.
+func (s *refusingSources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (fetched *stored.Fetched, err error) {
+	err = waits.For(ctx, waits.Fetch, func() error {
+		fetched, err = s.Sources.Fetch(ctx, key, spec, pods)
+		return err
+	})
 	if errors.Is(err, stored.ErrBusy) {
 		return nil, s.refuse(limit.Fetches)
 	}

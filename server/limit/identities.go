@@ -191,6 +191,13 @@ func (ids *identities) giveBack(id *identity, units, running uint32) {
 	id.running -= int64(running)
 }
 
+// run changes the number of an identity's running calls.
+func (ids *identities) run(id *identity, by int64) {
+	id.shard.mu.Lock()
+	defer id.shard.mu.Unlock()
+	id.running += by
+}
+
 // nextEpoch restarts the count of active identities.
 func (ids *identities) nextEpoch() {
 	ids.active.Store(ids.calling.Swap(0))

@@ -51,7 +51,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 		return l.refuse(reason, 0)
 	}
 	from.add(1)
-	t.limiter, t.from, t.identity, t.voided, t.queued = l, from, nil, false, false
+	t.limiter, t.from, t.identity, t.voided, t.paused = l, from, nil, false, 0
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
@@ -92,9 +92,6 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	// However heavy, a call has one goroutine, and leaves capacity to others.
 	heaviest := min(mayRun/4, int64(l.options.Shedding.MinRunning))
 	running := uint32(max(1, min(int64(units), heaviest)))
-	if t.queued {
-		running = 0
-	}
 	// An admitted call is not refused for overload because it turns out to be heavier.
 	more := newAmount(units-min(units, t.units), running-min(running, t.running))
 	if more != 0 && !l.takeMore(more) {

@@ -108,29 +108,44 @@ func TestHeavyCallsRunAsFew(t *testing.T) {
 	}
 }
 
-// Who waits in a queue that lets few through is not in others' way.
-func TestQueuedCallsDoNotRun(t *testing.T) {
+// Who waits for something else is in nobody's way, and counts again afterwards.
+func TestPausedCallsDoNotRun(t *testing.T) {
 	l := newLimiter(t, with(limit.Limits{InFlight: 5}))
-	var before, queued, heavy limit.Ticket
+	var before, paused, heavy limit.Ticket
 	l.Enter(&before, nil) // and only then the caller is known
 	before.Begin()
-	before.Queued()
+	before.Pause()
+	if l.Running() != 0 || l.InFlight() != 1 {
+		t.Errorf("%d running of %d units, want 0 of 1", l.Running(), l.InFlight())
+	}
+	before.Resume()
 	before.Identify("a", 1)
-	l.Admit(&queued, "a", 1)
+	l.Admit(&paused, "a", 1)
 	l.Admit(&heavy, "a", 3)
-	for range 2 {
-		queued.Queued()
-		heavy.Queued()
+	for range 2 { // the second time changes nothing
+		before.Pause()
+		paused.Pause()
+		heavy.Pause()
 	}
 	if l.Running() != 0 || l.InFlight() != 5 {
 		t.Errorf("%d running of %d units, want 0 of 5", l.Running(), l.InFlight())
 	}
-	for _, ticket := range []*limit.Ticket{&before, &queued, &heavy} {
+	for range 2 {
+		before.Resume()
+		heavy.Resume()
+	}
+	if l.Running() != 4 || l.InFlight() != 5 {
+		t.Errorf("%d running of %d units, want 4 of 5", l.Running(), l.InFlight())
+	}
+	for _, ticket := range []*limit.Ticket{&before, &paused, &heavy} {
 		ticket.Release()
-		ticket.Queued()
+		ticket.Resume()
+		ticket.Pause()
+		ticket.Resume()
 	}
 	var none *limit.Ticket
-	none.Queued()
+	none.Pause()
+	none.Resume()
 	if l.Running() != 0 || l.InFlight() != 0 {
 		t.Errorf("%d running of %d units at the end", l.Running(), l.InFlight())
 	}

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -11,13 +12,14 @@ import (
 type Ticket struct {
 	state    atomic.Uint32
 	voided   bool // refused after admission
-	queued   bool // not counted among the running calls
 	limiter  *Limiter
 	identity *identity // the owner of its units
 	from     *Origin   // nil: unknown
 	// units are held of the limit of all callers, identityUnits of the identity's,
 	// running of the limit of running calls.
 	units, identityUnits, running uint32
+	// paused is what running was when it was paused; 0: it is not.
+	paused uint32
 	// waitsSince is the time of the call of Wait, by Limiter.now.
 	waitsSince int64
 }
@@ -73,20 +75,40 @@ func (t *Ticket) Arrived() Refusal {
 	return Refusal{}
 }
 
-// Queued stops counting a call among the running ones: it waits in another queue, which
-// runs few at once. Otherwise such calls would cause others to be refused for Overload
-// although they do not compete with them. Call it from the call's goroutine.
-func (t *Ticket) Queued() {
-	if t == nil || t.queued || t.state.Load() != begun && t.state.Load() != entered {
+// Pause stops counting a call among the running ones while it waits for a third party, or in a queue:
+// otherwise others would be refused for Overload although the processors are free. It keeps its units.
+// Call it from the call's goroutine; nil does nothing.
+func (t *Ticket) Pause() {
+	if t == nil || t.paused != 0 || !t.holds() {
 		return
 	}
-	t.queued = true
 	l := t.limiter
 	if t.identity != nil {
-		l.identities.giveBack(t.identity, 0, t.running)
+		l.identities.run(t.identity, -int64(t.running))
 	}
 	l.held.sub(newAmount(0, t.running))
-	t.running = 0
+	t.paused, t.running = t.running, 0
+}
+
+// Resume counts it again. It is not refused, however many calls run: it was admitted, and others have
+// already worked for it.
+func (t *Ticket) Resume() {
+	if t == nil || t.paused == 0 || !t.holds() {
+		return
+	}
+	l := t.limiter
+	t.paused, t.running = 0, t.paused
+	if t.identity != nil {
+		l.identities.run(t.identity, int64(t.running))
+	}
+	l.held.add(newAmount(0, t.running))
+	l.giveWay()
+}
+
+// holds reports whether it holds something, and its call does not wait for its message.
+func (t *Ticket) holds() bool {
+	state := t.state.Load()
+	return state == begun || state == entered
 }
 
 // Release releases what the ticket holds. It is idempotent.
@@ -124,4 +146,18 @@ func (t *Ticket) ended() {
 	if !t.voided {
 		t.limiter.shedder.released.Add(1)
 	}
+}
+
+// TicketKey is the key of a call's ticket in its context.
+type TicketKey struct{}
+
+// WithTicket returns the context of a call that has the ticket.
+func WithTicket(ctx context.Context, t *Ticket) context.Context {
+	return context.WithValue(ctx, TicketKey{}, t)
+}
+
+// TicketOf returns the ticket of a call, nil if it has none.
+func TicketOf(ctx context.Context) *Ticket {
+	t, _ := ctx.Value(TicketKey{}).(*Ticket)
+	return t
 }

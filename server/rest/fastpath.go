@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/transcode"
@@ -109,7 +110,7 @@ func (w *fastPath) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	req := new(encoded.Message)
 	defer req.Free()
 	if decision.IsLargeJSON(body) {
-		if err := w.options.Targets.Enter(r.Context(), admission.RESTTicketOf(r.Context()), admission.RESTNameOf(r.Context()), &req.Pass, true); err != nil {
+		if err := w.options.Targets.Enter(r.Context(), limit.TicketOf(r.Context()), admission.RESTNameOf(r.Context()), &req.Pass, true); err != nil {
 			w.refuse(r.Context(), out, r, err)
 			return true
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/waits"
 )
 
 // inside is the connection of the gateway: it calls the services in this process, through the
@@ -67,7 +69,7 @@ var insidePeer = peer.Peer{Addr: insideAddr{}}
 // the ticket of the REST call.
 func admittedFromREST(ctx context.Context) context.Context {
 	ctx = peer.NewContext(ctx, &insidePeer)
-	if ticket := admission.RESTTicketOf(ctx); ticket != nil {
+	if ticket := limit.TicketOf(ctx); ticket != nil {
 		ctx = admission.WithTicket(ctx, ticket)
 	}
 	return ctx
@@ -247,9 +249,8 @@ func (c *inside) NewStream(ctx context.Context, _ *grpc.StreamDesc, method strin
 	}
 	var finish func(error)
 	calls.NoteRPC(ctx)
-	// The REST call keeps its ticket meanwhile, unless it mostly waits: unlike gRPC's, this
-	// stream has no ticket of its own.
-	giveWay(ctx, method)
+	// As over gRPC, a stream holds nothing that other calls need: it is bounded as a stream.
+	waits.Release(ctx)
 	p.ctx, finish = c.options.Observer.Traced(peer.NewContext(gatewayContext(ctx, p.meta), &insidePeer), method)
 	info := &grpc.StreamServerInfo{FullMethod: method, IsClientStream: call.desc.ClientStreams, IsServerStream: call.desc.ServerStreams}
 	go func() {

@@ -30,7 +30,7 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 			g.serve(next, w, r, 0)
 			return
 		}
-		ticket := admission.RESTTicketOf(r.Context())
+		ticket := limit.TicketOf(r.Context())
 		if ticket != nil {
 			ticket.Wait()
 		}

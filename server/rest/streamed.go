@@ -1,16 +1,12 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
 // streamWrite limits the time to write a part of a streamed response: a caller that
@@ -81,11 +77,3 @@ func (s *streamedWriter) Write(b []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (s *streamedWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
-
-// giveWay releases the place of a call that mostly waits: it would count as running, and
-// cause others to be refused.
-func giveWay(ctx context.Context, method string) {
-	if ticket := admission.RESTTicketOf(ctx); ticket != nil && method == setpointv1.TargetService_WatchDecisions_FullMethodName {
-		ticket.Release()
-	}
-}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/waits"
 )
 
 // translations limits the REST calls that the gateway transcodes at once, because their messages
@@ -42,16 +44,69 @@ func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWrite
 	select {
 	case places <- struct{}{}: // also for a call that has been given up: a client that has half-closed the connection still reads
 	default:
-		select {
-		case places <- struct{}{}:
-		case <-r.Context().Done():
-			admission.AnswerStatus(gateway, w, r, status.FromContextError(r.Context().Err()))
+		if err := waits.For(r.Context(), waits.Translation, func() error { return takePlace(r.Context(), places) }); err != nil {
+			admission.AnswerStatus(gateway, w, r, status.FromContextError(err))
 			return
 		}
 	}
-	leave := sync.OnceFunc(func() { <-places })
-	defer leave()
-	gateway.ServeHTTP(&translated{w, leave}, r)
+	place := &translation{places: places, held: true}
+	defer place.leave()
+	gateway.ServeHTTP(&translated{w, place}, r.WithContext(waits.WithPlace(r.Context(), place)))
+}
+
+func takePlace(ctx context.Context, places chan<- struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// translation is a call's place. It implements waits.Place.
+type translation struct {
+	places chan struct{}
+
+	mu sync.Mutex
+	// held reports that the call has it, and left that it needs none any more. Guarded by mu.
+	held, left bool
+}
+
+// GiveBack implements waits.Place.
+func (t *translation) GiveBack() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.giveBackLocked()
+}
+
+func (t *translation) giveBackLocked() {
+	if t.held {
+		t.held = false
+		<-t.places
+	}
+}
+
+// TakeAgain implements waits.Place.
+func (t *translation) TakeAgain(ctx context.Context) {
+	t.mu.Lock()
+	needed := !t.held && !t.left
+	t.mu.Unlock()
+	if !needed || takePlace(ctx, t.places) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.held = true; t.left { // the response began meanwhile
+		t.giveBackLocked()
+	}
+}
+
+// leave gives the place back for good.
+func (t *translation) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left = true
+	t.giveBackLocked()
 }
 
 // isList reports whether the response may be large although the call is not.
@@ -68,12 +123,12 @@ func isList(r *http.Request) bool {
 // place, however slowly the caller reads.
 type translated struct {
 	http.ResponseWriter
-	leave func()
+	place *translation
 }
 
 // Write implements http.ResponseWriter.
 func (t *translated) Write(b []byte) (int, error) {
-	t.leave()
+	t.place.leave()
 	return t.ResponseWriter.Write(b)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -107,6 +108,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 	}
 	turn := time.NewTimer(longestTurn)
 	defer turn.Stop()
+	defer waits.Begin(ctx, waits.Simulation)()
 	select {
 	case s.places <- struct{}{}:
 		return func() { <-s.places; <-s.turns; left() }, nil
