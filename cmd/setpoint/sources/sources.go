@@ -16,6 +16,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/internal/sharing"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
@@ -42,16 +44,17 @@ const (
 	Queries = 32
 	// QueriesOfNamespace are asked at once for the specs of one namespace.
 	QueriesOfNamespace = 8
-	// Waiting are the fetches that are under way or wait for their turn, in all; further ones
-	// are refused.
-	Waiting = 512
-	// WaitingOfNamespace are those for one namespace.
-	WaitingOfNamespace = 64
+	// Waiting are the polls that may wait for fetches, their own or one that they share, in all. A
+	// cluster has half of them at most, and a namespace no more than are left; further ones are
+	// refused.
+	Waiting = 1024
+	// WaitingOfNamespace are those for one namespace; a caller has half of them at most.
+	WaitingOfNamespace = 256
 	// MaxBytes bounds an answer of a URL. Sources of the file have their own bounds.
 	MaxBytes = 256 << 10
 	// MaxSeries bounds the values in such an answer.
 	MaxSeries = 1000
-	// concurrency bounds the queries that one URL is asked at once.
+	// concurrency bounds the queries that one URL is asked at once. Namespaces take turns.
 	concurrency = 16
 )
 
@@ -73,6 +76,7 @@ type Sources struct {
 	// urls are the sources of URLs, by URL and kind, and named those of the file.
 	urls    map[string]map[string]string
 	named   map[string]grants
+	door    *door
 	turns   *turns
 	flights *sharing.Group[*stored.Fetched]
 }
@@ -85,7 +89,7 @@ func New(o Options) (*Sources, error) {
 		return nil, nil
 	}
 	config := samples.Config{Sources: map[string]samples.Source{}}
-	s := &Sources{urls: map[string]map[string]string{}, turns: newTurns(), flights: sharing.New[*stored.Fetched](0)}
+	s := &Sources{urls: map[string]map[string]string{}, door: newDoor(), flights: sharing.New[*stored.Fetched](0)}
 	if o.File != "" {
 		var err error
 		if config, s.named, err = readFile(o.File); err != nil {
@@ -103,6 +107,11 @@ func New(o Options) (*Sources, error) {
 			config.Sources[name], s.urls[text][kind] = source, name
 		}
 	}
+	atOnce := make(map[string]int, len(config.Sources))
+	for name, source := range config.Sources {
+		atOnce[name] = cmp.Or(source.Concurrency, samples.DefaultConcurrency)
+	}
+	s.turns = newTurns(atOnce)
 	var err error
 	s.set, err = samples.New(config, samples.Options{Registerer: o.Registerer, Log: o.Log, Dial: guard(config)})
 	if err != nil {
@@ -187,6 +196,11 @@ func (s *Sources) sourceOf(key store.Key, name, kind string) (source, problem st
 
 // Fetch implements stored.Sources. Of a spec that asks at once for several polls it asks once.
 func (s *Sources) Fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
+	leave, ok := s.door.enter(store.Key{Cluster: key.Cluster, Namespace: key.Namespace}, access.CallerOf(ctx).Name())
+	if !ok {
+		return nil, stored.ErrBusy
+	}
+	defer leave()
 	// Another version of the spec asks something else.
 	fetched, _, err := s.flights.Get(ctx, key.String()+" "+spec.GetEtag(), Timeout, func(ctx context.Context) (*stored.Fetched, error) {
 		return s.fetch(ctx, key, spec, pods)
@@ -204,7 +218,11 @@ func (s *Sources) fetch(ctx context.Context, key store.Key, spec *setpointv1.Tar
 	if len(metrics) == 0 {
 		return fetched, nil
 	}
-	leave, err := s.turns.take(ctx, key, int64(len(metrics)))
+	queries := map[string]int{}
+	for _, m := range metrics {
+		queries[m.Query.Source]++
+	}
+	leave, err := s.turns.take(ctx, key, queries)
 	if err != nil {
 		return nil, err
 	}

@@ -425,7 +425,7 @@ func TestASlowSourceIsItsNamespacesOnly(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if n := busy.Load(); n < WaitingOfNamespace {
-		t.Errorf("%d of %d fetches were refused, want %d or more", n, 2*WaitingOfNamespace, WaitingOfNamespace)
+		t.Errorf("%d of %d polls were refused, want %d or more", n, 2*WaitingOfNamespace, WaitingOfNamespace)
 	}
 	fetched, err := sources.Fetch(t.Context(), store.Key{Cluster: "prod", Namespace: "quick", Target: "web"}, queueSpec(quick.URL), nil)
 	if err != nil || len(fetched.ExternalMetrics) != 1 {
@@ -433,43 +433,4 @@ func TestASlowSourceIsItsNamespacesOnly(t *testing.T) {
 	}
 	cancel()
 	waiting.Wait()
-}
-
-func TestTurnsOfANamespaceAndOfAll(t *testing.T) {
-	turns := newTurns()
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	take := func(ctx context.Context, namespace string, queries int64) (func(), error) {
-		return turns.take(ctx, store.Key{Cluster: "prod", Namespace: namespace, Target: "any"}, queries)
-	}
-	var leaves []func()
-	for i := range Queries / QueriesOfNamespace {
-		leave, err := take(t.Context(), fmt.Sprint(i), QueriesOfNamespace)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaves = append(leaves, leave)
-		if _, err := take(over, fmt.Sprint(i), 1); !errors.Is(err, stored.ErrBusy) {
-			t.Errorf("a namespace with all its queries under way: %v", err)
-		}
-	}
-	if _, err := take(over, "further", 1); !errors.Is(err, stored.ErrBusy) {
-		t.Errorf("all queries are under way: %v", err)
-	}
-	leaves[0]()
-	leave, err := take(t.Context(), "further", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, leave := range append(leaves[1:], leave) {
-		leave()
-	}
-	if turns.fetches != 0 || len(turns.namespaces) != 0 {
-		t.Errorf("%d fetches and %d namespaces are left", turns.fetches, len(turns.namespaces))
-	}
-	// More queries than there are turns go alone, and don't wait for ever.
-	if leave, err = take(t.Context(), "many", 10*Queries); err != nil {
-		t.Fatal(err)
-	}
-	leave()
 }
