@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,14 +36,29 @@ func guard(config samples.Config) func(ctx context.Context, network, address str
 			if meant {
 				return nil
 			}
-			return checkAddress(to)
+			return checkAddress(to, ownAddresses)
 		}}
 		return dialer.DialContext(ctx, network, address)
 	}
 }
 
-// checkAddress returns why an address is not connected to.
-func checkAddress(address string) error {
+// ownAddresses are those of this machine's interfaces, or of the pod's. They are looked up anew: an
+// interface may come or change.
+func ownAddresses() (own []netip.Addr, err error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("the addresses of this machine are unknown: %w", err)
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, p.Addr().Unmap().WithZone(""))
+		}
+	}
+	return own, nil
+}
+
+// checkAddress returns why an address is not connected to. own returns the machine's addresses.
+func checkAddress(address string, own func() ([]netip.Addr, error)) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
@@ -54,7 +70,11 @@ func checkAddress(address string) error {
 			ip = netip.AddrFrom4([4]byte(b[12:]))
 		}
 	}
-	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsInterfaceLocalMulticast() ||
+	mine, err := own()
+	if err != nil {
+		return err
+	}
+	if slices.Contains(mine, ip) || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsInterfaceLocalMulticast() ||
 		thisNetwork.Contains(ip) || metadataIPv6 == ip {
 		return fmt.Errorf("refused to connect to %s: to allow such an address, write it in the source itself, not a name that resolves to it", ip)
 	}

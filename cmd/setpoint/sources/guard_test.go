@@ -2,7 +2,9 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -31,11 +33,64 @@ func TestAddressesThatNoNameMayLeadTo(t *testing.T) {
 		"[64:ff9b::169.254.169.254]:1": false,
 		"[64:ff9b::10.0.0.7]:80":       true,
 		"[::127.0.0.1]:80":             false,
+		"10.1.2.3:9091":                false, // the machine's own, see below
+		"10.1.2.4:9091":                true,
+		"[::ffff:10.1.2.3]:9091":       false,
+		"[64:ff9b::10.1.2.3]:9091":     false,
+		"[fd12:3456::2]:9091":          false,
 		"no address":                   false,
 	} {
-		if err := checkAddress(address); (err == nil) != allowed {
+		own := func() ([]netip.Addr, error) {
+			return []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("fd12:3456::2")}, nil
+		}
+		if err := checkAddress(address, own); (err == nil) != allowed {
 			t.Errorf("%s: allowed %v: %v", address, !allowed, err)
 		}
+	}
+}
+
+func TestAMachineThatDoesNotKnowItsAddresses(t *testing.T) {
+	unknown := func() ([]netip.Addr, error) { return nil, errors.New("netlink") }
+	if err := checkAddress("10.0.0.7:9090", unknown); err == nil {
+		t.Error("connected to what may be this machine")
+	}
+}
+
+// The machine's other addresses lead to it as loopback does, with the admin port for one.
+func TestNamesThatLeadToTheMachinesOwnAddresses(t *testing.T) {
+	own, err := ownAddresses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, ip := range own {
+		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+			continue
+		}
+		listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+		if err != nil {
+			continue // the address is not usable
+		}
+		tried++
+		defer listener.Close()
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		dial := func(configured string) error {
+			config := samples.Config{Sources: map[string]samples.Source{"one": {HTTP: &samples.HTTP{URL: "http://" + net.JoinHostPort(configured, port)}}}}
+			conn, err := guard(config)(t.Context(), "tcp", net.JoinHostPort(ip.String(), port))
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err
+		}
+		if err := dial("prometheus.example"); err == nil || !strings.Contains(err.Error(), "to allow such an address") {
+			t.Errorf("a name that leads to %s: %v", ip, err)
+		}
+		if err := dial(ip.String()); err != nil {
+			t.Errorf("%s, which the operator wrote: %v", ip, err)
+		}
+	}
+	if tried == 0 {
+		t.Skip("this machine has only loopback addresses")
 	}
 }
 
