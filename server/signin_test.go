@@ -305,8 +305,8 @@ func TestAnAnswerCountsOnceInItsOwnBrowser(t *testing.T) {
 	}
 	thief := s.browser(t)
 	thief.c.Jar.SetCookies(address, cookies)
-	if got := thief.ask(http.MethodGet, back).StatusCode; got != http.StatusForbidden {
-		t.Errorf("the answer again with its cookie: %d", got)
+	if got, asked := thief.ask(http.MethodGet, back).StatusCode, issuer.Exchanges(); got != http.StatusBadRequest || asked != 1 {
+		t.Errorf("the answer again with its cookie: %d; the issuer was asked %d times", got, asked)
 	}
 	thief.wantCaller("")
 }

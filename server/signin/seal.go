@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -20,8 +19,9 @@ const (
 	// secretAge is how long the shared secret is cached: Redis may lose it, and another
 	// instance create a new one.
 	secretAge = time.Minute
-	// secretTimeout limits a read of it.
-	secretTimeout = 5 * time.Second
+	// secretTimeout limits a read of it, and secretFailureAge is how long it is not read again after
+	// a failure.
+	secretTimeout, secretFailureAge = 5 * time.Second, time.Second
 )
 
 // Purposes of sealed values: a value for one purpose is invalid for another.
@@ -35,9 +35,7 @@ type sealer struct {
 	secrets store.Secrets // nil: instances share none
 	own     []byte
 
-	mu     sync.Mutex
-	secret []byte    // guarded by mu; nil: unknown
-	at     time.Time // guarded by mu; when it was read
+	secret cached[[]byte]
 }
 
 func newSealer(engine any) *sealer {
@@ -69,22 +67,13 @@ func (s *sealer) shared(ctx context.Context) ([]byte, error) {
 	if s.secrets == nil {
 		return s.own, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.secret != nil && time.Since(s.at) < secretAge {
-		return s.secret, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
-	defer cancel()
-	secret, err := s.secrets.Secret(ctx, secretName, s.own)
-	if err != nil && s.secret == nil {
-		return nil, err
-	}
-	if err == nil {
-		s.secret = secret
-	}
-	s.at = time.Now()
-	return s.secret, nil
+	return s.secret.get(ctx, secretAge, secretFailureAge, secretTimeout, func(ctx context.Context, last []byte) ([]byte, error) {
+		secret, err := s.secrets.Secret(ctx, secretName, s.own)
+		if err != nil && last != nil {
+			return last, nil
+		}
+		return secret, err
+	})
 }
 
 var errNotSealed = errors.New("not sealed by this service, or with a key that it has lost")

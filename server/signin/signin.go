@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -44,9 +43,7 @@ const (
 	// not called again after a failure.
 	endpointsAge = 10 * time.Minute
 	failureAge   = 5 * time.Second
-	// maxAtOnce limits the sign-ins that call the issuer at a time.
-	maxAtOnce = 16
-	maxPath   = 2048
+	maxPath      = 2048
 )
 
 // Options are the settings of a SignIn.
@@ -74,21 +71,15 @@ type SignIn struct {
 	log           *zap.Logger
 	// refusalLog limits the log lines of refusals.
 	refusalLog rate.Sometimes
-	// asking is a semaphore of calls to the issuer.
-	asking chan struct{}
-
-	mu sync.Mutex
-	// Guarded by mu: the issuer's addresses, or the error of getting them, and when they
-	// were requested.
-	endpoints auth.Endpoints
-	failed    error
-	at        time.Time
+	exchanges  *exchanges
+	// endpoints are the issuer's addresses.
+	endpoints cached[auth.Endpoints]
 }
 
 // New returns a SignIn. The engine may implement store.Secrets. The error joins all errors of
 // the options.
 func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logger) (*SignIn, error) {
-	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, asking: make(chan struct{}, maxAtOnce), refusalLog: rate.Sometimes{Interval: time.Second}}
+	s := &SignIn{options: o, authenticator: authenticator, sealer: newSealer(engine), log: log, exchanges: newExchanges(), refusalLog: rate.Sometimes{Interval: time.Second}}
 	issuers, audiences := authenticator.Issuers()
 	var problems []error
 	switch {
@@ -177,13 +168,19 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusBadRequest, "This sign-in was started in another browser, or more than ten minutes ago. Start again.", err)
 		return
 	}
+	if !s.exchanges.use(f.State) {
+		s.refuse(w, r, http.StatusBadRequest, "This sign-in was answered before. Start again.", errors.New("the state was used before"))
+		return
+	}
 	raw, identity, status, err := s.exchange(r, f)
 	if err != nil {
 		message := "The identity provider's answer is not accepted."
-		switch status {
-		case http.StatusForbidden:
+		switch {
+		case errors.Is(err, errBusy):
+			message = "Too many users sign in now. Try again in some seconds."
+		case status == http.StatusForbidden:
 			message = "The identity provider did not sign you in."
-		case http.StatusServiceUnavailable:
+		case status == http.StatusServiceUnavailable:
 			message = "The identity provider can't be reached now. Try again later."
 		}
 		s.refuse(w, r, status, message, err)
@@ -279,12 +276,11 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	if len(code) != 1 || code[0] == "" {
 		return "", nil, http.StatusBadRequest, errors.New("the response has no code")
 	}
-	select {
-	case s.asking <- struct{}{}:
-		defer func() { <-s.asking }()
-	default:
-		return "", nil, http.StatusServiceUnavailable, errors.New("too many sign-ins at once")
+	leave, err := s.exchanges.enter(r)
+	if err != nil {
+		return "", nil, http.StatusServiceUnavailable, err
 	}
+	defer func() { leave(err != nil) }()
 	ctx, cancel := context.WithTimeout(r.Context(), issuerTimeout)
 	defer cancel()
 	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, endpoints.Client), code[0], oauth2.VerifierOption(f.Verifier))
@@ -355,24 +351,11 @@ func (s *SignIn) checkClaims(raw, nonce string) error {
 	return nil
 }
 
-// find returns the issuer's addresses. One call fetches them while others wait.
+// find returns the issuer's addresses.
 func (s *SignIn) find(ctx context.Context) (auth.Endpoints, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	age := time.Since(s.at)
-	switch {
-	case s.at.IsZero():
-	case s.failed == nil && age < endpointsAge:
-		return s.endpoints, nil
-	case s.failed != nil && age < failureAge:
-		return auth.Endpoints{}, s.failed
-	}
-	// The caller may be gone before the response arrives; the next one needs it, too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issuerTimeout)
-	defer cancel()
-	s.endpoints, s.failed = s.authenticator.Endpoints(ctx, s.options.Issuer)
-	s.at = time.Now()
-	return s.endpoints, s.failed
+	return s.endpoints.get(ctx, endpointsAge, failureAge, issuerTimeout, func(ctx context.Context, _ auth.Endpoints) (auth.Endpoints, error) {
+		return s.authenticator.Endpoints(ctx, s.options.Issuer)
+	})
 }
 
 func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {

@@ -45,6 +45,8 @@ type Issuer struct {
 	refusals    []string
 	lifetime    time.Duration
 	down        bool
+	slow        time.Duration
+	exchanges   int
 }
 
 // grant is the state behind a code, which is valid once.
@@ -88,6 +90,15 @@ func (i *Issuer) Lifetime(d time.Duration) { i.set(func() { i.lifetime = d }) }
 
 // Down makes the token endpoint respond with 503.
 func (i *Issuer) Down(down bool) { i.set(func() { i.down = down }) }
+
+// Slow makes the token endpoint take that long.
+func (i *Issuer) Slow(d time.Duration) { i.set(func() { i.slow = d }) }
+
+// Exchanges returns how many codes the token endpoint was asked to exchange.
+func (i *Issuer) Exchanges() (n int) {
+	i.set(func() { n = i.exchanges })
+	return n
+}
 
 // Refusals returns the reasons of refusals.
 func (i *Issuer) Refusals() []string {
@@ -137,6 +148,12 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 
 // token exchanges a code for an ID token.
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
+	var slow time.Duration
+	i.set(func() { slow = i.slow; i.exchanges++ })
+	select {
+	case <-time.After(slow):
+	case <-r.Context().Done():
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.down {
