@@ -28,6 +28,9 @@
 //     store or for a slow caller's body is not overload: the processors are free, and the other
 //     limits suffice.
 //
+// A call that waits for a third party or for its turn does not run meanwhile: see Ticket.Pause, and
+// package waits, which calls it.
+//
 // A refusal costs next to nothing before the call's goroutine exists and its body is read, so that
 // most of the processor time goes to admitted calls.
 //

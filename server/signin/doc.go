@@ -8,9 +8,10 @@
 // # The flow
 //
 // The state of one sign-in (state, nonce, PKCE's verifier, where to go afterwards) is in a
-// cookie of the browser that started it, sealed and valid for ten minutes: instances keep no
-// state, and any of them can handle the issuer's response. The response is valid only in that
-// browser, and only once, because it removes the cookie and the issuer accepts a code once.
+// cookie of the browser that started it, sealed and valid for ten minutes: any instance can handle
+// the issuer's response. The response is valid only in that browser, and only once, because it
+// removes the cookie and the issuer accepts a code once. An instance remembers the states that were
+// answered, so that nobody has it ask the issuer again and again with one cookie.
 //
 // # The session
 //
