@@ -107,6 +107,9 @@ func TestTurns(t *testing.T) {
 			for i := range 2 {
 				all = append(all, asks(t, turns, 12, "prod", fmt.Sprint("slow-", i), shared)...)
 			}
+			if n := begun(all); n > concurrency-concurrency/keptPart {
+				t.Errorf("two have %d of the source's %d", n, concurrency)
+			}
 			a := ask(t, turns, "prod", "quick", shared)
 			if !a.begun() {
 				t.Error("the third waits")
@@ -212,14 +215,15 @@ func TestPollsThatMayWait(t *testing.T) {
 	t.Parallel()
 	of := func(cluster string, i int) store.Key { return store.Key{Cluster: cluster, Namespace: fmt.Sprint(i)} }
 	fill := func(d *door, namespace store.Key, caller string) (n int, leaves []func()) {
-		for {
+		for n < 2*Waiting {
 			leave, ok := d.enter(namespace, caller)
 			if !ok {
-				return n, leaves
+				break
 			}
 			n++
 			leaves = append(leaves, leave)
 		}
+		return n, leaves
 	}
 	d := newDoor()
 	var leaves []func()
