@@ -18,15 +18,26 @@ import (
 )
 
 // withoutWebsites refuses cross-origin requests of browsers, whose user may have a client
-// certificate, or run the service on the same machine. Safe methods are allowed, because the
-// page can't read the response. Other clients send neither Sec-Fetch-Site nor Origin, and are
-// not checked.
+// certificate, or run the service on the same machine: of all methods, because a GET may decide,
+// open a stream, or cost work, and links and images make one. A link from another site is
+// refused, too: it is to lead to a page. Other clients send neither Sec-Fetch-Site nor Origin,
+// and are not checked.
 func withoutWebsites(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
-	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refusePage(w, r, "a page of another web site may not ask this; use the page at "+docsPath+", or a client that is no browser (which sends neither Sec-Fetch-Site nor Origin)")
-	}))
-	return protection.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked := r
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions: // which the protection lets through
+			unsafe := *r
+			unsafe.Method = http.MethodPost
+			asked = &unsafe
+		}
+		if protection.Check(asked) != nil {
+			refusePage(w, r, "another web site may not ask this, not even by a link; use the pages at "+pagePath+" or "+docsPath+", type the address, or use a client that is no browser (which sends neither Sec-Fetch-Site nor Origin)")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // AnyHost as a name for GuardHost allows all hosts.
