@@ -136,16 +136,20 @@ func (c *Caller) Check(verb policy.Verb, key store.Key) error {
 // CheckChange returns PERMISSION_DENIED to callers whose decisions about a target are not
 // recorded: they must not settle or delete it either.
 func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
-	if c == nil || !c.Grants.HasOptions() {
-		return nil
-	}
-	set := c.Grants.Options(key.Cluster, key.Namespace, key.Target)
-	if set.DryRunOnly == nil || !*set.DryRunOnly {
+	if set := c.Options(key); set.DryRunOnly == nil || !*set.DryRunOnly {
 		return nil
 	}
 	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
 		c.Identity.Name+" may do nothing about "+apierror.Clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
 		"identity", c.Identity.Name, "verb", verb.String())
+}
+
+// Options are the operator's for the caller's requests about a target.
+func (c *Caller) Options(key store.Key) policy.Options {
+	if !c.Configured() {
+		return policy.Options{}
+	}
+	return c.Grants.Options(key.Cluster, key.Namespace, key.Target)
 }
 
 // Within returns the part of a listing that the caller may see; nil: all of it.

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"google.golang.org/grpc"
@@ -45,6 +46,9 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if err := mayChange(ctx, policy.Configure, key); err != nil {
 		return nil, err
 	}
+	if err := apierror.Invalid(capViolations(access.CallerOf(ctx), key, req.GetTargetSpec().GetSpec())); err != nil {
+		return nil, err
+	}
 	// Not earlier: only callers that may configure a namespace may learn which sources it may
 	// use.
 	if err := apierror.Invalid(s.queryViolations(key, req.GetTargetSpec())); err != nil {
@@ -75,6 +79,29 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	for _, v := range unreadable {
 		v.Field = "targetSpec." + v.Field
 		violations = append(violations, v)
+	}
+	return violations
+}
+
+// capViolations returns the bounds of a spec to store that are beyond the operator's caps of the
+// caller. They are refused here, not lowered later: a stored spec is decided for others.
+func capViolations(by *access.Caller, key store.Key, spec *setpointv1.HorizontalPodAutoscalerSpec) (violations []validation.Violation) {
+	set := by.Options(key)
+	least := int32(1)
+	if spec.MinReplicas != nil {
+		least = spec.GetMinReplicas()
+	}
+	refuse := func(field string, n int32, bound string, limit int32) {
+		violations = append(violations, validation.Violation{Field: "targetSpec.spec." + field,
+			Description: fmt.Sprintf("Invalid value: %d: must be at %s %d, by the operator's policy for %s (caps.%s)", n, bound, limit, by.Name(), field)})
+	}
+	if most := set.MaxReplicas; most != nil && spec.GetMaxReplicas() > *most {
+		refuse("maxReplicas", spec.GetMaxReplicas(), "most", *most)
+	}
+	if set.MinReplicas != nil {
+		if floor := min(*set.MinReplicas, spec.GetMaxReplicas()); least < floor {
+			refuse("minReplicas", least, "least", floor)
+		}
 	}
 	return violations
 }
