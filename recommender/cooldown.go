@@ -16,9 +16,9 @@ func (d *decider) reconcileWithCooldown() {
 	case d.in.Scale.SpecReplicas == 0:
 		d.scalingDisabled()
 	case d.current > spec.MaxReplicas:
-		d.enforceBound(PathAboveMax, spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas")
+		d.enforceBound(PathAboveMax, spec.MaxReplicas, AboveMaxReplicas)
 	case d.current < spec.MinReplicas:
-		d.enforceBound(PathBelowMin, spec.MinReplicas, "Current number of replicas below Spec.MinReplicas")
+		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	case d.current == 0:
 		d.enforceBound(PathBelowMin, 1, "Current number of replicas must be greater than 0")
 	default:

@@ -24,8 +24,8 @@ const (
 	TooFewReplicas     LimitReason = "TooFewReplicas"
 )
 
-// message returns the sentence that goes with the reason.
-func (r LimitReason) message() string {
+// Message returns the sentence that goes with the reason.
+func (r LimitReason) Message() string {
 	switch r {
 	case ScaleUpLimit:
 		return "the desired replica count is increasing faster than the maximum scale rate"

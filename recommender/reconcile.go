@@ -35,9 +35,9 @@ func (d *decider) reconcileByController() {
 	case d.current == 0:
 		d.followMetrics()
 	case d.current > spec.MaxReplicas:
-		d.enforceBound(PathAboveMax, spec.MaxReplicas, "Current number of replicas above Spec.MaxReplicas")
+		d.enforceBound(PathAboveMax, spec.MaxReplicas, AboveMaxReplicas)
 	case d.current < spec.MinReplicas:
-		d.enforceBound(PathBelowMin, spec.MinReplicas, "Current number of replicas below Spec.MinReplicas")
+		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	default:
 		d.followMetrics()
 	}
@@ -100,6 +100,12 @@ func (d *decider) scalingDisabled() {
 	d.setStatus(d.current, nil)
 }
 
+// Reasons of changes to a bound, in upstream's words.
+const (
+	AboveMaxReplicas = "Current number of replicas above Spec.MaxReplicas"
+	BelowMinReplicas = "Current number of replicas below Spec.MinReplicas"
+)
+
 // enforceBound moves to a bound at once, without stabilization, policies or metrics.
 func (d *decider) enforceBound(path Path, bound int32, reason string) {
 	d.decision.Path = path
@@ -127,7 +133,7 @@ func (d *decider) followMetrics() {
 	if spec := &d.in.Spec; d.current == 0 && spec.MinReplicas != 0 && d.scaledToZero() && desired < spec.MinReplicas {
 		desired = spec.MinReplicas
 		if reason == "" {
-			reason = "Current number of replicas below Spec.MinReplicas"
+			reason = BelowMinReplicas
 		}
 	}
 	if desired == d.current {
@@ -360,11 +366,11 @@ func (d *decider) reportBounds() {
 	if b.Bounded != b.Wanted {
 		limited = ConditionTrue
 	}
-	message := b.Reason.message()
+	message := b.Reason.Message()
 	if d.profile.floorOfOne && b.Reason == TooFewReplicas {
 		// A bug of that version: it loses the sentence.
 		_, ceiling := ceilingWithoutBehavior(&d.in.Spec, d.current)
-		message = ceiling.message()
+		message = ceiling.Message()
 	}
 	d.setCondition(ScalingLimited, limited, string(b.Reason), message)
 }

@@ -241,48 +241,160 @@ func TestWhoeverAsksWithinThePeriodGetsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatChangesBeforeThePeriodIsOver(t *testing.T) {
-	current := func(n int32) func(*setpointv1.GetRecommendationRequest) {
+func TestAnotherSpecDecidesBeforeThePeriodIsOver(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 100))
+	s.observe(t, 2, "35")
+	s.wantPoll(t, 4)
+	s.clock.Advance(time.Second)
+	s.setSpec(t, queueSpec(1, 3))
+	s.wantPoll(t, 3)
+}
+
+// The count that a poller tells counts for the decision that its poll causes.
+func TestAPollersCountCountsForItsDecision(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 100))
+	s.observe(t, 2, "200")
+	for _, step := range []struct{ current, want int32 }{{3, 6}, {6, 12}, {5, 10}} { // twice as many at most
+		if got := s.wantPoll(t, step.want, func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = &step.current }); got.GetCurrentReplicas() != step.current {
+			t.Errorf("at %d: %v", step.current, got)
+		}
+		s.clock.Advance(15 * time.Second)
+	}
+	s.wantPoll(t, 4) // from the reported 2
+}
+
+// The controller decides once a period, and so do polls: what each of them tells changes its own
+// answer, and neither the record nor the answer to anybody else.
+func TestAPeriodHasOneDecisionWhateverPollsAsk(t *testing.T) {
+	t.Parallel()
+	type ask = func(*setpointv1.GetRecommendationRequest)
+	least := func(n int32) ask { return func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas = &n } }
+	most := func(n int32) ask { return func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = &n } }
+	current := func(n int32) ask {
 		return func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = &n }
 	}
-	t.Run("another spec decides anew", func(t *testing.T) {
-		s := start(t)
-		s.setSpec(t, queueSpec(1, 100))
-		s.observe(t, 2, "35")
-		s.wantPoll(t, 4)
-		s.clock.Advance(time.Second)
-		s.setSpec(t, queueSpec(1, 3))
-		s.wantPoll(t, 3)
-	})
-	t.Run("another count than the last one's decides anew", func(t *testing.T) {
-		s := start(t)
-		s.setSpec(t, queueSpec(1, 100))
-		s.observe(t, 2, "35")
-		first := s.wantPoll(t, 4, current(2))
-		s.clock.Advance(time.Second)
-		for _, n := range []int32{2, 4} {
-			if again := s.wantPoll(t, 4, current(n)); again.GetRecommendationId() != first.GetRecommendationId() {
-				t.Errorf("at %d of 2 → 4 replicas it decides anew", n)
+	const above, below = "Current number of replicas above Spec.MaxReplicas", "Current number of replicas below Spec.MinReplicas"
+	const raised = "external metric queue(nil) above target"
+	// The decision is 4 to 8 replicas, of bounds 2 to 100.
+	for _, tt := range []struct {
+		name        string
+		asks        []ask
+		want        int32 // 0: an error
+		action      string
+		reason      string
+		least, most int32
+		limited     string
+		code        codes.Code
+	}{
+		{"nothing", nil, 8, "SCALE_UP", raised, 2, 100, "DesiredWithinRange", codes.OK},
+		{"wider bounds", []ask{least(1), most(1000)}, 8, "SCALE_UP", raised, 2, 100, "DesiredWithinRange", codes.OK},
+		{"bounds around the count", []ask{least(5), most(8)}, 8, "SCALE_UP", raised, 5, 8, "DesiredWithinRange", codes.OK},
+		{"a maximum on the way", []ask{most(6)}, 6, "SCALE_UP", raised, 2, 6, "TooManyReplicas", codes.OK},
+		{"a maximum at the current count", []ask{most(4)}, 4, "NONE", "", 2, 4, "TooManyReplicas", codes.OK},
+		{"a maximum below it", []ask{most(3)}, 3, "SCALE_DOWN", above, 2, 3, "TooManyReplicas", codes.OK},
+		{"a minimum above the count", []ask{least(20)}, 20, "SCALE_UP", raised, 20, 100, "TooFewReplicas", codes.OK},
+		{"bounds of the caller that exclude each other", []ask{least(6), most(3)}, 0, "", "", 0, 0, "", codes.InvalidArgument},
+		{"a maximum below the spec's minimum", []ask{most(1)}, 0, "", "", 0, 0, "", codes.InvalidArgument},
+		{"a maximum of none", []ask{most(0)}, 0, "", "", 0, 0, "", codes.InvalidArgument},
+		{"the count before", []ask{current(4)}, 8, "SCALE_UP", raised, 2, 100, "DesiredWithinRange", codes.OK},
+		{"a count on the way", []ask{current(7)}, 8, "SCALE_UP", raised, 2, 100, "DesiredWithinRange", codes.OK},
+		{"the count that its bounds give", []ask{current(20), least(20)}, 20, "SCALE_UP", raised, 20, 100, "TooFewReplicas", codes.OK},
+		{"another count", []ask{current(9)}, 0, "", "", 0, 0, "", codes.FailedPrecondition},
+		{"none at all", []ask{current(0)}, 0, "", "", 0, 0, "", codes.FailedPrecondition},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			told := &setpointv1.GetRecommendationRequest{}
+			for _, a := range tt.asks {
+				a(told)
 			}
-		}
-		if again := s.wantPoll(t, 4, current(3)); again.GetRecommendationId() == first.GetRecommendationId() || again.GetCurrentReplicas() != 3 {
-			t.Errorf("at 3 replicas the last answer is given: %v", again)
-		}
-	})
-	t.Run("narrower bounds decide anew", func(t *testing.T) {
+			for _, first := range []bool{false, true} { // whether this poll causes the decision
+				s := start(t)
+				s.setSpec(t, queueSpec(2, 100))
+				s.observe(t, 4, "80")
+				before := &setpointv1.Recommendation{}
+				if !first {
+					before = s.wantPoll(t, 8)
+				} else if told.CurrentReplicas != nil {
+					continue // which counts for the decision that it causes
+				}
+				kept := s.contents(t)
+				got, err := s.poll(t, tt.asks...)
+				if status.Code(err) != tt.code || got.GetDesiredReplicas() != tt.want || got.GetAction() != tt.action || got.GetReason() != tt.reason ||
+					got.GetMinReplicas() != tt.least || got.GetMaxReplicas() != tt.most {
+					t.Fatalf("first %t: got %v, %v", first, got, err)
+				}
+				if tt.code == codes.FailedPrecondition {
+					wantReason(t, err, tt.code, "NOT_COMPUTED")
+				}
+				if tt.code == codes.OK {
+					if c := got.GetStatus().GetConditions()[2]; got.GetCurrentReplicas() != 4 || got.GetStatus().GetDesiredReplicas() != tt.want || c.GetReason() != tt.limited ||
+						(c.GetStatus() == "True") != (tt.limited != "DesiredWithinRange") {
+						t.Errorf("first %t: the status does not agree: %v", first, got)
+					}
+				}
+				if !first && s.contents(t) != kept {
+					t.Error("the poll changed what is stored")
+				}
+				if after := s.wantPoll(t, 8); !first && !proto.Equal(after, before) {
+					t.Errorf("another poller is told %v, and before %v", after, before)
+				}
+				if to := s.target(t, polled).GetStatus().GetDesiredReplicas(); to != 8 {
+					t.Errorf("first %t: recorded %d replicas, want 8", first, to)
+				}
+			}
+		})
+	}
+}
+
+// With assumeApplied the recorded count is the next decision's scale: two pollers with bounds of
+// their own neither hold nor drive each other.
+func TestPollersWithBoundsDoNotMoveEachOther(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	spec := queueSpec(1, 50)
+	spec.AssumeApplied = true
+	s.setSpec(t, spec)
+	if _, err := s.recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: polled,
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "300"}}}); err != nil {
+		t.Fatal(err)
+	}
+	one := int32(1)
+	for _, want := range []int32{4, 8, 16, 30} {
+		s.wantPoll(t, 1, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = &one })
+		s.wantPoll(t, want)
+		s.clock.Advance(15 * time.Second)
+	}
+}
+
+// Bounds of a poller switch on nothing that is switched off, and are enforced, as the controller
+// enforces its own, where the metrics can't be read.
+func TestBoundsOfAPollerWithoutACount(t *testing.T) {
+	t.Parallel()
+	bounds := func(least, most int32) func(*setpointv1.GetRecommendationRequest) {
+		return func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas, r.MaxReplicas = &least, &most }
+	}
+	t.Run("switched off", func(t *testing.T) {
 		s := start(t)
 		s.setSpec(t, queueSpec(1, 100))
-		s.observe(t, 2, "35")
-		s.wantPoll(t, 4)
-		most, least := int32(3), int32(6)
-		s.wantPoll(t, 3, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = &most })
-		s.clock.Advance(time.Minute)
-		s.observe(t, 3, "35")
-		s.wantPoll(t, 6, func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas = &least })
-		_, err := s.poll(t, func(r *setpointv1.GetRecommendationRequest) { r.MinReplicas, r.MaxReplicas = &least, &most })
-		if status.Code(err) != codes.InvalidArgument {
-			t.Errorf("bounds that leave nothing: %v", err)
+		s.observe(t, 0, "80")
+		if got := s.wantPoll(t, 0, bounds(5, 50)); got.GetAction() != "NONE" {
+			t.Errorf("got %v", got)
 		}
+	})
+	t.Run("metrics that can't be read", func(t *testing.T) {
+		s := start(t)
+		s.setSpec(t, queueSpec(1, 100))
+		s.observe(t, 7, "")
+		for _, b := range [][2]int32{{1, 100}, {2, 50}, {7, 7}} {
+			_, err := s.poll(t, bounds(b[0], b[1]))
+			wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
+		}
+		s.wantPoll(t, 5, bounds(1, 5))
+		s.wantPoll(t, 9, bounds(9, 50))
 	})
 }
 
@@ -465,7 +577,8 @@ func TestAStoreWithoutParts(t *testing.T) {
 
 type withoutParts struct{ store.Store }
 
-// A decision made with another spec or other options does not serve a poll.
+// A decision made with another spec does not serve a poll, and the operator's caps of a caller
+// narrow its answer only.
 func TestAPollIsNotAnsweredByOthersDecisions(t *testing.T) {
 	t.Run("with a spec of their own", func(t *testing.T) {
 		s := start(t)
@@ -480,7 +593,7 @@ func TestAPollIsNotAnsweredByOthersDecisions(t *testing.T) {
 		}
 		s.wantPoll(t, 4)
 	})
-	t.Run("with options of the operator", func(t *testing.T) {
+	t.Run("with caps of the operator", func(t *testing.T) {
 		s := guarded(t)
 		set := &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: queueSpec(1, 100)}
 		if _, err := s.targets.SetTargetSpec(as(t.Context(), adminToken), set); err != nil {
@@ -490,16 +603,78 @@ func TestAPollIsNotAnsweredByOthersDecisions(t *testing.T) {
 			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "150"}}}); err != nil {
 			t.Fatal(err)
 		}
+		var ids []string
 		for _, tt := range []struct {
 			token       string
 			want, bound int32
-		}{{adminToken, 15, 100}, {cappedToken, 6, 6}, {adminToken, 15, 100}} {
+		}{{cappedToken, 6, 6}, {adminToken, 15, 100}, {cappedToken, 6, 6}} { // by one decision
 			r, err := s.recommendations.GetRecommendation(as(t.Context(), tt.token), &setpointv1.GetRecommendationRequest{Target: polled})
 			if err != nil || r.GetRecommendation().GetDesiredReplicas() != tt.want || r.GetRecommendation().GetMaxReplicas() != tt.bound {
 				t.Errorf("%s: %v, %v, want %d of at most %d", tt.token[:9], r.GetRecommendation(), err, tt.want, tt.bound)
 			}
+			ids = append(ids, r.GetRecommendation().GetRecommendationId())
+		}
+		if len(slices.Compact(ids)) != 1 || ids[0] == "" {
+			t.Errorf("decisions %q, want one", ids)
 		}
 	})
+}
+
+// A stored spec is decided for others: the caps of whoever stores it hold when it is stored.
+func TestASpecBeyondTheCapsOfItsAuthorIsRefused(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	for _, tt := range []struct {
+		name, token string
+		least, most int32
+		problem     string
+	}{
+		{"above the cap", cappedToken, 2, 7, "targetSpec.spec.maxReplicas: Invalid value: 7: must be at most 6, by the operator's policy for token:capped (caps.maxReplicas)"},
+		{"below the floor", cappedToken, 1, 6, "targetSpec.spec.minReplicas: Invalid value: 1: must be at least 2, by the operator's policy for token:capped (caps.minReplicas)"},
+		{"a maximum below the floor", cappedToken, 1, 1, ""},
+		{"within both", cappedToken, 2, 6, ""},
+		{"without caps", adminToken, 1, 10_000, ""},
+	} {
+		set := &setpointv1.SetTargetSpecRequest{Name: polled, TargetSpec: queueSpec(tt.least, tt.most)}
+		_, err := s.targets.SetTargetSpec(as(t.Context(), tt.token), set)
+		switch {
+		case tt.problem == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.problem != "" && (status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), tt.problem)):
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.problem)
+		}
+	}
+}
+
+// Whoever may record nothing gets a decision that is not recorded, one a period.
+func TestADryRunPollRecordsNothing(t *testing.T) {
+	t.Parallel()
+	s := guarded(t)
+	const frozen = "clusters/demo/namespaces/shop/targets/frozen"
+	if _, err := s.targets.SetTargetSpec(as(t.Context(), adminToken), &setpointv1.SetTargetSpecRequest{Name: frozen, TargetSpec: queueSpec(1, 5)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.recommendations.ReportObservation(as(t.Context(), adminToken), &setpointv1.ReportObservationRequest{Target: frozen, Scale: &setpointv1.Scale{SpecReplicas: 2},
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "40"}}}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.contents(t)
+	poll := func(token string) *setpointv1.Recommendation {
+		r, err := s.recommendations.GetRecommendation(as(t.Context(), token), &setpointv1.GetRecommendationRequest{Target: frozen})
+		if err != nil || r.GetRecommendation().GetDesiredReplicas() != 4 {
+			t.Fatalf("%v, %v, want 4", r, err)
+		}
+		return r.GetRecommendation()
+	}
+	first := poll(cappedToken)
+	s.clock.Advance(time.Second)
+	if again := poll(cappedToken); again.GetRecommendationId() != "" || !proto.Equal(again, first) || s.contents(t) != before {
+		t.Errorf("told %v and %v, and recorded: %t", first, again, s.contents(t) != before)
+	}
+	recorded := poll(adminToken)
+	if shared := poll(cappedToken); recorded.GetRecommendationId() == "" || shared.GetRecommendationId() != recorded.GetRecommendationId() {
+		t.Errorf("the decision of others is not the answer: %v", shared)
+	}
 }
 
 // A target that is assumed to be where it was recommended to be leaves zero, and does not

@@ -15,6 +15,7 @@ import (
 // OfStored maps an error about the stored spec or observations of a target.
 func OfStored(ctx context.Context, target string, err error) error {
 	var undecided *stored.UndecidedError
+	var other *stored.OtherCountError
 	var large *stored.TooLargeError
 	var unreadable *stored.UnreadableError
 	switch {
@@ -38,6 +39,8 @@ func OfStored(ctx context.Context, target string, err error) error {
 	case errors.As(err, &undecided):
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_NOT_COMPUTED,
 			Clip(target+": "+undecided.Error()), "target", target, "condition", undecided.Reason)
+	case errors.As(err, &other):
+		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_NOT_COMPUTED, target+": "+other.Error(), "target", target)
 	case errors.As(err, &large):
 		return OverLimit(large.Limit, large.Most, large.Error())
 	case errors.As(err, &unreadable):

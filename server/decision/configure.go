@@ -24,7 +24,7 @@ func (j *Job) configure(req *setpointv1.RecommendRequest, options *Options) (*Op
 		notes = append(notes, "the operator's policy allows dry runs only: nothing is recorded")
 	}
 	spec := req.GetSpec()
-	if spec == nil {
+	if spec == nil || j.polled {
 		return &configured, notes
 	}
 	if limit := set.MaxReplicas; limit != nil && spec.GetMaxReplicas() > *limit {

@@ -36,6 +36,8 @@ type Job struct {
 	key       store.Key
 	requestID string
 	dryRun    bool
+	// polled reports whether the request is that of a poll: see NewPolledJob.
+	polled bool
 	// timed reports whether the request sets the instant of the decision, anyTime whether it
 	// may.
 	timed, anyTime bool
@@ -99,7 +101,7 @@ func (j *Job) answerID() string {
 	switch {
 	case j.dryRun || j.requestID == "":
 		return ""
-	case !j.caller.Configured():
+	case j.polled || !j.caller.Configured():
 		return j.requestID
 	}
 	sum := sha256.Sum256([]byte(j.caller.Name()))
@@ -199,10 +201,11 @@ func (t *Targets) NewJob(ctx context.Context, req *setpointv1.RecommendRequest) 
 	return j
 }
 
-// NewBoundedJob is NewJob for a request whose cost is limited by its size, like that of an
-// encoded one.
-func (t *Targets) NewBoundedJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
-	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx)}
+// NewPolledJob is NewJob for the request of a poll. Its cost is limited by its size, like that of an
+// encoded one. The decision is for all who poll, so the caps of the caller do not apply to it, and
+// the others' answer by the same request id is the caller's.
+func (t *Targets) NewPolledJob(ctx context.Context, req *setpointv1.RecommendRequest) *Job {
+	j := &Job{started: t.Options.Clock(), caller: access.CallerOf(ctx), polled: true}
 	j.own.Reset(proto.Size(req))
 	j.budget = &j.own
 	t.read(ctx, j, req)

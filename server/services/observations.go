@@ -2,8 +2,6 @@ package services
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // ReportObservation serves calls within the process; gRPC calls reportObservation.
@@ -61,15 +60,10 @@ var reportObservation = checked[*Recommendations, *setpointv1.ReportObservationR
 	},
 }
 
-// optionsOf returns an id of a caller with its own options in the policy, "" for others.
-// Recommendations with such options are not shared with other callers.
-func optionsOf(ctx context.Context) string {
-	c := access.CallerOf(ctx)
-	if !c.Configured() {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(c.Name()))
-	return hex.EncodeToString(sum[:8])
+// pollOf is a poll of a target in the name of a call's caller.
+func pollOf(ctx context.Context, key store.Key) stored.Poll {
+	set := access.CallerOf(ctx).Options(key)
+	return stored.Poll{CapMin: set.MinReplicas, CapMax: set.MaxReplicas, DryRun: set.DryRunOnly != nil && *set.DryRunOnly}
 }
 
 // GetRecommendation returns the last recommendation, or decides on the stored spec and
@@ -85,7 +79,9 @@ func (s *Recommendations) GetRecommendation(ctx context.Context, req *setpointv1
 	if s.stored == nil {
 		return nil, notStored()
 	}
-	recommendation, err := s.stored.Recommendation(ctx, key, stored.Poll{Current: req.CurrentReplicas, Min: req.MinReplicas, Max: req.MaxReplicas, As: optionsOf(ctx)})
+	poll := pollOf(ctx, key)
+	poll.Current, poll.Min, poll.Max = req.CurrentReplicas, req.MinReplicas, req.MaxReplicas
+	recommendation, err := s.stored.Recommendation(ctx, key, poll)
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
 	}

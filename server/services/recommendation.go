@@ -65,7 +65,7 @@ func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.Recomme
 
 // recommendStored decides on stored observations, with the limits of any other call.
 func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	j := s.targets.NewBoundedJob(ctx, req)
+	j := s.targets.NewPolledJob(ctx, req)
 	s.targets.Trace(ctx, j)
 	s.targets.Recommend(ctx, j)
 	s.targets.Answered(ctx, j)

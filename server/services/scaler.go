@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/limit"
-	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -39,7 +38,7 @@ func (s *Recommendations) Scaler() *keda.Scaler {
 		Recommend: func(ctx context.Context, key store.Key) (*setpointv1.Recommendation, error) {
 			ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 			defer cancel()
-			r, err := s.stored.Recommendation(ctx, key, stored.Poll{As: optionsOf(ctx)})
+			r, err := s.stored.Recommendation(ctx, key, pollOf(ctx, key))
 			if err != nil {
 				return nil, apierror.OfStored(ctx, key.String(), err)
 			}

@@ -1,61 +1,185 @@
 package stored
 
 import (
+	"fmt"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
 const (
-	// mostAnswers limits the cached answers, and mostAnswered the encoded history, in
-	// bytes, from which such an answer is made: the answer takes several times as much.
-	mostAnswers, mostAnswered = 4096, 2 << 10
+	// mostOutcomes limits the cached outcomes, and mostCached the encoded history, in
+	// bytes, of such an outcome: the outcome takes several times as much.
+	mostOutcomes, mostCached = 4096, 2 << 10
 )
 
-// asker is the key of polls that get the same answer from one decision.
+// outcome is a decision with the stored spec and its bounds, which answers all polls of a
+// period. It is immutable.
+type outcome struct {
+	// recommendation is shared by all that receive it.
+	recommendation *setpointv1.Recommendation
+	// undecided is why the count could not be computed; nil: it was.
+	undecided *UndecidedError
+	// period is how long it counts.
+	period time.Duration
+}
+
+// newOutcome returns the outcome of a recommendation with a spec. Without any readable metric
+// there is no count: the controller keeps its own then, and so must the caller, whose count may
+// differ.
+func newOutcome(r *setpointv1.Recommendation, failed string, spec *setpointv1.TargetSpec) *outcome {
+	o := &outcome{recommendation: r, period: period(spec)}
+	r.MinReplicas, r.MaxReplicas = leastOf(spec.GetSpec()), spec.GetSpec().GetMaxReplicas()
+	if r.GetAction() != conversion.NoAction {
+		return o
+	}
+	if failed != "" && len(r.GetStatus().GetConditions()) == 0 {
+		// The profile design-2015 has no conditions, and keeps the count.
+		o.undecided = &UndecidedError{"FailedGetMetrics", failed, r.GetEvaluationTime().AsTime()}
+	}
+	for _, c := range r.GetStatus().GetConditions() {
+		if c.GetType() == recommender.ScalingActive && c.GetStatus() != recommender.ConditionTrue && c.GetReason() != recommender.ScalingDisabled {
+			o.undecided = &UndecidedError{c.GetReason(), c.GetMessage(), r.GetEvaluationTime().AsTime()}
+		}
+	}
+	return o
+}
+
+// answer returns the answer to a poll. What narrows the poller's bounds is the answer, as the
+// controller would enforce them, and never the decision, which others get as well.
+func (o *outcome) answer(poll Poll) (*setpointv1.Recommendation, error) {
+	r := o.recommendation
+	least, most, err := poll.within(r.GetMinReplicas(), r.GetMaxReplicas())
+	if err != nil {
+		return nil, err
+	}
+	from, to := r.GetCurrentReplicas(), r.GetDesiredReplicas()
+	bounded := to
+	switch {
+	case least == r.GetMinReplicas() && most == r.GetMaxReplicas():
+	case from == 0 && to == 0 && (o.undecided != nil || o.off()): // bounds switch nothing on
+	default:
+		bounded = min(max(to, least), most)
+	}
+	// Beyond these counts something else has scaled since, and nothing was decided about that.
+	if n := poll.Current; n != nil && (*n < min(from, to, bounded) || *n > max(from, to, bounded)) {
+		at := r.GetEvaluationTime().AsTime()
+		return nil, &OtherCountError{Told: *n, From: from, To: to, At: at, Next: at.Add(o.period)}
+	}
+	switch {
+	case bounded == to && o.undecided != nil:
+		return nil, o.undecided
+	case least == r.GetMinReplicas() && most == r.GetMaxReplicas():
+		return r, nil
+	}
+	own := &setpointv1.Recommendation{
+		DesiredReplicas: bounded, CurrentReplicas: from, Action: conversion.Action(from, bounded),
+		RecommendationId: r.GetRecommendationId(), Reason: r.GetReason(), EvaluationTime: r.GetEvaluationTime(),
+		Status: r.GetStatus(), MinReplicas: least, MaxReplicas: most,
+	}
+	if bounded != to {
+		own.Status = limited(r, bounded)
+		switch {
+		case own.GetAction() == r.GetAction(): // by the bound not as far
+		case bounded > from:
+			own.Reason = recommender.BelowMinReplicas
+		case bounded < from:
+			own.Reason = recommender.AboveMaxReplicas
+		default:
+			own.Reason = ""
+		}
+	}
+	return own, nil
+}
+
+// off reports whether the target is switched off: at zero where the autoscaler leaves it alone.
+func (o *outcome) off() bool {
+	for _, c := range o.recommendation.GetStatus().GetConditions() {
+		if c.GetType() == recommender.ScalingActive {
+			return c.GetStatus() != recommender.ConditionTrue
+		}
+	}
+	return o.recommendation.GetMinReplicas() > 0 // a profile without that condition
+}
+
+// limited returns the status of a recommendation that a poller's bounds limit to a count.
+func limited(r *setpointv1.Recommendation, bounded int32) *setpointv1.HorizontalPodAutoscalerStatus {
+	status := proto.Clone(r.GetStatus()).(*setpointv1.HorizontalPodAutoscalerStatus)
+	status.DesiredReplicas = bounded
+	reason := recommender.TooManyReplicas
+	if bounded > r.GetDesiredReplicas() {
+		reason = recommender.TooFewReplicas
+	}
+	if len(status.GetConditions()) == 0 {
+		return status // of the profile design-2015
+	}
+	var condition *setpointv1.HorizontalPodAutoscalerCondition
+	for _, c := range status.GetConditions() {
+		if c.GetType() == recommender.ScalingLimited {
+			condition = c
+		}
+	}
+	if condition == nil {
+		condition = &setpointv1.HorizontalPodAutoscalerCondition{Type: recommender.ScalingLimited}
+		status.Conditions = append(status.Conditions, condition)
+	}
+	if condition.GetStatus() != recommender.ConditionTrue {
+		condition.Status, condition.LastTransitionTime = recommender.ConditionTrue, r.GetEvaluationTime()
+	}
+	condition.Reason, condition.Message = string(reason), reason.Message()
+	return status
+}
+
+// within returns the bounds of a spec, narrowed by the poller's own, which must leave a count, and
+// by the operator's caps of the poller, which win.
+func (p Poll) within(least, most int32) (narrowLeast, narrowMost int32, err error) {
+	if p.Min != nil {
+		least = max(least, *p.Min)
+	}
+	if p.Max != nil {
+		most = min(most, *p.Max)
+	}
+	if least > most || most == 0 {
+		return 0, 0, fmt.Errorf("%w: at least %d, at most %d", ErrBounds, least, most)
+	}
+	if p.CapMax != nil {
+		most = min(most, *p.CapMax)
+		least = min(least, most)
+	}
+	if p.CapMin != nil {
+		least = max(least, min(*p.CapMin, most))
+	}
+	return least, most, nil
+}
+
+// asker is the key of polls that share an outcome.
 type asker struct {
 	store.Key
-	as        string
-	min, max  int32
-	unbounded [2]bool // without min, without max
+	dryRun bool
 }
 
-func askerOf(key store.Key, poll Poll) asker {
-	a := asker{Key: key, as: poll.As, unbounded: [2]bool{poll.Min == nil, poll.Max == nil}}
-	if poll.Min != nil {
-		a.min = *poll.Min
+// cached is an outcome in the cache. Most polls are answered from it: while the versions of
+// both records are unchanged, neither needs decoding.
+type cached struct {
+	*outcome
+	spec, history store.Version
+	at            int64
+}
+
+// counts reports whether the outcome was made from these records of spec and history, and
+// answers polls at that time.
+func (c *cached) counts(records []store.Record, now time.Time) bool {
+	return c.spec == records[0].Version && c.history == records[1].Version && counts(c.at, c.period, now)
+}
+
+// remember caches an outcome made from records.
+func (t *Targets) remember(by asker, records []store.Record, at int64, o *outcome) {
+	if len(records[1].Value) <= mostCached {
+		t.outcomes.Put(by, &cached{o, records[0].Version, records[1].Version, at})
 	}
-	if poll.Max != nil {
-		a.max = *poll.Max
-	}
-	return a
-}
-
-// answer is a cached answer by the last decision. Most polls get one from the cache: while
-// the versions of both records are unchanged, neither needs decoding.
-type answer struct {
-	spec, history  store.Version
-	at             int64
-	period         time.Duration
-	from, to       int32
-	recommendation *setpointv1.Recommendation // shared by all that receive it
-	err            error
-}
-
-// answers reports whether the answer was made from these records of spec and history.
-func (a *answer) answers(records []store.Record, poll Poll, now time.Time) bool {
-	return a.spec == records[0].Version && a.history == records[1].Version && counts(a.at, a.period, now) && sees(poll, a.from, a.to)
-}
-
-// remember caches an answer made from records.
-func (t *Targets) remember(by asker, records []store.Record, spec *setpointv1.TargetSpec, h *recommender.History, r *setpointv1.Recommendation, err error) {
-	if len(records[1].Value) > mostAnswered {
-		return
-	}
-	t.answers.Put(by, &answer{
-		spec: records[0].Version, history: records[1].Version, at: h.Last.At, period: period(spec),
-		from: h.Last.From, to: h.Last.To, recommendation: r, err: err,
-	})
 }

@@ -63,6 +63,21 @@ type UndecidedError struct {
 	At time.Time
 }
 
+// OtherCountError means that the caller observes a count that the decision of this period does not
+// explain: something else has scaled. Callers keep the count until the next decision.
+type OtherCountError struct {
+	// Told is the caller's count; From and To are those of the decision.
+	Told, From, To int32
+	// At is the instant of the decision, Next that of the next one.
+	At, Next time.Time
+}
+
+// Error implements error.
+func (e *OtherCountError) Error() string {
+	return fmt.Sprintf("nothing was decided about %d replicas: the decision of %s, from %d to %d, counts until %s; keep the count until then, as the controller does between its decisions",
+		e.Told, e.At.UTC().Format(time.RFC3339), e.From, e.To, e.Next.UTC().Format(time.RFC3339))
+}
+
 // Error implements error.
 func (e *UndecidedError) Error() string {
 	return "the count can't be computed: " + e.Reason + ": " + e.Message

@@ -10,6 +10,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // partial is a stored observation of which only the parts that a report changes are decoded:
@@ -28,12 +29,15 @@ type partial struct {
 
 // Fields of the stored messages.
 const (
-	podsField     protowire.Number = 3 // of Observation
-	usageField    protowire.Number = 5
-	customField   protowire.Number = 7
-	externalField protowire.Number = 8
-	timeField     protowire.Number = 1 // of CustomMetricValues and ExternalMetricSeries
-	valuesField   protowire.Number = 2
+	scaleTimeField protowire.Number = 2 // of Observation
+	podsField      protowire.Number = 3
+	podsTimeField  protowire.Number = 4
+	usageField     protowire.Number = 5
+	usageTimeField protowire.Number = 6
+	customField    protowire.Number = 7
+	externalField  protowire.Number = 8
+	timeField      protowire.Number = 1 // of CustomMetricValues and ExternalMetricSeries
+	valuesField    protowire.Number = 2
 )
 
 // openObservation partly decodes a stored observation, for a report: the kinds of metrics
@@ -98,6 +102,35 @@ func (r *run) bytes() []byte {
 		return slices.Clip(r.parts[0])
 	}
 	return slices.Concat(r.parts...)
+}
+
+// instants returns when the scale of a stored observation was observed, nil for never, and when
+// its newest part was, without decoding more than these instants.
+func instants(record store.Record) (scaled *timestamppb.Timestamp, newest time.Time, err error) {
+	for encoded := record.Value; len(encoded) > 0; {
+		field, number, value, err := nextField(encoded)
+		if err != nil {
+			return nil, time.Time{}, &UnreadableError{"observation", err}
+		}
+		encoded = encoded[len(field):]
+		var at time.Time
+		switch number {
+		case scaleTimeField, podsTimeField, usageTimeField:
+			stamp := &timestamppb.Timestamp{}
+			if err := proto.Unmarshal(value, stamp); err != nil {
+				return nil, time.Time{}, &UnreadableError{"observation", err}
+			}
+			if at = stamp.AsTime(); number == scaleTimeField {
+				scaled = stamp
+			}
+		case customField, externalField:
+			at = timeOf(value)
+		}
+		if at.After(newest) {
+			newest = at
+		}
+	}
+	return scaled, newest, nil
 }
 
 // timeOf returns when an encoded metric was observed.

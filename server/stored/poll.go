@@ -22,134 +22,174 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Poll is a caller's request for a recommendation from stored observations.
+// Poll is a caller's request for a recommendation from stored observations. Nothing of it
+// reaches other callers but the count, and that only by the decision that the poll causes.
 type Poll struct {
 	// Current is the number of replicas that the caller observes. Nil: not sent.
 	Current *int32
-	// Min and Max narrow the bounds of the spec. Nil: they don't.
+	// Min and Max narrow the bounds of the spec in the answer. Nil: they don't.
 	Min, Max *int32
-	// As identifies the caller's own options, if the operator has set some; empty: none.
-	As string
+	// CapMin and CapMax are the operator's for the caller, and narrow the answer further. Nil:
+	// there are none.
+	CapMin, CapMax *int32
+	// DryRun is set if the operator lets the caller record nothing.
+	DryRun bool
 }
 
-// Recommendation returns the recommendation of a target from its stored spec and observations: the
-// last one, if it is not older than the spec's period and made with this spec, else a new one. An
-// UndecidedError means that the count could not be computed. Concurrent callers that need a new one
-// share one decision.
+// Recommendation returns the recommendation of a target from its stored spec and observations,
+// within the bounds of the poll: by the last decision, if it is not older than the spec's period
+// and made with this spec, else by a new one. An UndecidedError or an OtherCountError means that
+// there is no count. Concurrent callers that need a new decision share one.
 func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) (*setpointv1.Recommendation, error) {
-	records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
+	known, err := t.outcome(ctx, key, poll)
 	if err != nil {
 		return nil, err
 	}
-	asker := askerOf(key, poll)
-	if known, ok := t.answers.Get(asker); ok && known.answers(records, poll, t.options.Clock()) {
-		return known.recommendation, known.err
-	}
-	spec, err := decodeSpec(key, records[0])
-	if err != nil {
-		return nil, err
-	}
-	least, most, err := bounds(spec.GetSpec(), poll)
-	if err != nil {
-		return nil, err
-	}
-	var history recommender.History
-	if records[1].Exists() {
-		if history, err = encoding.DecodeHistory(records[1].Value); err != nil {
-			return nil, &UnreadableError{"history", err}
-		}
-	}
-	now := t.options.Clock()
-	asked := question(spec, least, most, poll)
-	answered := answers(&history, spec, asked, poll, now)
-	if answered && history.Last.To > 0 {
-		recommendation, err := finish(last(&history), history.Last.Error, least, most)
-		t.remember(asker, records, spec, &history, recommendation, err)
-		return recommendation, err
-	}
-	record, err := t.observations.Load(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	var fetched *Fetched
-	if !answered {
-		if fetched, err = t.fetch(ctx, key, spec, record, now); err != nil {
+	return known.answer(poll)
+}
+
+// outcome returns the outcome that answers a poll.
+func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outcome, error) {
+	for first := true; ; first = false {
+		records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
+		if err != nil {
 			return nil, err
 		}
-		now = t.options.Clock() // fetching may have taken a while
+		q := &question{key: key, poll: poll, records: records, now: t.options.Clock()}
+		by := asker{key, poll.DryRun}
+		if known, ok := t.outcomes.Get(by); ok && known.counts(records, q.now) {
+			return known.outcome, nil
+		}
+		if err := q.decode(); err != nil {
+			return nil, err
+		}
+		answered := answers(&q.history, q.spec, q.now)
+		if answered && q.history.Last.To > 0 {
+			known := newOutcome(last(&q.history), q.history.Last.Error, q.spec)
+			t.remember(by, records, q.history.Last.At, known)
+			return known, nil
+		}
+		if q.observed, err = t.observations.Load(ctx, key); err != nil {
+			return nil, err
+		}
+		scaled, newest, err := instants(q.observed)
+		if err != nil {
+			return nil, err
+		}
+		// A target leaves zero as soon as a report says so, not a period later; fetched metrics
+		// are evaluated once per period.
+		if answered && (len(q.spec.GetQueries()) > 0 || !newest.After(time.Unix(0, q.history.Last.At))) {
+			return newOutcome(last(&q.history), q.history.Last.Error, q.spec), nil
+		}
+		if poll.Current == nil && !q.spec.GetAssumeApplied() && !(ages{q.now, maxAge(q.spec)}).fresh(scaled) {
+			return nil, q.noScale() // before anything is fetched or decoded
+		}
+		var fetched *Fetched
+		if !answered {
+			if fetched, err = t.fetch(ctx, key, q.spec, q.observed, q.now); err != nil {
+				return nil, err
+			}
+		}
+		known, again, err := t.decide(ctx, q, fetched, first)
+		if again {
+			continue
+		}
+		if err == nil && poll.DryRun {
+			t.remember(by, records, known.recommendation.GetEvaluationTime().AsTime().UnixNano(), known)
+		}
+		return known, err
 	}
-	leave, err := t.options.Room(ctx, len(record.Value)+len(records[0].Value))
-	if err != nil {
-		return nil, err
+}
+
+// question is a poll with the records that answer it.
+type question struct {
+	key     store.Key
+	poll    Poll
+	records []store.Record // of the spec and the history
+	now     time.Time
+
+	spec     *setpointv1.TargetSpec
+	history  recommender.History
+	observed store.Record
+}
+
+// decode decodes the spec and the history. The error is the poller's if its bounds exclude those
+// of the spec.
+func (q *question) decode() (err error) {
+	if q.spec, err = decodeSpec(q.key, q.records[0]); err != nil {
+		return err
 	}
-	defer leave()
-	observed, err := decodeObservation(record)
-	if err != nil {
-		return nil, err
+	if _, _, err := q.poll.within(leastOf(q.spec.GetSpec()), q.spec.GetSpec().GetMaxReplicas()); err != nil {
+		return err
 	}
-	// A target leaves zero as soon as a report says so, not a period later; fetched metrics
-	// are evaluated once per period.
-	if answered {
-		if len(spec.GetQueries()) > 0 || !newest(observed).After(time.Unix(0, history.Last.At)) {
-			return finish(last(&history), history.Last.Error, least, most)
+	if q.records[1].Exists() {
+		if q.history, err = encoding.DecodeHistory(q.records[1].Value); err != nil {
+			return &UnreadableError{"history", err}
 		}
 	}
-	request, err := t.request(key, spec, observed, fetched, &history, poll, now)
+	return nil
+}
+
+func (q *question) noScale() error {
+	return fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, maxAge(q.spec))
+}
+
+// decide decides on a poll. again reports, only if look is set, that another poll has decided
+// meanwhile: all who wait to decode a large observation would do so in turn.
+func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, look bool) (decided *outcome, again bool, err error) {
+	leave, err := t.options.Room(ctx, len(q.observed.Value)+len(q.records[0].Value))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	request.Spec.MinReplicas, request.Spec.MaxReplicas = &least, most
-	request.RequestId = fmt.Sprintf("after %s%s%s", history.Last.ID, seen(poll), asked)
+	defer leave()
+	if look && len(q.observed.Value) > largeObservation && fetched == nil {
+		if records, err := t.parts.LoadParts(ctx, q.key, store.Specs, ""); err != nil || records[1].Version != q.records[1].Version {
+			return nil, err == nil, err
+		}
+	}
+	observed, err := decodeObservation(q.observed)
+	if err != nil {
+		return nil, false, err
+	}
+	q.now = t.options.Clock() // fetching and waiting may have taken a while
+	request, err := t.request(q, observed, fetched)
+	if err != nil {
+		return nil, false, err
+	}
+	request.RequestId = "after " + q.history.Last.ID.String() + asked(q.spec)
 	response, err := t.options.Recommend(ctx, request)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return finish(&setpointv1.Recommendation{
+	return newOutcome(&setpointv1.Recommendation{
 		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
 		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
-	}, response.GetError(), request.GetSpec().GetMinReplicas(), request.GetSpec().GetMaxReplicas()) // the operator's caps may have narrowed it
+	}, response.GetError(), q.spec), false, nil
 }
 
-// question identifies a poll: the version of the spec, the bounds and the options. The
-// last decision, whoever caused it, answers only the same question.
-func question(spec *setpointv1.TargetSpec, least, most int32, poll Poll) string {
-	return fmt.Sprintf(" %s %d-%d %s", spec.GetEtag(), least, most, poll.As)
+// largeObservation is the size, in bytes, from which decoding an observation takes longer than
+// another look at the store.
+const largeObservation = 32 << 10
+
+// asked identifies the version of the spec, in the ids of requests. The bounds follow from it:
+// earlier versions have them there, and during an update instances of both share decisions.
+func asked(spec *setpointv1.TargetSpec) string {
+	return fmt.Sprintf(" %s %d-%d ", spec.GetEtag(), leastOf(spec.GetSpec()), spec.GetSpec().GetMaxReplicas())
 }
 
-// seen is the count that the caller observes.
-func seen(poll Poll) string {
-	if poll.Current == nil {
-		return ""
+// leastOf is the lower bound of a spec.
+func leastOf(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
+	if spec.MinReplicas == nil {
+		return 1
 	}
-	return "@" + strconv.Itoa(int(*poll.Current))
+	return spec.GetMinReplicas()
 }
 
-// bounds are those of the spec, narrowed by the caller's.
-func bounds(spec *setpointv1.HorizontalPodAutoscalerSpec, poll Poll) (least, most int32, err error) {
-	least, most = 1, spec.GetMaxReplicas()
-	if spec.MinReplicas != nil {
-		least = spec.GetMinReplicas()
-	}
-	if poll.Min != nil {
-		least = max(least, *poll.Min)
-	}
-	if poll.Max != nil {
-		most = min(most, *poll.Max)
-	}
-	if least > most {
-		return 0, 0, fmt.Errorf("%w: at least %d, at most %d", ErrBounds, least, most)
-	}
-	return least, most, nil
-}
-
-// answers reports whether the last decision answers a poll.
-func answers(h *recommender.History, spec *setpointv1.TargetSpec, asked string, poll Poll, now time.Time) bool {
-	switch {
-	case h.Last.At == 0, !strings.HasPrefix(h.Last.RequestID, "after "), !strings.HasSuffix(h.Last.RequestID, asked):
-		return false
-	}
-	return counts(h.Last.At, period(spec), now) && sees(poll, h.Last.From, h.Last.To)
+// answers reports whether the last decision answers polls.
+func answers(h *recommender.History, spec *setpointv1.TargetSpec, now time.Time) bool {
+	return h.Last.At != 0 && strings.HasPrefix(h.Last.RequestID, "after ") && strings.HasSuffix(h.Last.RequestID, asked(spec)) &&
+		counts(h.Last.At, period(spec), now)
 }
 
 // counts reports whether a decision is neither too old nor in the future of this clock.
@@ -157,79 +197,31 @@ func counts(at int64, period time.Duration, now time.Time) bool {
 	return now.UnixNano()-at < int64(period) && now.UnixNano() >= at-int64(time.Second)
 }
 
-// sees reports whether the caller observes a count that the decision explains: otherwise
-// something else has scaled.
-func sees(poll Poll, from, to int32) bool {
-	return poll.Current == nil || *poll.Current == from || *poll.Current == to
-}
-
 // last returns the last decision of a history.
 func last(h *recommender.History) *setpointv1.Recommendation {
 	d := &h.Last
-	action := "NONE"
-	switch {
-	case d.To > d.From:
-		action = "SCALE_UP"
-	case d.To < d.From:
-		action = "SCALE_DOWN"
-	}
 	return &setpointv1.Recommendation{
-		DesiredReplicas: d.To, CurrentReplicas: d.From, Action: action,
+		DesiredReplicas: d.To, CurrentReplicas: d.From, Action: conversion.Action(d.From, d.To),
 		RecommendationId: d.ID.String(), Reason: d.Reason,
 		EvaluationTime: timestamppb.New(time.Unix(0, d.At)), Status: conversion.Status(&h.Status),
 	}
 }
 
-// finish adds the bounds to a recommendation. Without any readable metric it returns an error:
-// the controller keeps its count then, and so must the caller, whose count may differ.
-func finish(r *setpointv1.Recommendation, failed string, least, most int32) (*setpointv1.Recommendation, error) {
-	if r.GetAction() == "NONE" && failed != "" && len(r.GetStatus().GetConditions()) == 0 {
-		// The profile design-2015 has no conditions, and keeps the count.
-		return nil, &UndecidedError{"FailedGetMetrics", failed, r.GetEvaluationTime().AsTime()}
-	}
-	for _, c := range r.GetStatus().GetConditions() {
-		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" && r.GetAction() == "NONE" {
-			return nil, &UndecidedError{c.GetReason(), c.GetMessage(), r.GetEvaluationTime().AsTime()}
-		}
-	}
-	r.MinReplicas, r.MaxReplicas = least, most
-	return r, nil
-}
-
 // request builds the request of a caller with the stored spec and observations.
-func (t *Targets) request(key store.Key, spec *setpointv1.TargetSpec, observed *storedv1.Observation, fetched *Fetched, h *recommender.History, poll Poll, now time.Time) (*setpointv1.RecommendRequest, error) {
+func (t *Targets) request(q *question, observed *storedv1.Observation, fetched *Fetched) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
-		Target: key.String(), Spec: proto.Clone(spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: spec.GetOptions(),
+		Target: q.key.String(), Spec: proto.Clone(q.spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: q.spec.GetOptions(),
 	}
-	a := ages{now, maxAge(spec)}
-	scale, err := a.scale(observed, spec, h, poll)
+	a := ages{q.now, maxAge(q.spec)}
+	scale, err := a.scale(observed, q)
 	if err != nil {
 		return nil, err
 	}
 	request.Scale = scale
-	if err := a.samples(request, spec, observed, fetched, cost.BudgetOf(proto.Size(observed)+proto.Size(spec))); err != nil {
+	if err := a.samples(request, q.spec, observed, fetched, cost.BudgetOf(proto.Size(observed)+proto.Size(q.spec))); err != nil {
 		return nil, err
 	}
 	return request, nil
-}
-
-// newest is the instant of the newest observation.
-func newest(o *storedv1.Observation) (at time.Time) {
-	later := func(t *timestamppb.Timestamp) {
-		if t != nil && t.AsTime().After(at) {
-			at = t.AsTime()
-		}
-	}
-	later(o.GetScaleTime())
-	later(o.GetPodsTime())
-	later(o.GetPodMetricsTime())
-	for _, m := range o.GetCustomMetrics() {
-		later(m.GetTime())
-	}
-	for _, m := range o.GetExternalMetrics() {
-		later(m.GetTime())
-	}
-	return at
 }
 
 // ages decides which observations are too old.
@@ -244,28 +236,28 @@ func (a ages) fresh(at *timestamppb.Timestamp) bool {
 }
 
 // scale returns the caller's scale, else the observed one, else the recommended one.
-func (a ages) scale(o *storedv1.Observation, spec *setpointv1.TargetSpec, h *recommender.History, poll Poll) (*setpointv1.Scale, error) {
+func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, error) {
 	switch {
-	case poll.Current != nil:
-		scale := &setpointv1.Scale{SpecReplicas: *poll.Current}
+	case q.poll.Current != nil:
+		scale := &setpointv1.Scale{SpecReplicas: *q.poll.Current}
 		if a.fresh(o.GetScaleTime()) {
 			scale.Selector = o.GetScale().GetSelector()
 		}
 		return scale, nil
 	case a.fresh(o.GetScaleTime()):
 		return o.GetScale(), nil
-	case !spec.GetAssumeApplied():
-		return nil, fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, a.most)
+	case !q.spec.GetAssumeApplied():
+		return nil, q.noScale()
 	}
-	least, _, err := bounds(spec.GetSpec(), poll)
-	if h.Last.At != 0 {
-		least = max(least, h.Last.To)
+	least := leastOf(q.spec.GetSpec())
+	if q.history.Last.At != 0 {
+		least = max(least, q.history.Last.To)
 	}
 	// At zero the controller acts only if it scaled there itself.
-	if least == 0 && !scaledToZero(h) {
+	if least == 0 && !scaledToZero(&q.history) {
 		least = 1
 	}
-	return &setpointv1.Scale{SpecReplicas: least}, err
+	return &setpointv1.Scale{SpecReplicas: least}, nil
 }
 
 // scaledToZero reports whether, by its last status, the autoscaler scaled to zero.

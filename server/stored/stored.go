@@ -65,8 +65,8 @@ type Targets struct {
 	parts        store.Parts
 	specs        store.PartStore
 	observations store.PartStore
-	// answers caches the latest answers.
-	answers *bounded.Map[asker, *answer]
+	// outcomes caches the latest outcomes.
+	outcomes *bounded.Map[asker, *cached]
 }
 
 // New returns the targets of the engine.
@@ -89,7 +89,7 @@ func New(engine Engine, o Options) (*Targets, error) {
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
 	}
-	t := &Targets{options: o, parts: engine, answers: bounded.New[asker, *answer](mostAnswers)}
+	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes)}
 	var err error
 	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
 		return nil, err
