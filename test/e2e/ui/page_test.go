@@ -2,7 +2,18 @@
 
 package ui_test
 
-import "testing"
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
 
 // The page is served, runs under its own policy, and shows what the service has.
 func TestFleetOfALiveService(t *testing.T) {
@@ -41,6 +52,42 @@ func TestThePolicyOfContentHolds(t *testing.T) {
 	if got != "nothing" {
 		t.Errorf("a script that is not ours: %s", got)
 	}
+}
+
+// A page of another site makes the browser send a GET, as an image, as a script, and as a link that
+// is followed. None of them decides.
+func TestAnotherSiteMakesTheServiceDecideNothing(t *testing.T) {
+	s := site(t)
+	const target = "clusters/demo/namespaces/shop/targets/web"
+	spec := request("web", "queue", 300).GetSpec()
+	if _, err := s.Targets().SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: &setpointv1.TargetSpec{Spec: spec, AssumeApplied: true}}); err != nil {
+		t.Fatal(err)
+	}
+	report := &setpointv1.ReportObservationRequest{Target: target, ExternalMetrics: request("web", "queue", 300).GetExternalMetrics()}
+	if _, err := s.Recommendations().ReportObservation(t.Context(), report); err != nil {
+		t.Fatal(err)
+	}
+	asked := s.origin + "/v1/" + target + "/recommendation?maxReplicas=1"
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<img src="%[1]s" onload="window.got = 'taken'" onerror="window.got = 'refused'"><a href="%[1]s">all targets</a>`, asked)
+	}))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1) // another site than 127.0.0.1
+	p := s.blank(t)
+	p.mayAsk(elsewhere)
+	p.expects("403", "favicon")
+	p.run(navigate(elsewhere))
+	p.wait("the image", `window.got`)
+	eval[bool](p, `fetch("`+asked+`", {mode: "no-cors"}).then(() => true, () => true)`)
+	eval[int](p, `document.querySelector("a").click(), 0`)
+	p.waitText("another web site may not ask this")
+	if got, err := s.Targets().GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: target}); status.Code(err) != codes.NotFound {
+		t.Errorf("it was decided: %v, %v", got, err)
+	}
+	// Who types the address is answered.
+	p.run(navigate(asked))
+	p.waitText("desiredReplicas")
 }
 
 // A kit that detects nothing would let everything pass.
