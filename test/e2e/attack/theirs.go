@@ -63,7 +63,7 @@ func theirsAttacks() []*attack {
 			s.flags = append(s.flags, "--tls-client-ca-file="+s.folder+"/ca.crt", "--tls-client-crl-file="+s.folder+"/crl.pem", "--auth-tokens-file="+path)
 			return err
 		}, steps: []step{{name: "crl", bounds: bounds{limit: 60 * time.Second, processor: 5 * time.Second}, run: func(ctx context.Context, s *scene) error { return revoked(ctx, s, a) }}}},
-		{name: "cross-site", item: "7", about: "what a browser sends for another site's page", steps: []step{{name: "posts", short: true, run: crossSite}}},
+		{name: "cross-site", item: "7", about: "what a browser sends for another site's page", steps: []step{{name: "posts and gets", short: true, run: crossSite}}},
 		{name: "check", item: "7", about: "serve --check with secrets of Redis", steps: []step{{name: "secrets", short: true, run: checkSecrets}}},
 	}
 }
@@ -342,6 +342,17 @@ func crossSite(ctx context.Context, s *scene) error {
 		s.met.Add(try.what + " " + codeOf(err))
 		if err == nil {
 			return fmt.Errorf("%s of another site's page was taken", try.what)
+		}
+	}
+	// Images, frames and links make a GET.
+	for _, path := range []string{"/v1/caller", "/v1/" + target + "/recommendation?maxReplicas=1", "/v1/" + target + "/decisions:watch"} {
+		for _, mode := range []string{"no-cors", "navigate"} {
+			err := s.rested(ctx, http.MethodGet, path, nil, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", mode)
+			s.sent(1, len(path))
+			s.met.Add("a GET " + codeOf(err))
+			if status.Code(err) != codes.PermissionDenied {
+				return fmt.Errorf("GET %s by %s of another site's page: %s", path, mode, codeOf(err))
+			}
 		}
 	}
 	if err := s.rested(ctx, http.MethodGet, "/v1/"+target, nil); status.Code(err) != codes.NotFound {
