@@ -1235,12 +1235,15 @@ type GetRecommendationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Replicas that the caller observes now; they take precedence over stored
-	// observations. Absent: the stored ones.
+	// Replicas that the caller observes now. If this call decides, they take precedence over
+	// stored observations. If the period's decision neither began nor ends there, nor passes
+	// there, the call fails with NOT_COMPUTED. Absent: the stored ones.
 	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
-	// A lower bound of the caller, which narrows that of the spec. Absent: the spec's.
+	// A lower bound of the caller, which narrows the answer, and not what is recorded. Absent:
+	// the spec's.
 	MinReplicas *int32 `protobuf:"varint,3,opt,name=min_replicas,json=minReplicas,proto3,oneof" json:"min_replicas,omitempty"`
-	// An upper bound of the caller, which narrows that of the spec. Absent: the spec's.
+	// An upper bound of the caller, above 0, which narrows the answer in the same way. Absent:
+	// the spec's.
 	MaxReplicas   *int32 `protobuf:"varint,4,opt,name=max_replicas,json=maxReplicas,proto3,oneof" json:"max_replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1353,23 +1356,27 @@ func (x *GetRecommendationResponse) GetRecommendation() *Recommendation {
 // A recommendation and its time.
 type Recommendation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Replicas the workload should have.
+	// Replicas the workload should have, within the bounds below. A workload that is switched
+	// off (0 replicas) stays at 0.
 	DesiredReplicas int32 `protobuf:"varint,1,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
 	// Replicas it had at the time of the decision.
 	CurrentReplicas int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
 	// "SCALE_UP", "SCALE_DOWN" or "NONE".
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	// Identifies the recommendation in ReportScale and in the decision log.
+	// Identifies the decision in ReportScale and in the decision log. The log has the count
+	// that the spec's bounds gave; do not report a count that the caller's bounds changed.
+	// Empty: the policy lets the caller record nothing.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
 	// Why the count changes, in the controller's words; empty when it does not.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The instant of the decision.
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
-	// The status after the decision.
+	// The status after the decision; where the caller's bounds changed the count, with that
+	// count, and ScalingLimited.
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
-	// The lower bound that applied, from the spec or the caller.
+	// The lower bound that applied, from the spec, the caller or the operator's caps for it.
 	MinReplicas int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
-	// The upper bound that applied, from the spec or the caller.
+	// The upper bound that applied, from the spec, the caller or the operator's caps for it.
 	MaxReplicas   int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

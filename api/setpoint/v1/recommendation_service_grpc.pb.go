@@ -61,8 +61,9 @@ type RecommendationServiceClient interface {
 	// the list of their usage, or all values of a metric. Other parts stay until they are
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error)
-	// Returns the recommendation of a target from its stored spec and observations. Calls
-	// within the spec's period get the same one. It fails if the count can't be computed;
+	// Returns the recommendation of a target from its stored spec and observations. It decides
+	// at most once in the spec's period, and records that decision, which answers all callers.
+	// A caller's bounds narrow its own answer only. It fails if the count can't be computed;
 	// keep the count then.
 	GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error)
 }
@@ -172,8 +173,9 @@ type RecommendationServiceServer interface {
 	// the list of their usage, or all values of a metric. Other parts stay until they are
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error)
-	// Returns the recommendation of a target from its stored spec and observations. Calls
-	// within the spec's period get the same one. It fails if the count can't be computed;
+	// Returns the recommendation of a target from its stored spec and observations. It decides
+	// at most once in the spec's period, and records that decision, which answers all callers.
+	// A caller's bounds narrow its own answer only. It fails if the count can't be computed;
 	// keep the count then.
 	GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error)
 	mustEmbedUnimplementedRecommendationServiceServer()
