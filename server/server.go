@@ -21,7 +21,6 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -37,6 +36,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
 	"github.com/setpoint-dev/setpoint/server/rest"
@@ -72,6 +72,9 @@ type Server struct {
 	cutOff context.CancelFunc
 }
 
+// watched are the names of services whose health is that of the store; "" is the server as a whole.
+var watched = []string{"", setpointv1.RecommendationService_ServiceDesc.ServiceName, setpointv1.TargetService_ServiceDesc.ServiceName}
+
 // New returns a server that does not listen yet. The log may be nil.
 func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if options.Log == nil {
@@ -80,7 +83,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.NewServer(), drain: calls.NewDrain()}
+	s := &Server{options: options, log: options.Log, health: health.New(watched...), drain: calls.NewDrain()}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
 	t := decision.New(engine, &s.options.Options, telemetry.NewCalls(methods()...), s.health, life)
@@ -94,8 +97,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		tokensIn = keda.Tokens()
 	}
 	s.guard, err = admission.New(admission.Options{
-		TokensIn: tokensIn,
-		Access:   options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
+		TokensIn:   tokensIn,
+		CostLimits: options.CostLimits(),
+		Access:     options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
 		MaxConnections: options.MaxConnections, MaxCallsPerConnection: options.MaxCallsPerConnection, MaxRequestBytes: options.MaxRequestBytes,
 		Calls: t.Metrics.Calls, Registerer: options.Registerer, Log: s.log,
 	})
@@ -146,10 +150,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		}
 		session = s.signIn.Authorization
 	}
-	registrar := calls.Registrar{Server: s.grpc, Observer: s.observer}
 	gateway := rest.New(rest.Options{
 		Guard: s.guard, Observer: s.observer, Targets: t, Recommendations: s.service,
-		Unary: unary, Streams: streams, Session: session, MaxRequestBytes: options.MaxRequestBytes, Draining: s.drain.Begun,
+		Unary: unary, Streams: streams, Session: session, CostLimits: options.CostLimits(), MaxRequestBytes: options.MaxRequestBytes, Draining: s.drain.Begun,
 	})
 	for _, of := range []struct {
 		desc    *grpc.ServiceDesc
@@ -164,19 +167,36 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		})},
 		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
 	} {
-		registrar.RegisterService(s.workers.Calls(s.guard.Limited(of.desc)), of.service)
+		s.registrar(0).RegisterService(of.desc, of.service)
 		gateway.Add(of.desc, of.service)
 	}
 	if scaler := s.service.Scaler(); scaler != nil {
-		registrar.RegisterService(s.workers.Calls(s.guard.Limited(services.ScalerDesc())), scaler)
+		externalscaler.RegisterExternalScalerServer(s.registrar(keda.MaxMessage), scaler)
 	}
-	healthv1.RegisterHealthServer(registrar, s.health)
-	reflection.Register(registrar)
+	healthv1.RegisterHealthServer(s.registrar(admission.MostExemptBytes), s.health)
+	reflection.Register(s.registrar(admission.MostExemptBytes))
 	if err := s.newREST(gateway); err != nil {
 		s.recorder.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// registrar registers services whose messages have at most that many bytes (0: as many as the server
+// takes), with everything that applies to all of them.
+func (s *Server) registrar(most int) registrar {
+	return registrar{calls.Registrar{Server: s.grpc, Observer: s.observer}, s, most}
+}
+
+type registrar struct {
+	calls.Registrar
+	server *Server
+	most   int
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(desc *grpc.ServiceDesc, service any) {
+	r.Registrar.RegisterService(r.server.workers.Calls(r.server.guard.Limited(desc, r.most)), service)
 }
 
 // newREST creates the server of REST.
@@ -317,7 +337,7 @@ func methods() []telemetry.MethodInfo {
 	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
 	setpointv1.RegisterOperationsServiceServer(served, setpointv1.UnimplementedOperationsServiceServer{})
 	externalscaler.RegisterExternalScalerServer(served, externalscaler.UnimplementedExternalScalerServer{})
-	healthv1.RegisterHealthServer(served, health.NewServer())
+	healthv1.RegisterHealthServer(served, health.New())
 	reflection.Register(served)
 	return telemetry.MethodsOf(served.GetServiceInfo())
 }

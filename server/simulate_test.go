@@ -157,7 +157,7 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
 		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},
 		"too many metrics": {func(r *setpointv1.SimulateRequest) {
-			for range 100 {
+			for range 99 {
 				r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
 			}
 		}, codes.ResourceExhausted, "use fewer metrics"},

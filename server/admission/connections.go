@@ -15,6 +15,9 @@ import (
 // many clients.
 const exemptEach = 64
 
+// MostExemptBytes limits a message of an exempt call: the name of a service or of a file.
+const MostExemptBytes = 1 << 10
+
 func (g *Guard) newConnections() error {
 	most := g.options.MaxConnections
 	g.Connections = connections.New(connections.Options{Most: most, Exempt: most, ExemptEach: exemptEach})

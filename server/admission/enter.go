@@ -38,21 +38,25 @@ func (g *Guard) Enter(ctx context.Context, info *tap.Info) (context.Context, err
 }
 
 // enterExempt admits a call that must be served under any load. A connection may have only some
-// of them open; one that continues after refusals is closed.
+// of them open, and none beyond its unread responses; one that continues after refusals is closed.
 func (g *Guard) enterExempt(ctx context.Context, info *tap.Info) (context.Context, error) {
 	conn := connectionOf(ctx)
 	if conn == nil {
 		return ctx, nil
 	}
-	if conn.BeginExempt() {
-		context.AfterFunc(ctx, conn.EndExempt)
-		return ctx, nil
+	reason := limit.Unread
+	if Unsent(ctx) <= MostUnsent {
+		if conn.BeginExempt() {
+			context.AfterFunc(ctx, conn.EndExempt)
+			return ctx, nil
+		}
+		reason = limit.ExemptCalls
 	}
 	if !g.Limiter.AnswerEarly(ctx) {
 		_ = conn.Close()
 	}
 	g.options.Calls.Of(info.FullMethodName).Refused(codes.ResourceExhausted)
-	return ctx, g.Limiter.Refuse(limit.ExemptCalls).Err()
+	return ctx, g.Limiter.Refuse(reason).Err()
 }
 
 // connectionRefusal returns why a connection may make no more calls: too many calls wait for their

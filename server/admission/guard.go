@@ -9,6 +9,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
@@ -28,6 +31,8 @@ type Options struct {
 	// extract it ("": none). The messages of callers without any other credential are read
 	// before the caller is authenticated, up to MostTokenMessage bytes.
 	TokensIn map[string]func(message []byte) (token string)
+	// CostLimits are the settings that limit lists in messages.
+	CostLimits cost.Limits
 	// Calls counts calls that are refused before they reach an interceptor.
 	Calls *telemetry.Calls
 	// Registerer gets the metrics; nil: they are not registered.
@@ -47,11 +52,14 @@ type Guard struct {
 	Connections *connections.Set
 	// callerLimits are the policy's limits for callers, by name.
 	callerLimits *bounded.Map[string, limit.Limits]
+	// decoding limits the memory of large messages of methods that decode none themselves, such as
+	// Simulate, apart from that of recommendations.
+	decoding *gate.Gate
 }
 
 // New returns a guard, and registers its metrics.
 func New(options Options) (*Guard, error) {
-	g := &Guard{options: options}
+	g := &Guard{options: options, decoding: decision.NewGate(waitingToDecode)}
 	if err := g.newLimiter(); err != nil {
 		return nil, err
 	}

@@ -13,10 +13,21 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// Limited adds limits to the methods of a service: it admits a call and authenticates its caller
-// before the message is read, and releases the call's ticket at the end.
-func (g *Guard) Limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+// Limited adds limits to the methods of a service, without which it can't be served (see
+// encoded.NewCodec): it admits a call and authenticates its caller before the message is read,
+// decodes no message of more than that many bytes (0: the server's limit) or that would cost too
+// much, and releases the call's ticket at the end.
+func (g *Guard) Limited(desc *grpc.ServiceDesc, most int) *grpc.ServiceDesc {
 	wrapped := *desc
+	wrapped.Streams = append([]grpc.StreamDesc(nil), desc.Streams...)
+	for i := range wrapped.Streams {
+		handler := wrapped.Streams[i].Handler
+		wrapped.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
+			in := &receivedStream{stream, received{guard: g, most: most}}
+			defer in.pass.Leave()
+			return handler(srv, in)
+		}
+	}
 	wrapped.Methods = append([]grpc.MethodDesc(nil), desc.Methods...)
 	for i := range wrapped.Methods {
 		handler := wrapped.Methods[i].Handler
@@ -29,24 +40,25 @@ func (g *Guard) Limited(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			conn := connectionOf(ctx)
 			conn.Begin()
 			defer conn.End()
+			if ticket != nil {
+				defer ticket.Release()
+			}
 			if g.mayHoldToken(ctx, method) {
-				if ticket != nil {
-					defer ticket.Release()
-				}
 				return g.answerByToken(ctx, method, ticket, decode, interceptor, func(ctx context.Context, decode func(any) error) (any, error) {
-					return handler(srv, ctx, decode, interceptor)
+					m := received{guard: g, most: most}
+					defer m.pass.Leave()
+					return handler(srv, ctx, func(v any) error { return m.decode(ctx, v, decode) }, interceptor)
 				})
 			}
-			if ticket == nil {
-				return handler(srv, ctx, g.receiving(ctx, nil, decode), interceptor)
+			if a := admittedOf(ctx); ticket != nil {
+				if a.who, a.looked = g.identify(ctx, method, ticket), true; a.who.err != nil && a.who.session == nil {
+					// Nothing is read from an unknown caller; the interceptors refuse the call.
+					return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
+				}
 			}
-			defer ticket.Release()
-			a := admittedOf(ctx)
-			if a.who, a.looked = g.identify(ctx, method, ticket), true; a.who.err != nil && a.who.session == nil {
-				// Nothing is read from an unknown caller; the interceptors refuse the call.
-				return interceptor(ctx, nil, &grpc.UnaryServerInfo{Server: srv, FullMethod: method}, notReached)
-			}
-			resp, err := handler(srv, ctx, g.receiving(ctx, ticket, decode), interceptor)
+			m := received{guard: g, most: most}
+			defer m.pass.Leave()
+			resp, err := handler(srv, ctx, func(v any) error { return m.decode(ctx, v, g.receiving(ctx, ticket, decode)) }, interceptor)
 			if counting := ConnOf(ctx); counting != nil && err == nil {
 				resp = encoded.Counted(counting, resp)
 			}
@@ -60,10 +72,13 @@ func notReached(context.Context, any) (any, error) {
 	return nil, status.Error(codes.Internal, "internal error")
 }
 
-// LimitStreams limits how many streams a caller has open.
+// LimitStreams limits how many streams a caller has open, and counts what they are sent.
 func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if g.Limiter == nil || limit.Exempt(info.FullMethod) {
-		return handler(srv, stream)
+	if limit.Exempt(info.FullMethod) {
+		return handler(srv, counting(stream, nil))
+	}
+	if g.Limiter == nil {
+		return handler(srv, counting(stream, connectionOf(stream.Context())))
 	}
 	var open limit.Stream
 	if err := g.Limiter.Open(&open, access.CallerOf(stream.Context()).Name()).Err(); err != nil {
@@ -73,7 +88,7 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	conn := connectionOf(stream.Context())
 	conn.Begin()
 	defer conn.End()
-	return handler(srv, counting(stream))
+	return handler(srv, counting(stream, conn))
 }
 
 // LimitCalls charges every call except batches with a weight of one.

@@ -2,12 +2,19 @@ package admission
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/connections"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
@@ -30,6 +37,9 @@ const (
 	// leastUnread limits the bytes of all unread responses if the largest message is smaller
 	// than half of it. Beyond it the connection with the most is closed.
 	leastUnread = 32 << 20
+	// waitingToDecode is how many large messages wait for the memory to decode them, and longestTurn how
+	// long.
+	waitingToDecode, longestTurn = 8, 10 * time.Second
 	// firstBody is the first buffer for a REST call's body, in bytes.
 	firstBody = 4 << 10
 )
@@ -67,8 +77,8 @@ func (g *Guard) receiving(ctx context.Context, ticket *limit.Ticket, decode func
 	}
 }
 
-// receive reads a call's message. The call releases its place while it waits; the ticket may be
-// nil.
+// receive reads a call's message, an encoded.Message. The call releases its place while it waits; the
+// ticket may be nil.
 func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) func(any) error {
 	return func(v any) error {
 		conn := ConnOf(ctx)
@@ -78,7 +88,7 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 		if conn != nil {
 			conn.Wait()
 		}
-		err := encoded.Decode(v, decode)
+		err := decode(v)
 		if conn != nil {
 			conn.Arrived()
 		}
@@ -89,20 +99,89 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 			return nil
 		}
 		if refusal := ticket.Arrived(); refusal.Refused() {
-			if m, ok := v.(*encoded.Message); ok {
-				m.Free()
-			}
+			v.(*encoded.Message).Free()
 			return refusal.Err()
 		}
 		return nil
 	}
 }
 
-// counting returns a stream that marks its connection as known once it has received a message, and
-// that counts responses until they are sent.
-func counting(stream grpc.ServerStream) grpc.ServerStream {
+// received decodes the messages of one call.
+type received struct {
+	guard *Guard
+	// most limits a message, in bytes; 0: no limit but the server's.
+	most int
+	// pass is that of large messages, which ends with the call.
+	pass gate.Pass
+}
+
+// decode receives a message by means of receive, which gets an encoded.Message, and decodes it
+// unless that is what the handler wants.
+func (m *received) decode(ctx context.Context, v any, receive func(any) error) error {
+	in, asIs := v.(*encoded.Message)
+	if !asIs {
+		in = new(encoded.Message)
+		defer in.Free()
+	}
+	if err := receive(in); err != nil {
+		return err
+	}
+	if m.most > 0 && len(in.Data) > m.most {
+		in.Free()
+		return apierror.OverLimit("maxMessageBytes", m.most, fmt.Sprintf("a message of this service has at most %d bytes", m.most))
+	}
+	if asIs {
+		return nil
+	}
+	large := len(in.Data) > gate.Free
+	if large {
+		if err := m.enter(ctx); err != nil {
+			return err
+		}
+	}
+	var budget cost.Budget
+	budget.Reset(len(in.Data))
+	if err := encoded.Unmarshal(in.Data, m.guard.options.CostLimits, &budget, v.(proto.Message)); err != nil {
+		return err
+	}
+	if large {
+		m.pass.Read(int64(budget.Made()))
+	}
+	return nil
+}
+
+// enter waits until there is memory to decode a large message.
+func (m *received) enter(ctx context.Context) error {
+	m.pass.Leave() // an earlier message of a stream
+	turn, cancel := context.WithTimeout(ctx, longestTurn)
+	defer cancel()
+	switch err := m.guard.decoding.Enter(turn, &m.pass, access.CallerOf(ctx).Name(), true); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return apierror.OfContext(ctx)
+	case m.guard.Limiter == nil:
+		return limit.Refusal{Reason: limit.LargeRequests, RetryAfter: time.Second}.Err()
+	}
+	return m.guard.Limiter.Refuse(limit.LargeRequests).Err()
+}
+
+// receivedStream decodes the messages of a stream.
+type receivedStream struct {
+	grpc.ServerStream
+	received
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *receivedStream) RecvMsg(v any) error {
+	return s.decode(s.Context(), v, s.ServerStream.RecvMsg)
+}
+
+// counting returns a stream that counts responses until they are sent. It marks the connection as
+// known once it has received a message; nil: it does not.
+func counting(stream grpc.ServerStream, connection *connections.Conn) grpc.ServerStream {
 	if conn := ConnOf(stream.Context()); conn != nil {
-		return countedStream{stream, conn, connectionOf(stream.Context())}
+		return countedStream{stream, conn, connection}
 	}
 	return stream
 }

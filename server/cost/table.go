@@ -123,17 +123,24 @@ const maxLists = 8
 var tables struct {
 	sync.Mutex
 	of map[protoreflect.FullName]*Message
+	// complete has those of messages that were asked for, to be read without the lock.
+	complete sync.Map // of *Message, by protoreflect.MessageDescriptor
 }
 
 // Of returns the tables of a message and of all messages in it. It panics if a message
 // has more than maxLists lists, which a test would find.
 func Of(md protoreflect.MessageDescriptor) *Message {
+	if m, ok := tables.complete.Load(md); ok {
+		return m.(*Message)
+	}
 	tables.Lock()
 	defer tables.Unlock()
 	if tables.of == nil {
 		tables.of = make(map[protoreflect.FullName]*Message)
 	}
-	return compile(md)
+	m := compile(md)
+	tables.complete.Store(md, m)
+	return m
 }
 
 func compile(md protoreflect.MessageDescriptor) *Message {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/health"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -34,7 +34,7 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
 			engine := contendedStore{memory.New(memory.Options{})}
-			targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+			targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
 			targets.Decisions = decisionlog.New(nil, nil, options.Log, 0)
 			defer targets.Decisions.Close()
 			b := &Batch{byKey: map[store.Key]*queue{}, Jobs: []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}}

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -338,13 +339,8 @@ func (t *Targets) readWithin(ctx context.Context, j *Job, data []byte) {
 	if !ok {
 		slow.Inc()
 		*j.budget = before // the slow path starts again
-		if excess := recommendTables.Wire(data, t.Options.CostLimits(), j.budget); excess != nil {
-			j.Err = apierror.Excessive(excess)
-			return
-		}
 		req := &setpointv1.RecommendRequest{}
-		if err := proto.Unmarshal(data, req); err != nil {
-			j.Err = apierror.Undecodable()
+		if j.Err = encoded.Unmarshal(data, t.Options.CostLimits(), j.budget, req); j.Err != nil {
 			return
 		}
 		t.read(ctx, j, req)
@@ -441,6 +437,3 @@ func Marshal(b []byte, m proto.Message) ([]byte, error) {
 	}
 	return out, nil
 }
-
-// recommendTables are the tables for checking requests before they are decoded.
-var recommendTables = cost.Of((&setpointv1.RecommendRequest{}).ProtoReflect().Descriptor())

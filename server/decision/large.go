@@ -32,14 +32,14 @@ const (
 	explainedPod = 400
 )
 
-// newGate returns the gate of all recommendations.
-func newGate() *gate.Gate {
+// NewGate returns a gate with the usual memory, for which that many large messages may wait.
+func NewGate(waiting int) *gate.Gate {
 	processors := runtime.GOMAXPROCS(0)
 	room := int64(roomPerProcessor) * int64(processors)
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		room = max(leastRoom, min(room, limit/partOfMemory))
 	}
-	return gate.New(gate.Options{Bytes: room, Readers: processors, Waiting: mostWaiting})
+	return gate.New(gate.Options{Bytes: room, Readers: processors, Waiting: waiting})
 }
 
 // IsLarge reports whether an encoded request waits for memory with the large ones.

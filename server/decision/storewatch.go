@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/health"
 )
 
 const (
@@ -24,13 +22,6 @@ const (
 	// the check's own may fail while pings succeed.
 	storeCheckPause = 100 * time.Millisecond
 )
-
-// watched are the services whose health follows the store; "" is the server as a whole.
-var watched = []string{
-	"",
-	setpointv1.RecommendationService_ServiceDesc.ServiceName,
-	setpointv1.TargetService_ServiceDesc.ServiceName,
-}
 
 // storeWatch pings the store periodically, so that readiness follows it, and writes the unwritten
 // histories once it is back.
@@ -90,13 +81,7 @@ func (w *storeWatch) Check(ctx context.Context) {
 
 // set records whether the store is unreachable, and reports whether that changed.
 func (w *storeWatch) set(away bool) bool {
-	state := healthv1.HealthCheckResponse_SERVING
-	if away || w.targets.clock.wrong.Load() {
-		state = healthv1.HealthCheckResponse_NOT_SERVING
-	}
-	for _, service := range watched {
-		w.health.SetServingStatus(service, state)
-	}
+	w.health.Set(!away && !w.targets.clock.wrong.Load())
 	w.targets.Metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
 	return w.Away.Swap(away) != away
 }

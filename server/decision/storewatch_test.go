@@ -10,11 +10,11 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -45,7 +45,7 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
-			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall}, health.NewServer()
+			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall}, health.New("")
 			targets := New(engine, &options, telemetry.NewCalls(), served, t.Context())
 			begun := time.Now()
 			targets.Watch.Check(t.Context())
@@ -80,7 +80,7 @@ func TestAStoreThatOnlyReadsIsNotTriedWithoutAPause(t *testing.T) {
 		options := DefaultOptions()
 		options.Clock, options.Log = time.Now, zap.NewNop()
 		engine := &readOnlyStore{Store: memory.New(memory.Options{})}
-		targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+		targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
 		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 		history := recommender.History{Seen: true, Updated: time.Now()}
 		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
@@ -114,7 +114,7 @@ func TestAPanicWhileHistoriesAreWrittenIsLogged(t *testing.T) {
 		options := DefaultOptions()
 		options.Clock, options.Log = time.Now, zap.New(core)
 		engine := &panickingStore{Store: memory.New(memory.Options{})}
-		targets := New(engine, &options, telemetry.NewCalls(), health.NewServer(), t.Context())
+		targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
 		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 		history := recommender.History{Seen: true, Updated: time.Now()}
 		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/health"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/gate"
+	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
@@ -300,7 +300,7 @@ func New(engine store.Store, options *Options, calls *telemetry.Calls, h *health
 	t := &Targets{
 		store: observed, cache: newCache(options.CacheBytes), Metrics: observed.metrics,
 		Log: options.Log, Options: options, life: life, clock: clock, decoder: wire.NewDecoder(options.Recommend),
-		Gate: newGate(), lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
+		Gate: NewGate(mostWaiting), lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
 	}
 	t.deletions, _ = engine.(store.Deletions)
 	t.outage = newOutage(t)

@@ -1,23 +1,22 @@
 package encoded
 
 import (
+	"fmt"
+
 	"google.golang.org/grpc/encoding"
 	encodingproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
-// parsed is a decoded message, or the error of decoding it.
-type parsed struct {
-	into any
-	err  error
-}
-
-// codec is protobuf's codec, but leaves messages encoded.
+// codec is protobuf's codec, but leaves received messages encoded.
 type codec struct{ encoding.CodecV2 }
 
-// NewCodec returns the codec of a server whose handlers use encoded messages.
+// NewCodec returns the codec of a server. It decodes no message: whoever receives one gets its bytes,
+// and decodes them with Unmarshal, which knows what that may cost.
 func NewCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2(encodingproto.Name)} }
 
 // Marshal implements encoding.CodecV2.
@@ -31,32 +30,25 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal implements encoding.CodecV2.
+// Unmarshal implements encoding.CodecV2. A service whose messages are not received by package
+// admission can't be served.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	if m, ok := v.(*Message); ok {
-		m.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-		m.Data = m.buffer.ReadOnlyData()
-		return nil
+	m, ok := v.(*Message)
+	if !ok {
+		return fmt.Errorf("%T is to be decoded without a check of its cost", v)
 	}
-	if p, ok := v.(*parsed); ok {
-		p.err = c.CodecV2.Unmarshal(data, p.into)
-		return nil
-	}
-	return c.CodecV2.Unmarshal(data, v)
+	m.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	m.Data = m.buffer.ReadOnlyData()
+	return nil
 }
 
-// Decode decodes a message with the function that gRPC passes to a handler. The codec itself
-// reports no error to gRPC, because gRPC would respond with INTERNAL at once, as if the
-// server were at fault.
-func Decode(v any, decode func(any) error) error {
-	if _, is := v.(*Message); is {
-		return decode(v)
+// Unmarshal decodes a message that a caller has sent, if its lists are no longer than allowed and the
+// budget, which is that of its bytes or what is left of it, suffices. The error is one of the API.
+func Unmarshal(data []byte, limits cost.Limits, budget *cost.Budget, into proto.Message) error {
+	if excess := cost.Of(into.ProtoReflect().Descriptor()).Wire(data, limits, budget); excess != nil {
+		return apierror.Excessive(excess)
 	}
-	p := &parsed{into: v}
-	if err := decode(p); err != nil {
-		return err
-	}
-	if p.err != nil {
+	if err := proto.Unmarshal(data, into); err != nil {
 		return apierror.Undecodable()
 	}
 	return nil

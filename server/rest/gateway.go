@@ -37,6 +37,8 @@ type Options struct {
 	// Session returns the Authorization of a call without one by the session of a user of the
 	// web page; nil without sessions.
 	Session func(*http.Request) []string
+	// CostLimits are the settings that limit lists in messages.
+	CostLimits cost.Limits
 	// MaxRequestBytes limits a body, and its message.
 	MaxRequestBytes int
 	// Draining is closed when the server begins to stop.

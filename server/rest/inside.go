@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/waits"
@@ -128,7 +129,7 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 	}, c.reached)
 	ended(err)
 	if refused != nil {
-		return answerTo(refused)
+		return refused
 	}
 	if err == nil {
 		meta.answer()
@@ -146,21 +147,21 @@ func (c *inside) reached(ctx context.Context, req any, info *grpc.UnaryServerInf
 	return c.options.Unary(ctx, req, info, handler)
 }
 
-// pass passes a request to the handler, encoded if the handler reads encoded messages.
+// pass passes a request to the handler as gRPC would: encoded if the handler reads encoded messages,
+// else decoded after the same check.
 func (c *inside) pass(request, into any) error {
-	m, ok := into.(*encoded.Message)
-	if !ok {
-		if err := c.checkSize(proto.Size(request.(proto.Message))); err != nil {
-			return err
-		}
-		proto.Merge(into.(proto.Message), request.(proto.Message))
-		return nil
-	}
-	var err error
-	if m.Data, err = proto.Marshal(request.(proto.Message)); err != nil {
+	data, err := proto.Marshal(request.(proto.Message))
+	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
-	return c.checkSize(len(m.Data))
+	if err := c.checkSize(len(data)); err != nil {
+		return answerTo(err)
+	}
+	if m, ok := into.(*encoded.Message); ok {
+		m.Data = data
+		return nil
+	}
+	return encoded.Unmarshal(data, c.options.CostLimits, cost.BudgetOf(len(data)), into.(proto.Message))
 }
 
 // handOver passes a response to the gateway.
@@ -391,7 +392,7 @@ func (p pipeOut) RecvMsg(into any) error {
 		case p.err == nil:
 			return io.EOF
 		case p.refused != nil:
-			return answerTo(p.refused)
+			return p.refused
 		}
 		return statusOf(p.err)
 	case <-p.ctx.Done():

@@ -14,11 +14,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// checked is a call whose message is decoded only after its size and cost were checked, and when
-// there is enough memory.
+// checked is a call whose message is decoded only after its size was checked, and when there is enough
+// memory.
 type checked[S any, Req, Resp proto.Message] struct {
 	targets func(S) *decision.Targets
-	tables  *cost.Message
 	// limit is the name of the limit of the message's bytes, and most its value.
 	limit string
 	most  int
@@ -38,12 +37,9 @@ func (l *checked[S, Req, Resp]) answer(s S, ctx context.Context, in *encoded.Mes
 		}
 	}
 	budget := cost.BudgetOf(len(in.Data))
-	if excess := l.tables.Wire(in.Data, t.Options.CostLimits(), budget); excess != nil {
-		return nil, apierror.Excessive(excess)
-	}
 	req := l.empty()
-	if err := proto.Unmarshal(in.Data, req); err != nil {
-		return nil, apierror.Undecodable()
+	if err := encoded.Unmarshal(in.Data, t.Options.CostLimits(), budget, req); err != nil {
+		return nil, err
 	}
 	if !in.Pass.Read(int64(budget.Made())) {
 		return nil, t.Refuse(limit.LargeRequests)

@@ -12,7 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -51,7 +50,6 @@ func observationTime(req *setpointv1.ReportObservationRequest, now time.Time) []
 
 var reportObservation = checked[*Recommendations, *setpointv1.ReportObservationRequest, *setpointv1.ReportObservationResponse]{
 	targets: func(s *Recommendations) *decision.Targets { return s.targets },
-	tables:  cost.Of((&setpointv1.ReportObservationRequest{}).ProtoReflect().Descriptor()),
 	limit:   "maxObservationBytes", most: stored.DefaultMaxObservationBytes,
 	empty: func() *setpointv1.ReportObservationRequest { return &setpointv1.ReportObservationRequest{} },
 	call: func(s *Recommendations, ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {

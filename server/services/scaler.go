@@ -2,19 +2,13 @@ package services
 
 import (
 	"context"
-	"slices"
 
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
@@ -68,47 +62,4 @@ func (s *Recommendations) admitLook(ctx context.Context) (context.Context, func(
 		return nil, nil, err
 	}
 	return admission.WithTicket(ctx, ticket), func() { ticket.Release(); cancel() }, nil
-}
-
-// ScalerDesc describes KEDA's service to gRPC. It refuses messages above keda.MaxMessage before
-// it decodes them: their metadata are a map, which takes much more memory than its bytes.
-func ScalerDesc() *grpc.ServiceDesc {
-	desc := externalscaler.ExternalScaler_ServiceDesc
-	desc.Methods = slices.Clone(desc.Methods)
-	for i := range desc.Methods {
-		handler := desc.Methods[i].Handler
-		desc.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, next grpc.UnaryServerInterceptor) (any, error) {
-			return handler(srv, ctx, func(into any) error { return decodeSmall(decode, into) }, next)
-		}
-	}
-	desc.Streams = slices.Clone(desc.Streams)
-	for i := range desc.Streams {
-		handler := desc.Streams[i].Handler
-		desc.Streams[i].Handler = func(srv any, stream grpc.ServerStream) error {
-			return handler(srv, smallMessages{stream})
-		}
-	}
-	return &desc
-}
-
-// smallMessages is a stream with a limit on messages.
-type smallMessages struct{ grpc.ServerStream }
-
-// RecvMsg implements grpc.ServerStream.
-func (s smallMessages) RecvMsg(into any) error { return decodeSmall(s.ServerStream.RecvMsg, into) }
-
-// decodeSmall decodes a message that is not too large.
-func decodeSmall(decode func(any) error, into any) error {
-	var in encoded.Message
-	if err := decode(&in); err != nil {
-		return err
-	}
-	defer in.Free()
-	if len(in.Data) > keda.MaxMessage {
-		return apierror.OverLimit("maxScalerBytes", keda.MaxMessage, "the trigger's metadata are larger than this server takes")
-	}
-	if err := proto.Unmarshal(in.Data, into.(proto.Message)); err != nil {
-		return apierror.Undecodable()
-	}
-	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/stored"
@@ -228,7 +227,6 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 
 var setTargetSpec = checked[*Targets, *setpointv1.SetTargetSpecRequest, *setpointv1.SetTargetSpecResponse]{
 	targets: func(s *Targets) *decision.Targets { return s.targets },
-	tables:  cost.Of((&setpointv1.SetTargetSpecRequest{}).ProtoReflect().Descriptor()),
 	limit:   "maxSpecBytes", most: stored.DefaultMaxSpecBytes,
 	empty: func() *setpointv1.SetTargetSpecRequest { return &setpointv1.SetTargetSpecRequest{} },
 	call: func(s *Targets, ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {

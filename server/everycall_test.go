@@ -1,0 +1,305 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+)
+
+// everyMethod returns the methods of all services that a server has registered, as it says itself.
+func everyMethod(t *testing.T, s *service) (all []protoreflect.MethodDescriptor) {
+	t.Helper()
+	stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	for _, listed := range answer.GetListServicesResponse().GetService() {
+		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(listed.GetName()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		methods := found.(protoreflect.ServiceDescriptor).Methods()
+		for i := range methods.Len() {
+			all = append(all, methods.Get(i))
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d methods", len(all))
+	}
+	return all
+}
+
+func fullMethod(m protoreflect.MethodDescriptor) string {
+	return "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+}
+
+// callOnce calls any method with one encoded message, takes at most one response, and ends the call.
+func callOnce(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, data []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var answer []byte
+	options := []grpc.CallOption{grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256 << 20)}
+	if !m.IsStreamingClient() && !m.IsStreamingServer() {
+		return conn.Invoke(ctx, fullMethod(m), &data, &answer, options...)
+	}
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, fullMethod(m), options...)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(&data); err != nil && err != io.EOF {
+		return err
+	}
+	_ = stream.CloseSend()
+	return stream.RecvMsg(&answer)
+}
+
+// binding is a REST route of a method.
+type binding struct {
+	method, path string
+	body         bool
+}
+
+var variable = regexp.MustCompile(`\{([a-z_.]+)=[^}]*\}`)
+
+// bindingOf returns the REST route of a method; false: it has none. The variables of its path are the
+// name of a target or parent.
+func bindingOf(m protoreflect.MethodDescriptor, name, parent string) (binding, bool) {
+	rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+	var b binding
+	switch {
+	case rule.GetGet() != "":
+		b = binding{http.MethodGet, rule.GetGet(), false}
+	case rule.GetPost() != "":
+		b = binding{http.MethodPost, rule.GetPost(), true}
+	case rule.GetPut() != "":
+		b = binding{http.MethodPut, rule.GetPut(), true}
+	case rule.GetDelete() != "":
+		b = binding{http.MethodDelete, rule.GetDelete(), false}
+	default:
+		return b, false
+	}
+	b.path = variable.ReplaceAllStringFunc(b.path, func(v string) string {
+		if strings.Contains(v, "targets/") {
+			return name
+		}
+		return parent
+	})
+	return b, true
+}
+
+// filled sets all texts in a message, in messages in it, and in one element of each list.
+func filled(m protoreflect.Message, text func(protoreflect.FieldDescriptor) string, depth int) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		value := f
+		if f.IsMap() {
+			value = f.MapValue()
+		}
+		var v protoreflect.Value
+		switch {
+		case value.Message() != nil && depth > 0 && value.Message().ParentFile().Package() != "google.protobuf":
+			inner := dynamicpb.NewMessage(value.Message())
+			filled(inner, text, depth-1)
+			v = protoreflect.ValueOfMessage(inner)
+		case value.Kind() == protoreflect.StringKind:
+			v = protoreflect.ValueOfString(text(f))
+		default:
+			continue
+		}
+		switch {
+		case f.IsMap():
+			if f.MapKey().Kind() == protoreflect.StringKind {
+				m.Mutable(f).Map().Set(protoreflect.ValueOfString(text(f)).MapKey(), v)
+			}
+		case f.IsList():
+			m.Mutable(f).List().Append(v)
+		default:
+			m.Set(f, v)
+		}
+	}
+}
+
+// heapInUse returns the bytes of all that is reachable.
+func heapInUse() int64 {
+	var stats runtime.MemStats
+	for range 3 { // pools take two collections
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// Whatever calls are made, with texts that never were seen before, nothing of them is left when they
+// have ended: of every method that is registered, of every route, and of every page.
+func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
+	skipUnderRace(t)
+	const (
+		many, length = 400, 450
+		mayStay      = many * length * 3 / 4
+	)
+	s := start(t, withPage)
+	var serial atomic.Int64
+	next := func() string {
+		text := fmt.Sprintf("%08d", serial.Add(1))
+		return text + strings.Repeat("x", length-len(text))
+	}
+	target := func() string { return "clusters/c/namespaces/n/targets/" + next()[:250] }
+	// Both what no field may contain, and what the names of targets may.
+	texts := func(f protoreflect.FieldDescriptor) string {
+		switch f.Name() {
+		case "target", "name", "parent":
+			if serial.Load()%2 == 0 {
+				return target()
+			}
+		}
+		return next()
+	}
+	type door struct {
+		name string
+		call func() error
+	}
+	var doors []door
+	rest := func(name string, method string, path func() string, body func() string) door {
+		return door{name, func() error {
+			req, err := http.NewRequestWithContext(t.Context(), method, s.url+path(), strings.NewReader(body()))
+			if err != nil {
+				return err
+			}
+			if strings.Contains(req.URL.Path, ":watch") { // else it does not end
+				req.URL.RawQuery = "resumeToken=" + next()
+			}
+			resp, err := s.http.Do(req)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = resp.Body.Close() }()
+			_, err = io.Copy(io.Discard, resp.Body)
+			return err
+		}}
+	}
+	none := func() string { return "" }
+	for _, m := range everyMethod(t, s) {
+		message := func() *dynamicpb.Message {
+			req := dynamicpb.NewMessage(m.Input())
+			filled(req, texts, 3)
+			return req
+		}
+		doors = append(doors, door{fullMethod(m), func() error {
+			data, err := proto.Marshal(message())
+			if err != nil {
+				return err
+			}
+			for {
+				err := callOnce(t.Context(), s.conn, m, data)
+				if status.Code(err) != codes.ResourceExhausted || len(data) > 1<<10 { // else the end of those before is on its way
+					return nil
+				}
+			}
+		}})
+		b, bound := bindingOf(m, "{target}", "clusters/{parent}/namespaces/-")
+		if !bound {
+			continue
+		}
+		body := none
+		if b.body {
+			body = func() string {
+				text, err := protojson.Marshal(message())
+				if err != nil {
+					panic(err)
+				}
+				return string(text)
+			}
+		}
+		doors = append(doors, rest(b.method+" "+b.path, b.method, func() string {
+			path := strings.ReplaceAll(b.path, "{target}", target())
+			path = strings.ReplaceAll(path, "{parent}", next()[:250])
+			return path + "?pageToken=" + next()
+		}, body))
+	}
+	for _, path := range []string{"/", "/ui/", "/docs/", "/openapi.json", "/healthz", "/readyz", "/v1/", "/v1/integrations/datadog/clusters/", "/" + "metrics"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			doors = append(doors, rest(method+" "+path, method, func() string { return path + next() + "?q=" + next() }, next))
+		}
+	}
+	for _, d := range doors {
+		t.Run(strings.ReplaceAll(strings.Trim(d.name, "/"), "/", "_"), func(t *testing.T) {
+			round := func() {
+				var calling sync.WaitGroup
+				for range 4 {
+					calling.Go(func() {
+						for range many / 4 {
+							if err := d.call(); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				calling.Wait()
+			}
+			round() // what is kept up to a bound is full then
+			before := heapInUse()
+			round()
+			var stays int64
+			for range 20 { // the end of the last may be on its way
+				if stays = heapInUse() - before; stays <= mayStay {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			t.Errorf("%d bytes are left of %d calls with texts of %d bytes", stays, many, length)
+		})
+	}
+}
+
+// No exempt call takes a message that is larger than a name.
+func TestMessagesOfExemptCallsAreShort(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	tried := 0
+	for _, m := range everyMethod(t, s) {
+		package_ := string(m.ParentFile().Package())
+		if !slices.Contains([]string{"grpc.health.v1", "grpc.reflection.v1", "grpc.reflection.v1alpha"}, package_) {
+			continue
+		}
+		tried++
+		// An unknown field, which every message may have.
+		if err := callOnce(t.Context(), s.conn, m, append([]byte{0xfa, 0x7f, 0x80, 0x10}, make([]byte, 2<<10)...)); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("%s takes 2 KiB: %v", fullMethod(m), err)
+		}
+	}
+	if tried != 5 {
+		t.Errorf("%d exempt methods, want 5", tried)
+	}
+}
