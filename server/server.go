@@ -217,8 +217,13 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    s.options.MaxHeaderBytes,
-		TLSConfig:         s.options.TLS.Clone(), // net/http changes it
-		ErrorLog:          errorlog.New(s.log, zap.InfoLevel),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          admission.RESTCallsEach,
+			MaxReceiveBufferPerConnection: admission.RESTWindow,
+			MaxReceiveBufferPerStream:     admission.RESTWindow,
+		},
+		TLSConfig: s.options.TLS.Clone(), // net/http changes it
+		ErrorLog:  errorlog.New(s.log, zap.InfoLevel),
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (c *Conn) End() {
 	}
 }
 
-// BeginExempt counts a call without any other limit, until EndExempt. It returns false if the
+// BeginExempt counts a call that nothing else limits until its end, until EndExempt. It returns false if the
 // connection has too many. If all connections together have too many, it closes another one.
 func (c *Conn) BeginExempt() bool {
 	if c == nil {

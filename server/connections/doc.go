@@ -1,5 +1,5 @@
 // Package connections limits how many connections are open, and how many calls on them that
-// have no other limit, such as health checks.
+// have no other limit, such as health checks and unread responses of HTTP/2.
 //
 //	set := connections.New(connections.Options{Most: 4096, Exempt: 4096, ExemptEach: 64})
 //	listener = set.Listen(listener)

@@ -14,8 +14,8 @@ const tries = 64
 type Options struct {
 	// Most is the maximum number of open connections.
 	Most int
-	// Exempt limits the open calls that have no other limit, ExemptEach those of one
-	// connection.
+	// Exempt limits the open calls that have no other limit until their end, ExemptEach those of
+	// one connection.
 	Exempt, ExemptEach int
 }
 
