@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -30,6 +31,10 @@ type exchange struct {
 	// args returns the arguments of command i, with the whole script instead of its
 	// hash if whole is set. They may be reused after the command was performed.
 	args func(i int, whole bool) []any
+	// beside returns the arguments of commands that go before and after command i in the
+	// same round trip, nil for none. They save it writes, see scripts.go. Their own answers
+	// are not looked at, and others may act between them. Nil: none.
+	beside func(i int) (before, after []any)
 	// take receives the reply of command i, nil for none. doubtful reports that an
 	// earlier attempt may have performed the command. The command fails with take's
 	// error.
@@ -112,7 +117,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 		commands[k] = command{&slab[k]}
 	}
 	r.whole = false
-	shortfall := r.store.send(ctx, commands, r.exchange.durable)
+	shortfall := r.store.send(ctx, r.withBeside(ctx, commands), r.exchange.durable)
 	again := r.pending[:0]
 	var worst fault
 	for k, i := range r.pending {
@@ -158,6 +163,27 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 	}
 	r.pending = again
 	return worst
+}
+
+// withBeside returns the commands with those beside them.
+func (r *run) withBeside(ctx context.Context, commands []goredis.Cmder) []goredis.Cmder {
+	if r.exchange.beside == nil {
+		return commands
+	}
+	var ahead, behind []goredis.Cmder
+	for _, i := range r.pending {
+		before, after := r.exchange.beside(i)
+		if before != nil {
+			ahead = append(ahead, newCommand(ctx, before...))
+		}
+		if after != nil {
+			behind = append(behind, newCommand(ctx, after...))
+		}
+	}
+	if ahead == nil && behind == nil {
+		return commands
+	}
+	return slices.Concat(ahead, commands, behind)
 }
 
 // send sends the commands in one round trip per shard. The commands carry their errors;

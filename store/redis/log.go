@@ -31,7 +31,12 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	if s.options.LogLength < 0 {
 		return nil
 	}
-	length, now := strconv.Itoa(s.options.LogLength), strconv.FormatInt(time.Now().UnixMicro(), 10)
+	// One entry is about to be added. A range from -0 would be all.
+	length, from, to := strconv.Itoa(s.options.LogLength), strconv.Itoa(1-s.options.LogLength), "-1"
+	if s.options.LogLength == 1 {
+		from, to = "1", "0"
+	}
+	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
 	errs := s.perform(ctx, len(entries), &exchange{
 		operation: "append log",
 		once:      true,
@@ -40,7 +45,17 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 			if e.First {
 				first = "1"
 			}
-			return appendScript.args(whole, []string{s.layout.place(e.Key).log()}, e.Value, length, s.ttl, now, first)
+			return appendScript.args(whole, []string{s.layout.place(e.Key).log()}, e.Value, length, now, first)
+		},
+		beside: func(i int) (before, after []any) {
+			log := s.layout.place(entries[i].Key).log()
+			if !entries[i].First {
+				before = []any{"ltrim", log, from, to}
+			}
+			if s.options.TTL > 0 {
+				after = []any{"pexpire", log, s.ttl}
+			}
+			return before, after
 		},
 		take: func(_ int, reply any, _ bool) error {
 			if reply != "OK" {

@@ -30,7 +30,7 @@ func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version sto
 		operation: "delete version",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			return deleteVersionScript.args(whole, []string{p.record(), p.index()}, p.member(), string(version))
+			return deleteVersionScript.args(whole, []string{p.record()}, string(version))
 		},
 		take: func(_ int, reply any, doubtful bool) (err error) {
 			if _, deleted := reply.(int64); deleted {
@@ -49,6 +49,9 @@ func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version sto
 	})
 	if errs != nil {
 		return store.SwapResult{}, joined(errs)
+	}
+	if result.Swapped {
+		s.purge(ctx, []store.Key{key})
 	}
 	return result, nil
 }

@@ -143,13 +143,15 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		return false, err
 	}
 	p := s.layout.place(key)
-	existed, now := false, strconv.FormatInt(time.Now().UnixNano(), 10)
+	if err := s.markDeletion(ctx, p); err != nil {
+		return false, err
+	}
+	existed := false
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "delete",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			keys := []string{p.record(), p.log(), p.index(), p.deletion()}
-			return deleteScript.args(whole, keys, p.member(), now, s.deletionTTL())
+			return deleteScript.args(whole, []string{p.record(), p.log()})
 		},
 		take: func(_ int, reply any, doubtful bool) error {
 			existed = reply == int64(1)
@@ -159,16 +161,31 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 			return nil
 		},
 	})
+	s.purge(ctx, []store.Key{key})
 	return existed && errs == nil, joined(errs)
+}
+
+// markDeletion stores when the record is deleted, which it does not do itself: if the deletion
+// then fails, its caller hears so.
+func (s *Store) markDeletion(ctx context.Context, p place) error {
+	if s.layout.part != "" {
+		return nil // only deletions of histories are looked up
+	}
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
+	return joined(s.perform(ctx, 1, &exchange{
+		operation: "delete",
+		durable:   true,
+		args: func(_ int, whole bool) []any {
+			return markDeletionScript.args(whole, []string{p.record(), p.deletion()}, now, s.deletionTTL())
+		},
+		take: func(int, any, bool) error { return nil },
+	}))
 }
 
 // endlessDeletionTTL is how long deletions are kept where records live for ever.
 const endlessDeletionTTL = 24 * time.Hour
 
 func (s *Store) deletionTTL() any {
-	if s.layout.part != "" {
-		return "0" // only deletions of histories are looked up
-	}
 	if s.options.TTL > 0 {
 		return s.ttl
 	}

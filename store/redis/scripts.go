@@ -37,6 +37,12 @@ func (s *script) appendHead(args []any, whole bool, keys int) []any {
 }
 
 // Scripts. The version is the first 9 bytes of a record.
+//
+// Those that change records and the index write once, for Redis propagates a script that wrote
+// more often as MULTI … EXEC, and a Redis whose user default has no rights refuses each such EXEC
+// when it loads its append-only file, without a word: it has lost those writes then
+// (https://github.com/redis/redis/issues/14541). What belongs to a write is a command beside it in the
+// same round trip. Between them others may act, so each must be right alone.
 var (
 	// swapScript replaces a record whose version is ARGV[1] by ARGV[2], which lives for
 	// ARGV[3] milliseconds (0: for ever). It returns 1 if it did, now or in an earlier
@@ -49,8 +55,9 @@ end
 if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
 return 1`)
 
-	// createScript is swapScript for a key that does not exist; it enters ARGV[4]
-	// into the index KEYS[2].
+	// createScript is swapScript for a key that does not exist. ARGV[4] is in the index
+	// KEYS[2] by a ZADD ahead of it, which makes the one here no write, unless that
+	// failed or a purge came between them.
 	createScript = newScript(`local v = redis.call('GET', KEYS[1])
 if v then
   if string.sub(v, 1, 9) == string.sub(ARGV[2], 1, 9) then return 1 end
@@ -60,36 +67,35 @@ if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET'
 redis.call('ZADD', KEYS[2], 0, ARGV[4])
 return 1`)
 
-	// deleteVersionScript removes the record KEYS[1] and the entry ARGV[1] in the index
-	// KEYS[2], if the record's version is ARGV[2]. It returns 1 if it did, else the
-	// conflicting record, nil for none.
-	deleteVersionScript = newScript(`if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[2] then return redis.call('GET', KEYS[1]) end
-redis.call('DEL', KEYS[1])
-redis.call('ZREM', KEYS[2], ARGV[1])
-return 1`)
+	// deleteVersionScript removes the record KEYS[1] if its version is ARGV[1]. It returns 1
+	// if it did, else the conflicting record, nil for none.
+	deleteVersionScript = newScript(`if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[1] then return redis.call('GET', KEYS[1]) end
+return redis.call('DEL', KEYS[1])`)
 
-	// deleteScript removes the record KEYS[1], the log KEYS[2] and the entry ARGV[1] in the
-	// index KEYS[3]. If there was a record, it stores the time of deletion ARGV[2] in
-	// KEYS[4], for ARGV[3] milliseconds (0: not at all). It returns 1 if there was, else 0.
-	deleteScript = newScript(`local n = redis.call('DEL', KEYS[1])
-redis.call('DEL', KEYS[2])
-redis.call('ZREM', KEYS[3], ARGV[1])
-if n == 1 and ARGV[3] ~= '0' then redis.call('SET', KEYS[4], ARGV[2], 'PX', ARGV[3]) end
+	// deleteScript removes the record KEYS[1] and the log KEYS[2]. It returns 1 if there
+	// was a record, else 0.
+	deleteScript = newScript(`local n = redis.call('EXISTS', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[2])
 return n`)
 
-	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries, and
-	// lives for ARGV[3] milliseconds from now on (0: for ever). A log begins with the
-	// number ARGV[4]. With ARGV[5] '1' it appends to an empty log only. It returns OK,
-	// or 0 if the key's value is not a log.
-	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[4])
+	// markDeletionScript stores the time of deletion ARGV[1] in KEYS[2], for ARGV[2]
+	// milliseconds, if there is a record KEYS[1].
+	markDeletionScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
+return 0`)
+
+	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries. A log
+	// begins with the number ARGV[3]. With ARGV[4] '1' it appends to an empty log only. It
+	// returns OK, or 0 if the key's value is not a log. An LTRIM before it makes the one here
+	// no write, unless several entries of a log share a round trip; a PEXPIRE after it
+	// says how long the log lives.
+	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[3])
 if last then
   if #last < 8 or string.byte(last) ~= 1 then return 0 end
-  if ARGV[5] == '1' then return redis.status_reply('OK') end
+  if ARGV[4] == '1' then return redis.status_reply('OK') end
   number = struct.unpack('>I7', last, 2) + 1
 end
 local length = redis.call('RPUSH', KEYS[1], string.char(1) .. struct.pack('>I7', number) .. ARGV[1])
 if length > tonumber(ARGV[2]) then redis.call('LTRIM', KEYS[1], '-' .. ARGV[2], -1) end
-if ARGV[3] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 return redis.status_reply('OK')`)
 
 	// readScript returns up to ARGV[2] elements of the log KEYS[1], the last of those

@@ -19,7 +19,7 @@ type Stats struct {
 	Failures uint64
 	// ScriptLoads are commands that had to send the whole script.
 	ScriptLoads uint64
-	// Purged are index entries of expired keys that were removed.
+	// Purged are index entries of expired and deleted keys that were removed.
 	Purged uint64
 	// Dials are attempts to connect.
 	Dials uint64

@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -171,24 +170,4 @@ func TestSuiteBehindSentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t, 1, 3, redistest.Config{Calm: true})
 	suite(t, sentinel.URL(), only(sentinel.Master().Client(t)))
-}
-
-// A user with no more rights than the documentation asks for can do everything.
-func TestSuiteWithFewRights(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Config{})
-	admin := server.Client(t)
-	rules := append([]any{"acl", "setuser", "setpoint", "on", ">secret", "~*", "-@all"}, rights...)
-	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	suite(t, fmt.Sprintf("redis://setpoint:secret@%s", server.Addr()), only(admin))
-}
-
-// rights are the commands that the engine uses: docs/operate/redis.md lists them.
-var rights = []any{
-	"+eval", "+evalsha", "+time", "+get", "+set", "+getrange", "+exists", "+del", "+pexpire",
-	"+zadd", "+zrange", "+zlexcount", "+zrem", "+strlen", "+rpush", "+ltrim", "+lindex", "+llen", "+lrange",
-	"+xadd", "+xrange", "+xrevrange", "+xlen", "+xdel",
-	"+hello", "+auth", "+client", "+select", "+ping", "+wait",
 }

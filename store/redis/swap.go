@@ -102,6 +102,7 @@ func (s *Store) performSwaps(ctx context.Context, swaps []*pendingSwap) (failed 
 		operation: "swap",
 		durable:   true,
 		args:      func(i int, whole bool) []any { return s.swapArgs(swaps[i], whole) },
+		beside:    func(i int) (before, after []any) { return s.indexArgs(swaps[i]), nil },
 		take: func(i int, reply any, doubtful bool) error {
 			if _, swapped := reply.(int64); !swapped {
 				return s.lost(swaps[i], reply, doubtful)
@@ -142,4 +143,15 @@ func (s *Store) swapArgs(p *pendingSwap, whole bool) []any {
 	}
 	at := s.layout.place(p.key)
 	return append(createScript.appendHead(args, whole, 2), &p.record, at.index(), "", &p.raw, s.ttl, at.member())
+}
+
+// indexArgs returns the arguments of the command that enters a new key into the index; nil if
+// the key exists. If the key is not created then, the index has an entry without a record
+// until a listing or a sweep finds it.
+func (s *Store) indexArgs(p *pendingSwap) []any {
+	if p.old != "" {
+		return nil
+	}
+	at := s.layout.place(p.key)
+	return []any{"zadd", at.index(), 0, at.member()}
 }
