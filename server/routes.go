@@ -67,11 +67,12 @@ func (s *Server) Health() http.Handler {
 		case <-s.drain.Begun:
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
 		default:
-			if s.targets.Watch.Away.Load() {
-				answerHealth(w, http.StatusServiceUnavailable, "the history store can't be reached")
+			ready, why := s.targets.Watch.Ready()
+			if !ready {
+				answerHealth(w, http.StatusServiceUnavailable, why)
 				return
 			}
-			answerHealth(w, http.StatusOK, "ok")
+			answerHealth(w, http.StatusOK, why)
 		}
 	})
 	return mux

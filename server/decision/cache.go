@@ -30,6 +30,16 @@ func newCache(bytes int) *cache {
 	return &cache{entries: fastcache.New(bytes)}
 }
 
+// empty reports whether nothing is cached. It takes some microseconds.
+func (c *cache) empty() bool {
+	if c.entries == nil {
+		return true
+	}
+	var stats fastcache.Stats
+	c.entries.UpdateStats(&stats)
+	return stats.EntriesCount == 0
+}
+
 func cacheKey(key store.Key) []byte {
 	b := make([]byte, 0, 96)
 	b = append(append(b, key.Cluster...), '/')

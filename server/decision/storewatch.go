@@ -2,6 +2,8 @@ package decision
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,16 +31,36 @@ type storeWatch struct {
 	targets *Targets
 	health  *health.Server
 	Away    atomic.Bool
-	// logged reports whether the log says that the store is unreachable.
+	// state is what Ready returns.
+	state atomic.Pointer[readiness]
+	// logged reports whether the log says that the store is unreachable. told are the causes
+	// that it has named since, without digits.
 	logged bool
+	told   map[string]bool
 	// nudge requests an immediate check.
 	nudge chan struct{}
 }
 
 func newStoreWatch(t *Targets, h *health.Server) *storeWatch {
 	w := &storeWatch{targets: t, health: h, nudge: make(chan struct{}, 1)}
-	w.set(true)
+	w.set(errUnasked)
 	return w
+}
+
+// errUnasked is the state before the first check.
+var errUnasked = errors.New("not asked yet")
+
+// readiness is whether calls may be sent here, and why in plain words.
+type readiness struct {
+	ready bool
+	why   string
+}
+
+// Ready reports whether calls may be sent to this instance, and why, in words without
+// addresses, names and secrets: anybody may ask.
+func (w *storeWatch) Ready() (ready bool, why string) {
+	now := w.state.Load()
+	return now.ready, now.why
 }
 
 // failed records a failed operation, which causes an immediate check, unless there has just been
@@ -59,14 +81,13 @@ func (w *storeWatch) Check(ctx context.Context) {
 	if err == nil {
 		w.targets.clock.measure(ctx)
 	}
-	if changed := w.set(err != nil); changed || !w.logged {
-		w.logged = true
-		if err != nil {
-			w.targets.Log.Error("store away: not ready", zap.Error(err))
-		} else {
+	if changed := w.set(err); changed || !w.logged {
+		w.logged, w.told = true, nil
+		if err == nil {
 			w.targets.Log.Info("store answers: ready")
 		}
 	}
+	w.tell(err)
 	if err != nil {
 		return
 	}
@@ -79,11 +100,63 @@ func (w *storeWatch) Check(ctx context.Context) {
 	}
 }
 
-// set records whether the store is unreachable, and reports whether that changed.
-func (w *storeWatch) set(away bool) bool {
-	w.health.Set(!away && !w.targets.clock.wrong.Load())
+// maxTold limits how many causes of an outage are logged.
+const maxTold = 16
+
+// tell logs why the store is away, each cause once per outage: a store that comes back under another
+// certificate first refuses connections, and then is no longer trusted. Digits do not count, for
+// a connection's port is another each time.
+func (w *storeWatch) tell(err error) {
+	if err == nil || len(w.told) >= maxTold {
+		return
+	}
+	digits := func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}
+	cause := strings.Map(digits, lastError(err).Error())
+	if w.told[cause] {
+		return
+	}
+	if w.told == nil {
+		w.told = make(map[string]bool)
+	}
+	w.told[cause] = true
+	message := "store away: not ready"
+	if ready, _ := w.Ready(); ready {
+		message = "store away: ready for known targets, which are held down"
+	}
+	w.targets.Log.Error(message, zap.Error(err))
+}
+
+// set records whether the store is unreachable, nil: it is not, and reports whether that changed.
+func (w *storeWatch) set(err error) bool {
+	away, state := err != nil, w.readiness(err)
+	w.state.Store(&state)
+	w.health.Set(state.ready)
 	w.targets.Metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
 	return w.Away.Swap(away) != away
+}
+
+// readiness returns whether calls may be sent here. With HoldDown that is so also while the store is
+// away: a load balancer that took all instances out would keep everybody from the answers that
+// they can give. An instance that knows no target has none to give.
+func (w *storeWatch) readiness(err error) readiness {
+	why := "the history store can't be reached"
+	if cause := publicCause(err); cause != "" {
+		why += ": " + cause
+	}
+	switch t := w.targets; {
+	case t.clock.wrong.Load():
+		return readiness{false, "this instance's clock differs from the history store's"}
+	case err == nil:
+		return readiness{true, "ok"}
+	case t.Options.HoldDown && (t.outage.pending() > 0 || !t.cache.empty()):
+		return readiness{true, "ok, but " + why + "; known targets are answered, and held down"}
+	}
+	return readiness{false, why}
 }
 
 // Run checks until the context ends.

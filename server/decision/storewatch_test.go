@@ -2,7 +2,16 @@ package decision
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,4 +137,161 @@ func TestAPanicWhileHistoriesAreWrittenIsLogged(t *testing.T) {
 			t.Errorf("%d histories not written, want 0", got)
 		}
 	})
+}
+
+// failingStore fails pings with an error; nil: it answers.
+type failingStore struct {
+	store.Store
+	fails error
+}
+
+func (s *failingStore) Ping(context.Context) error { return s.fails }
+
+// skipping is the error of an engine that leaves its server alone.
+type skipping struct{ last error }
+
+func (skipping) Error() string { return "circuit breaker is open" }
+func (s skipping) Last() error { return s.last }
+
+// reply is an error that Redis answers.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+func dialing(err error) error {
+	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 6379}
+	return &net.OpError{Op: "dial", Net: "tcp", Addr: at, Err: err}
+}
+
+func reading(port int, err error) error {
+	return &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: port}, Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 6379}, Err: err}
+}
+
+// Each cause of an outage is logged once, whatever comes between, also while the engine leaves the
+// server alone for it.
+func TestTheLogNamesEachCauseOfAnOutage(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zapcore.InfoLevel)
+	options := DefaultOptions()
+	options.Clock, options.Log = time.Now, zap.New(core)
+	engine := &failingStore{Store: memory.New(memory.Options{})}
+	targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
+	refused, untrusted := dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED)), x509.UnknownAuthorityError{}
+	for _, step := range []struct {
+		fails error
+		want  string // in the line, "" for none
+	}{
+		{nil, "store answers: ready"},
+		{refused, "store away: not ready"},
+		{refused, ""},
+		{skipping{refused}, ""},
+		{untrusted, "store away: not ready"},
+		{skipping{untrusted}, ""},
+		{fmt.Errorf("ping: %w", skipping{reading(40001, os.ErrDeadlineExceeded)}), "store away: not ready"},
+		{reading(40002, os.ErrDeadlineExceeded), ""},
+		{refused, ""},
+		{nil, "store answers: ready"},
+		{refused, "store away: not ready"},
+	} {
+		before := logged.Len()
+		engine.fails = step.fails
+		targets.Watch.Check(t.Context())
+		lines := logged.All()[before:]
+		if step.want == "" && len(lines) > 0 || step.want != "" && (len(lines) != 1 || lines[0].Message != step.want) {
+			t.Errorf("%v: logged %v, want %q", step.fails, lines, step.want)
+		}
+	}
+	for i := range 100 {
+		engine.fails = errors.New(strings.Repeat("x", i))
+		targets.Watch.Check(t.Context())
+	}
+	if n := logged.Len(); n > 6+maxTold {
+		t.Errorf("%d lines of an outage with a hundred causes", n)
+	}
+}
+
+// Anybody may ask whether an instance is ready: the answer has the kind of the error, and nothing that
+// names a machine or a user.
+func TestReadinessNamesNoMachine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connection refused"},
+		{skipping{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED))}, "connection refused"},
+		{reading(40001, os.ErrDeadlineExceeded), "it does not answer in time"},
+		{context.DeadlineExceeded, "it does not answer in time"},
+		{dialing(&net.DNSError{Err: "no such host", Name: "redis.internal", IsNotFound: true}), "its name is unknown"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "its certificate is signed by an unknown authority"},
+		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"redis.internal"}}, Host: "redis"}, "its certificate is for another name"},
+		{x509.CertificateInvalidError{Reason: x509.Expired}, "its certificate is not valid"},
+		{dialing(errors.New("remote error: tls: certificate required")), "no TLS connection"},
+		{reply("WRONGPASS invalid username-password pair"), "WRONGPASS"},
+		{reply("NOPERM User setpoint has no permissions"), "NOPERM"},
+		{reply("SECRET something else"), "it answers with an error"},
+		{fmt.Errorf("ping: %w: %w", store.ErrUnavailable, io.EOF), "it closes connections"},
+		{errors.New("redis.internal is odd"), ""},
+		{nil, ""},
+	} {
+		if got := publicCause(tt.err); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+// With HoldDown an instance that knows targets is ready while the store is away, or a load
+// balancer would keep everybody from its answers.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	cached := func(t *Targets) { t.cache.put(key, store.Record{Version: "v", Value: []byte("x")}) }
+	unwritten := func(t *Targets) {
+		history := recommender.History{Seen: true, Updated: time.Now()}
+		t.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
+	}
+	for name, tt := range map[string]struct {
+		holdDown   bool
+		cacheBytes int
+		fails      error
+		change     func(*Targets)
+		ready      bool
+		why        string
+	}{
+		"the store answers":                 {ready: true, why: "ok"},
+		"away":                              {cacheBytes: 1 << 20, fails: io.EOF, change: cached, why: "the history store can't be reached: it closes connections"},
+		"away, hold-down, nothing known":    {holdDown: true, cacheBytes: 1 << 20, fails: io.EOF, why: "the history store can't be reached: it closes connections"},
+		"away, hold-down, no cache":         {holdDown: true, fails: io.EOF, change: cached, why: "the history store can't be reached: it closes connections"},
+		"away, hold-down, a target known":   {holdDown: true, cacheBytes: 1 << 20, fails: io.EOF, change: cached, ready: true, why: "ok, but the history store can't be reached: it closes connections; known targets are answered, and held down"},
+		"away, hold-down, one is unwritten": {holdDown: true, fails: io.EOF, change: unwritten, ready: true, why: "ok, but the history store can't be reached: it closes connections; known targets are answered, and held down"},
+		"a wrong clock":                     {change: func(t *Targets) { t.clock.wrong.Store(true) }, why: "this instance's clock differs from the history store's"},
+		"hold-down and a wrong clock":       {holdDown: true, cacheBytes: 1 << 20, fails: io.EOF, change: func(t *Targets) { cached(t); t.clock.wrong.Store(true) }, why: "this instance's clock differs from the history store's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := DefaultOptions()
+			options.Clock, options.Log, options.HoldDown, options.CacheBytes = time.Now, zap.NewNop(), tt.holdDown, tt.cacheBytes
+			engine, served := &failingStore{Store: memory.New(memory.Options{}), fails: tt.fails}, health.New("")
+			targets := New(engine, &options, telemetry.NewCalls(), served, t.Context())
+			targets.clock.store = nil // it would be right again
+			if ready, why := targets.Watch.Ready(); ready || why != "the history store can't be reached" {
+				t.Errorf("before the first check: %t, %q", ready, why)
+			}
+			if tt.change != nil {
+				tt.change(targets)
+			}
+			targets.Watch.Check(t.Context())
+			if ready, why := targets.Watch.Ready(); ready != tt.ready || why != tt.why {
+				t.Errorf("%t, %q, want %t, %q", ready, why, tt.ready, tt.why)
+			}
+			got, err := served.Check(t.Context(), &healthv1.HealthCheckRequest{})
+			if err != nil || (got.GetStatus() == healthv1.HealthCheckResponse_SERVING) != tt.ready {
+				t.Errorf("health: %v, %v", got, err)
+			}
+			if targets.Watch.Away.Load() != (tt.fails != nil) {
+				t.Error("the store's own state is another")
+			}
+		})
+	}
 }

@@ -97,6 +97,9 @@ func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (
 	if ctx.Err() != nil {
 		return nil, apierror.OfContext(ctx)
 	}
+	if err != nil {
+		state.Problem = decision.StoreProblem(err)
+	}
 	if used, at, ok := s.count(ctx, err == nil); ok {
 		state.Targets, state.TargetBytes, state.CountedTime = &used.Keys, &used.Bytes, timestamppb.New(at)
 	}

@@ -355,7 +355,8 @@ type Instance struct {
 	// Version of the program.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// SERVING; DRAINING: it is stopping, finishes calls in flight and refuses new ones; or
-	// STORE_AWAY: it can't reach the store, and is not ready.
+	// STORE_AWAY: it can't reach the store. It is not ready then, or ready to hold known targets
+	// down (--on-store-failure).
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// When it started to serve.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
@@ -635,7 +636,10 @@ type StoreState struct {
 	// Its current response time.
 	Latency *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
 	// When targets and target_bytes were counted, which happens at most every 30 s.
-	CountedTime   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=counted_time,json=countedTime,proto3" json:"counted_time,omitempty"`
+	CountedTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=counted_time,json=countedTime,proto3" json:"counted_time,omitempty"`
+	// Why this instance can't reach it: the last error, in the words of the store's driver, at most
+	// some 300 bytes. Empty: it can.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -710,6 +714,13 @@ func (x *StoreState) GetCountedTime() *timestamppb.Timestamp {
 		return x.CountedTime
 	}
 	return nil
+}
+
+func (x *StoreState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
 }
 
 // Request of ListCallers.
@@ -983,7 +994,7 @@ const file_setpoint_v1_operations_service_proto_rawDesc = "" +
 	"\x04self\x18\x11 \x01(\bR\x04self\"\x11\n" +
 	"\x0fGetStoreRequest\"A\n" +
 	"\x10GetStoreResponse\x12-\n" +
-	"\x05store\x18\x01 \x01(\v2\x17.setpoint.v1.StoreStateR\x05store\"\x96\x02\n" +
+	"\x05store\x18\x01 \x01(\v2\x17.setpoint.v1.StoreStateR\x05store\"\xb0\x02\n" +
 	"\n" +
 	"StoreState\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
@@ -991,7 +1002,8 @@ const file_setpoint_v1_operations_service_proto_rawDesc = "" +
 	"\atargets\x18\x03 \x01(\x03H\x00R\atargets\x88\x01\x01\x12&\n" +
 	"\ftarget_bytes\x18\x04 \x01(\x03H\x01R\vtargetBytes\x88\x01\x01\x123\n" +
 	"\alatency\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\alatency\x12=\n" +
-	"\fcounted_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vcountedTimeB\n" +
+	"\fcounted_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vcountedTime\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblemB\n" +
 	"\n" +
 	"\b_targetsB\x0f\n" +
 	"\r_target_bytes\"=\n" +

@@ -113,7 +113,7 @@ func TestWhatIsKnownIsHeldDownWhileTheStoreIsAway(t *testing.T) {
 			if _, err := s.recommendations.Recommend(t.Context(), dry); err != nil { // with a store that can be read
 				refused(t, unavailable, err)
 			}
-			eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
+			eventually(t, notice, "ready without the store", func() error { return s.holdsDown(t) })
 			if got := s.metric(t, "setpoint_unwritten_targets"); got != 1 {
 				t.Errorf("%v targets are not written", got)
 			}

@@ -173,11 +173,19 @@ func (s *service) rest(t testing.TB, method, path, body string) (int, string) {
 // readiness returns nil if the service says everywhere that it is ready, or, as
 // wanted, that it is not.
 func (s *service) readiness(t testing.TB, ready bool) error {
-	code, state, up := http.StatusServiceUnavailable, healthv1.HealthCheckResponse_NOT_SERVING, 0.0
 	if ready {
-		code, state, up = http.StatusOK, healthv1.HealthCheckResponse_SERVING, 1
+		return s.says(t, http.StatusOK, healthv1.HealthCheckResponse_SERVING, 1, "ok\n")
 	}
-	if got, body := s.get(t, "/readyz"); got != code {
+	return s.says(t, http.StatusServiceUnavailable, healthv1.HealthCheckResponse_NOT_SERVING, 0, "the history store can't be reached")
+}
+
+// holdsDown returns nil if the service says everywhere that it is ready, and that it has no store.
+func (s *service) holdsDown(t testing.TB) error {
+	return s.says(t, http.StatusOK, healthv1.HealthCheckResponse_SERVING, 0, "ok, but the history store can't be reached")
+}
+
+func (s *service) says(t testing.TB, code int, state healthv1.HealthCheckResponse_ServingStatus, up float64, text string) error {
+	if got, body := s.get(t, "/readyz"); got != code || !strings.HasPrefix(body, text) {
 		return fmt.Errorf("/readyz answers %d %s", got, body)
 	}
 	if got, _ := s.get(t, "/healthz"); got != http.StatusOK {

@@ -181,6 +181,7 @@ export interface StoreState {
   targetBytes?: string;
   latency?: string;
   countedTime?: string;
+  problem?: string;
 }
 
 export interface CallerUse {

@@ -213,6 +213,7 @@ function StoreCard(props: { read: Read<StoreState>; now: number; trend: readonly
           <div><dt>Counted</dt><dd><Ago time={millis(s.countedTime)} now={props.now} /></dd></div>
         </dl>
       )}
+      {s?.problem && <p class="small">The last error: <code>{s.problem}</code></p>}
       {s?.kind === "memory" && <p class="muted small">Histories end with the process, and no other instance sees them. For more than one instance, or to keep them, use Redis.</p>}
     </section>
   );
