@@ -130,14 +130,14 @@ func (f *Watched[T]) Run(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		f.look(ctx)
+		f.Look(ctx)
 		timer.Reset(f.options.Interval)
 	}
 }
 
-// look applies new contents that are settled. It ignores files that keep changing: the next
-// check may find them settled.
-func (f *Watched[T]) look(ctx context.Context) {
+// Look is a check of Run now: it applies new contents that are settled. It ignores files that keep
+// changing: the next check may find them settled.
+func (f *Watched[T]) Look(ctx context.Context) {
 	f.taking.Lock()
 	seen := f.seen
 	f.taking.Unlock()

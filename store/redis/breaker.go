@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -18,6 +19,48 @@ import (
 type nodeHook struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	stats   *counters
+	// last is the last error that the breaker counted; nil: none.
+	last atomic.Pointer[error]
+}
+
+// skippedError is why a node was left alone. Last, in its text, is why it was the last time that
+// it was not. It is not unwrapped, since it is no error of this command: nobody knows what
+// the node would answer now.
+type skippedError struct{ breaker, last error }
+
+// maxLastBytes limits what is quoted of an error.
+const maxLastBytes = 300
+
+// Error implements error.
+func (e *skippedError) Error() string {
+	text := e.last.Error()
+	if len(text) > maxLastBytes {
+		text = text[:maxLastBytes] + "…"
+	}
+	return e.breaker.Error() + " (last: " + text + ")"
+}
+
+// Unwrap implements errors.Unwrap.
+func (e *skippedError) Unwrap() error { return e.breaker }
+
+// Last is the error for which the node is left alone.
+func (e *skippedError) Last() error { return e.last }
+
+// skipped adds the reason to an error of the breaker.
+func (h *nodeHook) skipped(err error) error {
+	if last := h.last.Load(); last != nil {
+		return &skippedError{err, *last}
+	}
+	return err
+}
+
+// report tells the breaker how a command ended.
+func (h *nodeHook) report(done func(error), err error) {
+	if isTransport(err) && !errors.Is(err, goredis.ErrPoolTimeout) {
+		last := err // so that only this one is on the heap
+		h.last.Store(&last)
+	}
+	done(err)
 }
 
 func (s *Store) newNodeHook(name string) *nodeHook {
@@ -32,7 +75,11 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 				s.stats.breakerTrips.Add(1)
 			}
 			if s.options.OnBreaker != nil && (from == gobreaker.StateClosed || to == gobreaker.StateClosed) {
-				s.options.OnBreaker(name, to != gobreaker.StateClosed)
+				var because error
+				if last := h.last.Load(); to != gobreaker.StateClosed && last != nil {
+					because = *last
+				}
+				s.options.OnBreaker(name, because)
 			}
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },
@@ -64,13 +111,14 @@ func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 		}
 		report, err := h.breaker.Allow()
 		if err != nil {
+			err = h.skipped(err)
 			cmd.SetErr(err)
 			return err
 		}
 		h.stats.roundTrips.Add(1)
 		h.stats.commands.Add(1)
 		err = next(ctx, cmd)
-		report(outcome(ctx, err))
+		h.report(report, outcome(ctx, err))
 		return err
 	}
 }
@@ -83,6 +131,7 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 		}
 		report, err := h.breaker.Allow()
 		if err != nil {
+			err = h.skipped(err)
 			for _, cmd := range cmds {
 				cmd.SetErr(err)
 			}
@@ -92,7 +141,7 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 		h.stats.commands.Add(uint64(len(cmds)))
 		err = next(ctx, cmds)
 		failUnsent(cmds, err)
-		report(outcome(ctx, transportError(err, cmds)))
+		h.report(report, outcome(ctx, transportError(err, cmds)))
 		return err
 	}
 }

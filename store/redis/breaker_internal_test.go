@@ -5,12 +5,15 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // hookedNode is a node's hook with a node behind it that answers as the test says.
@@ -26,7 +29,7 @@ func newHookedNode() *hookedNode {
 	n := &hookedNode{}
 	n.store = &Store{stats: new(counters), breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{}}
 	n.store.options.BreakerFailures, n.store.options.BreakerPause = 3, time.Second
-	n.store.options.OnBreaker = func(_ string, open bool) { n.told = append(n.told, open) }
+	n.store.options.OnBreaker = func(_ string, because error) { n.told = append(n.told, because != nil) }
 	n.nodeHook = n.store.newNodeHook("node")
 	return n
 }
@@ -176,4 +179,40 @@ func TestErrorsOfPipelines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A node that is left alone is so for a reason, which the error, bounded, and who watches
+// are told.
+func TestTheBreakerSaysWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newHookedNode()
+		var because error
+		n.store.options.OnBreaker = func(_ string, err error) { because = err }
+		long := errors.New("x509: " + strings.Repeat("x", 2*maxLastBytes))
+		for _, n.fails = range []error{io.EOF, io.EOF, long} {
+			_ = n.command(t.Context())
+		}
+		if !errors.Is(because, long) {
+			t.Errorf("told is %v", because)
+		}
+		check := func(err error) {
+			var skipped *skippedError
+			if !errors.As(err, &skipped) || !errors.Is(err, gobreaker.ErrOpenState) || skipped.Last() != long { //nolint:errorlint // it is the error itself
+				t.Fatalf("%v", err)
+			}
+			if text := err.Error(); !strings.HasPrefix(text, "circuit breaker is open (last: x509: xx") || len(text) > maxLastBytes+50 {
+				t.Errorf("%q", text)
+			}
+			if f := faultOf(err); f.again || f.doubtful || f.kind != store.ErrUnavailable { //nolint:errorlint // it is the sentinel itself
+				t.Errorf("%+v", f)
+			}
+		}
+		n.fails = nil
+		check(n.command(t.Context()))
+		check(n.pipeline(t.Context())[1].Err())
+		if n.calls != 3 {
+			t.Errorf("asked %d times", n.calls)
+		}
+	})
 }

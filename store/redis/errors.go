@@ -20,6 +20,8 @@ type fault struct {
 	again, now bool
 	// doubtful reports whether the server may have performed the command nevertheless.
 	doubtful bool
+	// refused reports that a retry may succeed with another password.
+	refused bool
 	// kind is the sentinel to wrap, nil for none.
 	kind error
 }
@@ -41,8 +43,8 @@ var replyFaults = map[string]fault{
 	// An operator has to act: memory, disk, credentials.
 	"OOM":       {kind: store.ErrUnavailable},
 	"MISCONF":   {kind: store.ErrUnavailable},
-	"NOAUTH":    {kind: store.ErrUnavailable},
-	"WRONGPASS": {kind: store.ErrUnavailable},
+	"NOAUTH":    {refused: true, kind: store.ErrUnavailable},
+	"WRONGPASS": {refused: true, kind: store.ErrUnavailable},
 	"NOPERM":    {kind: store.ErrUnavailable},
 	"DENIED":    {kind: store.ErrUnavailable},
 	"WRONGTYPE": {kind: store.ErrUnreadable},
@@ -63,7 +65,7 @@ func faultOf(err error) fault {
 	case errors.Is(err, store.ErrUnreadable):
 		return fault{kind: store.ErrUnreadable}
 	case errors.As(err, &reply):
-		return replyFault(err.Error())
+		return replyFault(reply.Error())
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &dial) && dial.Op == "dial":
 		return fault{again: true, kind: store.ErrUnavailable}
 	}
@@ -79,7 +81,7 @@ func replyFault(text string) fault {
 	case strings.HasPrefix(text, "ERR max number of clients"):
 		return fault{again: true, kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR invalid password"):
-		return fault{kind: store.ErrUnavailable}
+		return fault{refused: true, kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR The user executing the script"), strings.HasPrefix(text, "ERR ACL failure in script"), strings.Contains(text, "-NOPERM "):
 		// Redis 6, 7.0 and 7.2 report so that the ACL forbids a command of a script.
 		return fault{kind: store.ErrUnavailable}
@@ -113,6 +115,6 @@ func isTransport(err error) bool {
 	if !errors.As(err, &reply) {
 		return true
 	}
-	word, _, _ := strings.Cut(err.Error(), " ")
+	word, _, _ := strings.Cut(reply.Error(), " ")
 	return word == "BUSY" || word == "LOADING"
 }

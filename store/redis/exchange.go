@@ -120,6 +120,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 	shortfall := r.store.send(ctx, r.withBeside(ctx, commands), r.exchange.durable)
 	again := r.pending[:0]
 	var worst fault
+	var looked, renewed bool
 	for k, i := range r.pending {
 		reply, err := commands[k].(command).Result()
 		if err == goredis.Nil { //nolint:errorlint // go-redis returns it as it is.
@@ -135,6 +136,10 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 			continue
 		}
 		f := faultOf(err)
+		if f.refused && !looked {
+			looked, renewed = true, r.store.options.Secrets.renew(ctx)
+		}
+		f.again = f.again || f.refused && renewed
 		r.failed = r.failed || f.kind == store.ErrUnavailable && !f.now //nolint:errorlint // it is the sentinel itself
 		if f.doubtful {
 			if r.doubtful == nil {

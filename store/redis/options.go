@@ -41,6 +41,8 @@ type Options struct {
 	SentinelUsername, SentinelPassword string
 	// TLS is for connections to servers and sentinels. Nil: plain text.
 	TLS *tls.Config
+	// Secrets are those of the above that change.
+	Secrets Secrets
 	// KeyPrefix begins all keys. It contains no braces. Empty: DefaultKeyPrefix.
 	KeyPrefix string
 	// TTL is how long a record lives after its last swap, and a log after its last
@@ -72,9 +74,9 @@ type Options struct {
 	// DefaultBreakerFailures and DefaultBreakerPause.
 	BreakerFailures int
 	BreakerPause    time.Duration
-	// OnBreaker is called when the circuit breaker of a node opens, and when it closes
-	// again. It must not block. Nil: not called.
-	OnBreaker func(node string, open bool)
+	// OnBreaker is called when the circuit breaker of a node opens, with the last error, and
+	// with nil when it closes again. It must not block. Nil: not called.
+	OnBreaker func(node string, because error)
 }
 
 func (o Options) withDefaults() Options {
@@ -138,7 +140,8 @@ func (o Options) Validate() error {
 
 // universal are the options of go-redis. It retries nothing: see command.
 func (o *Options) universal() *goredis.UniversalOptions {
-	return &goredis.UniversalOptions{
+	u := &goredis.UniversalOptions{
+		CredentialsProviderContext: o.credentials(), Dialer: o.dialer(),
 		Addrs: o.Addresses, IsClusterMode: o.Cluster, MasterName: o.MasterName, DB: o.Database,
 		Username: o.Username, Password: o.Password,
 		SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
@@ -153,4 +156,8 @@ func (o *Options) universal() *goredis.UniversalOptions {
 		// Nodes are asked about slots again when one fails, see Store.pause.
 		FailingTimeoutSeconds: 1,
 	}
+	if o.Secrets.SentinelPassword != nil {
+		u.SentinelUsername, u.SentinelPassword = "", "" // the dialer authenticates
+	}
+	return u
 }

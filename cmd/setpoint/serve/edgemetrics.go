@@ -10,18 +10,19 @@ import (
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
 
-// edgeCollector exports metrics of certificates, credentials and the policy. A nil part is
+// edgeCollector exports metrics of certificates, credentials and the policy, and of those for Redis. A nil part is
 // unused and has no series.
 type edgeCollector struct {
 	certs  func() certs.Status
 	auth   func() auth.Stats
 	policy func() files.Stats
+	redis  func() redisFilesStatus
 	// tokens and issuers report that there are files of them.
 	tokens, issuers bool
 }
 
 var (
-	certificateExpiry = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds", "Unix time at which the server's certificate, or the first of the client CAs, expires.", []string{"certificate"}, nil)
+	certificateExpiry = prometheus.NewDesc("setpoint_certificate_expiry_timestamp_seconds", "Unix time at which a certificate or the first of some CAs expires: the server's, its clients' CAs, the client certificate for Redis, Redis' CAs.", []string{"certificate"}, nil)
 	crlNextUpdate     = prometheus.NewDesc("setpoint_crl_next_update_timestamp_seconds", "Unix time at which the first certificate revocation list becomes outdated.", nil, nil)
 
 	fileReloads     = prometheus.NewDesc("setpoint_file_reloads_total", "Reloads of changed files, by outcome.", []string{"file", "outcome"}, nil)
@@ -57,6 +58,9 @@ func (c edgeCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	if c.policy != nil {
 		m.file("policy", c.policy())
+	}
+	if c.redis != nil {
+		m.redis(c.redis())
 	}
 	if c.auth == nil {
 		return
@@ -95,6 +99,25 @@ func (m edgeMetrics) certs(s certs.Status) {
 		m.gauge(crlNextUpdate, seconds(s.CRLNextUpdate))
 	}
 	m.reloads("certificates", s.Reloads, s.Failures, s.Loaded, s.Err)
+}
+
+func (m edgeMetrics) redis(s redisFilesStatus) {
+	if s.password != nil {
+		m.file("redis_password", *s.password)
+	}
+	if s.sentinelPassword != nil {
+		m.file("redis_sentinel_password", *s.sentinelPassword)
+	}
+	if s.certs == nil {
+		return
+	}
+	if !s.certs.NotAfter.IsZero() {
+		m.gauge(certificateExpiry, seconds(s.certs.NotAfter), "redis_client")
+	}
+	if !s.certs.CAsNotAfter.IsZero() {
+		m.gauge(certificateExpiry, seconds(s.certs.CAsNotAfter), "redis_ca")
+	}
+	m.reloads("redis_certificates", s.certs.Reloads, s.certs.Failures, s.certs.Loaded, s.certs.Err)
 }
 
 func (m edgeMetrics) file(name string, s files.Stats) {

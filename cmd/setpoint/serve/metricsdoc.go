@@ -45,6 +45,9 @@ var anEdge = edgeCollector{
 		}
 		return all
 	},
+	redis: func() redisFilesStatus {
+		return redisFilesStatus{&files.Stats{}, &files.Stats{}, &certs.Status{NotAfter: time.Unix(1, 0), CAsNotAfter: time.Unix(1, 0)}}
+	},
 	policy: func() files.Stats { return files.Stats{} }, tokens: true, issuers: true,
 }
 

@@ -1,33 +1,30 @@
 package serve
 
 import (
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
 // redisSettings are the settings of the shared store.
 type redisSettings struct {
-	URLs            []string
-	PasswordFile    string
-	CA              string
-	Cert, Key       string
-	KeyPrefix       string
-	Timeout         time.Duration
-	MaxAttempts     int
-	PoolSize        int
-	WaitReplicas    int
-	WaitTimeout     time.Duration
-	BreakerFailures int
-	BreakerPause    time.Duration
+	URLs         []string
+	PasswordFile string
+	// SentinelPasswordFile has the password for the sentinels.
+	SentinelPasswordFile string
+	CA                   string
+	Cert, Key            string
+	KeyPrefix            string
+	Timeout              time.Duration
+	MaxAttempts          int
+	PoolSize             int
+	WaitReplicas         int
+	WaitTimeout          time.Duration
+	BreakerFailures      int
+	BreakerPause         time.Duration
 }
 
 func defaultRedisSettings() redisSettings {
@@ -44,7 +41,8 @@ func defaultRedisSettings() redisSettings {
 func (s *redisSettings) bind(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.URLs, "redis", s.URLs, "`URL` of the Redis that keeps the histories, redis://[user:password@]host[:port][,host…][/database][?master=NAME], rediss:// for TLS; "+
 		"several hosts are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts; empty: histories are kept in this process")
-	flags.StringVar(&s.PasswordFile, "redis-password-file", s.PasswordFile, "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it")
+	flags.StringVar(&s.PasswordFile, "redis-password-file", s.PasswordFile, "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it; reloaded when it changes, as are the other files for Redis")
+	flags.StringVar(&s.SentinelPasswordFile, "redis-sentinel-password-file", s.SentinelPasswordFile, "`file` with the password for the sentinels, instead of the parameter sentinelPassword of the URL")
 	flags.StringVar(&s.CA, "redis-tls-ca", s.CA, "PEM `file` of the CAs that sign Redis' certificates; empty: the system's")
 	flags.StringVar(&s.Cert, "redis-tls-cert", s.Cert, "PEM `file` of the client certificate for Redis")
 	flags.StringVar(&s.Key, "redis-tls-key", s.Key, "PEM `file` of the certificate's key")
@@ -83,7 +81,7 @@ func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) 
 		refuse("redis-tls-cert", "must be given together with --redis-tls-key")
 	}
 	if !s.used() {
-		for flag, value := range map[string]string{"redis-password-file": s.PasswordFile, "redis-tls-ca": s.CA, "redis-tls-cert": s.Cert, "redis-tls-key": s.Key} {
+		for flag, value := range map[string]string{"redis-password-file": s.PasswordFile, "redis-sentinel-password-file": s.SentinelPasswordFile, "redis-tls-ca": s.CA, "redis-tls-cert": s.Cert, "redis-tls-key": s.Key} {
 			if value != "" {
 				refuse(flag, "only applies with Redis: give --redis")
 			}
@@ -94,6 +92,8 @@ func (s *redisSettings) validate(refuse func(flag, format string, args ...any)) 
 		refuse("redis", "%v", err)
 	} else if o.TLS == nil && (s.CA != "" || s.Cert != "") {
 		refuse("redis", "certificates are given, but the URL does not ask for TLS: write rediss://")
+	} else if o.MasterName == "" && s.SentinelPasswordFile != "" {
+		refuse("redis-sentinel-password-file", "only applies with sentinels: give --redis with master=NAME")
 	}
 }
 
@@ -108,47 +108,41 @@ func (s *redisSettings) parse() (redis.Options, error) {
 	return o, o.Validate()
 }
 
+// redisStore is the store, with the files that it follows.
+type redisStore struct {
+	*redis.Store
+	files *redisFiles
+}
+
+// Close implements store.Store.
+func (s redisStore) Close() error {
+	defer s.files.close()
+	return s.Store.Close()
+}
+
 // open opens the store. It does not wait for Redis.
-func (s *redisSettings) open(ttl time.Duration, logLength, feedLength int, log *zap.Logger) (*redis.Store, error) {
+func (s *redisSettings) open(ttl time.Duration, logLength, feedLength int, log *zap.Logger) (redisStore, error) {
 	o, err := s.parse()
 	if err != nil {
-		return nil, err
+		return redisStore{}, err
 	}
-	if s.PasswordFile != "" {
-		password, err := files.Read(s.PasswordFile, files.MaxSecretBytes)
-		if err != nil {
-			return nil, fmt.Errorf("--redis-password-file: %w", err)
-		}
-		o.Password = strings.TrimRight(string(password), "\r\n")
+	follows, err := s.openFiles(log)
+	if err != nil {
+		return redisStore{}, err
 	}
-	if err := s.certificates(o.TLS); err != nil {
-		return nil, err
-	}
+	o.Secrets = follows.secrets()
 	o.TTL, o.LogLength, o.FeedLength = ttl, logLength, feedLength
-	o.OnBreaker = func(node string, open bool) {
-		if open {
-			log.Warn("redis node left alone until it answers", zap.String("node", node))
+	o.OnBreaker = func(node string, because error) {
+		if because != nil {
+			log.Warn("redis node left alone until it answers", zap.String("node", node), zap.Error(because))
 		} else {
 			log.Info("redis node answers", zap.String("node", node))
 		}
 	}
-	return redis.New(o)
-}
-
-// certificates sets the trusted CAs, and the client certificate, which is read at each
-// handshake.
-func (s *redisSettings) certificates(c *tls.Config) error {
-	if s.CA == "" && s.Cert == "" {
-		return nil
+	opened, err := redis.New(o)
+	if err != nil {
+		follows.close()
+		return redisStore{}, err
 	}
-	own, err := files.TLS{CAFile: s.CA, CertFile: s.Cert, KeyFile: s.Key}.Client()
-	var wrong *files.TLSError
-	switch {
-	case errors.As(err, &wrong) && wrong.Settings[0] == "caFile":
-		return fmt.Errorf("--redis-tls-ca: %w", err)
-	case err != nil:
-		return fmt.Errorf("--redis-tls-cert: %w", err)
-	}
-	c.RootCAs, c.GetClientCertificate = own.RootCAs, own.GetClientCertificate
-	return nil
+	return redisStore{opened, follows}, nil
 }

@@ -75,7 +75,7 @@ func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (eng
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}
-	return opened, metrics.Register(redisCollector{opened})
+	return opened, metrics.Register(redisCollector{opened.Store})
 }
 
 // serve runs until the context ends and calls are drained.
@@ -107,6 +107,9 @@ func serve(ctx context.Context, s *settings) error {
 		return cli.BadInput(err)
 	}
 	defer edge.close()
+	if r, ok := histories.(redisStore); ok {
+		edge.counts.redis = r.files.status
+	}
 	if err := metrics.Register(edge.counts); err != nil {
 		return err
 	}

@@ -36,16 +36,23 @@ func NewTLS(t testing.TB) *TLS {
 		ClientCertFile: filepath.Join(dir, "client.crt"),
 		ClientKeyFile:  filepath.Join(dir, "client.key"),
 	}
+	files.Renew(t)
+	return files
+}
+
+// Renew puts another authority and its certificates into the files. Servers that run keep the
+// old ones until they restart, and can't be reached by Client meanwhile: stop them before.
+func (f *TLS) Renew(t testing.TB) {
+	t.Helper()
 	ca := testpki.New("redistest CA")
 	// Replicas, the nodes of a cluster and sentinels are each other's clients.
 	server := ca.Issue("redistest server")
 	client := ca.Issue("redistest client", testpki.Usage(x509.ExtKeyUsageClientAuth))
-	if err := errors.Join(os.WriteFile(files.CAFile, ca.CertPEM(), 0o600),
-		server.Write(files.ServerCertFile, files.ServerKeyFile), client.Write(files.ClientCertFile, files.ClientKeyFile)); err != nil {
+	if err := errors.Join(os.WriteFile(f.CAFile, ca.CertPEM(), 0o600),
+		server.Write(f.ServerCertFile, f.ServerKeyFile), client.Write(f.ClientCertFile, f.ClientKeyFile)); err != nil {
 		t.Fatal(err)
 	}
-	files.client = &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client.TLS()}}
-	return files
+	f.client = &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client.TLS()}}
 }
 
 // Config returns the configuration of a client that presents its certificate.

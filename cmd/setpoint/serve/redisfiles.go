@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/server/certs"
+	"github.com/setpoint-dev/setpoint/store/redis"
+)
+
+// redisFiles are the files with the secrets for Redis, which are followed. Each may be nil: it
+// is not given.
+type redisFiles struct {
+	password, sentinelPassword *files.Watched[string]
+	certs                      *certs.Source
+
+	// changes counts the changes that were taken.
+	changes  atomic.Uint64
+	renewing sync.Mutex
+	stop     context.CancelFunc
+	done     sync.WaitGroup
+}
+
+// openFiles reads the files and follows them. Close the result.
+func (s *redisSettings) openFiles(log *zap.Logger) (*redisFiles, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &redisFiles{stop: cancel}
+	if err := f.open(ctx, s, log); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger) (err error) {
+	changed := func(err error, paths ...string) {
+		if err != nil {
+			log.Error("reload failed, keeping the previous contents", zap.Strings("files", paths), zap.Error(err))
+			return
+		}
+		f.changes.Add(1)
+		log.Info("file taken", zap.Strings("files", paths))
+	}
+	for _, each := range []struct {
+		flag, path string
+		to         **files.Watched[string]
+	}{
+		{"redis-password-file", s.PasswordFile, &f.password},
+		{"redis-sentinel-password-file", s.SentinelPasswordFile, &f.sentinelPassword},
+	} {
+		if each.path == "" {
+			continue
+		}
+		options := files.Options{MaxBytes: files.MaxSecretBytes, OnChange: func(e files.Event) { changed(e.Err, e.Paths...) }}
+		watched, err := files.Open(parsePassword, options, each.path)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", each.flag, err)
+		}
+		*each.to = watched
+		f.done.Go(func() { watched.Run(ctx) })
+	}
+	if s.CA == "" && s.Cert == "" {
+		return nil
+	}
+	flag := "redis-tls-ca"
+	if s.Cert != "" {
+		flag = "redis-tls-cert"
+	}
+	f.certs, err = certs.New(certs.Options{
+		CertFile: s.Cert, KeyFile: s.Key, CAFile: s.CA,
+		OnChange: func(err error) { changed(err, s.filesOfTLS()...) },
+		OnExpiring: func(at time.Time) {
+			log.Warn("the client certificate for Redis expires soon", zap.Time("notAfter", at))
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	f.done.Go(func() { f.certs.Run(ctx) })
+	return nil
+}
+
+// filesOfTLS are the given ones.
+func (s *redisSettings) filesOfTLS() (paths []string) {
+	for _, path := range []string{s.CA, s.Cert, s.Key} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// errNoPassword is the error of a file that may be in the middle of a write.
+var errNoPassword = errors.New("the file has no password")
+
+func parsePassword(contents [][]byte) (string, error) {
+	password := strings.TrimRight(string(contents[0]), "\r\n")
+	if password == "" {
+		return "", errNoPassword
+	}
+	return password, nil
+}
+
+// secrets are what the store asks for.
+func (f *redisFiles) secrets() (s redis.Secrets) {
+	if f.password != nil {
+		s.Password = f.password.Load
+	}
+	if f.sentinelPassword != nil {
+		s.SentinelPassword = f.sentinelPassword.Load
+	}
+	if f.certs != nil {
+		s.TLS = func(host string) *tls.Config {
+			config := f.certs.ClientConfig(host)
+			config.NextProtos = nil // it is not HTTP
+			return config
+		}
+	}
+	s.Renew = f.renew
+	return s
+}
+
+// renew looks at the files now, one caller for all that wait meanwhile, and reports whether any has
+// changed since it was called.
+func (f *redisFiles) renew(ctx context.Context) bool {
+	before := f.changes.Load()
+	f.renewing.Lock()
+	defer f.renewing.Unlock()
+	if f.changes.Load() != before {
+		return true
+	}
+	for _, watched := range []*files.Watched[string]{f.password, f.sentinelPassword} {
+		if watched != nil {
+			watched.Look(ctx)
+		}
+	}
+	if f.certs != nil {
+		_ = f.certs.Check() // OnChange got the error.
+	}
+	return f.changes.Load() != before
+}
+
+func (f *redisFiles) close() {
+	f.stop()
+	f.done.Wait()
+}
+
+// redisFilesStatus is what is counted of the files; nil: not given.
+type redisFilesStatus struct {
+	password, sentinelPassword *files.Stats
+	certs                      *certs.Status
+}
+
+func (f *redisFiles) status() (s redisFilesStatus) {
+	of := func(watched *files.Watched[string]) *files.Stats {
+		if watched == nil {
+			return nil
+		}
+		stats := watched.Stats()
+		return &stats
+	}
+	s.password, s.sentinelPassword = of(f.password), of(f.sentinelPassword)
+	if f.certs != nil {
+		status := f.certs.Status()
+		s.certs = &status
+	}
+	return s
+}
