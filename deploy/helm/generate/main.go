@@ -175,9 +175,11 @@ var settings = map[string]bool{"service.settings": true, "agent.settings": true}
 
 // references are mappings with exactly these keys, so that a misspelt one is not ignored.
 var references = map[string][]string{
-	"redis.passwordSecret":      {"name", "key"},
-	"redis.caSecret":            {"name", "key"},
-	"tls.certManager.issuerRef": {"name", "kind", "group"},
+	"redis.passwordSecret":         {"name", "key"},
+	"redis.sentinelPasswordSecret": {"name", "key"},
+	"redis.caSecret":               {"name", "key"},
+	"redis.clientSecret":           {"name"},
+	"tls.certManager.issuerRef":    {"name", "kind", "group"},
 }
 
 // texts are mappings with keys chosen by the user, whose values Kubernetes accepts as strings

@@ -145,6 +145,7 @@ var matrix = map[string]string{
 	"one instance":         "service: {replicas: 1}\nredis: {mode: none}",
 	"Redis by Sentinel":    "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: redis, key: pass}, caSecret: {name: redis-ca}}",
 	"a Redis Cluster":      "redis: {mode: external, url: 'rediss://r1:6379,r2:6379,r3:6379', caSecret: {name: redis-ca}}",
+	"Redis that asks who":  "redis: {mode: external, url: 'rediss://s1,s2/0?master=prod', user: setpoint, passwordSecret: {name: redis}, sentinelPasswordSecret: {name: sentinels}, caSecret: {name: redis-ca}, clientSecret: {name: redis-client}}",
 	"one Redis, in clear":  "redis: {mode: external, url: 'redis://redis.example.com:6379/1'}",
 	"both kinds":           "agent: {source: both}",
 	"many agents":          "agent: {replicas: 5, settings: {leader-elect-lease-duration: 8s, leader-elect-renew-deadline: 6s, leader-elect-retry-period: 1s}}",
@@ -246,8 +247,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"tls: {names: [1]}":       "names",
 		"image: {repository: ''}": "repository",
 		"fullnameOverride: a.b":   "fullnameOverride",
-		"redis: {mode: external, url: 'rediss://:hunter2@r:6379'}":                      "redis.url can't have a password",
-		"redis: {mode: external, url: 'rediss://setpoint:hunter2@r1,r2/0?master=prod'}": "redis.url can't have a password",
+		"redis: {mode: external, url: 'rediss://r1,r2/0?master=prod&sentinelPassword=hunter2'}": "redis.url can't have a password",
+		"redis: {mode: external, url: 'rediss://a@r', user: b}":                                 "redis.url has a user",
+		"redis: {mode: external, url: 'rediss://:hunter2@r:6379'}":                              "redis.url can't have a password",
+		"redis: {mode: external, url: 'rediss://setpoint:hunter2@r1,r2/0?master=prod'}":         "redis.url can't have a password",
 	} {
 		_, err := render(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {

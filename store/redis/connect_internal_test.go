@@ -1,0 +1,59 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testpki"
+)
+
+// A server that is not trusted is tried again at once if there are new secrets, and only then.
+func TestAnUntrustedServerIsTriedAgainWithNewSecrets(t *testing.T) {
+	t.Parallel()
+	of := testpki.New("another CA")
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{of.Issue("server").TLS()}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_ = conn.(*tls.Conn).HandshakeContext(context.Background())
+				_ = conn.Close()
+			}()
+		}
+	}()
+	for name, news := range map[string]bool{"new secrets": true, "none": false} {
+		trusted, looked := testpki.New("a CA").Pool(), 0
+		o := Options{Timeout: time.Minute, Secrets: Secrets{
+			TLS: func(host string) *tls.Config {
+				return &tls.Config{RootCAs: trusted, ServerName: host, MinVersion: tls.VersionTLS12}
+			},
+			Renew: func(context.Context) bool {
+				if looked++; news {
+					trusted = of.Pool()
+				}
+				return news
+			},
+		}}
+		conn, err := o.dialer()(t.Context(), "tcp", listener.Addr().String())
+		if err == nil {
+			_ = conn.Close()
+		}
+		var dial *net.OpError
+		var authority x509.UnknownAuthorityError
+		if looked != 1 || news != (err == nil) || !news && (!errors.As(err, &dial) || dial.Op != "dial" || !errors.As(err, &authority)) {
+			t.Errorf("%s: looked %d times, %v", name, looked, err)
+		}
+	}
+}
