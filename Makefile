@@ -70,8 +70,9 @@ demo: ## Send the README's request to a running server
 .PHONY: test
 test: ## Run the tests of all packages; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
-	scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
+	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
 	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
+	@command -v redis-server >/dev/null || echo 'LEFT OUT, too, for there is no Redis: the tests of store/redis that need a server. sudo scripts/redis.sh installs it.'
 
 .PHONY: test-race
 test-race: ## The same with the race detector

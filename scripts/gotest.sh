@@ -23,7 +23,10 @@ if test -n "${RERUN:-}"; then
   run+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
     --rerun-fails-report="$report" --jsonfile="$events")
 fi
+# gotestsum lists the tests that an interrupt ended as failures.
+trap 'printf "\nINTERRUPTED: the tests that are listed as (unknown) had not ended; only others have failed.\n" >&2; exit 130' INT
 "${run[@]}" -- "$@"
+trap - INT
 test -n "${RERUN:-}" || exit 0
 # Tests that pass say nothing here, but for those that were shorter than with FULL=1; of those
 # that were skipped gotestsum tells.

@@ -63,7 +63,7 @@ step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
 step release 2h make release-snapshot
 step packages 30m "${root[@]}" make test-packages
 step reproducible 3h make release-reproducible TARGETS=all
-step newcomer 2h "${root[@]}" scripts/newcomer.sh test
+step newcomer 2h "${root[@]}" scripts/newcomer.sh
 step conformance 8h make conformance-nightly
 step attack 3h make attack
 step fuzz 24h make fuzz

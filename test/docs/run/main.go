@@ -98,14 +98,12 @@ func run(ctx context.Context, root string, only []string, parallel int, keep boo
 // pages are the readers' pages: all Markdown of the repository except files for machines and
 // records of the past.
 func pages(root string) ([]string, error) {
-	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
-	list.Dir = root
-	out, err := list.Output()
+	listed, err := git(root, "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	if err != nil {
 		return nil, err
 	}
 	var names []string
-	for _, name := range strings.Fields(string(out)) {
+	for _, name := range strings.Fields(listed) {
 		// Those below tools/ are parts of pages that are generated.
 		if !strings.HasPrefix(name, "docs/decisions/") && !strings.HasPrefix(name, "tools/") && !strings.Contains(name, "testdata/") {
 			names = append(names, name)

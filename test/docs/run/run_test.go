@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,7 +157,7 @@ func TestPagesRunApart(t *testing.T) {
 		got := runPage(context.Background(), root, name, true, os.Environ(), false)
 		wrong := map[string]int{"bad.md": 2, "gone.md": 1}[name]
 		if got.commands != want.commands || got.compared != want.compared || len(got.wrong) != wrong {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: %+v: %v", name, got, errors.Join(got.wrong...))
 		}
 	}
 	if _, err := os.Stat(filepath.Join(root, "file")); err == nil {
@@ -206,7 +207,7 @@ func TestAPageHasAGitOfItsOwn(t *testing.T) {
 			}
 			got := runPage(context.Background(), of, "page.md", isolated, os.Environ(), false)
 			if len(got.wrong) > 0 || got.commands != 1 {
-				t.Errorf("apart %t: %+v", isolated, got)
+				t.Errorf("apart %t: %+v: %v", isolated, got, errors.Join(got.wrong...))
 			}
 			if after := git(main, "for-each-ref") + git(of, "status", "--porcelain"); after != before {
 				t.Errorf("apart %t: the page wrote into the repository:\n%s\nbefore:\n%s", isolated, after, before)

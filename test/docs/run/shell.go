@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,10 +177,8 @@ func beside(root, folder string) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	copied := exec.Command("bash", "-c", `git ls-files -z --cached --others --exclude-standard | cpio -0pdm --quiet "$1" && mkdir -p "$1/bin" && cp bin/setpoint* "$1/bin/"`, "copy", repository)
-	copied.Dir = root
-	if said, err := copied.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("a copy of the repository: %w %s", err, said)
+	if err := copyRepository(root, repository); err != nil {
+		return nil, fmt.Errorf("a copy of the repository: %w", err)
 	}
 	if err := ownGit(root, repository); err != nil {
 		return nil, err
@@ -190,6 +189,61 @@ func beside(root, folder string) (*exec.Cmd, error) {
 	return command, nil
 }
 
+// copyRepository copies the files that git knows or would add, and the programs in bin.
+func copyRepository(root, to string) error {
+	listed, err := git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	programs, err := filepath.Glob(filepath.Join(root, "bin", "setpoint*"))
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		listed += filepath.Join("bin", filepath.Base(program)) + "\x00"
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(listed, "\x00"), "\x00") {
+		// The index also names what was removed from the work tree, and, as folders, others' repositories.
+		info, err := os.Lstat(filepath.Join(root, name))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
+			continue
+		}
+		if err == nil {
+			err = copyFile(filepath.Join(root, name), filepath.Join(to, name), info)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a regular file, or a link as a link, with its mode and time, to a folder that
+// it makes.
+func copyFile(from, to string, info fs.FileInfo) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if info.Mode().Type() == fs.ModeSymlink {
+		leadsTo, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(leadsTo, to)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chtimes(to, time.Time{}, info.ModTime()))
+}
+
 // ownGit gives a copy of the repository its own .git, so that a page can't change the real one.
 // Objects are read from the real one, and never written there.
 func ownGit(root, copied string) error {
@@ -197,12 +251,42 @@ func ownGit(root, copied string) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command("bash", "-c", `git clone -q --bare --shared . "$1" && git --git-dir="$1" config core.bare false && cp "$(git rev-parse --git-path index)" "$1/index"`, "clone", to)
-	command.Dir = root
-	if said, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("a copy of .git: %w %s", err, said)
+	index := ""
+	for _, arguments := range [][]string{
+		{"clone", "-q", "--bare", "--shared", ".", to}, {"--git-dir=" + to, "config", "core.bare", "false"},
+		{"rev-parse", "--git-path", "index"},
+	} {
+		if index, err = git(root, arguments...); err != nil {
+			return fmt.Errorf("a copy of .git: %w", err)
+		}
+	}
+	if index = strings.TrimSuffix(index, "\n"); !filepath.IsAbs(index) {
+		index = filepath.Join(root, index)
+	}
+	info, err := os.Stat(index)
+	if err == nil {
+		err = copyFile(index, filepath.Join(to, "index"), info)
+	}
+	if err != nil {
+		return fmt.Errorf("a copy of .git: %w", err)
 	}
 	return nil
+}
+
+// git runs git in a folder. An error says what git said, or that there is no git.
+func git(folder string, arguments ...string) (string, error) {
+	command := exec.Command("git", arguments...)
+	command.Dir = folder
+	printed, err := command.Output()
+	if err != nil {
+		var failed *exec.ExitError
+		said := ""
+		if errors.As(err, &failed) {
+			said = ": " + strings.TrimSpace(string(failed.Stderr))
+		}
+		return "", fmt.Errorf("git %s: %w%s", arguments[0], err, said)
+	}
+	return string(printed), nil
 }
 
 // close ends the shell and all that it started.
