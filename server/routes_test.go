@@ -207,6 +207,42 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 	}
 }
 
+// A forgotten POST is not taken for a call about a target with a colon in its name.
+func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	served := map[string][]string{}
+	for _, r := range contractRoutes(t, "") {
+		path, _, _ := strings.Cut(r.path, "?")
+		served[path] = append(served[path], r.method)
+	}
+	for path, methods := range served {
+		slices.Sort(methods)
+		methods = slices.Compact(methods)
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+			if slices.Contains(methods, method) {
+				continue
+			}
+			for _, body := range []any{nil, webBody} {
+				a := s.ask(t, method, path, body)
+				if got, want := a.header.Get("Allow"), strings.Join(methods, ", "); a.code != http.StatusMethodNotAllowed || got != want {
+					t.Errorf("%s %s: HTTP %d, allowed are %q, want 405 and %q", method, path, a.code, got, want)
+				}
+				if want := "use " + strings.Join(methods, " or "); method != "HEAD" && !strings.Contains(string(a.raw), want) {
+					t.Errorf("%s %s: told %s, want %q", method, path, a.raw, want)
+				}
+			}
+		}
+		// No method is served under a verb that does not exist.
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+			a := s.ask(t, method, path+":recomend", nil)
+			if a.code != http.StatusBadRequest && a.code != http.StatusNotFound || !strings.Contains(string(a.raw), "see /docs") {
+				t.Errorf("%s %s:recomend: HTTP %d %s", method, path, a.code, a.raw)
+			}
+		}
+	}
+}
+
 // The error lists everything that may follow a target.
 func TestAPathThatNamesNoTarget(t *testing.T) {
 	t.Parallel()

@@ -154,8 +154,9 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 	var err error
 	switch {
 	case httpStatus == http.StatusMethodNotAllowed:
-		w.Header().Set("Allow", allowedAt(r.URL.Path))
-		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r)}
+		allowed := allowedAt(r.URL.Path)
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r, allowed)}
 	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
 		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by "+afterTarget()+"; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))

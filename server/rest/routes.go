@@ -83,8 +83,8 @@ func pathPattern(template string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(template, `\*`, `[^/]+`) + "$")
 }
 
-// allowedAt lists the methods that are served at a path of the contract.
-func allowedAt(path string) string {
+// allowedAt returns the methods that are served at a path of the contract, sorted.
+func allowedAt(path string) []string {
 	var methods []string
 	for _, r := range restRoutes() {
 		if r.path.MatchString(path) {
@@ -92,20 +92,37 @@ func allowedAt(path string) string {
 		}
 	}
 	slices.Sort(methods)
-	return strings.Join(slices.Compact(methods), ", ")
+	return slices.Compact(methods)
 }
 
-// notServed returns the error for a method that is not served.
-func notServed(r *http.Request) error {
-	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s; see /docs", apierror.Clip(r.Method), apierror.Clip(r.URL.Path)))
+// misdirected returns the status of a call whose path ends in a verb that is not served, or not by
+// its method; 0 for other calls. The gateway would take the verb for a part of a target's name.
+func misdirected(r *http.Request) int {
+	if strings.LastIndexByte(r.URL.Path, ':') < strings.LastIndexByte(r.URL.Path, '/') {
+		return 0
+	}
+	switch allowed := allowedAt(r.URL.Path); {
+	case len(allowed) == 0:
+		return http.StatusNotFound
+	case !slices.Contains(allowed, r.Method):
+		return http.StatusMethodNotAllowed
+	}
+	return 0
+}
+
+// notServed returns the error for a method that is not served where others are.
+func notServed(r *http.Request, allowed []string) error {
+	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s: use %s; see /docs",
+		apierror.Clip(r.Method), apierror.Clip(r.URL.Path), strings.Join(allowed, " or ")))
 }
 
 // RefuseMethod responds to methods other than GET and HEAD at read-only paths.
 func RefuseMethod(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "GET, HEAD")
+	allowed := []string{http.MethodGet, http.MethodHead}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusMethodNotAllowed)
-	if body, err := protojson.Marshal(status.Convert(notServed(r)).Proto()); err == nil {
+	if body, err := protojson.Marshal(status.Convert(notServed(r, allowed)).Proto()); err == nil {
 		_, _ = w.Write(body)
 	}
 }

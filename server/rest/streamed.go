@@ -25,6 +25,11 @@ const drainWrite = time.Second
 // serve has the gateway serve a call with a body of that size. A streamed response has no time
 // limits but that of each part. The request has already been read.
 func (g *Gateway) serve(next *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
+	if code := misdirected(r); code != 0 {
+		_, marshaler := grpcruntime.MarshalerForRequest(next, r)
+		answerRoutingError(r.Context(), next, marshaler, w, r, code)
+		return
+	}
 	if !isStreamed(r) {
 		g.translations.serve(next, w, r, size)
 		return
