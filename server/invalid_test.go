@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -269,6 +270,29 @@ func TestInvalidRequestsAreRefusedAndRecordNothing(t *testing.T) {
 			wantViolations(t, err, tt.fields...)
 			refused(t, web)
 		})
+	}
+}
+
+// Whoever asks for 0 replicas is told of the option that allows them, wherever a spec is sent.
+func TestZeroReplicasAreToldTheirOption(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	zero := webRequest(t, func(r *setpointv1.RecommendRequest) { r.Spec.MinReplicas = proto.Int32(0) })
+	_, overGRPC := s.recommendations.Recommend(t.Context(), zero)
+	answers := map[string]string{"gRPC": rpcProblem(overGRPC).message}
+	for path, body := range map[string]any{
+		"POST " + recommendPath(web):      zero,
+		"POST /v1/targets:batchRecommend": &setpointv1.BatchRecommendRequest{Requests: []*setpointv1.RecommendRequest{zero}},
+		"PUT /v1/" + web + "/spec":        map[string]any{"spec": json.RawMessage(jsonOf(t, zero.GetSpec()))},
+		"POST /v1/simulations:run":        map[string]any{"spec": json.RawMessage(jsonOf(t, zero.GetSpec()))},
+	} {
+		method, at, _ := strings.Cut(path, " ")
+		answers[path] = string(s.ask(t, method, at, body).raw)
+	}
+	for way, told := range answers {
+		if !strings.Contains(told, "must be greater than or equal to 1; 0 needs options.scaleToZero") {
+			t.Errorf("%s: told %s", way, told)
+		}
 	}
 }
 

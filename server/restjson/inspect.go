@@ -80,9 +80,34 @@ func (in *inspection) message(md protoreflect.MessageDescriptor) {
 		in.check(form.problem(in.next()))
 	case isOpaque(md):
 		in.skip()
-	case in.expect('{', "an object"):
+	case !in.expect('{', "an object"):
+	case in.isWhole(parts[md.FullName()]):
+		in.skip()
+		in.report("must be the object's %[1]s, is the whole object: send what it has as %[1]q", parts[md.FullName()])
+	default:
 		in.fields(md)
 	}
+}
+
+// parts are the messages that are a part of a Kubernetes object, by the part's name there.
+var parts = map[protoreflect.FullName]string{
+	"setpoint.v1.HorizontalPodAutoscalerSpec":   "spec",
+	"setpoint.v1.HorizontalPodAutoscalerStatus": "status",
+}
+
+// isWhole reports whether the next value is a Kubernetes object that has that part, which is none
+// if empty.
+func (in *inspection) isWhole(part string) bool {
+	if part == "" {
+		return false
+	}
+	var hasPart, hasKind bool
+	ahead := in.cursor
+	for ahead.open(); ahead.more(); ahead.skip() {
+		name := ahead.name()
+		hasPart, hasKind = hasPart || name == part, hasKind || name == "kind"
+	}
+	return hasPart && hasKind
 }
 
 // fields inspects the members of a message's object.

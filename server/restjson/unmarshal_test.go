@@ -1,12 +1,15 @@
 package restjson_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -303,5 +306,58 @@ func TestErrorSummary(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// Every field that takes a part of a Kubernetes object says so of a whole one, however deep it is.
+func TestUnmarshalRefusesWholeObjects(t *testing.T) {
+	whole := map[protoreflect.FullName]string{
+		"setpoint.v1.HorizontalPodAutoscalerSpec":   `must be the object's spec, is the whole object: send what it has as "spec"`,
+		"setpoint.v1.HorizontalPodAutoscalerStatus": `must be the object's status, is the whole object: send what it has as "status"`,
+	}
+	const object = `{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}, "spec": {"maxReplicas": 3}, "status": {}}`
+	fields := 0
+	var walk func(root, md protoreflect.MessageDescriptor, path, before, after string, above []protoreflect.FullName)
+	walk = func(root, md protoreflect.MessageDescriptor, path, before, after string, above []protoreflect.FullName) {
+		for i := range md.Fields().Len() {
+			fd := md.Fields().Get(i)
+			if fd.Message() == nil || fd.IsMap() || slices.Contains(above, fd.Message().FullName()) {
+				continue
+			}
+			at, opening, closing := strings.TrimPrefix(path+"."+fd.JSONName(), "."), before+`{"`+fd.JSONName()+`": `, "}"+after
+			if fd.IsList() {
+				at, opening, closing = at+"[0]", opening+"[", "]"+closing
+			}
+			if want := whole[fd.Message().FullName()]; want != "" {
+				fields++
+				err := restjson.Unmarshal([]byte(opening+object+closing), dynamicpb.NewMessage(root))
+				var got *restjson.Error
+				if !errors.As(err, &got) || len(got.Violations) != 1 || got.Violations[0] != (restjson.Violation{Field: at, Description: want}) {
+					t.Errorf("%s %s: %v, want %s", root.Name(), at, err, want)
+				}
+				continue
+			}
+			walk(root, fd.Message(), at, opening, closing, append(above, fd.Message().FullName()))
+		}
+	}
+	for _, file := range []protoreflect.FileDescriptor{
+		setpointv1.File_setpoint_v1_recommendation_service_proto, setpointv1.File_setpoint_v1_target_service_proto,
+		setpointv1.File_setpoint_v1_simulation_service_proto, setpointv1.File_setpoint_v1_operations_service_proto,
+	} {
+		for i := range file.Services().Len() {
+			for j := range file.Services().Get(i).Methods().Len() {
+				input := file.Services().Get(i).Methods().Get(j).Input()
+				walk(input, input, "", "", "", nil)
+			}
+		}
+	}
+	if fields < 6 {
+		t.Errorf("only %d fields take a spec or a status", fields)
+	}
+	// A misspelled or unknown field of a spec is none.
+	for _, text := range []string{`{"spec": {"kind": "x"}}`, `{"spec": {"spec": {}}}`, `{"scale": {"kind": "Scale", "spec": {}}}`} {
+		if err := restjson.Unmarshal([]byte(text), &setpointv1.RecommendRequest{}); err == nil || !strings.Contains(err.Error(), "unknown field") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

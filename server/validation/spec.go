@@ -29,6 +29,7 @@ type SpecOptions struct {
 //   - A quantity that does not parse is one violation of many; the API server stops at
 //     it. quantity.ParseLibrary defines what parses.
 //   - The API server lists several forbidden sources of a metric in random order.
+//   - minReplicas 0 is told of the option that allows it.
 func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, opts SpecOptions) []Violation {
 	if spec == nil {
 		return nil
@@ -60,8 +61,12 @@ func (c *checker) replicas(p *field.Path, lower, upper int32, opts SpecOptions) 
 	if opts.ScaleToZero {
 		least = 0
 	}
-	if lower < least {
-		c.invalid(p.Child("minReplicas"), lower, fmt.Sprintf("must be greater than or equal to %d", least))
+	switch path := p.Child("minReplicas"); {
+	case lower >= least:
+	case lower == 0:
+		c.invalid(path, lower, "must be greater than or equal to 1; 0 needs options.scaleToZero")
+	default:
+		c.invalid(path, lower, fmt.Sprintf("must be greater than or equal to %d", least))
 	}
 	switch {
 	case upper == 0:
