@@ -2,13 +2,18 @@ package agent_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -122,6 +127,55 @@ func TestDistrustOfReportsIsReportedOnce(t *testing.T) {
 		}
 		if n := len(s.Reports()); n != 12 {
 			t.Errorf("%d reports, want 12, so that this shows something", n)
+		}
+	})
+}
+
+// rival asks about the agent's target, with another count, before each report.
+type rival struct{ *agenttest.Service }
+
+func (r *rival) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	asked := r.Asked()
+	another := proto.CloneOf(asked[len(asked)-1].Request)
+	another.Scale.SpecReplicas, another.Scale.StatusReplicas, another.RequestId = 1, nil, "another"
+	if _, err := r.Recommend(ctx, another); err != nil {
+		return nil, err
+	}
+	return r.Service.ReportScale(ctx, req)
+}
+
+// A second caller of a target is no forger: the log warns of it, and neither an event nor the metric
+// of the alert speaks of refused answers.
+func TestASecondCallerOfATargetIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.WarnLevel)
+		registry := prometheus.NewRegistry()
+		p, s := &told{Fake: &agenttest.Fake{}}, &rival{agenttest.NewService(testserver.Recommendations(t))}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core), Registerer: registry}, agent.DriverOptions{})
+		p.Want("web", 6)
+		time.Sleep(3 * agenttest.Period)
+		synctest.Wait()
+		if n := len(s.Reports()); n == 0 {
+			t.Fatal("no reports, so this shows nothing")
+		}
+		if n := p.count(agent.ReasonAnswerRefused); n != 0 {
+			t.Errorf("%d events of refused answers", n)
+		}
+		if n := lines.FilterMessageSnippet("another caller asked about this target since").Len(); n != len(s.Reports()) || n != lines.Len() {
+			t.Errorf("%d warnings of another caller for %d reports, of all of %v", n, len(s.Reports()), lines.All())
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if strings.HasSuffix(family.GetName(), "answers_refused_total") && m.GetCounter().GetValue() > 0 {
+					t.Errorf("counted as refused: %v", m)
+				}
+			}
 		}
 	})
 }

@@ -29,10 +29,19 @@ func (r *reconcile) report(ctx context.Context, e *evaluation) {
 		r.st.unreported = req
 		return
 	}
-	if err := r.checkReport(e, req, e.Report); errors.As(err, &e.distrusted) {
-		e.Report = nil
-		r.tellDistrust(theReport, e.distrusted)
+	var wrong *setpoint.AnswerError
+	if !errors.As(r.checkReport(e, req, e.Report), &wrong) {
+		return
 	}
+	e.Report = nil
+	if wrong.AnotherCaller {
+		// Nothing is wrong with the answer: the status is that of the decision.
+		r.log.Warn("another caller asked about this target since the decision; of two callers each undoes the other's changes, so a target should have one",
+			zap.String("field", wrong.Field), zap.String("problem", wrong.Problem))
+		return
+	}
+	e.distrusted = wrong
+	r.tellDistrust(theReport, wrong)
 }
 
 // reportAgain sends the report that did not reach the service, and emits the resulting events.

@@ -35,6 +35,10 @@ type AnswerError struct {
 	Field string
 	// Problem says what is wrong with it.
 	Problem string
+	// AnotherCaller means that the answer to a report is genuine, but shows the counts of a later
+	// evaluation: another caller asked about the target in between. The report was received;
+	// only its status is of no use. CheckAnswer never sets it.
+	AnotherCaller bool
 }
 
 // Error returns the field and what is wrong with it.
@@ -90,7 +94,7 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 
 // CheckReport returns an [AnswerError] unless the response is valid for a report on the
 // recommendation in that answer, which CheckAnswer has accepted. A nil answer means that the
-// caller no longer has it.
+// caller no longer has it. An error with AnotherCaller says that a second caller uses the target.
 func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setpointv1.ReportScaleRequest, response *setpointv1.ReportScaleResponse) error {
 	if response == nil {
 		return &AnswerError{Problem: "there is no answer"}
@@ -104,19 +108,42 @@ func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setp
 	if status == nil {
 		return wrong("status", "is missing")
 	}
-	if answer != nil {
-		if status.GetCurrentReplicas() != answer.GetCurrentReplicas() {
-			return wrong("status.currentReplicas", "%d, but %d were reported on", status.GetCurrentReplicas(), answer.GetCurrentReplicas())
-		}
-		failed := report.GetOutcome() == "FAILED"
-		if got := status.GetDesiredReplicas(); got != answer.GetDesiredReplicas() && (!failed || !c.wasDesired(got)) {
-			return wrong("status.desiredReplicas", "%d, but %d were reported on", got, answer.GetDesiredReplicas())
-		}
-	}
 	if err := c.form(status); err != nil {
 		return err
 	}
-	return c.says(response.GetEvents(), response.GetError())
+	if err := c.says(response.GetEvents(), response.GetError()); err != nil {
+		return err
+	}
+	if answer == nil {
+		return nil
+	}
+	return c.reportedCounts(status, report.GetOutcome() == "FAILED", response.GetRecommendationId() != "")
+}
+
+// reportedCounts checks that a status has the counts that were reported on. If the response names
+// the report, other counts are those of a later evaluation.
+func (c *answerChecker) reportedCounts(status *setpointv1.HorizontalPodAutoscalerStatus, failed, named bool) error {
+	named = named && status.GetCurrentReplicas() >= 0 && status.GetDesiredReplicas() >= 0
+	for _, count := range []struct {
+		field     string
+		got, want int32
+		kept      bool
+	}{
+		{"status.currentReplicas", status.GetCurrentReplicas(), c.answer.GetCurrentReplicas(), false},
+		{"status.desiredReplicas", status.GetDesiredReplicas(), c.answer.GetDesiredReplicas(), failed && c.wasDesired(status.GetDesiredReplicas())},
+	} {
+		switch {
+		case count.got == count.want || count.kept:
+		case !named:
+			return wrong(count.field, "%d, but %d were reported on", count.got, count.want)
+		default:
+			return &AnswerError{
+				Field: count.field, AnotherCaller: true,
+				Problem: fmt.Sprintf("%d, but %d were reported on: another caller asked about this target since", count.got, count.want),
+			}
+		}
+	}
+	return nil
 }
 
 // answerChecker checks one answer.

@@ -223,6 +223,62 @@ func TestWhatTheServiceDecidesPasses(t *testing.T) {
 	}
 }
 
+// The answer to a report has the counts that were reported on. Other ones are another caller's if the
+// answer names the report, and nothing that no service would say; otherwise they are a forgery.
+func TestCheckReport(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		change  func(report *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse)
+		field   string // "": valid
+		another bool
+	}{
+		{"the counts that were reported on", func(_ *setpointv1.ReportScaleRequest, _ *setpointv1.ReportScaleResponse) {}, "", false},
+		{"another current count", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.CurrentReplicas = 1
+		}, "status.currentReplicas", true},
+		{"another desired count", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.DesiredReplicas = 30
+		}, "status.desiredReplicas", true},
+		{"a kept count, where applying failed", func(report *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			report.Outcome, r.Status.DesiredReplicas = "FAILED", 4
+		}, "", false},
+		{"a negative count", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.DesiredReplicas = -1
+		}, "status.desiredReplicas", false},
+		{"another count beside a negative one", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.CurrentReplicas, r.Status.DesiredReplicas = 1, -1
+		}, "status.currentReplicas", false},
+		{"another count, of a service that does not say to which report", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.RecommendationId, r.Status.CurrentReplicas = "", 1
+		}, "status.currentReplicas", false},
+		{"another report", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.RecommendationId, r.Status.CurrentReplicas = "2", 1
+		}, "recommendationId", false},
+		{"another count and an invalid condition", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.CurrentReplicas = 1
+			r.Status.Conditions = []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Other"}}
+		}, "status.conditions[0]", false},
+		{"another count and an invalid event", func(_ *setpointv1.ReportScaleRequest, r *setpointv1.ReportScaleResponse) {
+			r.Status.CurrentReplicas, r.Events = 1, []*setpointv1.Event{{}}
+		}, "events[0]", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			report := &setpointv1.ReportScaleRequest{RecommendationId: "1", Outcome: "APPLIED"}
+			response := &setpointv1.ReportScaleResponse{RecommendationId: "1", Status: proto.CloneOf(fitting().GetStatus())}
+			tt.change(report, response)
+			var wrong *setpoint.AnswerError
+			switch err := setpoint.CheckReport(asked(), fitting(), report, response); {
+			case (err != nil) != (tt.field != ""), err != nil && !errors.As(err, &wrong):
+				t.Errorf("got %v, want that of %q", err, tt.field)
+			case err != nil && (wrong.Field != tt.field || wrong.AnotherCaller != tt.another):
+				t.Errorf("got %v, another caller %t, want that of %q and %t", err, wrong.AnotherCaller, tt.field, tt.another)
+			}
+		})
+	}
+}
+
 func randomQuestion(r *rand.Rand, now time.Time, count int32, profile string) *setpointv1.RecommendRequest {
 	least := 1 + r.Int32N(5)
 	req := &setpointv1.RecommendRequest{

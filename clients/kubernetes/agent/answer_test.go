@@ -164,8 +164,8 @@ func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 	t.Parallel()
 	for name, tamper := range map[string]func(*setpointv1.ReportScaleResponse){
 		"no status":     func(r *setpointv1.ReportScaleResponse) { r.Status = nil },
-		"another count": func(r *setpointv1.ReportScaleResponse) { r.Status.DesiredReplicas = 9 },
-		"what was none": func(r *setpointv1.ReportScaleResponse) { r.Status.CurrentReplicas = 9 },
+		"no count":      func(r *setpointv1.ReportScaleResponse) { r.Status.DesiredReplicas = -9 },
+		"what was none": func(r *setpointv1.ReportScaleResponse) { r.Status.CurrentReplicas, r.RecommendationId = 9, "" },
 		"no reason":     func(r *setpointv1.ReportScaleResponse) { r.Status.Conditions[0].Reason = "" },
 		"to another":    func(r *setpointv1.ReportScaleResponse) { r.RecommendationId = "0123456789abcdef0123456789abcdef" },
 		"no event":      func(r *setpointv1.ReportScaleResponse) { r.Events[0].Type = "" },

@@ -20,8 +20,13 @@ const instancesDifferMs = 1000;
 
 /** An answer that can't be one to what was asked. Hold the count: do not apply the answer, nor report it. */
 export class AnswerError extends Error {
-  /** field is the path of the first field that is wrong, as in JSON; "": there is no answer. */
-  constructor(readonly field: string, readonly problem: string) {
+  /**
+   * field is the path of the first field that is wrong, as in JSON; "": there is no answer.
+   * anotherCaller: the answer to a report is genuine, but shows the counts of a later evaluation:
+   * another caller asked about the target in between. The report was received; only its status is
+   * of no use. checkAnswer never sets it.
+   */
+  constructor(readonly field: string, readonly problem: string, readonly anotherCaller = false) {
     super(field === "" ? problem : `${field}: ${problem}`);
     this.name = "AnswerError";
   }
@@ -62,7 +67,10 @@ export function checkAnswer(asked: Asked, answer: RecommendResponse | undefined)
   c.texts();
 }
 
-/** Throws an AnswerError where the answer to a report can't be one: on the recommendation in that answer. */
+/**
+ * Throws an AnswerError where the answer to a report can't be one: on the recommendation in that
+ * answer. One with anotherCaller says that a second caller uses the target.
+ */
 export function checkReport(
   asked: Asked, answer: RecommendResponse, report: MessageInitShape<typeof ReportScaleRequestSchema>, response: ReportScaleResponse | undefined,
 ): asserts response is ReportScaleResponse {
@@ -78,15 +86,23 @@ export function checkReport(
   if (!status) {
     return wrong("status", "is missing");
   }
-  if (status.currentReplicas !== answer.currentReplicas) {
-    wrong("status.currentReplicas", `${status.currentReplicas}, but ${answer.currentReplicas} were reported on`);
-  }
-  const failed = sent.outcome === "FAILED";
-  if (status.desiredReplicas !== answer.desiredReplicas && (!failed || !c.wasDesired(status.desiredReplicas))) {
-    wrong("status.desiredReplicas", `${status.desiredReplicas}, but ${answer.desiredReplicas} were reported on`);
-  }
   c.form(status);
   c.says(response.events, response.error);
+  const named = response.recommendationId !== "" && status.currentReplicas >= 0 && status.desiredReplicas >= 0;
+  const kept = sent.outcome === "FAILED" && c.wasDesired(status.desiredReplicas);
+  const counts: [string, number, number, boolean][] = [
+    ["status.currentReplicas", status.currentReplicas, answer.currentReplicas, false],
+    ["status.desiredReplicas", status.desiredReplicas, answer.desiredReplicas, kept],
+  ];
+  for (const [field, got, want, fits] of counts) {
+    if (got === want || fits) {
+      continue;
+    }
+    if (!named) {
+      wrong(field, `${got}, but ${want} were reported on`);
+    }
+    throw new AnswerError(field, `${got}, but ${want} were reported on: another caller asked about this target since`, true);
+  }
 }
 
 function wrong(field: string, problem: string): never {

@@ -57,8 +57,11 @@ func wrongField(t *testing.T, s said) string {
 	if s.Error != nil {
 		t.Fatal(s.Error)
 	}
-	if s.Field == nil {
+	switch {
+	case s.Field == nil:
 		return "ok"
+	case s.AnotherCaller:
+		return *s.Field + ", another caller's"
 	}
 	return *s.Field
 }
@@ -137,7 +140,9 @@ func TestVerdictsAreTheSame(t *testing.T) {
 				"op": "checkReport", "request": object(t, q), "answer": object(t, fitting), "report": object(t, report), "response": object(t, response),
 				"now": float64(now.UnixMilli()) / 1000,
 			}
-			if got, want := wrongField(t, c.do(t, command)), wrongField(t, reference.do(t, command)); got != want {
+			got, want = wrongField(t, c.do(t, command)), wrongField(t, reference.do(t, command))
+			seen["report: "+want]++
+			if got != want {
 				t.Fatalf("%d: report: %s, want %s, of\n%v", i, got, want, response)
 			}
 			if status := a.GetStatus(); status != nil {
@@ -148,7 +153,7 @@ func TestVerdictsAreTheSame(t *testing.T) {
 				}
 			}
 		}
-		if len(seen) < 12 || seen["ok"] == 0 {
+		if len(seen) < 18 || seen["ok"] == 0 || seen["report: status.currentReplicas, another caller's"] == 0 || seen["report: status.desiredReplicas, another caller's"] == 0 {
 			t.Errorf("the verdicts were %v", seen)
 		}
 		t.Logf("verdicts: %v", seen)

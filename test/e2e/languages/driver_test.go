@@ -79,11 +79,12 @@ func (f *failure) Error() string { return fmt.Sprintf("%s (%s): %s", f.Code, f.R
 
 // said is a client's answer to a command.
 type said struct {
-	Error   *failure        `json:"error"`
-	Answer  json.RawMessage `json:"answer"`
-	Results []said          `json:"results"`
-	Names   []string        `json:"names"`
-	Field   *string         `json:"field"`
+	Error         *failure        `json:"error"`
+	Answer        json.RawMessage `json:"answer"`
+	Results       []said          `json:"results"`
+	Names         []string        `json:"names"`
+	Field         *string         `json:"field"`
+	AnotherCaller bool            `json:"anotherCaller"`
 }
 
 // client is a client in any language, which runs commands.

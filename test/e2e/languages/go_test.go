@@ -106,7 +106,7 @@ func answered(message proto.Message, err error) said {
 func checked(err error) said {
 	var wrong *setpoint.AnswerError
 	if errors.As(err, &wrong) {
-		return said{Field: &wrong.Field}
+		return said{Field: &wrong.Field, AnotherCaller: wrong.AnotherCaller}
 	}
 	return said{}
 }

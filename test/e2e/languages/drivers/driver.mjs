@@ -130,7 +130,7 @@ async function act(command) {
         }
       } catch (error) {
         if (error instanceof setpoint.AnswerError) {
-          return { field: error.field };
+          return { field: error.field, anotherCaller: error.anotherCaller };
         }
         throw error;
       }

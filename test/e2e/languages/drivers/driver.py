@@ -122,7 +122,7 @@ def do(command):
                 unrecorded=command.get("unrecorded", False),
             )
         except setpoint.AnswerError as error:
-            return {"field": error.field}
+            return {"field": error.field, "anotherCaller": error.another_caller}
         return {}
     if op == "checkReport":
         try:
@@ -133,7 +133,7 @@ def do(command):
                 read(command["response"], recommendation_service_pb2.ReportScaleResponse()),
             )
         except setpoint.AnswerError as error:
-            return {"field": error.field}
+            return {"field": error.field, "anotherCaller": error.another_caller}
         return {}
     if op == "seed":
         return {"answer": json_format.MessageToDict(setpoint.seed(read(command["status"], autoscaling_pb2.HorizontalPodAutoscalerStatus())))}
