@@ -234,7 +234,7 @@ func TestReadingsThatBelongToNoMetricAreWarnedOf(t *testing.T) {
 		r.ExternalMetrics = []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "1"}}
 	}
 	body := s.ask(t, http.MethodPost, recommendPath(web), webRequest(t, stray, explained)).expect(t, http.StatusOK)
-	want := `externalMetrics[0]: belongs to no metric of the spec and had no effect (metric "queue-depth"; name, selector and object must agree)`
+	want := `externalMetrics[0]: belongs to no metric of the spec and had no effect (metric "queue-depth"; the spec's are Resource:cpu; name, selector and object must agree)`
 	if got := at(body, "explanation", "warnings", 0); got != want {
 		t.Errorf("the warning is %v, want %q", got, want)
 	}

@@ -63,6 +63,8 @@ type joiner struct {
 	selectors selectorCache
 	// found are the metrics of the current reading.
 	found []int
+	// described reports whether a note has named the spec's metrics.
+	described bool
 }
 
 // newWanted returns the matching form of a metric, and the error of its selector.
@@ -300,8 +302,15 @@ func (w *wanted) takesExternal(v *setpointv1.ExternalMetric, identity string) bo
 	return w.selector.Matches(labels.Set(v.GetLabels()))
 }
 
-func (r *requestReader) noteUnmatched(index int, list, name string) {
-	r.note(func() string {
-		return fmt.Sprintf("%s[%d]: belongs to no metric of the spec and had no effect (metric %q; name, selector and object must agree)", list, index, clip(name))
+// noteUnmatched notes a reading of no metric. The first such note names the spec's metrics, which
+// may be long.
+func (j *joiner) noteUnmatched(index int, list, name string) {
+	j.note(func() string {
+		wanted := ""
+		if !j.described {
+			j.described = true
+			wanted = "the spec's are " + describe(j.matcher.metrics) + "; "
+		}
+		return fmt.Sprintf("%s[%d]: belongs to no metric of the spec and had no effect (metric %q; %sname, selector and object must agree)", list, index, clip(name), wanted)
 	})
 }

@@ -178,7 +178,7 @@ func TestReadingsOfNoMetricAreNotedInExplanationsOnly(t *testing.T) {
 		"customMetrics": [{"metric": {"name": "rps"}, "describedObject": {"kind": "Pod", "name": "web-a"}, "value": "1"}],
 		"externalMetrics": [{"metric": {"name": "q"}, "value": "1"}, {"metric": {"name": "r"}, "value": "1"}]}`
 	want := []string{
-		`customMetrics[0]: belongs to no metric of the spec and had no effect (metric "rps"; name, selector and object must agree)`,
+		`customMetrics[0]: belongs to no metric of the spec and had no effect (metric "rps"; the spec's are External:q; name, selector and object must agree)`,
 		`externalMetrics[1]: belongs to no metric of the spec and had no effect (metric "r"; name, selector and object must agree)`,
 	}
 	if got := input(t, request(t, fmt.Sprintf(text, true))).Notes; !slices.Equal(got, want) {
