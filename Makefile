@@ -68,7 +68,7 @@ demo: ## Send the README's request to a running server
 	@deploy/demo/demo.sh $(REST)
 
 .PHONY: test
-test: ## Run the tests of all packages; installs Redis where it is missing
+test: ## Run the tests of all packages, some ten minutes on two processors; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
 	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
 	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'

@@ -13,8 +13,8 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
-sed '/^#/d; s/^[^:]*: //' "$(dirname "$0")/newcomer-programs.txt" | tr ' ' '\n' | while read -r name; do
-  if found=$(type -P "$name"); then ln -s "$found" "$folder/$name"; fi
-done
+read -r -d '' -a names < <(sed '/^#/d; s/^[^:]*: //' "$(dirname "$0")/newcomer-programs.txt") || true
+IFS=$'\n' read -r -d '' -a programs < <(type -P "${names[@]}") || true # without those that are not installed
+ln -s "${programs[@]}" "$folder"
 echo 'CI: tests find only the programs of scripts/newcomer-programs.txt.' >&2
 echo "$folder"
