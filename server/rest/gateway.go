@@ -157,7 +157,7 @@ func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Ma
 		allowed := allowedAt(r.URL.Path)
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r, allowed)}
-	case strings.HasPrefix(r.URL.Path, "/v1/clusters/"):
+	case strings.HasPrefix(r.URL.Path, targetsPrefix):
 		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
 			"no segment empty or with a slash, followed by "+afterTarget()+"; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
 	case strings.HasPrefix(r.URL.Path, integrationsPrefix):

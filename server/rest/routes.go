@@ -102,13 +102,16 @@ func misdirected(r *http.Request) int {
 		return 0
 	}
 	switch allowed := allowedAt(r.URL.Path); {
-	case len(allowed) == 0:
-		return http.StatusNotFound
-	case !slices.Contains(allowed, r.Method):
+	case len(allowed) > 0 && !slices.Contains(allowed, r.Method):
 		return http.StatusMethodNotAllowed
+	case len(allowed) == 0 && strings.HasPrefix(r.URL.Path, targetsPrefix):
+		return http.StatusNotFound
 	}
 	return 0
 }
+
+// targetsPrefix begins the paths of targets and their namespaces.
+const targetsPrefix = "/v1/clusters/"
 
 // notServed returns the error for a method that is not served where others are.
 func notServed(r *http.Request, allowed []string) error {
