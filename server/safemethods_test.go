@@ -64,8 +64,8 @@ type served struct {
 	query string
 }
 
-// variable matches a variable of a route's template, such as {name=clusters/*}.
-var variable = regexp.MustCompile(`\{(\w+)=([^}]*)\}`)
+// templateVariable matches a variable of a route's template, such as {name=clusters/*}.
+var templateVariable = regexp.MustCompile(`\{(\w+)=([^}]*)\}`)
 
 // everyRoute returns all routes: of all methods of the contract, by its descriptors, and of other
 // systems' contracts.
@@ -83,7 +83,7 @@ func everyRoute(tb testing.TB) (routes []served) {
 				for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
 					r.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 						if f.ContainingOneof() != nil { // the pattern: get, post, …
-							path := variable.ReplaceAllString(v.String(), "$2")
+							path := templateVariable.ReplaceAllString(v.String(), "$2")
 							for collection, name := range map[string]string{"clusters": "demo", "namespaces": "shop", "targets": "polled"} {
 								path = strings.ReplaceAll(path, collection+"/*", collection+"/"+name)
 							}
