@@ -130,7 +130,15 @@ var worked = map[string]work{
 			w.check(err)
 			return 0
 		}
-	}, 4, 0},
+	}, 6, 0},
+	"markDeletionScript": {func(w *worker) func() int {
+		w.create("t")
+		return func() int {
+			_, err := w.s.Delete(w.t.Context(), w.key("t"))
+			w.check(err)
+			return 0
+		}
+	}, 6, 0}, // of three scripts, as deleteScript's operation
 	"appendScript": {func(w *worker) func() int {
 		w.logs("t")
 		return func() int {
