@@ -68,6 +68,44 @@ func TestPropertyPoliciesLetGoWhenTheySay(t *testing.T) {
 	}
 }
 
+// However many policies there are, each counts what it counts alone.
+func TestPropertyManyPoliciesCountTheSame(t *testing.T) {
+	random, lasted := newRandom(18), 0
+	for range 3000 {
+		profile := oneOf(random, profiles...)
+		alone := decider{profile: profile, current: 100, nowNanos: t0.UnixNano()}
+		alone.next.EventsLimited = random.chance(50)
+		for _, events := range []*[]ScaleEvent{&alone.next.ScaleUps, &alone.next.ScaleDowns} {
+			for range random.IntN(8) {
+				// Instants on the edges of periods, and beside them.
+				age := int64(random.between(0, 12))*int64(time.Second) + int64(random.between(-1, 1))
+				*events = append(*events, ScaleEvent{
+					Change: int32(random.between(1, 5)), Outdated: random.chance(20),
+					At: alone.nowNanos - age, Span: random.Int64N(3) * int64(time.Second),
+				})
+			}
+		}
+		together := alone
+		direction := oneOf(random, Up, Down)
+		var policies []ScalingPolicy
+		for range random.between(1, 9) {
+			policies = append(policies, ScalingPolicy{oneOf(random, PodsPolicy, PercentPolicy), int32(random.between(1, 50)), int32(random.between(1, 12))})
+		}
+		together.in = &Input{Explain: true}
+		for i, l := range together.limitRate(direction, &ScalingRules{SelectPolicy: MaxChange, Policies: policies}).Policies {
+			l.Selected = false
+			equal(t, "one of many", l, alone.limitOf(direction, policies[i]))
+		}
+		equal(t, "whether some last", together.changesLast, alone.changesLast)
+		if alone.changesLast {
+			lasted++
+		}
+	}
+	if lasted < 500 {
+		t.Errorf("only %d of the cases are beyond the history's limit", lasted)
+	}
+}
+
 func TestAnExplanationTellsHowPodsCounted(t *testing.T) {
 	in := workload(cpuUtilization(50), 5, 100, each(3, 100), missing(1), pending(1))
 	d := decide(in)
