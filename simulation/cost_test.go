@@ -111,7 +111,7 @@ func TestWhatIsCertainlyTooMuchIsRefusedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	least := int64(result.Steps) * (int64(w.looksAtAStep) + w.metricsAtAStep)
+	least := int64(result.Steps) * (int64(w.looksAtAStep) + w.metricsAtAStep + looksOfAStep)
 	if w.metricsAtAStep != 100*looksToMeasure || result.Work < least {
 		t.Errorf("%d metrics cost %d a step; a run of %d steps cost %d, at least %d", 100, w.metricsAtAStep, result.Steps, result.Work, least)
 	}

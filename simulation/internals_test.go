@@ -77,3 +77,48 @@ func TestPodsAreDeletedInTheReplicaSetsOrder(t *testing.T) {
 		}
 	}
 }
+
+// Noise is the product of the load and of the factors' trace, at each instant of either.
+func TestNoiseIsAProduct(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		points   []Point
+		every    time.Duration
+		duration time.Duration
+	}{
+		{[]Point{{0, 5}}, time.Second, 100 * time.Second},
+		{[]Point{{-30 * time.Second, 1}, {-5 * time.Second, 9}, {7 * time.Second, 2}, {7 * time.Second, 40}, {500 * time.Second, 3}}, 7 * time.Second, 90 * time.Second},
+		{[]Point{{10 * time.Second, 1}, {10 * time.Second, 6}, {11 * time.Second, 6}, {11 * time.Second, 0}}, 1500 * time.Millisecond, 30 * time.Second},
+	} {
+		load, err := NewTrace(tt.points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := load.Noise(3, 0.7, tt.every, tt.duration)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var grid []Point
+		var offsets []time.Duration
+		for i := range uint64(tt.duration/tt.every) + 2 {
+			grid = append(grid, Point{time.Duration(i) * tt.every, max(0, 1+mul(0.7, normal(3, noiseStream, i)))})
+			offsets = append(offsets, grid[i].At)
+		}
+		for _, p := range tt.points {
+			offsets = append(offsets, p.At)
+		}
+		slices.Sort(offsets)
+		var want []Point
+		for _, at := range slices.Compact(offsets) {
+			f := (&Trace{grid}).At(at)
+			left, right := mul(load.before(at), f), mul(load.At(at), f)
+			if left != right {
+				want = append(want, Point{at, left})
+			}
+			want = append(want, Point{at, right})
+		}
+		if !slices.Equal(got.Points(), want) {
+			t.Errorf("noise every %s:\n%v, want\n%v", tt.every, got.Points(), want)
+		}
+	}
+}

@@ -2,10 +2,13 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/bits"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // looked counts that many evaluations of each pod.
@@ -19,6 +22,26 @@ const (
 	looksToMeasure = 6
 )
 
+// looksOfAStep is the cost of a step besides its pods and metrics, and looksOfAPolicy that of each
+// policy that a step applies, in evaluations of a pod.
+const (
+	looksOfAStep   = 20
+	looksOfAPolicy = 2
+)
+
+// entriesOfALook is how many recommendations or changes of a history are walked through, and
+// copied, in the time of one evaluation of a pod.
+const entriesOfALook = 8
+
+// remembered counts the cost of the history that a decision walked through, as windows look at each
+// of its entries, and of its policies.
+func (w *world) remembered(d *recommender.Decision) {
+	if d.Explanation != nil {
+		h := &d.Explanation.History
+		w.work += int64((h.Recommendations+h.ScaleUps+h.ScaleDowns)/entriesOfALook + looksOfAPolicy*len(d.Explanation.RateLimit.Policies))
+	}
+}
+
 // needsOfALook is how many metrics' needs are computed in the time of one evaluation of a pod.
 const needsOfALook = 16
 
@@ -27,10 +50,13 @@ func (w *world) sorted(pods []*pod) {
 	w.work += int64(looksToCompare * len(pods) * bits.Len(uint(len(pods))))
 }
 
-// tooMuch returns an error when a run has exceeded its limits of time or memory.
+// tooMuch returns an error when a run has exceeded its limits of time or memory, or was ended.
 func (w *world) tooMuch() error {
+	if w.ctx.Err() != nil {
+		return fmt.Errorf("at %s: %w", w.now, context.Cause(w.ctx))
+	}
 	if w.overLimit() {
-		return fmt.Errorf("%w: at %s it has evaluated pods and metrics %d times and has %d pods, the maxima are %d and %d; shorten it, or lower maxReplicas",
+		return fmt.Errorf("%w: at %s it has evaluated pods and metrics %d times and has %d pods, the maxima are %d and %d; shorten it, lengthen loop.syncPeriod, or lower maxReplicas, windows or the number of policies",
 			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
 	}
 	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > w.mostKept {
@@ -43,15 +69,16 @@ func (w *world) tooMuch() error {
 // certainlyTooMuch returns an error if even a run without pods exceeds the limit of time.
 func (w *world) certainlyTooMuch() error {
 	steps := int64((w.scenario.Duration - w.scenario.Loop.Offset + w.syncPeriod - 1) / w.syncPeriod)
-	if least := steps * (int64(w.looksAtAStep) + w.metricsAtAStep); least > w.mostWork {
+	if least := steps * (int64(w.looksAtAStep) + w.metricsAtAStep + looksOfAStep); least > w.mostWork {
 		return fmt.Errorf("%w: with %d metrics its %d evaluations look at pods and metrics %d times at least, the maximum is %d; shorten it, lengthen loop.syncPeriod, or use fewer metrics",
 			ErrTooMuch, len(w.metrics), steps, least, w.mostWork)
 	}
 	return nil
 }
 
-// limit lowers the limits of the run.
-func (w *world) limit(l Limits) {
+// limit lowers the limits of the run, which the context ends.
+func (w *world) limit(ctx context.Context, l Limits) {
+	w.ctx, w.keepsActions = ctx, l.Actions
 	if l.Work > 0 {
 		w.mostWork = min(w.mostWork, l.Work)
 	}
@@ -60,9 +87,11 @@ func (w *world) limit(l Limits) {
 	}
 }
 
-// overLimit reports whether there are too many pods or evaluations. Loops within one
-// instant check it, too, and stop: the run ends with tooMuch.
-func (w *world) overLimit() bool { return w.work > w.mostWork || len(w.pods) > MaxPods }
+// overLimit reports whether there are too many pods or evaluations, or the run was ended. Loops
+// within one instant check it, too, and stop: the run ends with tooMuch.
+func (w *world) overLimit() bool {
+	return w.work > w.mostWork || len(w.pods) > MaxPods || w.ctx.Err() != nil
+}
 
 // active returns the pods that count as replicas: those that are not being deleted.
 func (w *world) active() []*pod {

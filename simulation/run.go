@@ -38,6 +38,7 @@ type Result struct {
 	// Work is the cost of the run, in the unit of MaxWork.
 	Work    int64
 	Figures Figures
+	// Actions are the changes of the count; none unless Limits ask for them.
 	Actions []Action
 }
 
@@ -63,7 +64,7 @@ func Run(s *Scenario, a *Autoscaler, observe func(*Step) error) (*Result, error)
 // RunWith is Run with another engine instead of the production engine. The engine must
 // not keep its input.
 func RunWith(s *Scenario, a *Autoscaler, engine Engine, observe func(*Step) error) (*Result, error) {
-	return run(context.Background(), s, a, Limits{}, engine, observe)
+	return run(context.Background(), s, a, Limits{Actions: true}, engine, observe)
 }
 
 // Limits limit a run on a shared machine.
@@ -71,30 +72,26 @@ type Limits struct {
 	// Work is in the unit of MaxWork, and Kept in that of MaxKept. These are the
 	// defaults for zero, and the upper bounds.
 	Work, Kept int64
+	// Actions reports whether the result has the actions, of which there may be one at each step.
+	Actions bool
 }
 
-// RunWithin is Run with limits, and with a context that ends it.
+// RunWithin is Run with limits, and with a context that ends it at any instant, with its cause.
 func RunWithin(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, observe func(*Step) error) (*Result, error) {
 	return run(ctx, s, a, limits, NewEngine(a.Namespace), observe)
 }
-
-// askedEvery is the number of instants between checks of the context.
-const askedEvery = 256
 
 func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine Engine, observe func(*Step) error) (*Result, error) {
 	if err := Check(s, a); err != nil {
 		return nil, err
 	}
 	w := newWorld(s, a, engine)
-	w.limit(limits)
+	w.limit(ctx, limits)
 	if err := w.certainlyTooMuch(); err != nil {
 		return nil, err
 	}
 	result := &Result{}
-	for instant := 0; ; instant++ {
-		if instant%askedEvery == 0 && ctx.Err() != nil {
-			return nil, fmt.Errorf("at %s: %w", w.now, ctx.Err())
-		}
+	for {
 		if err := w.settle(); err != nil {
 			return nil, err
 		}
@@ -120,14 +117,19 @@ func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine 
 
 // evaluate takes a step of the autoscaler's loop.
 func (w *world) evaluate(result *Result, observe func(*Step) error) error {
+	// One step of the largest world takes a minute: it is paid for before it is taken.
+	w.looked(w.looksAtAStep)
+	w.work += w.metricsAtAStep + looksOfAStep
+	if err := w.tooMuch(); err != nil {
+		return err
+	}
 	in := w.observe()
 	now := w.scenario.Start.Add(w.now)
 	decision, err := w.engine.Recommend(now, in)
 	if err != nil {
 		return fmt.Errorf("at %s: %w", w.now, err)
 	}
-	w.looked(w.looksAtAStep)
-	w.work += w.metricsAtAStep
+	w.remembered(&decision)
 	load := w.scenario.Load.At(w.now)
 	cause := causeOf(&decision)
 	w.figures.decided(w, &decision, cause)
@@ -147,9 +149,11 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 	if !decision.Changes() {
 		return nil
 	}
-	result.Actions = append(result.Actions, Action{
-		At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: decision.Reason, Cause: cause,
-	})
+	if w.keepsActions {
+		result.Actions = append(result.Actions, Action{
+			At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: decision.Reason, Cause: cause,
+		})
+	}
 	w.pendingWrite = write{at: w.now + w.scenario.Loop.ApplyDelay, id: decision.ID, replicas: decision.Desired}
 	w.pending = &w.pendingWrite
 	if w.scenario.Loop.ApplyDelay == 0 {

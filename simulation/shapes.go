@@ -73,7 +73,7 @@ func periodic(period time.Duration, span Span, points func(at time.Duration) []P
 	if period < time.Second || 4*(span.Duration/period+1) > MaxPoints {
 		return nil, fmt.Errorf("a period of %s: must be at least 1s, and give at most %d points", period, MaxPoints)
 	}
-	var all []Point
+	all := make([]Point, 0, 4*(span.Duration/period+1))
 	for at := time.Duration(0); at <= span.Duration; at += period {
 		all = append(all, points(at)...)
 	}

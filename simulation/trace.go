@@ -122,7 +122,11 @@ func Sum(traces ...*Trace) (*Trace, error) {
 	if len(traces) == 1 {
 		return traces[0], nil
 	}
-	var points []Point
+	most := 0
+	for _, t := range traces {
+		most += len(t.points)
+	}
+	points := make([]Point, 0, min(most, MaxPoints+1))
 	passed := make([]int, len(traces)) // points of each trace that lie behind
 	for {
 		at := never
@@ -158,31 +162,61 @@ func (t *Trace) Noise(seed uint64, variation float64, every, duration time.Durat
 	if every < time.Second || duration/every > MaxPoints {
 		return nil, fmt.Errorf("noise every %s: must be at least 1s, and give at most %d points", every, MaxPoints)
 	}
-	var grid []Point
-	for i := range uint64(duration/every) + 2 {
-		grid = append(grid, Point{time.Duration(i) * every, max(0, 1+mul(variation, normal(seed, noiseStream, i)))})
-	}
-	factor := &Trace{grid}
-	offsets := make([]time.Duration, 0, len(grid)+len(t.points))
-	for _, p := range grid {
-		offsets = append(offsets, p.At)
-	}
-	for _, p := range t.points {
-		offsets = append(offsets, p.At)
-	}
-	slices.Sort(offsets)
-	offsets = slices.Compact(offsets)
-	if len(offsets) > MaxPoints {
-		return nil, fmt.Errorf("with noise every %s the load has more than %d points", every, MaxPoints)
-	}
-	points := make([]Point, 0, len(offsets))
-	for _, at := range offsets {
-		f := factor.At(at)
+	last := int64(duration/every) + 1
+	points := make([]Point, 0, min(int(last)+1+len(t.points), MaxPoints+1))
+	factor := factors{seed: seed, variation: variation, every: every, last: last, first: -1}
+	for next, passed := int64(0), 0; next <= last || passed < len(t.points); {
+		at := never
+		if next <= last {
+			at = time.Duration(next) * every
+		}
+		if passed < len(t.points) {
+			at = min(at, t.points[passed].At)
+		}
+		if next <= last && at == time.Duration(next)*every {
+			next++
+		}
+		for passed < len(t.points) && t.points[passed].At == at {
+			passed++
+		}
+		f := factor.at(at)
 		left, right := mul(t.before(at), f), mul(t.At(at), f)
 		if left != right {
 			points = append(points, Point{at, left})
 		}
-		points = append(points, Point{at, right})
+		if points = append(points, Point{at, right}); len(points) > MaxPoints {
+			return nil, fmt.Errorf("with noise every %s the load has more than %d points", every, MaxPoints)
+		}
 	}
 	return NewTrace(points)
+}
+
+// factors are the factors of noise, one for each multiple of an interval up to the last, and linear
+// between them. Those around the latest instant are kept: all of them would take as much memory as
+// the load.
+type factors struct {
+	seed      uint64
+	variation float64
+	every     time.Duration
+	last      int64
+	first     int64 // -1: nothing is kept
+	pair      [2]float64
+}
+
+func (f *factors) of(i int64) float64 {
+	return max(0, 1+mul(f.variation, normal(f.seed, noiseStream, uint64(i))))
+}
+
+func (f *factors) at(at time.Duration) float64 {
+	i := int64(at / f.every)
+	switch {
+	case at <= 0:
+		return f.of(0)
+	case i >= f.last:
+		return f.of(f.last)
+	case i != f.first:
+		f.first, f.pair = i, [2]float64{f.of(i), f.of(i + 1)}
+	}
+	a, b := f.pair[0], f.pair[1]
+	return a + mul(b-a, float64(at-time.Duration(i)*f.every)/float64(f.every))
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -36,6 +37,9 @@ type world struct {
 	looksAtAStep   int
 	metricsAtAStep int64
 	keptOfAPod     int64
+	// ctx ends the run; keepsActions reports whether its result has the actions.
+	ctx          context.Context
+	keepsActions bool
 
 	// replicas is the desired count.
 	replicas              int32
@@ -80,7 +84,7 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		syncPeriod: defaulted(s.Loop.SyncPeriod),
 		resolution: defaulted(s.Loop.Resolution),
 		nextSync:   s.Loop.Offset, nextScrape: s.Loop.ScrapeOffset,
-		mostWork: MaxWork, mostKept: MaxKept,
+		mostWork: MaxWork, mostKept: MaxKept, ctx: context.Background(),
 		nextProblemEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
 	}

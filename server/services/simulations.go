@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -34,6 +36,9 @@ type SimulationOptions struct {
 	// Work limits one request, all of its specs together, in evaluations of a pod; see
 	// simulation.MaxWork, the default for 0.
 	Work int64
+	// Time limits how long one request may run, besides waiting for its turn, for its caller and
+	// for other calls. 0: what that much work takes at most.
+	Time time.Duration
 	// Defaults are the options of decisions if the request has none.
 	Defaults recommender.Options
 	// UnreadTimeout is how long a response may wait for a caller that reads nothing. 0: a minute.
@@ -59,7 +64,18 @@ const (
 	mostWaiting, mostOfCaller = 16, 2
 	// longestTurn is how long a request waits for its turn.
 	longestTurn = 10 * time.Second
+	// longestLook and longestReading are how long a unit of work may take, and the reading of a
+	// request, so that whatever an estimate of work forgets ends soon: usual are some 100 ns, and
+	// at most 2 s.
+	longestLook    = 500 * time.Nanosecond
+	longestReading = 5 * time.Second
+	// slowestReader is how many bytes per second a caller reads at least, beyond the time for
+	// which it may read nothing.
+	slowestReader = 256 << 10
 )
+
+// errTooLong ends a simulation that took longer than its work may take.
+var errTooLong = errors.New("it takes too long")
 
 // Simulations serves SimulationService.
 type Simulations struct {
@@ -141,12 +157,16 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 		return err
 	}
 	defer leave()
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	defer s.endWhenDraining(ctx, cancel)()
+	p := &played{service: s, req: req, work: cmp.Or(s.options.Work, simulation.MaxWork)}
+	longest := cmp.Or(s.options.Time, longestReading+time.Duration(p.work)*longestLook)
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	p.ctx, p.time = ctx, newStopwatch(longest, func() { cancel(errTooLong) })
+	defer p.time.end()
+	defer s.endWhenDraining(ctx, func() { cancel(nil) })()
 	asked, violations := readSimulation(ctx, req, s.options.Defaults)
-	if err := ctx.Err(); err != nil {
-		return s.failed(ctx, stream.Context(), "scenario", err)
+	if ctx.Err() != nil {
+		return s.failed(ctx, stream.Context(), longest, "scenario", context.Cause(ctx))
 	}
 	if err := apierror.Invalid(violations); err != nil {
 		return err
@@ -155,15 +175,12 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%d specs over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer specs",
 			len(asked.specs), asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps))
 	}
-	p := &played{ctx: ctx, service: s, req: req, world: asked.world, work: s.options.Work}
-	if p.work == 0 {
-		p.work = simulation.MaxWork
-	}
+	p.world = asked.world
 	return attend(stream, s.options.UnreadTimeout, s.options.Draining, func(stream grpc.ServerStream) error {
 		p.stream = stream
 		for _, spec := range asked.specs {
 			if err := p.run(&spec); err != nil {
-				return s.failed(ctx, stream.Context(), spec.name, err)
+				return s.failed(ctx, stream.Context(), longest, spec.name, err)
 			}
 		}
 		return nil
@@ -185,19 +202,22 @@ func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.Cancel
 }
 
 // failed returns why a run ended early.
-func (s *Simulations) failed(ctx, caller context.Context, name string, err error) error {
+func (s *Simulations) failed(ctx, caller context.Context, longest time.Duration, name string, err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
+	}
+	if name != "" {
+		name += ": "
 	}
 	switch {
 	case caller.Err() != nil:
 		return status.FromContextError(caller.Err()).Err()
+	case errors.Is(err, errTooLong):
+		return apierror.OverLimit("simulationSeconds", int(longest.Seconds()), fmt.Sprintf("%s%v: a simulation runs for at most %s here; shorten the time, lengthen loop.syncPeriod, or try fewer specs, metrics or pods",
+			name, err, longest))
 	case ctx.Err() != nil:
 		return apierror.ShuttingDown()
 	case errors.Is(err, simulation.ErrTooMuch):
-		if name != "" {
-			name += ": "
-		}
 		return apierror.OverLimit("simulationWork", int(min(s.options.Work, math.MaxInt32)), name+err.Error())
 	}
 	return apierror.InvalidField("scenario", err.Error())
@@ -211,7 +231,9 @@ type played struct {
 	stream  grpc.ServerStream
 	world   *simulation.Scenario
 	work    int64 // the rest
-	bytes   int   // of the response so far
+	time    *stopwatch
+	bytes   int           // of the response so far
+	unread  time.Duration // waited for the caller to read
 	sent    time.Duration
 	any     bool
 	steps   int
@@ -243,7 +265,7 @@ func (p *played) step(name string, step *simulation.Step) error {
 	changes := step.Decision.Changes()
 	interval := p.req.GetStepInterval().AsDuration()
 	if p.req.GetFiguresOnly() || !changes && p.any && step.At-p.sent < interval {
-		return p.ctx.Err()
+		return context.Cause(p.ctx)
 	}
 	if !changes {
 		p.sent, p.any = step.At, true
@@ -280,7 +302,47 @@ func (p *played) send(r *setpointv1.SimulateResponse) error {
 		return apierror.OverLimit("simulatedBytes", mostSimulatedBytes, fmt.Sprintf("at %s the response has more than %d bytes: set stepInterval or figuresOnly, leave out explain, or shorten the time",
 			at.Format(time.RFC3339), mostSimulatedBytes))
 	}
-	return p.stream.SendMsg(r)
+	return p.waiting(func() error {
+		began := time.Now()
+		err := p.stream.SendMsg(r)
+		patience := cmp.Or(p.service.options.UnreadTimeout, unreadTimeout)
+		if p.unread += time.Since(began); err == nil && p.unread > patience+time.Duration(p.bytes)*time.Second/slowestReader {
+			return status.Errorf(codes.Aborted, "the caller reads less than %d bytes a second, and others wait for its place; set stepInterval or figuresOnly, or read faster", slowestReader)
+		}
+		return err
+	})
+}
+
+// waiting waits for something, which is not the simulation's time.
+func (p *played) waiting(wait func() error) error {
+	p.time.pause()
+	defer p.time.resume()
+	return wait()
+}
+
+// stopwatch ends something that ran for too long, without its pauses.
+type stopwatch struct {
+	timer *time.Timer
+	left  time.Duration
+	since time.Time
+}
+
+// newStopwatch returns a running stopwatch.
+func newStopwatch(longest time.Duration, end func()) *stopwatch {
+	return &stopwatch{timer: time.AfterFunc(longest, end), left: longest, since: time.Now()}
+}
+
+// end may be called while the stopwatch is in use.
+func (w *stopwatch) end() { w.timer.Stop() }
+
+func (w *stopwatch) pause() {
+	w.timer.Stop()
+	w.left -= time.Since(w.since)
+}
+
+func (w *stopwatch) resume() {
+	w.since = time.Now()
+	w.timer.Reset(max(0, w.left))
 }
 
 const (
@@ -295,16 +357,18 @@ func (p *played) giveWay() error {
 	if p.steps++; p.steps%givesWayEvery != 0 {
 		return nil
 	}
-	runtime.Gosched()
-	limiter := p.service.options.Guard.Limiter
-	for limiter != nil && limiter.Shedding() {
-		select {
-		case <-time.After(pause):
-		case <-p.ctx.Done():
-			return p.ctx.Err()
+	return p.waiting(func() error {
+		runtime.Gosched()
+		limiter := p.service.options.Guard.Limiter
+		for limiter != nil && limiter.Shedding() {
+			select {
+			case <-time.After(pause):
+			case <-p.ctx.Done():
+				return context.Cause(p.ctx)
+			}
 		}
-	}
-	return p.ctx.Err()
+		return context.Cause(p.ctx)
+	})
 }
 
 // mostCauses limits the causes in the figures.
