@@ -134,7 +134,7 @@ func TestSimulateAWorkload(t *testing.T) {
 
 func TestSimulationsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(su *setup) { su.options.MaxSimulationWork = 100_000 })
+	s := start(t, func(su *setup) { su.options.MaxSimulationWork = 160_000 })
 	whole := func(change func(*setpointv1.SimulateRequest)) *setpointv1.SimulateRequest {
 		req := &setpointv1.SimulateRequest{Scenario: dayOfWeb, Spec: simulatedSpec(60, 50)}
 		change(req)
