@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -262,4 +263,109 @@ func TestCountsAreRareAndMayFail(t *testing.T) {
 	wantCounts("a full cluster within a second", 0)
 	s.clock.Advance(time.Second)
 	s.recommend(t, queue(targetIn("red", 201), 3, 50))
+}
+
+// kinds are the kinds of records that grow with each call: it makes a target, or makes what is
+// stored of it larger by some bytes.
+var kinds = map[string]func(s *service, target string, call, bytes int) error{
+	"history": func(s *service, target string, call, bytes int) error {
+		for i := range 1 + bytes/1000 { // an answer is kept for each
+			req := queue(target, 3, 50)
+			req.RequestId = fmt.Sprintf("%d-%d", call, i)
+			if _, err := s.recommendations.Recommend(context.Background(), req); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"spec": func(s *service, target string, call, bytes int) error {
+		spec := queueSpec(1, 10)
+		spec.Spec.Metrics[0].External.Metric.Selector = &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{{
+			Key: "a", Operator: "In", Values: textsOf(bytes),
+		}}}
+		_, err := s.targets.SetTargetSpec(context.Background(), &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: spec})
+		return err
+	},
+	"observation": func(s *service, target string, call, bytes int) error {
+		report := &setpointv1.ReportObservationRequest{Target: target}
+		for range 1 + bytes/26 {
+			report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{Value: "1000000000000", Metric: &setpointv1.MetricIdentifier{Name: "queue"}})
+		}
+		_, err := s.recommendations.ReportObservation(context.Background(), report)
+		return err
+	},
+	"log": func(s *service, target string, call, bytes int) error {
+		_, err := s.recommendations.Recommend(context.Background(), queue(target, int32(3+call%2), 50))
+		return err
+	},
+}
+
+// textsOf are that many bytes together.
+func textsOf(bytes int) (all []string) {
+	for i := range bytes / 25 {
+		all = append(all, fmt.Sprintf("v%022d", i))
+	}
+	return append(all, "v")
+}
+
+// At the maximum number of targets the existing ones continue, whatever is stored of them, and
+// however much larger it becomes.
+func TestExistingTargetsContinueAtTheBoundOfTargets(t *testing.T) {
+	t.Parallel()
+	const bound = 3
+	onEngines(t, func(t *testing.T, start func(...func(*setup)) *service) {
+		for kind, grow := range kinds {
+			s := start(sharing(bound, 0))
+			for call, bytes := range []int{0, 0, 500, 9000, 20_000} {
+				for n := range bound {
+					if err := grow(s, targetIn("red", n), call, bytes); err != nil {
+						t.Errorf("%s of %d bytes for target %d: %v", kind, bytes, n, err)
+					}
+				}
+				wantCrowded(t, rpcProblem(grow(s, targetIn("red", 99), call, bytes)), "cluster_targets")
+			}
+			if err := grow(s, targetIn("blue", 1), 0, 9000); err != nil {
+				t.Errorf("%s of another cluster: %v", kind, err)
+			}
+		}
+	})
+}
+
+// A cluster's specs, and its observations, take no more than their bytes, in however small steps
+// they grow. Decisions on its targets continue.
+func TestABoundOfBytesHoldsForSmallSteps(t *testing.T) {
+	t.Parallel()
+	const bound, step = 60_000, 300
+	onEngines(t, func(t *testing.T, start func(...func(*setup)) *service) {
+		for _, kind := range []string{"spec", "observation"} {
+			s, stored := start(sharing(0, bound)), [5]int{}
+			refused := false
+			for call := 0; call < 2*bound/step; call++ {
+				n := call % len(stored)
+				err := kinds[kind](s, targetIn("red", n), call, stored[n]+step)
+				switch {
+				case err == nil:
+					stored[n] += step
+				default:
+					wantCrowded(t, rpcProblem(err), "cluster_bytes")
+					refused = true
+				}
+				s.clock.Advance(2 * time.Second)
+			}
+			sum := 0
+			for n, bytes := range stored {
+				sum += bytes
+				if err := kinds[kind](s, targetIn("red", n), 0, bytes); err != nil {
+					t.Errorf("%s that does not grow: %v", kind, err)
+				}
+				s.recommend(t, queue(targetIn("red", n), 3, 50))
+			}
+			if !refused || sum > bound || sum < bound/2 {
+				t.Errorf("%s: %d bytes are stored, with a maximum of %d; refused: %t", kind, sum, bound, refused)
+			}
+			if err := kinds[kind](s, targetIn("blue", 1), 0, 5000); err != nil {
+				t.Errorf("%s of another cluster: %v", kind, err)
+			}
+		}
+	})
 }

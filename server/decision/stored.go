@@ -39,10 +39,10 @@ func (t *Targets) Stored(engine store.Store, recommend func(context.Context, *se
 		Clock:     t.Options.Clock,
 		Room:      room,
 		Sources:   t.sources(),
-		Place: func(ctx context.Context, part store.Part, key store.Key, bytes int) (func(bool), error) {
+		Place: func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (func(bool), error) {
 			of := bounded[part]
-			err := of.Place(ctx, key.Cluster, bytes, access.CallerOf(ctx))
-			return func(kept bool) { of.Settle(key.Cluster, bytes, kept) }, err
+			err := of.Place(ctx, key.Cluster, more, access.CallerOf(ctx))
+			return func(kept bool) { of.Settle(key.Cluster, more, kept) }, err
 		},
 		Left: func(part store.Part, key store.Key) { bounded[part].Leave(key.Cluster) },
 	})

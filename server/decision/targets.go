@@ -161,7 +161,7 @@ func (t *Targets) decide(j *Job, record store.Record, room []byte) []byte {
 		return nil
 	}
 	if !record.Exists() && j.placed == 0 {
-		if j.Err = t.shares.Place(t.life, j.key.Cluster, len(value), j.caller); j.Err != nil {
+		if j.Err = t.shares.Place(t.life, j.key.Cluster, store.Usage{Keys: 1, Bytes: int64(len(value))}, j.caller); j.Err != nil {
 			return nil
 		}
 		j.placed = len(value)
@@ -250,7 +250,7 @@ func (t *Targets) cachedRecord(j *Job) (store.Record, bool) {
 // unplaced ends the reservation of space for a new target.
 func (t *Targets) unplaced(j *Job, stored bool) {
 	if j.placed > 0 {
-		t.shares.Settle(j.key.Cluster, j.placed, stored)
+		t.shares.Settle(j.key.Cluster, store.Usage{Keys: 1, Bytes: int64(j.placed)}, stored)
 		j.placed = 0
 	}
 }

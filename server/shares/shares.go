@@ -1,11 +1,12 @@
 // Package shares limits how much of the store each cluster takes: its targets, and their bytes.
 //
 //	s := shares.New(engine, shares.Options{ClusterTargets: 10_000, Clock: time.Now, Log: log}, refused)
-//	if err := s.Place(ctx, cluster, len(value), caller); err != nil {
+//	more := store.Usage{Keys: 1, Bytes: int64(len(value))}
+//	if err := s.Place(ctx, cluster, more, caller); err != nil {
 //		return err
 //	}
 //	// … store it …
-//	s.Settle(cluster, len(value), stored)
+//	s.Settle(cluster, more, stored)
 package shares
 
 import (
@@ -32,6 +33,11 @@ const (
 	// so that deletions and expiries take effect soon.
 	recountAfter = 5 * time.Second
 	recountFull  = time.Second
+	// recountGrown is how old a count may be where records only grow, unless they have taken more
+	// than 1/recountPart of the room that there was: a count is some 500 small commands, and each
+	// report of a target may be a few bytes longer than the one before.
+	recountGrown = time.Minute
+	recountPart  = 16
 	// countTimeout limits one count.
 	countTimeout = time.Second
 	// countedClusters limits the clusters whose counts are cached.
@@ -48,7 +54,8 @@ type Options struct {
 }
 
 // Shares limit each cluster's part of the store. They count in the store now and then, when a new
-// target arrives, and in between add this instance's own additions. Safe for concurrent use.
+// target arrives or a record grows, and in between add this instance's own additions. Safe for
+// concurrent use.
 type Shares struct {
 	engine  store.Usages // nil: there are no limits
 	options Options
@@ -67,6 +74,7 @@ type share struct {
 	mu    sync.Mutex
 	used  store.Usage // guarded by mu
 	under store.Usage // the part of it that is being stored, which the store may not count yet; guarded by mu
+	known int64       // the bytes at the count; guarded by mu
 	at    time.Time   // time of the count, guarded by mu; zero: not counted yet
 }
 
@@ -99,42 +107,43 @@ func (s *Shares) boundsFor(c *access.Caller) bounds {
 	return bounds{pick(own.ClusterTargets, s.options.ClusterTargets), pick(own.ClusterBytes, s.options.ClusterBytes)}
 }
 
-// exceeds returns the limit that one more target would exceed; 0: none.
-func (b bounds) exceeds(used store.Usage, bytes int) limit.Reason {
+// exceeds returns the limit that an addition would exceed; 0: none. A record that only grows adds
+// no target.
+func (b bounds) exceeds(used, more store.Usage) limit.Reason {
 	switch {
-	case b.keys > 0 && used.Keys >= b.keys:
+	case b.keys > 0 && more.Keys > 0 && used.Keys >= b.keys:
 		return limit.ClusterTargets
-	case b.bytes > 0 && used.Bytes+int64(bytes) > b.bytes:
+	case b.bytes > 0 && used.Bytes+more.Bytes > b.bytes:
 		return limit.ClusterBytes
 	}
 	return 0
 }
 
-// Place reserves space for one more target of a cluster, with that many bytes of
-// history, or refuses it. It may call the store, once or twice.
-func (s *Shares) Place(ctx context.Context, cluster string, bytes int, c *access.Caller) error {
+// Place reserves space for a new record of a cluster, or without Keys for the growth of an existing
+// one, or refuses it. It may call the store, once or twice.
+func (s *Shares) Place(ctx context.Context, cluster string, more store.Usage, c *access.Caller) error {
 	b := s.boundsFor(c)
 	if s.engine == nil || b == (bounds{}) {
 		return nil
 	}
 	own := s.of(cluster, true)
-	if s.take(ctx, &s.all, "", bytes, b) == 0 {
-		own.begin(bytes)
+	if s.take(ctx, &s.all, "", more, b) == 0 {
+		own.begin(more)
 		return nil
 	}
-	reason := s.take(ctx, own, cluster, bytes, b)
+	reason := s.take(ctx, own, cluster, more, b)
 	if reason == 0 {
-		s.all.begin(bytes)
+		s.all.begin(more)
 		return nil
 	}
 	s.refused(reason)
-	return clusterFull(reason, cluster, b)
+	return clusterFull(reason, cluster, more, b)
 }
 
-// Settle ends Place: the target's first history was stored, or was not.
-func (s *Shares) Settle(cluster string, bytes int, stored bool) {
-	s.all.end(bytes, stored)
-	s.of(cluster, false).end(bytes, stored)
+// Settle ends Place: the record was stored, or was not.
+func (s *Shares) Settle(cluster string, more store.Usage, stored bool) {
+	s.all.end(more, stored)
+	s.of(cluster, false).end(more, stored)
 }
 
 // Leave records the deletion of a target of the cluster.
@@ -155,27 +164,27 @@ func (s *Shares) of(cluster string, create bool) *share {
 	return own
 }
 
-func (h *share) begin(bytes int) {
+func (h *share) begin(more store.Usage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.place(bytes)
+	h.place(more)
 }
 
-// place counts a target that is being stored. The caller has locked h.mu.
-func (h *share) place(bytes int) {
-	h.used = plus(h.used, 1, bytes)
-	h.under = plus(h.under, 1, bytes)
+// place counts what is being stored. The caller has locked h.mu.
+func (h *share) place(more store.Usage) {
+	h.used = plus(h.used, more, 1)
+	h.under = plus(h.under, more, 1)
 }
 
-func (h *share) end(bytes int, stored bool) {
+func (h *share) end(more store.Usage, stored bool) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.under = plus(h.under, -1, -bytes)
+	h.under = plus(h.under, more, -1)
 	if !stored {
-		h.used = plus(h.used, -1, -bytes)
+		h.used = plus(h.used, more, -1)
 	}
 }
 
@@ -185,27 +194,40 @@ func (h *share) leave() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.used = plus(h.used, -1, 0)
+	h.used = plus(h.used, store.Usage{Keys: 1}, -1)
 }
 
-func plus(u store.Usage, keys, bytes int) store.Usage {
-	return store.Usage{Keys: max(0, u.Keys+int64(keys)), Bytes: max(0, u.Bytes+int64(bytes))}
+func plus(u, more store.Usage, times int64) store.Usage {
+	return store.Usage{Keys: max(0, u.Keys+times*more.Keys), Bytes: max(0, u.Bytes+times*more.Bytes)}
+}
+
+// isStale reports whether the count is too old for an addition. The caller has locked h.mu.
+func (h *share) isStale(age time.Duration, more store.Usage, b bounds) bool {
+	switch {
+	case more.Keys == 0 && b.bytes == 0:
+		return false // whatever it is
+	case h.at.IsZero() || age < 0:
+		return true
+	case more.Keys == 0 && (h.used.Bytes-h.known)*recountPart <= b.bytes-h.known:
+		return age >= recountGrown
+	}
+	return age >= recountAfter
 }
 
 // take reserves space in the share, or returns the limit that forbids it. Other
 // additions to the cluster wait meanwhile, so that together they do not exceed it.
-func (s *Shares) take(ctx context.Context, h *share, cluster string, bytes int, b bounds) limit.Reason {
+func (s *Shares) take(ctx context.Context, h *share, cluster string, more store.Usage, b bounds) limit.Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := s.options.Clock()
 	age := now.Sub(h.at)
-	reason := b.exceeds(h.used, bytes)
-	if h.at.IsZero() || age < 0 || age >= recountAfter || reason != 0 && age >= recountFull {
+	reason := b.exceeds(h.used, more)
+	if h.isStale(age, more, b) || reason != 0 && age >= recountFull {
 		s.count(ctx, h, cluster, now)
-		reason = b.exceeds(h.used, bytes)
+		reason = b.exceeds(h.used, more)
 	}
 	if reason == 0 {
-		h.place(bytes)
+		h.place(more)
 	}
 	return reason
 }
@@ -222,15 +244,20 @@ func (s *Shares) count(ctx context.Context, h *share, cluster string, now time.T
 		return
 	}
 	h.used = store.Usage{Keys: used.Keys + h.under.Keys, Bytes: used.Bytes + h.under.Bytes}
+	h.known = h.used.Bytes
 }
 
-// clusterFull returns the error for a new target beyond a limit.
-func clusterFull(reason limit.Reason, cluster string, b bounds) error {
+// clusterFull returns the error for a new target beyond a limit, or for a record that grows.
+func clusterFull(reason limit.Reason, cluster string, more store.Usage, b bounds) error {
 	value, kept := b.keys, fmt.Sprintf("cluster %s has %d targets", cluster, b.keys)
 	if reason == limit.ClusterBytes {
 		value, kept = b.bytes, fmt.Sprintf("the targets of cluster %s take %d bytes", cluster, b.bytes)
 	}
+	refused := "new targets are refused, existing ones continue"
+	if more.Keys == 0 {
+		refused = "a larger spec or observation of a target is refused, one that is no larger is not, and decisions continue"
+	}
 	return apierror.New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED,
-		kept+", the maximum: new targets are refused, existing ones continue; delete some, wait until some expire, or have the limit raised",
+		kept+", the maximum: "+refused+"; delete some, wait until some expire, or have the limit raised",
 		"limit", reason.String(), "value", strconv.FormatInt(value, 10), "cluster", cluster)
 }

@@ -21,8 +21,6 @@ const (
 	// DefaultMaxSpecBytes and DefaultMaxObservationBytes limit the records of a target.
 	DefaultMaxSpecBytes        = 256 << 10
 	DefaultMaxObservationBytes = 1 << 20
-	// placedGrowth is how many bytes a record may grow by without a call of Place.
-	placedGrowth = 1 << 10
 	// maxSwaps limits the attempts of a swap.
 	maxSwaps = 16
 )
@@ -44,10 +42,10 @@ type Options struct {
 	// MaxSpecBytes and MaxObservationBytes limit the records of a target. 0: the
 	// defaults.
 	MaxSpecBytes, MaxObservationBytes int
-	// Place reserves space for a new record of the part with that many bytes, or for that
-	// many more bytes of an existing one, or returns why there is none; settled is called
-	// with whether the record was stored. Nil: unlimited.
-	Place func(ctx context.Context, part store.Part, key store.Key, bytes int) (settled func(stored bool), err error)
+	// Place reserves space for a new record of the part, or without Keys for more bytes of an
+	// existing one, or returns why there is none; settled is called with whether the record was
+	// stored. Nil: unlimited.
+	Place func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (settled func(stored bool), err error)
 	// Room waits until there is enough memory to decode that many bytes; leave is
 	// called when everything decoded is free again. Nil: no waiting.
 	Room func(ctx context.Context, bytes int) (leave func(), err error)
@@ -81,7 +79,9 @@ func New(engine Engine, o Options) (*Targets, error) {
 		o.MaxObservationBytes = DefaultMaxObservationBytes
 	}
 	if o.Place == nil {
-		o.Place = func(context.Context, store.Part, store.Key, int) (func(bool), error) { return func(bool) {}, nil }
+		o.Place = func(context.Context, store.Part, store.Key, store.Usage) (func(bool), error) {
+			return func(bool) {}, nil
+		}
 	}
 	if o.Room == nil {
 		o.Room = func(context.Context, int) (func(), error) { return func() {}, nil }
@@ -123,7 +123,11 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 			return store.Record{}, err
 		}
 		settled := func(bool) {}
-		if more := len(value) - len(record.Value); !record.Exists() || more > placedGrowth {
+		more := store.Usage{Bytes: int64(len(value) - len(record.Value))}
+		if !record.Exists() {
+			more.Keys = 1
+		}
+		if more.Keys > 0 || more.Bytes > 0 {
 			if settled, err = t.options.Place(ctx, part, key, more); err != nil {
 				return store.Record{}, err
 			}

@@ -1,0 +1,83 @@
+package shares_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// engine has some records, and counts how often they are counted.
+type engine struct {
+	store.Store
+	used   store.Usage
+	counts int
+}
+
+func (e *engine) Usage(context.Context, string) (store.Usage, error) {
+	e.counts++
+	return e.used, nil
+}
+
+// Records that grow cause a count a minute while there is much room, and one in 5 s where they
+// take it: so instances that do not know of each other fill it together, and not more.
+func TestCountsOfGrowth(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		bytes, used, each int64
+		least, most       int
+	}{
+		"little of much room":    {1_000_000, 0, 10, 3, 4},
+		"a part of it each time": {1_000_000, 0, 3000, 8, 10},
+		"much of it":             {1_000_000, 0, 30_000, 25, 40},
+		"little of little room":  {1_000_000, 999_000, 20, 25, 40},
+		"no bound of bytes":      {0, 999_000, 1000, 0, 0},
+	} {
+		e := &engine{used: store.Usage{Keys: 5, Bytes: tt.used}}
+		now := time.Unix(1_700_000_000, 0)
+		s := shares.New(e, shares.Options{ClusterTargets: 5, ClusterBytes: int(tt.bytes), Clock: func() time.Time { return now }, Log: zap.NewNop()}, func(limit.Reason) {})
+		for range 180 {
+			more := store.Usage{Bytes: tt.each}
+			err := s.Place(t.Context(), "red", more, nil)
+			s.Settle("red", more, err == nil)
+			now = now.Add(time.Second)
+		}
+		if e.counts < tt.least || e.counts > tt.most {
+			t.Errorf("%s: %d counts in three minutes, want %d to %d", name, e.counts, tt.least, tt.most)
+		}
+	}
+}
+
+// A record that grows is no target: only the bytes count, and what is being stored counts once.
+func TestGrowthIsNoTarget(t *testing.T) {
+	t.Parallel()
+	e := &engine{used: store.Usage{Keys: 5, Bytes: 100}}
+	s := shares.New(e, shares.Options{ClusterTargets: 6, ClusterBytes: 1000, Clock: time.Now, Log: zap.NewNop()}, func(limit.Reason) {})
+	for i, step := range []struct {
+		more store.Usage
+		code codes.Code
+	}{
+		{store.Usage{Bytes: 400}, codes.OK},
+		{store.Usage{Keys: 1, Bytes: 1}, codes.OK},
+		{store.Usage{Keys: 1, Bytes: 1}, codes.ResourceExhausted},
+		{store.Usage{Bytes: 400}, codes.OK},
+		{store.Usage{Bytes: 100}, codes.ResourceExhausted},
+		{store.Usage{Bytes: 99}, codes.OK},
+	} {
+		err := s.Place(t.Context(), "red", step.more, nil)
+		if status.Code(err) != step.code {
+			t.Errorf("step %d: %v, want %s", i, err, step.code)
+		}
+		if err == nil {
+			e.used.Keys, e.used.Bytes = e.used.Keys+step.more.Keys, e.used.Bytes+step.more.Bytes
+			s.Settle("red", step.more, true)
+		}
+	}
+}
