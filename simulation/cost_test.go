@@ -123,6 +123,25 @@ func TestWhatIsCertainlyTooMuchIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
+// Actions, of which there may be one at each step, are kept for who asks for them.
+func TestActionsAreKeptForWhoAsks(t *testing.T) {
+	t.Parallel()
+	replicas := int32(1)
+	s := crowd(t, nil)
+	s.Workload.Replicas, s.Load = &replicas, constant(t, 10_000)
+	a := onCPUOf(5)
+	a.Spec.Metrics[0].Target = recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: new(int64(1000))}
+	for limits, want := range map[Limits]bool{{}: false, {Actions: true}: true} {
+		result, err := RunWithin(t.Context(), s, a, limits, nil)
+		if err != nil || result.Figures.Ups == 0 || (len(result.Actions) > 0) != want {
+			t.Errorf("%+v: %d actions of %d, %v", limits, len(result.Actions), result.Figures.Ups, err)
+		}
+	}
+	if result, err := Run(s, a, nil); err != nil || len(result.Actions) == 0 {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 // Between steps there are as many instants as windows of metrics begin or end, and at each the
 // needs of all metrics are computed: that counts.
 func TestNeedsBetweenStepsAreCounted(t *testing.T) {

@@ -198,7 +198,8 @@ const (
 	MaxPods     = 20_000
 	MaxEvents   = 10_000
 	// MaxWork limits the evaluations of pods in a run, one for each instant, metric and
-	// container involved: minutes at most. A metric that is not of pods counts as six.
+	// container involved: minutes at most. A metric that is not of pods counts as six. Steps and
+	// the history that they walk through count, too.
 	MaxWork = 1_000_000_000
 	// MaxKept limits the numbers stored per pod, for averages of metrics and for late or
 	// frozen metrics: half a gigabyte.

@@ -34,7 +34,8 @@ type Options struct {
 	AnswerBytes     int
 	// ClusterTargets is how many targets a cluster may have, and ClusterBytes the estimated size
 	// of their histories, above which new targets are refused; existing ones continue, each up
-	// to 512 KiB. Targets that instances add within a few seconds may exceed it. The policy may
+	// to 512 KiB. Specs and observations are each limited in the same way, and may not grow
+	// beyond ClusterBytes. Targets that instances add within a few seconds may exceed it. The policy may
 	// set other limits for a caller. 0: unlimited.
 	ClusterTargets int
 	ClusterBytes   int

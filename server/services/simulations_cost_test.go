@@ -138,6 +138,7 @@ func (k *kit) costly() *costly {
 	if k.world == worlds["many steps"] {
 		c.req.Spec.MaxReplicas, c.req.Spec.Metrics = 2, c.req.Spec.Metrics[1:2]
 		c.req.Files = nil
+		c.req.Spec.Behavior.ScaleUp.Policies[0].PeriodSeconds, c.req.Spec.Behavior.ScaleDown.Policies[0].PeriodSeconds = 1800, 1800
 		c.req.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(0))
 		c.req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 	}

@@ -88,7 +88,7 @@ func (s *limitSettings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.CallsPerConn, "max-calls-per-connection", s.CallsPerConn, "calls in flight on one HTTP/2 connection")
 	flags.IntVar(&s.HeaderBytes, "max-header-bytes", s.HeaderBytes, "maximum header size of one call, bytes")
 	flags.IntVar(&s.ClusterTargets, "max-targets-per-cluster", s.ClusterTargets, "targets per cluster above which new ones are refused, unless the policy file says otherwise; 0 means no limit")
-	flags.IntVar(&s.ClusterBytes, "max-bytes-per-cluster", s.ClusterBytes, "estimated history bytes per cluster above which new targets are refused, unless the policy file says otherwise; 0 means no limit")
+	flags.IntVar(&s.ClusterBytes, "max-bytes-per-cluster", s.ClusterBytes, "estimated bytes of a cluster's histories, specs or observations, each, above which new targets and longer specs and observations are refused, unless the policy file says otherwise; 0 means no limit")
 }
 
 func (s *limitSettings) options() limit.Options {

@@ -172,7 +172,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.IntVar(&s.MaxWatchers, "max-watchers", s.MaxWatchers, "maximum calls of WatchDecisions on this instance; 0 means no limit")
 	flags.IntVar(&s.CallersWatchers, "max-watchers-per-caller", s.CallersWatchers, "maximum calls of WatchDecisions of one authenticated caller on this instance; 0 means no limit")
 	flags.IntVar(&s.MaxSimulations, "max-simulations", s.MaxSimulations, "simulations (Simulate) that run at once on this instance, one processor each; 0 runs none")
-	flags.IntVar(&s.SimulationWork, "max-simulation-work", s.SimulationWork, "maximum work of one simulation, in looks at a simulated pod; 100 million take some seconds")
+	flags.IntVar(&s.SimulationWork, "max-simulation-work", s.SimulationWork, "maximum work of one simulation, in looks at a simulated pod; 100 million take some seconds, and 55 s at most")
 	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "how long answers are remembered by request id")
 	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "maximum answers remembered per target")
 	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "maximum bytes of remembered answers per target; the newest is always kept")
