@@ -59,6 +59,9 @@ func TestReportsOnWhatIsDecodedInPart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if len(report.GetCustomMetrics()) == 0 && len(opened.CustomMetrics) > 0 || len(report.GetExternalMetrics()) == 0 && len(opened.ExternalMetrics) > 0 || len(opened.Pods) > 0 {
+				t.Fatalf("seed %d, step %d: what the report does not have was decoded", seed, step)
+			}
 			if err := opened.report(report, at, now.Add(-Kept)); err != nil {
 				t.Fatal(err)
 			}
