@@ -14,7 +14,6 @@ var pathPattern = regexp.MustCompile("`((?:[a-z][a-z0-9.-]*/)+[A-Za-z0-9_.-]*)`"
 // The walk through the code leads to files that are there.
 func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 	t.Parallel()
-	const root = "../.."
 	_, walk, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## A walk through the code\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	named := 0
@@ -33,7 +32,6 @@ func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 // The layout has a row for each folder.
 func TestTheLayoutHasEveryFolder(t *testing.T) {
 	t.Parallel()
-	const root = "../.."
 	_, layout, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")
 	layout, _, _ = strings.Cut(layout, "\n## ")
 	seen := 0

@@ -9,13 +9,15 @@ import (
 )
 
 var (
-	linkPattern   = regexp.MustCompile(`\[([^\]]+)\]\(([^)]+)\)`)
 	anchorDropped = regexp.MustCompile(`[^a-z0-9 _-]`)
 	testPattern   = regexp.MustCompile(`^(Test|Fuzz)[A-Za-z0-9_]+$`)
 )
 
 // docs is the folder of the pages.
-const docs = "../../docs/operate"
+const (
+	root = "../.."
+	docs = root + "/docs/operate"
+)
 
 func read(t *testing.T, path string) string {
 	t.Helper()
@@ -45,28 +47,67 @@ func held(name, file string) bool {
 }
 
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
-	rows := 0
-	for line := range strings.Lines(promises(t)) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") || strings.HasPrefix(cells[3], " held by") {
-			continue
+	all, err := Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if len(p.Tests) == 0 {
+			t.Errorf("nothing holds %q: write a test, or take the promise back", p.Text)
 		}
-		rows++
-		links := linkPattern.FindAllStringSubmatch(cells[3], -1)
-		if len(links) == 0 {
-			t.Errorf("nothing holds %q: write a test, or take the promise back", strings.TrimSpace(cells[2]))
-		}
-		for _, link := range links {
-			file, err := os.ReadFile(filepath.Join(docs, link[2]))
+		for test, path := range p.Tests {
+			file, err := os.ReadFile(filepath.Join(root, path))
 			if err != nil {
-				t.Errorf("%s: %v", link[1], err)
-			} else if !held(link[1], string(file)) {
-				t.Errorf("there is no %s in %s any more", link[1], link[2])
+				t.Errorf("%s: %v", test, err)
+			} else if !held(test, string(file)) {
+				t.Errorf("there is no %s in %s any more", test, path)
 			}
 		}
 	}
-	if rows < 20 {
-		t.Errorf("%d promises: has the table another form?", rows)
+	if len(all) < 20 {
+		t.Errorf("%d promises: has the table another form?", len(all))
+	}
+}
+
+// Each promise has its mend taken out by command mutate, or a reason why not.
+func TestEveryPromiseHasAMutation(t *testing.T) {
+	all, err := Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(map[*Promise]bool)
+	for _, m := range Mutations {
+		p, err := Of(all, m.Promise)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		held[p] = true
+		if _, err := m.Folder(all); err != nil {
+			t.Error(err)
+		}
+		if _, err := m.Apply(root); err != nil {
+			t.Errorf("%v: name the line that holds the promise now", err)
+		}
+		if m.Mend == m.Without {
+			t.Errorf("the mutation of %q changes nothing", m.Promise)
+		}
+	}
+	for part, why := range Unmutated {
+		p, err := Of(all, part)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case held[p]:
+			t.Errorf("%q has a mutation, and a reason for none: %s", part, why)
+		default:
+			held[p] = true
+		}
+	}
+	for i := range all {
+		if !held[&all[i]] {
+			t.Errorf("no mutation takes out what holds %q: add one to mutations.go, or say in Unmutated why there is none", all[i].Text)
+		}
 	}
 }
 

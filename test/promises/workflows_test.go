@@ -34,7 +34,7 @@ type action struct{ Uses, Run string }
 // workflows reads .github by the files' paths.
 func workflows(t *testing.T) map[string]workflow {
 	t.Helper()
-	const root = "../../.github/"
+	const root = root + "/.github/"
 	var paths []string
 	for _, pattern := range []string{"workflows/*.yml", "actions/*/action.yml"} {
 		found, err := filepath.Glob(root + pattern)
