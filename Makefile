@@ -247,6 +247,11 @@ cover: ## Print test coverage by package
 fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor)
 	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME)
 
+.PHONY: promises
+promises: ## Take out what holds each promise of docs/operate/threat-model.md, and see its test fail; PART=2/4: each fourth
+	@scripts/redis.sh
+	go run ./test/promises/mutate -part=$(or $(PART),1/1)
+
 .PHONY: mutation
 mutation: ## Change recommender, store/redis and the server's decision path one operator at a time, for MUTATIONTIME (2h) each, and check that tests fail
 	@scripts/redis.sh

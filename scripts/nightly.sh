@@ -49,6 +49,7 @@ step race 1h make test-race
 step examples 1h make test-examples
 step clients 1h make test-clients
 step guard 15m make guard
+step promises 1h make promises
 step modules 1h make test-modules
 step e2e 1h make e2e
 step web 10m make test-web
