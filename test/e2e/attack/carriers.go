@@ -185,14 +185,22 @@ func answered(response *http.Response, err error) error {
 	if response.StatusCode == http.StatusOK {
 		return nil
 	}
-	var said struct {
+	type problem struct {
 		Code    codes.Code
 		Message string
 	}
-	if json.Unmarshal(text, &said) != nil || said.Code == codes.OK {
-		return status.Error(codes.Unknown, response.Status)
+	var said struct {
+		problem
+		Error problem // a stream's
 	}
-	return status.Error(said.Code, said.Message)
+	if json.Unmarshal(text, &said) == nil {
+		for _, p := range []problem{said.problem, said.Error} {
+			if p.Code != codes.OK {
+				return status.Error(p.Code, p.Message)
+			}
+		}
+	}
+	return status.Error(codes.Unknown, response.Status)
 }
 
 // codeOf names the code of an answer.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -19,8 +18,8 @@ import (
 
 // attacks are all of them.
 func attacks() []*attack {
-	return slices.Concat(shapeAttacks(), emptyAttacks(), encodingAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
-		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks(), contractAttacks())
+	return slices.Concat(shapeAttacks(), describedAttacks(), encodingAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
+		openAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), theirsAttacks(), contractAttacks(), routeAttacks(), waitAttacks(), tenantAttacks())
 }
 
 // everyWay sends a shape with each carrier. The named ones are also in the short form.
@@ -36,10 +35,6 @@ func everyWay(make func() body, short ...string) []step {
 // shapeAttacks are requests with few bytes but large memory or work.
 func shapeAttacks() []*attack {
 	return []*attack{
-		{name: "metric-errors", item: "1", about: "600 kB of empty metricErrors", steps: everyWay(func() body { return empties(300_000, "metric_errors") }, "grpc", "rest", "stream", "batch")},
-		{name: "pod-metrics", item: "1", about: "1 MB of empty podMetrics", steps: everyWay(func() body { return empties(500_000, "pod_metrics") }, "grpc", "rest")},
-		{name: "previous-metrics", item: "1", about: "2 MB of empty previousStatus.currentMetrics", steps: everyWay(func() body { return empties(1_000_000, "previous_status", "current_metrics") }, "grpc", "rest")},
-		{name: "pods", item: "1", about: "8 MB of empty pods", steps: everyWay(func() body { return empties(4_000_000, "pods") }, "grpc", "rest")},
 		{name: "explained", item: "1", about: "a valid request of 20,000 pods × 100 metrics, 163 kB, to be explained", steps: everyWay(func() body { return explained(20_000, 100) }, "grpc", "rest", "batch", "stream")},
 		{name: "labels-70kB", item: "2", about: "70 kB of series that differ in a label, with a spec of 100 metrics", steps: everyWay(func() body { return labelled(100, 3000) }, "grpc", "batch", "stream")},
 		{name: "labels-16MiB", item: "2", about: "16 MiB of series that differ in a label, with a spec of 100 metrics", steps: everyWay(func() body { return labelled(100, 700_000) })},
@@ -65,7 +60,9 @@ func base() body { return bodyOf(requestFor(hostileTarget)) }
 // empties returns a request with so many empty entries of a field, which is named by its
 // path.
 func empties(n int, path ...string) body {
-	descriptor := (*setpointv1.RecommendRequest)(nil).ProtoReflect().Descriptor()
+	i := slices.IndexFunc(methods(), func(m *method) bool { return m.full() == recommendMethod })
+	m := methods()[i]
+	descriptor := m.Input()
 	var fields []protoreflect.FieldDescriptor
 	for _, name := range path {
 		f := descriptor.Fields().ByName(protoreflect.Name(name))
@@ -75,80 +72,12 @@ func empties(n int, path ...string) body {
 		fields = append(fields, f)
 		descriptor = f.Message()
 	}
-	return emptiesOf(n, fields)
-}
-
-// emptiesOf is the same by descriptors.
-func emptiesOf(n int, fields []protoreflect.FieldDescriptor) body {
-	last := fields[len(fields)-1]
-	data := bytes.Repeat(append(protowire.AppendTag(nil, last.Number(), protowire.BytesType), 0), n)
-	empty := "{},"
-	if last.Kind() == protoreflect.StringKind {
-		empty = `"",`
-	}
-	var text []byte
-	if last.IsMap() {
-		// Keys of JSON objects are there once only.
-		var b bytes.Buffer
-		for i := range n / 4 {
-			fmt.Fprintf(&b, `"%x":"",`, i)
-		}
-		text = fmt.Appendf(nil, `{%q:{%s}}`, last.JSONName(), bytes.TrimSuffix(b.Bytes(), []byte(",")))
-	} else {
-		text = fmt.Appendf(nil, `{%q:[%s]}`, last.JSONName(), strings.TrimSuffix(strings.Repeat(empty, n), ","))
-	}
-	for i := len(fields) - 2; i >= 0; i-- {
-		f := fields[i]
-		data = field(f.Number(), data)
-		if f.IsList() {
-			text = fmt.Appendf(nil, `{%q:[%s]}`, f.JSONName(), text)
-		} else {
-			text = fmt.Appendf(nil, `{%q:%s}`, f.JSONName(), text)
-		}
-	}
-	b := base()
-	return body{append(b.wire, data...), joined(b.json, text)}
+	return body{stuffed(m, fields, 2*n, false), stuffed(m, fields, 3*n, true)}
 }
 
 // joined puts the members of two objects into one.
 func joined(a, b []byte) []byte {
 	return append(append(bytes.TrimSuffix(bytes.TrimSpace(a), []byte("}")), ','), b[1:]...)
-}
-
-// emptyAttacks send empty entries of each repeated field of a request, at any depth: this
-// includes future fields of the contract.
-func emptyAttacks() []*attack {
-	sweep := &attack{name: "empties", item: "1", about: "1 MB of empty entries of each repeated field"}
-	seen := make(map[protoreflect.FullName]bool)
-	var visit func(protoreflect.MessageDescriptor, []protoreflect.FieldDescriptor)
-	visit = func(m protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor) {
-		for i := range m.Fields().Len() {
-			f := m.Fields().Get(i)
-			here := append(slices.Clone(path), f)
-			if f.IsList() || f.IsMap() {
-				var names []string
-				for _, p := range here {
-					names = append(names, p.JSONName())
-				}
-				shared := sync.OnceValue(func() body { return emptiesOf(500_000, here) })
-				for _, c := range carriers() {
-					if c.name != "grpc" && c.name != "rest" {
-						continue
-					}
-					sweep.steps = append(sweep.steps, step{name: strings.Join(names, ".") + "/" + c.name, run: wave(c, shared), bounds: bounds{property: true}})
-				}
-			}
-			if f.Message() == nil || f.IsMap() || seen[f.Message().FullName()] {
-				continue
-			}
-			if strings.HasPrefix(string(f.Message().FullName()), "setpoint.") {
-				seen[f.Message().FullName()] = true
-				visit(f.Message(), here)
-			}
-		}
-	}
-	visit((*setpointv1.RecommendRequest)(nil).ProtoReflect().Descriptor(), nil)
-	return []*attack{sweep}
 }
 
 // short names: of two to four characters.

@@ -1,0 +1,355 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// tenantAttacks are of one tenant on what it shares with others: the feed, Redis' processor, places
+// in a cluster, processors.
+func tenantAttacks() []*attack {
+	work := bounds{processor: 60 * time.Second, limit: 2 * time.Minute}
+	// A run may take what its bound on work is for; more than this is no bound.
+	simulated := bounds{processor: 25 * time.Second, limit: 40 * time.Second, memory: 256}
+	const workload = `"workload":{"startup":"0s","usage":[{"metric":"queue-depth","perLoad":"10","window":"1s"}]}}`
+	const onOff = `{"duration":"990000s","loop":{"syncPeriod":"1s"},"load":[{"onOff":{"low":1,"high":2,"on":"1s","off":"1s"}}],` + workload
+	const noise = `{"duration":"2190000s","load":[{"constant":10}],"noise":{"variation":1,"every":"2s"},` + workload
+	full := func(s *site) error {
+		s.flags = append(s.flags, fmt.Sprint("--max-targets-per-cluster=", placesOfCluster))
+		return nil
+	}
+	return []*attack{
+		{name: "feed", about: "one tenant's burst of large decisions, and replays of all there are: Redis' memory and processor, and others' watches", redis: true, prepare: withTenants, steps: []step{
+			{name: "burst", short: true, bounds: work, run: burst},
+			{name: "replays", short: true, bounds: work, run: replays},
+		}},
+		{name: "simulate", about: "simulations of few bytes and much work, which the bound on work does not see", steps: []step{
+			{name: "policies", short: true, bounds: simulated, run: simulateOnce(onOff, 100)},
+			{name: "actions", short: true, bounds: simulated, run: simulateOnce(noise, 1)},
+		}},
+		{name: "full-cluster", about: "a cluster at its number of targets: those that there are report more", redis: true, prepare: full, steps: []step{{name: "reports", short: true, run: fullCluster}}},
+		{name: "large-polls", about: "8 callers poll a target of a large observation, each time with another bound", redis: true, steps: []step{{name: "polls", short: true, bounds: bounds{processor: 20 * time.Second, memory: 384}, run: largePolls}}},
+	}
+}
+
+// redisProcessor is the processor time that Redis has had so far.
+func (s *site) redisProcessor(ctx context.Context) (time.Duration, error) {
+	client := goredis.NewClient(&goredis.Options{Addr: s.redis})
+	defer client.Close()
+	text, err := client.Info(ctx, "cpu").Result()
+	if err != nil {
+		return 0, err
+	}
+	seconds := 0.
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "used_cpu_user" || name == "used_cpu_sys" {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, err
+			}
+			seconds += n
+		}
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+const (
+	// mostBurst bounds what a burst may leave in Redis, MiB; mostLate how late another tenant's
+	// watch may be meanwhile; mostReplayed Redis' processor time for three replays.
+	mostBurst, mostLate, mostReplayed = 64, 3 * time.Second, 3 * time.Second
+	// victims is what the victim watches, mallorys where the burst is.
+	victims, mallorys = "clusters/shared/namespaces/victim/targets/", "clusters/shared/namespaces/mallory/targets/"
+)
+
+// bursting makes 12,000 decisions with 43 metrics of long names, as many as it can in the time.
+func bursting(ctx context.Context, s *scene) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	long := strings.Repeat("n", 140)
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	for k := range 24 {
+		batch := &setpointv1.BatchRecommendRequest{}
+		for i := range 500 {
+			r := requestFor(fmt.Sprint(mallorys, "t", i%20))
+			r.Spec.Metrics, r.ExternalMetrics = nil, nil
+			for m := range 43 {
+				name := fmt.Sprint(long, m)
+				r.Spec.Metrics = append(r.Spec.Metrics, external(name, nil))
+				r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: fmt.Sprint(10 * (1 + (k+i/20)%30))})
+			}
+			batch.Requests = append(batch.Requests, r)
+		}
+		_, err := client.BatchRecommend(s.as(ctx, "mallory"), batch)
+		s.sent(500, proto.Size(batch)/500)
+		s.met.Add("batches " + codeOf(err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// burst has another tenant watch its own decisions during a burst.
+func burst(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	victim, cancel := context.WithCancel(s.as(ctx, "victim"))
+	defer cancel()
+	client, targets := setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)
+	began := time.Now()
+	before, err := s.counters(ctx, "used_memory")
+	if err != nil {
+		return err
+	}
+	watch, err := targets.WatchDecisions(victim, &setpointv1.WatchDecisionsRequest{Parent: victims + "-"})
+	if err != nil {
+		return err
+	}
+	pause(ctx, time.Second) // until it watches
+	var mu sync.Mutex
+	made := make(map[string]time.Time) // by target; guarded by mu
+	var worst time.Duration            // guarded by mu
+	seen := 0                          // guarded by mu
+	go func() {
+		for {
+			answer, err := watch.Recv()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			if at, ok := made[answer.GetTarget()]; ok {
+				seen++
+				worst = max(worst, time.Since(at))
+				delete(made, answer.GetTarget())
+			}
+			mu.Unlock()
+		}
+	}()
+	var bursts sync.WaitGroup
+	var problem error
+	bursts.Go(func() { problem = bursting(ctx, s) })
+	for n := 0; time.Since(began) < 15*time.Second && ctx.Err() == nil; n++ {
+		target := fmt.Sprint(victims, "own", n)
+		mu.Lock()
+		made[target] = time.Now()
+		mu.Unlock()
+		_, err := client.Recommend(victim, requestFor(target))
+		s.sent(1, 200)
+		if err != nil {
+			s.met.Add("victim " + codeOf(err))
+		}
+		pause(ctx, 300*time.Millisecond)
+	}
+	bursts.Wait()
+	pause(ctx, mostLate)
+	mu.Lock()
+	for _, at := range made { // still to come
+		worst = max(worst, time.Since(at))
+	}
+	late, waiting, arrived := worst, len(made), seen
+	mu.Unlock()
+	after, err := s.counters(ctx, "used_memory")
+	if err != nil {
+		return errors.Join(err, problem)
+	}
+	more := (after["used_memory"] - before["used_memory"]) >> 20
+	s.met.AddAll("MiB more of Redis", int(more))
+	s.met.AddAll("victim's decisions seen", arrived)
+	s.met.AddAll("worst ms late", int(late.Milliseconds()))
+	var missed []error
+	if more > mostBurst {
+		missed = append(missed, fmt.Errorf("the burst left %d MiB in Redis, want at most %d", more, mostBurst))
+	}
+	if late > mostLate {
+		missed = append(missed, fmt.Errorf("the victim's watch was %v late (%d decisions were not seen), want at most %v", late.Round(100*time.Millisecond), waiting, mostLate))
+	}
+	// What the victim decided before and during the burst is there for who comes back.
+	back, err := targets.WatchDecisions(victim, &setpointv1.WatchDecisionsRequest{Parent: victims + "-", StartTime: timestamppb.New(began.Add(-time.Second))})
+	if err == nil {
+		var first *setpointv1.WatchDecisionsResponse
+		first, err = back.Recv()
+		for err == nil && first.GetTarget() == "" && first.GetMissedDecisions() == 0 { // a heartbeat
+			first, err = back.Recv()
+		}
+		if err == nil && first.GetTarget() != victims+"own0" {
+			err = fmt.Errorf("who comes back after the burst gets %q (missed %d), want the victim's first decision", first.GetTarget(), first.GetMissedDecisions())
+		}
+	}
+	return errors.Join(append(missed, err, problem)...)
+}
+
+// replays fills the feed and has another tenant, who may see nothing of it, replay it three times.
+func replays(ctx context.Context, s *scene) error {
+	if err := bursting(ctx, s); err != nil {
+		return err
+	}
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	pause(ctx, 5*time.Second) // until what is kept of the burst is written
+	before, err := s.redisProcessor(ctx)
+	if err != nil {
+		return err
+	}
+	moved, err := s.moved(ctx)
+	if err != nil {
+		return err
+	}
+	targets := setpointv1.NewTargetServiceClient(conn)
+	during, cancel := context.WithTimeout(s.as(ctx, "victim"), 25*time.Second)
+	defer cancel()
+	request := &setpointv1.WatchDecisionsRequest{Parent: victims + "-", StartTime: &timestamppb.Timestamp{Seconds: 1}}
+	var watching sync.WaitGroup
+	for range 3 {
+		watching.Go(func() {
+			stream, err := targets.WatchDecisions(during, request)
+			if err != nil {
+				return
+			}
+			s.sent(1, proto.Size(request))
+			for {
+				if _, err := stream.Recv(); err != nil {
+					s.met.Add("replays " + codeOf(err))
+					return
+				}
+			}
+		})
+	}
+	pause(during, 10*time.Second)
+	cancel()
+	watching.Wait()
+	after, err := s.redisProcessor(ctx)
+	if err != nil {
+		return err
+	}
+	movedSince, err := s.moved(ctx)
+	if err != nil {
+		return err
+	}
+	s.met.AddAll("ms of Redis' processor", int((after - before).Milliseconds()))
+	s.met.AddAll("MiB moved", int((movedSince-moved)>>20))
+	if used := after - before; used > mostReplayed {
+		return fmt.Errorf("three replays took %v of Redis' processor and moved %d MiB, want at most %v", used.Round(100*time.Millisecond), (movedSince-moved)>>20, mostReplayed)
+	}
+	return nil
+}
+
+// simulateOnce runs a simulation until it ends, or is ended.
+func simulateOnce(scenario string, policies int) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		text, err := simulation(scenario, policies)
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		_, err = post(ctx, s.site, "/v1/simulations:run", text)
+		s.sent(1, len(text))
+		s.met.Add(fmt.Sprintf("%.200v", err))
+		s.met.AddAll("ms", int(time.Since(began).Milliseconds()))
+		if ctx.Err() != nil {
+			return fmt.Errorf("it runs for more than %v", time.Since(began).Round(time.Second))
+		}
+		if err != nil && strings.Contains(err.Error(), "nvalid") {
+			return fmt.Errorf("the attack is refused as a mistake, and shows nothing: %w", err)
+		}
+		return nil
+	}
+}
+
+// observed reports so many series of the metric that specs here have.
+func observed(ctx context.Context, client setpointv1.RecommendationServiceClient, s *scene, target string, series int) error {
+	report := &setpointv1.ReportObservationRequest{Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}}
+	for i := range series {
+		report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "35", Labels: map[string]string{"queue": fmt.Sprint("mails-", i), "app": strings.Repeat("a", 50)},
+		})
+	}
+	_, err := client.ReportObservation(s.asHonest(ctx), report)
+	s.sent(1, proto.Size(report))
+	s.met.Add("reports " + codeOf(err))
+	return err
+}
+
+// placesOfCluster is more than the honest caller needs in its own cluster.
+const placesOfCluster = 60
+
+func fullCluster(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	target := func(i int) string { return fmt.Sprint("clusters/full/namespaces/shop/targets/t", i) }
+	for i := range placesOfCluster {
+		if err := observed(ctx, client, s, target(i), 1); err != nil {
+			return err
+		}
+	}
+	if observed(ctx, client, s, target(placesOfCluster), 1) == nil {
+		return errors.New("a cluster at its number of targets took another one: the attack shows nothing")
+	}
+	for i := range 3 {
+		if err := observed(ctx, client, s, target(i), 300); err != nil {
+			return fmt.Errorf("a target that there is reports more: %w", err)
+		}
+	}
+	pause(ctx, time.Second) // for the honest caller to be seen
+	return nil
+}
+
+func largePolls(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	_, err = setpointv1.NewTargetServiceClient(conn).SetTargetSpec(s.asHonest(ctx), &setpointv1.SetTargetSpecRequest{Name: hostileTarget, TargetSpec: &setpointv1.TargetSpec{Spec: requestFor(hostileTarget).GetSpec(), Period: durationpb.New(time.Second)}})
+	if err == nil {
+		err = observed(ctx, client, s, hostileTarget, 9000)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
+	defer cancel()
+	var callers sync.WaitGroup
+	for k := range 8 {
+		callers.Go(func() {
+			for n := k; ctx.Err() == nil; n += 8 {
+				request := &setpointv1.GetRecommendationRequest{Target: hostileTarget, MaxReplicas: proto.Int32(int32(1 + n%100_000))}
+				_, err := client.GetRecommendation(s.asHonest(ctx), request)
+				s.sent(1, proto.Size(request))
+				s.met.Add(codeOf(err))
+			}
+		})
+	}
+	callers.Wait()
+	return nil
+}
