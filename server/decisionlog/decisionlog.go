@@ -51,6 +51,7 @@ type Log struct {
 	dropped int     // guarded by mu
 	backlog backlog // guarded by mu
 	writing int     // size of the entries that are being written; guarded by mu
+	markers int     // of the backlog and of what is being written; guarded by mu
 }
 
 // queued is decisions to write, or a marker: flushed is closed when everything of the namespace
@@ -129,14 +130,16 @@ func (e *queued) size() int {
 	return n
 }
 
-// Flush waits until earlier entries of the key's namespace are written.
+// Flush waits until earlier entries of the key's namespace are written. It does not wait if the
+// queue is full: the log is best effort, and markers are bounded as entries are.
 func (l *Log) Flush(ctx context.Context, key store.Key) error {
 	done := make(chan struct{})
 	l.mu.Lock()
-	if l.closed {
+	if l.closed || l.backlog.count+l.markers >= maxQueued {
 		l.mu.Unlock()
 		return nil
 	}
+	l.markers++
 	l.backlog.add(queued{key: key, flushed: done}, 0)
 	l.wakeWriter()
 	l.mu.Unlock()
@@ -213,10 +216,11 @@ func (l *Log) write(batch []queued) {
 	}
 	l.writeFeed(fed)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.writing = 0
-	l.mu.Unlock()
 	for _, entry := range batch {
 		if entry.flushed != nil {
+			l.markers--
 			close(entry.flushed)
 		}
 	}
