@@ -74,7 +74,8 @@ type OtherCountError struct {
 
 // Error implements error.
 func (e *OtherCountError) Error() string {
-	return fmt.Sprintf("nothing was decided about %d replicas: the decision of %s, from %d to %d, counts until %s; keep the count until then, as the controller does between its decisions",
+	return fmt.Sprintf("nothing was decided about %d replicas: the decision of %s, from %d to %d, counts until %s; keep the count until then, as the controller does between its decisions; "+
+		"if this goes on, another caller of the target tells another count: one target is one workload",
 		e.Told, e.At.UTC().Format(time.RFC3339), e.From, e.To, e.Next.UTC().Format(time.RFC3339))
 }
 

@@ -94,6 +94,12 @@ func replyFault(text string) fault {
 	return fault{}
 }
 
+// isFull reports whether the server refused a command for want of memory.
+func isFull(err error) bool {
+	var reply goredis.Error
+	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "OOM ") || strings.Contains(reply.Error(), "-OOM "))
+}
+
 // operationError wraps a command's error.
 func operationError(ctx context.Context, operation string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {

@@ -143,7 +143,12 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		return false, err
 	}
 	p := s.layout.place(key)
-	if err := s.markDeletion(ctx, p); err != nil {
+	now := strconv.FormatInt(time.Now().UnixNano(), 10)
+	var mark []any // by the script that deletes
+	switch err := s.markDeletion(ctx, p, now); {
+	case isFull(err):
+		mark = []any{now, s.deletionTTL()}
+	case err != nil:
 		return false, err
 	}
 	existed := false
@@ -151,7 +156,7 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		operation: "delete",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			return deleteScript.args(whole, []string{p.record(), p.log()})
+			return deleteScript.args(whole, []string{p.record(), p.log(), p.deletion()}, mark...)
 		},
 		take: func(_ int, reply any, doubtful bool) error {
 			existed = reply == int64(1)
@@ -167,11 +172,10 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 
 // markDeletion stores when the record is deleted, which it does not do itself: if the deletion
 // then fails, its caller hears so.
-func (s *Store) markDeletion(ctx context.Context, p place) error {
+func (s *Store) markDeletion(ctx context.Context, p place, now string) error {
 	if s.layout.part != "" {
 		return nil // only deletions of histories are looked up
 	}
-	now := strconv.FormatInt(time.Now().UnixNano(), 10)
 	return joined(s.perform(ctx, 1, &exchange{
 		operation: "delete",
 		durable:   true,

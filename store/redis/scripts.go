@@ -73,9 +73,11 @@ return 1`)
 return redis.call('DEL', KEYS[1])`)
 
 	// deleteScript removes the record KEYS[1] and the log KEYS[2]. It returns 1 if there
-	// was a record, else 0.
+	// was a record, else 0. With ARGV[1] it marks the deletion as well, as markDeletionScript
+	// does: a full server takes no mark alone, and one with what it frees.
 	deleteScript = newScript(`local n = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2])
+if n == 1 and ARGV[1] then redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2]) end
 return n`)
 
 	// markDeletionScript stores the time of deletion ARGV[1] in KEYS[2], for ARGV[2]

@@ -104,8 +104,11 @@ var errNoPassword = errors.New("the file has no password")
 
 func parsePassword(contents [][]byte) (string, error) {
 	password := strings.TrimRight(string(contents[0]), "\r\n")
-	if password == "" {
+	switch {
+	case password == "":
 		return "", errNoPassword
+	case strings.ContainsAny(password, "\r\n"):
+		return "", errors.New("the file has more than one line; it must have the password alone")
 	}
 	return password, nil
 }

@@ -132,6 +132,14 @@ func (s *service) list(ctx context.Context) ([]*setpointv1.Target, error) {
 	return answer.GetTargets(), err
 }
 
+// allLogged waits until the decisions of the target's namespace are logged: replies to the log's
+// commands look like those to swaps.
+func (s *service) allLogged(t testing.TB, name string) {
+	t.Helper()
+	_, err := s.decisions(t.Context(), name)
+	must(t, err)
+}
+
 // decisions lists the logged decisions on a target.
 func (s *service) decisions(ctx context.Context, name string) ([]*setpointv1.Decision, error) {
 	answer, err := s.targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})

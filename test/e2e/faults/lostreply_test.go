@@ -45,6 +45,7 @@ func TestASwapWhoseReplyIsLostIsSentAgainAndHappensOnce(t *testing.T) {
 					names := []string{target("one"), target("two"), target("three")}
 					if !fresh {
 						must(t, s.batch(t.Context(), b, b.requests(names...))...)
+						s.allLogged(t, names[0])
 					}
 					before := s.store.Stats()
 					l := &loss{prefix: swapped, keep: keep, times: 1}
@@ -79,6 +80,7 @@ func TestABatchWhoseReplyBreaksOffHappensOnce(t *testing.T) {
 	for range 2 {
 		must(t, s.batch(t.Context(), b, b.requests(names...))...)
 	}
+	s.allLogged(t, names[0])
 	before := s.store.Stats()
 	l := &loss{prefix: swapped, keep: 3*len(swapped) + 1, times: 1}
 	r.proxy.lose(t, l)
