@@ -1,5 +1,7 @@
 package decisionlog
 
+import "slices"
+
 // backlog has the decisions that wait to be written. Clusters take turns, and the namespaces of a
 // cluster, so that nobody waits behind the burst of another; and where there is no room, who has the
 // most waiting loses some. The zero value is empty.
@@ -58,6 +60,10 @@ func (l *lane) of(name string) *lane {
 func (b *backlog) add(e queued, size int) {
 	cluster := b.of(e.key.Cluster)
 	namespace := cluster.of(e.key.Namespace)
+	if len(namespace.entries) == cap(namespace.entries) && 2*namespace.first >= len(namespace.entries) {
+		// Half of the room is that of entries that were taken: a lane may have entries for hours.
+		namespace.entries, namespace.first = slices.Delete(namespace.entries, 0, namespace.first), 0
+	}
 	namespace.entries = append(namespace.entries, e)
 	for _, l := range [...]*lane{&b.lane, cluster, namespace} {
 		l.size += size
@@ -137,7 +143,7 @@ func (b *backlog) makeWay(e *queued, size int) bool {
 	for i := len(namespace.entries) - 1; i >= namespace.first; i-- {
 		if dropped := &namespace.entries[i]; dropped.flushed == nil {
 			freed := dropped.size()
-			namespace.entries = append(namespace.entries[:i], namespace.entries[i+1:]...)
+			namespace.entries = slices.Delete(namespace.entries, i, i+1)
 			for _, l := range [...]*lane{&b.lane, cluster, namespace} {
 				l.size -= freed
 				l.count--

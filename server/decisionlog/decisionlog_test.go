@@ -149,3 +149,22 @@ func TestWhatTheFeedGetsIsSmall(t *testing.T) {
 		}
 	}
 }
+
+// A namespace that always has decisions waiting takes room for these, and none for those that were
+// written.
+func TestABacklogThatIsNeverEmptyDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	var b backlog
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	e := queued{key: key, decisions: []Entry{{Value: []byte("decision")}}}
+	for range 3 {
+		b.add(e, e.size())
+	}
+	for range 10_000 {
+		b.add(e, e.size())
+		b.take()
+	}
+	if room := cap(b.of(key.Cluster).of(key.Namespace).entries); b.count != 3 || room > 64 {
+		t.Errorf("%d decisions wait, in the room of %d", b.count, room)
+	}
+}
