@@ -40,7 +40,8 @@ type feedPlace struct {
 // tenant is a namespace of a cluster.
 type tenant struct{ cluster, namespace string }
 
-// tenantEntries are the numbers of a tenant's entries, in order, with those of dropped ones.
+// tenantEntries are the numbers of a tenant's entries, in order. Between them may be those of
+// dropped ones; the first is held.
 type tenantEntries struct {
 	numbers []uint64
 	held    int
@@ -122,14 +123,15 @@ func (f *feed) victim(newest store.Key) int {
 }
 
 // oldest returns the index of a tenant's oldest entry.
-func (f *feed) oldest(t *tenantEntries) int {
-	for {
-		i := sort.Search(len(f.items), func(i int) bool { return f.items[i].Position.Number >= t.numbers[0] })
-		if i < len(f.items) && f.items[i].Position.Number == t.numbers[0] && !f.items[i].dropped {
-			return i
-		}
-		t.numbers = t.numbers[1:]
+func (f *feed) oldest(t *tenantEntries) int { return f.index(t.numbers[0]) }
+
+// index returns the index of an entry, -1 if it was dropped.
+func (f *feed) index(number uint64) int {
+	i := sort.Search(len(f.items), func(i int) bool { return f.items[i].Position.Number >= number })
+	if i == len(f.items) || f.items[i].Position.Number != number || f.items[i].dropped {
+		return -1
 	}
+	return i
 }
 
 // drop drops an entry. What is kept of dropped ones is freed at times.
@@ -144,6 +146,11 @@ func (f *feed) drop(i int) {
 		delete(f.clusters, p.Key.Cluster)
 	}
 	p.Value, p.dropped = nil, true
+	for _, t := range [...]*tenantEntries{namespace, cluster} {
+		for t.held > 0 && f.index(t.numbers[0]) < 0 {
+			t.numbers = t.numbers[1:]
+		}
+	}
 	if len(f.items) < 2*f.length+1 {
 		return
 	}
