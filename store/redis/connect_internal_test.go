@@ -6,10 +6,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/testpki"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
 // A server that is not trusted is tried again at once if there are new secrets, and only then.
@@ -54,6 +57,34 @@ func TestAnUntrustedServerIsTriedAgainWithNewSecrets(t *testing.T) {
 		var authority x509.UnknownAuthorityError
 		if looked != 1 || news != (err == nil) || !news && (!errors.As(err, &dial) || dial.Op != "dial" || !errors.As(err, &authority)) {
 			t.Errorf("%s: looked %d times, %v", name, looked, err)
+		}
+	}
+}
+
+// A command that is refused for its password is sent again at once if there is a new one, and only
+// then. Nothing else here looks for it.
+func TestARefusedPasswordIsTriedAgainWithNewSecrets(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{Directives: []string{"user default off", "user setpoint on >second ~* +@all"}})
+	for name, news := range map[string]bool{"new secrets": true, "none": false} {
+		var password atomic.Value
+		var looked atomic.Int32
+		password.Store("first")
+		s := openOn(t, "redis://setpoint@"+server.Addr(), redistest.Prefix(t), func(o *Options) {
+			o.Secrets = Secrets{
+				Password: func() string { return password.Load().(string) },
+				Renew: func(context.Context) bool {
+					looked.Add(1)
+					if news {
+						password.Store("second")
+					}
+					return news
+				},
+			}
+		})
+		_, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Value: []byte("value")})
+		if looked.Load() != 1 || news != (err == nil) || !news && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: looked %d times, %v", name, looked.Load(), err)
 		}
 	}
 }
