@@ -23,9 +23,11 @@ type redisFiles struct {
 	password, sentinelPassword *files.Watched[string]
 	certs                      *certs.Source
 
-	// changes counts the changes that were taken.
-	changes  atomic.Uint64
+	// changed is when the last change was taken, in nanoseconds since 1970; 0: never.
+	changed atomic.Int64
+
 	renewing sync.Mutex
+	looked   time.Time // when the last look of renew began; guarded by renewing
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -47,7 +49,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 			log.Error("reload failed, keeping the previous contents", zap.Strings("files", paths), zap.Error(err))
 			return
 		}
-		f.changes.Add(1)
+		f.changed.Store(time.Now().UnixNano())
 		log.Info("file taken", zap.Strings("files", paths))
 	}
 	for _, each := range []struct {
@@ -132,15 +134,25 @@ func (f *redisFiles) secrets() (s redis.Secrets) {
 	return s
 }
 
-// renew looks at the files now, one caller for all that wait meanwhile, and reports whether any has
-// changed since it was called.
+// justChanged is how long after a change a refused attempt may have been made without it.
+const justChanged = 10 * time.Second
+
+// renew looks at the files now, once for all that wait meanwhile, and reports whether any has just
+// changed: now, or since the caller's attempt was made.
 func (f *redisFiles) renew(ctx context.Context) bool {
-	before := f.changes.Load()
+	asked := time.Now()
 	f.renewing.Lock()
 	defer f.renewing.Unlock()
-	if f.changes.Load() != before {
-		return true
+	if began := time.Now(); !f.looked.After(asked) && ctx.Err() == nil {
+		f.look(ctx)
+		if ctx.Err() == nil {
+			f.looked = began
+		}
 	}
+	return time.Since(time.Unix(0, f.changed.Load())) < justChanged
+}
+
+func (f *redisFiles) look(ctx context.Context) {
 	for _, watched := range []*files.Watched[string]{f.password, f.sentinelPassword} {
 		if watched != nil {
 			watched.Look(ctx)
@@ -149,7 +161,6 @@ func (f *redisFiles) renew(ctx context.Context) bool {
 	if f.certs != nil {
 		_ = f.certs.Check() // OnChange got the error.
 	}
-	return f.changes.Load() != before
 }
 
 func (f *redisFiles) close() {

@@ -228,3 +228,33 @@ func TestRedisFilesThatCantBeUsed(t *testing.T) {
 		})
 	}
 }
+
+// Of many that Redis refuses at once, all hear of a new password: those, too, that ask after
+// another one has found it.
+func TestAllThatAreRefusedHearOfANewPassword(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	put(t, file, "first-secret")
+	s := defaultRedisSettings()
+	s.PasswordFile = file
+	f, err := s.openFiles(zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if f.renew(t.Context()) {
+		t.Error("there is no other password yet")
+	}
+	put(t, file, "second-secret")
+	var asking sync.WaitGroup
+	for range 8 {
+		asking.Go(func() {
+			for range 2 {
+				if !f.renew(t.Context()) || f.password.Load() != "second-secret" {
+					t.Error("did not hear of the new password")
+				}
+			}
+		})
+	}
+	asking.Wait()
+}
