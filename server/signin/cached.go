@@ -2,9 +2,13 @@ package signin
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
+
+// errUnanswered is the error of asking that panicked.
+var errUnanswered = errors.New("asking has failed")
 
 // cached is a value of the issuer or the store, or the error of asking for it, for a while. One
 // caller asks, and the others wait for it as long as their contexts let them. The zero value knows
@@ -56,5 +60,6 @@ func (c *cached[T]) ask(ctx context.Context, timeout time.Duration, last T, ask 
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
+	err = errUnanswered // if it panics: the zero value is no answer
 	return ask(ctx, last)
 }
