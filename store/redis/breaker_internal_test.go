@@ -198,13 +198,13 @@ func TestTheBreakerSaysWhy(t *testing.T) {
 		}
 		check := func(err error) {
 			var skipped *skippedError
-			if !errors.As(err, &skipped) || !errors.Is(err, gobreaker.ErrOpenState) || skipped.Last() != long { //nolint:errorlint // it is the error itself
+			if !errors.As(err, &skipped) || !errors.Is(err, gobreaker.ErrOpenState) || skipped.Last() != long {
 				t.Fatalf("%v", err)
 			}
 			if text := err.Error(); !strings.HasPrefix(text, "circuit breaker is open (last: x509: xx") || len(text) > maxLastBytes+50 {
 				t.Errorf("%q", text)
 			}
-			if f := faultOf(err); f.again || f.doubtful || f.kind != store.ErrUnavailable { //nolint:errorlint // it is the sentinel itself
+			if f := faultOf(err); f.again || f.doubtful || f.kind != store.ErrUnavailable {
 				t.Errorf("%+v", f)
 			}
 		}

@@ -281,7 +281,7 @@ func (w *worker) reads(args []any) int {
 		return 0
 	}
 	reply, err := w.admin.Do(w.t.Context(), args...).Result()
-	if err != nil && err != goredis.Nil { //nolint:errorlint // go-redis returns it as it is.
+	if err != nil && err != goredis.Nil {
 		w.t.Errorf("%q: %v", args, err)
 	}
 	return sizeOf(reply)
