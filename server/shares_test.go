@@ -340,13 +340,12 @@ func TestABoundOfBytesHoldsForSmallSteps(t *testing.T) {
 		for _, kind := range []string{"spec", "observation"} {
 			s, stored := start(sharing(0, bound)), [5]int{}
 			refused := false
-			for call := 0; call < 2*bound/step; call++ {
+			for call := range 2 * bound / step {
 				n := call % len(stored)
 				err := kinds[kind](s, targetIn("red", n), call, stored[n]+step)
-				switch {
-				case err == nil:
+				if err == nil {
 					stored[n] += step
-				default:
+				} else {
 					wantCrowded(t, rpcProblem(err), "cluster_bytes")
 					refused = true
 				}
