@@ -17,6 +17,8 @@ import (
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/gzip"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -64,11 +66,11 @@ func fullMethod(m protoreflect.MethodDescriptor) string {
 }
 
 // callOnce calls any method with one encoded message, takes at most one response, and ends the call.
-func callOnce(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, data []byte) error {
+func callOnce(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodDescriptor, data []byte, more ...grpc.CallOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var answer []byte
-	options := []grpc.CallOption{grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256 << 20)}
+	options := append([]grpc.CallOption{grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256 << 20)}, more...)
 	if !m.IsStreamingClient() && !m.IsStreamingServer() {
 		return conn.Invoke(ctx, fullMethod(m), &data, &answer, options...)
 	}
@@ -301,5 +303,23 @@ func TestMessagesOfExemptCallsAreShort(t *testing.T) {
 	}
 	if tried != 5 {
 		t.Errorf("%d exempt methods, want 5", tried)
+	}
+}
+
+// 15 kB of gzip are 15 MiB of zeros, before anything of ours sees them, and nothing counts them: no
+// method takes compressed messages, and nobody registers another compression for this process.
+func TestNoMethodTakesCompressedMessages(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"br", "deflate", "lz4", "s2", "snappy", "x-snappy-framed", "zstd"} {
+		if encoding.GetCompressor(name) != nil {
+			t.Errorf("%s is registered, and the server would take it: see noCompression", name)
+		}
+	}
+	s := start(t)
+	for _, m := range everyMethod(t, s) {
+		err := callOnce(t.Context(), s.conn, m, make([]byte, 1<<20), grpc.UseCompressor(gzip.Name))
+		if !strings.Contains(status.Convert(err).Message(), "compress") || status.Code(err) != codes.Internal {
+			t.Errorf("%s: %v", fullMethod(m), err)
+		}
 	}
 }

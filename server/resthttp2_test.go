@@ -130,7 +130,7 @@ func TestUnreadRESTAnswersOverHTTP2AreFew(t *testing.T) {
 			for range cap(ended) {
 				d := askDeaf(t, s.httpAddress, client, each, route.method, route.path)
 				go func() {
-					<-d.ended // whatever the error
+					_ = <-d.ended
 					ended <- struct{}{}
 				}()
 			}

@@ -55,7 +55,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
-		l.shedder.evaluate(l.now(), l.held.load().running(), l.refused[Overload].Load()+l.refused[GlobalInFlight].Load())
+		l.evaluate(l.now())
 	}
 	return Refusal{}
 }
@@ -256,7 +256,21 @@ func (l *Limiter) MayRun() int {
 
 // Shedding reports whether calls are refused because the processors could not keep up for
 // some time.
-func (l *Limiter) Shedding() bool { return l.shedder.shedding.Load() }
+func (l *Limiter) Shedding() bool {
+	if !l.shedder.shedding.Load() {
+		return false
+	}
+	// Calls that are admitted end a window, each so many. If none come, who asks does: what waits
+	// for the end of an overload would wait for the next call.
+	if now := l.now(); now-l.shedder.looked.Load() > int64(longestWindow) {
+		l.evaluate(now)
+	}
+	return l.shedder.shedding.Load()
+}
+
+func (l *Limiter) evaluate(now int64) {
+	l.shedder.evaluate(now, l.held.load().running(), l.refused[Overload].Load()+l.refused[GlobalInFlight].Load())
+}
 
 // giveWay lets connections be read before a call starts its work, while the processors
 // can't keep up: their readers admit or refuse calls.

@@ -75,6 +75,8 @@ type shedder struct {
 	admitted, released, voided, mask atomic.Uint64
 	// yielded is the total time for which calls gave way to others, in nanoseconds.
 	yielded atomic.Int64
+	// looked is when the last window ended.
+	looked atomic.Int64
 
 	mu sync.Mutex
 	// Guarded by mu: the window's start.
@@ -151,6 +153,7 @@ func (s *shedder) evaluate(now, running int64, refused uint64) {
 		s.adjust(now, w)
 	}
 	s.began, s.at, s.lastRunning, s.runningSum, s.looks = now, at, w.running, 0, 0
+	s.looked.Store(now)
 	if now-s.epochBegan >= int64(epochTime) {
 		s.epochBegan = now
 		s.nextEpoch()

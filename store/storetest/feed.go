@@ -317,7 +317,7 @@ func testFeedShares(t *testing.T, s suite) {
 		full := s.FeedLength / r.feed.FeedParts() * r.feed.FeedParts()
 		// Others have half of it, in many namespaces.
 		others := 0
-		for i := 0; i < full/2; i++ {
+		for i := range full / 2 {
 			k := store.Key{Cluster: tc.clusters[i%len(tc.clusters)], Namespace: fmt.Sprint("n", i%31), Target: fmt.Sprint("t", i)}
 			r.append(k, "theirs")
 			others++
