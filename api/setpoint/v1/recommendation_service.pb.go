@@ -1235,7 +1235,9 @@ type GetRecommendationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	// Replicas that the caller observes now. If this call decides, they take precedence over
+	// Replicas that the caller has asked for, as spec.replicas, not those that run already: a
+	// count that lags a period behind counts as a change that did not happen, and policies allow
+	// it again. If this call decides, they take precedence over
 	// stored observations. If the period's decision neither began nor ends there, nor passes
 	// there, the call fails with NOT_COMPUTED. Absent: the stored ones.
 	CurrentReplicas *int32 `protobuf:"varint,2,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`

@@ -62,8 +62,8 @@ type RecommendationServiceClient interface {
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(ctx context.Context, in *ReportObservationRequest, opts ...grpc.CallOption) (*ReportObservationResponse, error)
 	// Returns the recommendation of a target from its stored spec and observations. It decides
-	// at most once in the spec's period, and records that decision, which answers all callers.
-	// A caller's bounds narrow its own answer only. It fails if the count can't be computed;
+	// at most once in the spec's period, and at once where a report takes a target from zero,
+	// and records that decision, which answers all callers. A caller's bounds narrow its own answer only. It fails if the count can't be computed;
 	// keep the count then.
 	GetRecommendation(ctx context.Context, in *GetRecommendationRequest, opts ...grpc.CallOption) (*GetRecommendationResponse, error)
 }
@@ -174,8 +174,8 @@ type RecommendationServiceServer interface {
 	// too old (the stored spec's observation_max_age).
 	ReportObservation(context.Context, *ReportObservationRequest) (*ReportObservationResponse, error)
 	// Returns the recommendation of a target from its stored spec and observations. It decides
-	// at most once in the spec's period, and records that decision, which answers all callers.
-	// A caller's bounds narrow its own answer only. It fails if the count can't be computed;
+	// at most once in the spec's period, and at once where a report takes a target from zero,
+	// and records that decision, which answers all callers. A caller's bounds narrow its own answer only. It fails if the count can't be computed;
 	// keep the count then.
 	GetRecommendation(context.Context, *GetRecommendationRequest) (*GetRecommendationResponse, error)
 	mustEmbedUnimplementedRecommendationServiceServer()
