@@ -22,8 +22,12 @@ func opened(t *testing.T, open func() (grpc.ClientStream, error)) (n int) {
 		if err == nil {
 			err = stream.RecvMsg(new(healthv1.HealthCheckResponse))
 		}
-		if code := status.Code(err); code == codes.ResourceExhausted || code == codes.Unavailable {
-			break
+		switch status.Code(err) {
+		case codes.OK:
+		case codes.ResourceExhausted, codes.Unavailable:
+			return n
+		default:
+			t.Fatalf("stream %d: %v", n, err)
 		}
 	}
 	return n

@@ -220,6 +220,7 @@ func TestWhatIsDelayedWhenAStreamEndsIsSentOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s script
 				var sent []string
+				var sending sync.Mutex
 				client := s.play(func(stream recommendStream) error {
 					all, err := received(stream, 3)
 					if err != nil {
@@ -239,7 +240,11 @@ func TestWhatIsDelayedWhenAStreamEndsIsSentOnce(t *testing.T) {
 							return err
 						}
 						sent = append(sent, fmt.Sprintf("%d after %v", req.GetRequest().GetScale().GetSpecReplicas(), time.Since(s.begun)))
-						time.AfterFunc(3*time.Second, func() { _ = stream.Send(answerTo(req)) })
+						time.AfterFunc(3*time.Second, func() {
+							sending.Lock() // a stream takes one at a time
+							defer sending.Unlock()
+							_ = stream.Send(answerTo(req))
+						})
 					}
 				}).serve(t, two)
 				stream := client.Stream(0)
