@@ -370,6 +370,21 @@ func TestPollersWithBoundsDoNotMoveEachOther(t *testing.T) {
 	}
 }
 
+// A poller that tells 0 of a target that may not be at zero is answered as the controller would, and
+// nobody else hears of it: a query of a few bytes switched a workload off.
+func TestATellerOfZeroSwitchesNothingOff(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.setSpec(t, queueSpec(2, 20))
+	zero := int32(0)
+	for range 3 {
+		s.observe(t, 10, "100")
+		s.wantPoll(t, 0, func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = &zero })
+		s.wantPoll(t, 10)
+		s.clock.Advance(15 * time.Second)
+	}
+}
+
 // Bounds of a poller switch on nothing that is switched off, and are enforced, as the controller
 // enforces its own, where the metrics can't be read.
 func TestBoundsOfAPollerWithoutACount(t *testing.T) {

@@ -161,6 +161,8 @@ func (p Poll) within(least, most int32) (narrowLeast, narrowMost int32, err erro
 type asker struct {
 	store.Key
 	dryRun bool
+	// off is set if the poll tells 0.
+	off bool
 }
 
 // cached is an outcome in the cache. Most polls are answered from it: while the versions of

@@ -56,13 +56,15 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 			return nil, err
 		}
 		q := &question{key: key, poll: poll, records: records, now: t.options.Clock()}
-		by := asker{key, poll.DryRun}
+		by := asker{key, poll.DryRun, poll.Current != nil && *poll.Current == 0}
 		if known, ok := t.outcomes.Get(by); ok && known.counts(records, q.now) {
 			return known.outcome, nil
 		}
 		if err := q.decode(); err != nil {
 			return nil, err
 		}
+		// By a caller's word alone nobody else's workload is switched off.
+		q.unrecorded = by.off && leastOf(q.spec.GetSpec()) > 0
 		answered := answers(&q.history, q.spec, q.now)
 		if answered && q.history.Last.To > 0 {
 			known := newOutcome(last(&q.history), q.history.Last.Error, q.spec)
@@ -94,7 +96,7 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		if again {
 			continue
 		}
-		if err == nil && poll.DryRun {
+		if err == nil && (poll.DryRun || q.unrecorded) {
 			t.remember(by, records, known.recommendation.GetEvaluationTime().AsTime().UnixNano(), known)
 		}
 		return known, err
@@ -111,6 +113,8 @@ type question struct {
 	spec     *setpointv1.TargetSpec
 	history  recommender.History
 	observed store.Record
+	// unrecorded is set if the decision is the poller's own.
+	unrecorded bool
 }
 
 // decode decodes the spec and the history. The error is the poller's if its bounds exclude those
@@ -156,6 +160,7 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 	if err != nil {
 		return nil, false, err
 	}
+	request.DryRun = request.DryRun || q.unrecorded
 	request.RequestId = "after " + q.history.Last.ID.String() + asked(q.spec)
 	response, err := t.options.Recommend(ctx, request)
 	if err != nil {

@@ -3,6 +3,8 @@ package promises
 // Mutations take the mends of promises out: the part of a promise's text, the test that fails,
 // the file, the mend, what is there without it. Each promise has one, or a reason in Unmutated.
 var Mutations = []Mutation{
+	{"a poller that tells 0 switches nothing off", "TestATellerOfZeroSwitchesNothingOff", "server/stored/poll.go",
+		"q.unrecorded = by.off && leastOf", "q.unrecorded = false && leastOf"},
 	{"compressed messages over gRPC are refused", "TestNoMethodTakesCompressedMessages", "server/edge.go",
 		"func (noCompression) Type() string { return \"gzip\" }", "func (noCompression) Type() string { return \"none\" }"},
 	{"loopback by default; other addresses", "TestServingBeyondThisMachineTakesCredentialsAndTLS", "cmd/setpoint/serve/edge.go",
