@@ -334,6 +334,7 @@ lint: ## Check formatting, vet, linters, the contract and the direction of impor
 	$(BUF) lint
 	scripts/contract.sh
 	scripts/imports.sh
+	scripts/pipes.sh
 	go mod tidy -diff
 
 .PHONY: compatibility

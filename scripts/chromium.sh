@@ -14,7 +14,7 @@ missing() {
 }
 
 test -n "$(missing)" || exit 0
-if missing | grep -q '^chromium'; then
+if grep -q '^chromium' <<<"$(missing)"; then
   if ! command -v apt-get >/dev/null; then
     give_up 'There is no Chromium, and no apt-get to install it with.'
   elif [ "$(id -u)" -ne 0 ]; then
@@ -22,7 +22,7 @@ if missing | grep -q '^chromium'; then
   fi
   scripts/apt.sh chromium || give_up 'Chromium could not be installed.'
 fi
-if missing | grep -q '^axe-core'; then
+if grep -q '^axe-core' <<<"$(missing)"; then
   scripts/node.sh || give_up 'There is no npm.'
   (cd test/e2e/ui && npm ci --no-audit --no-fund && cp package-lock.json node_modules/.setpoint-lock) || give_up 'npm ci failed.'
 fi

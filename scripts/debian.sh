@@ -7,7 +7,7 @@
 debian() {
   local cache=${XDG_CACHE_HOME:-$HOME/.cache}/setpoint/debian suite mirror kept lock
   suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
-  mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -nE 's/^(deb (\[[^]]*\] )?|URIs: )(https?:[^ ]+).*/\3/p' | head -n 1)
+  mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } | sed -nE 's/^(deb (\[[^]]*\] )?|URIs: )(https?:[^ ]+).*/\3/p' | sed -n 1p)
   kept=$cache/$suite${2:+-${2//,/-}}.tar
   mkdir -p "$cache"
   # Two concurrent scripts would create it in one folder, and remove each other's mounts.

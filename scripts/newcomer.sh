@@ -114,7 +114,7 @@ if [ "$what" != test ]; then
   newcomer 'make demo' >"$work/demo.log" 2>&1 || { cat "$work/demo.log"; fail 'make demo'; }
   grep -q '"desiredReplicas": *5' "$work/demo.log" || { cat "$work/demo.log"; fail 'make demo answers otherwise'; }
   step 'the page'
-  newcomer "curl -fsS http://127.0.0.1:$rest/ui/" | grep -q '<title>' || fail 'there is no page'
+  grep -q '<title>' <<<"$(newcomer "curl -fsS http://127.0.0.1:$rest/ui/")" || fail 'there is no page'
   step 'Ctrl-C'
   kill -INT -- "-$running"
   wait "$running" || true

@@ -36,4 +36,4 @@ start_no_services
 "${root[@]}" "$(dirname "$0")/apt.sh" prometheus || give_up 'Prometheus could not be installed.'
 disable_services prometheus
 test -z "$(missing)" || give_up 'Prometheus was installed, and something is still missing.'
-prometheus --version 2>&1 | head -n 1
+prometheus --version 2>&1 | sed -n 1p

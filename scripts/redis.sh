@@ -19,7 +19,7 @@ missing() {
   version=$(redis-server --version | sed -E 's/.* v=([0-9.]+).*/\1/')
   test "${version%%.*}" -ge 7 || echo "redis-server 7.0 or later, there is $version"
   # A sentinel that gets no configuration file complains of that and exits.
-  { redis-server --sentinel 2>&1 </dev/null || true; } | grep -qi sentinel || echo 'redis-server --sentinel'
+  grep -qi sentinel <<<"$(redis-server --sentinel 2>&1 </dev/null)" || echo 'redis-server --sentinel'
 }
 
 test -n "$(missing)" || exit 0

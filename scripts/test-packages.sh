@@ -117,8 +117,8 @@ sed -i "s/:9090\"/:$grpc\"/; s/:8080\"/:$rest\"/; s/:9091\"/:$admin\"/" "$work/d
 
 step 'started'
 start "$admin"
-curl -fsS --data-binary @deploy/demo/request.json "http://127.0.0.1:$rest/v1/clusters/demo/namespaces/shop/targets/web:recommend" |
-  grep -q '"desiredReplicas": *5' || fail 'the recommendation'
+curl -fsS --data-binary @deploy/demo/request.json "http://127.0.0.1:$rest/v1/clusters/demo/namespaces/shop/targets/web:recommend" >"$work/answer.json"
+grep -q '"desiredReplicas": *5' "$work/answer.json" || fail 'the recommendation'
 step 'stopped'
 stop
 

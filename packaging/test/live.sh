@@ -30,7 +30,7 @@ systemctl is-enabled --quiet setpoint.service || fail 'the package does not enab
 await 'ready after the installation' ready
 [ "$(stat -c %U "/proc/$(main)")" = setpoint ] || fail "the service runs as $(stat -c %U "/proc/$(main)")"
 grep -q '^CapEff:[[:space:]]*0*$' "/proc/$(main)/status" || fail 'the service has capabilities'
-curl -fsS http://127.0.0.1:8080/ui/ | grep -q '<title>' || fail 'there is no page'
+grep -q '<title>' <<<"$(curl -fsS http://127.0.0.1:8080/ui/)" || fail 'there is no page'
 echo "installed: setpoint.service is enabled and ready, as user setpoint, without capabilities"
 systemd-analyze --no-pager security 'setpoint.service' | tail -n 1
 
@@ -58,7 +58,7 @@ echo '# edited' >>/etc/setpoint/setpoint.yaml
 before=$(main)
 dpkg -i --force-confdef --force-confold /packages/*-new.deb >/dpkg.log 2>&1 || { cat /dpkg.log; fail 'the upgrade'; }
 await 'running in the new version' another
-tail -n 1 /etc/setpoint/setpoint.yaml | grep -qx '# edited' || fail 'the upgrade changed settings that were edited'
+grep -qx '# edited' <<<"$(tail -n 1 /etc/setpoint/setpoint.yaml)" || fail 'the upgrade changed settings that were edited'
 echo 'upgraded: the service runs on as another process, with its settings'
 
 systemctl stop setpoint.service
