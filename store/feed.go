@@ -101,7 +101,7 @@ const (
 // more than one FeedClusterShare-th and the oldest of all is not its own; else the oldest of
 // all. A reader sees from the numbers that entries are missing. A part expires as a whole, as
 // long after its last entry as a record does after its last swap. Delete does not change the
-// feed.
+// feed. An engine may drop several at a time, so that a part passes its bound by up to a sixteenth.
 type Feed interface {
 	// FeedParts is the number of parts, the same for all instances that share the engine's
 	// data. 0: the engine keeps no feed.

@@ -18,6 +18,12 @@ import (
 // a small Cluster share the work, and few enough that a reader can poll all of them often.
 const feedParts = 4
 
+// feedStep is after how many entries feedScript looks whose go, all together; a part of a length
+// may pass it by as many.
+func feedStep(length int) int { return max(1, min(maxFeedStep, length/16)) }
+
+const maxFeedStep = 64
+
 // feedBuckets is how many buckets share a stream.
 const feedBuckets = bucketCount / feedParts
 
@@ -64,7 +70,7 @@ func (s *Store) AppendFeed(ctx context.Context, entries []store.FeedEntry) error
 		once:      true,
 		args: func(i int, whole bool) []any {
 			args := feedScript.args(whole, []string{s.layout.feed(parts[i]), s.layout.feedIndex(parts[i])}, length, s.ttl,
-				max(1, length/store.FeedNamespaceShare), max(1, length/store.FeedClusterShare))
+				max(1, length/store.FeedNamespaceShare), max(1, length/store.FeedClusterShare), feedStep(length))
 			return append(args, values[parts[i]]...)
 		},
 		take: func(int, any, bool) error { return nil },

@@ -141,8 +141,8 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	}
 	values, _ := read(byOurs)
 	indexed, err := s.client.ZCard(t.Context(), s.layout.feedIndex(part)).Result()
-	if err != nil || len(values) != length || indexed != length {
-		t.Errorf("%d values and %d in the index are left, %v, want %d", len(values), indexed, err, length)
+	if most := length + feedStep(length); err != nil || len(values) < length || len(values) > most || int(indexed) > len(values) {
+		t.Errorf("%d values and %d in the index are left, %v, want %d to %d", len(values), indexed, err, length, most)
 	}
 }
 
@@ -158,7 +158,10 @@ func TestTheFeedWithoutTheRightsForShares(t *testing.T) {
 		}
 		s := openOn(t, fmt.Sprintf("redis://%s:secret@%s", user, server.Addr()), redistest.Prefix(t), func(o *Options) { o.FeedLength = feedParts * 200 })
 		for i := range 3000 {
-			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped, Value: []byte(fmt.Sprint(i))}, {Key: swapped}}); err != nil {
+			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped, Value: []byte(fmt.Sprint(i))}}); err != nil {
+				t.Fatalf("%s: %v", user, err)
+			}
+			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped}}); err != nil {
 				t.Fatalf("%s: %v", user, err)
 			}
 		}

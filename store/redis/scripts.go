@@ -115,13 +115,17 @@ local from = last - ARGV[2] + 1
 if last >= 0 and from < 0 then from = 0 end
 return redis.call('LRANGE', KEYS[1], from, last)`)
 
-	// feedScript appends to the stream KEYS[1], which keeps ARGV[1] entries and lives for ARGV[2]
-	// milliseconds from now on (0: for ever), names and values in turn. A namespace's share of it
-	// is ARGV[3] entries, a cluster's ARGV[4]. The first number of a stream is the time in microseconds, which is larger than those of a lost stream. The name of
-	// its first entry has a field of its own. The sorted set KEYS[2] has the entries by cluster,
-	// namespace and id: by it the script finds whose entry goes, see store.Feed. Entries of an earlier
-	// version, which are not in it, go first; if that version has trimmed the stream, the set has
-	// more entries, and starts again. Without the right to xlen or xdel the oldest entries go.
+	// feedScript appends to the stream KEYS[1], which keeps ARGV[1] entries, up to ARGV[5] more, and
+	// lives for ARGV[2] milliseconds from now on (0: for ever), names and values in turn. The first
+	// number of a stream is the time in microseconds, which is larger than those of a lost stream. The
+	// name of its first entry has a field of its own.
+	//
+	// Each ARGV[5]-th entry settles those since the last one, with some commands for all of them and
+	// two for a tenant: it enters them into the sorted set KEYS[2] by cluster, namespace and id, and
+	// removes an entry in place of each that is too many, see store.Feed; a namespace's share is
+	// ARGV[3] entries, a cluster's ARGV[4]. Entries of an earlier version, which are not in the set, go
+	// first; if that version has trimmed the stream, the set has more entries, and starts again.
+	// Without the right to xlen or xdel the oldest entries go.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
 local number = ms * 1000
@@ -130,54 +134,92 @@ if last then
   local at, n = string.match(last[1], '^(%d+)-(%d+)$')
   ms, number = math.max(ms, tonumber(at)), tonumber(n)
 end
-local most = tonumber(ARGV[1])
-local function count(of) return redis.call('ZLEXCOUNT', KEYS[2], '[' .. of .. '\0', '(' .. of .. '\1') end
-local function first(of, not_this)
-  for _, m in ipairs(redis.call('ZRANGE', KEYS[2], '[' .. of .. '\0', '(' .. of .. '\1', 'BYLEX', 'LIMIT', 0, 2)) do
-    if m ~= not_this then return m end
-  end
+local most, step = tonumber(ARGV[1]), tonumber(ARGV[5])
+
+-- tenant returns the cluster and the namespace of an entry.
+local function tenant(entry)
+  local both, cluster = string.match(entry[2][2] or '', '^(([^/]*)/[^/]*)/')
+  return cluster or '', both or ''
 end
-local length = redis.pcall('XLEN', KEYS[1])
-local fair = type(length) == 'number'
-if fair and redis.call('ZLEXCOUNT', KEYS[2], '-', '+') > length then redis.call('DEL', KEYS[2]) end
-for i = 5, #ARGV, 2 do
+
+-- settle returns whether it had the right to.
+local function settle()
+  local length = redis.pcall('XLEN', KEYS[1])
+  if type(length) ~= 'number' then return false end
+  local indexed, excess = redis.call('ZLEXCOUNT', KEYS[2], '-', '+'), math.min(length - most, 2 * step)
+  if indexed > length then
+    redis.call('DEL', KEYS[2])
+    indexed = 0
+  end
+  local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', math.min(math.max(length - indexed, excess, step), 2 * step))
+  local adds, clusters, namespaces = {}, {}, {}
+  for i, e in ipairs(newest) do
+    clusters[i], namespaces[i] = tenant(e)
+    adds[2 * i - 1], adds[2 * i] = 0, namespaces[i] .. '/' .. e[1]
+  end
+  if #adds > 0 then indexed = indexed + redis.call('ZADD', KEYS[2], unpack(adds)) end
+  if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
+  if excess <= 0 or #adds == 0 then return true end
+  local oldest, at = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', excess), 0
+  local gone, members, ids = {}, {}, {}
+  local left, own = {}, {} -- by tenant: how many entries it has, and its first ones
+  local function range(of) return '[' .. of .. '/', '(' .. of .. '0' end -- 0 follows /
+  local function over(of, share)
+    if not left[of] then
+      local from, to = range(of)
+      left[of] = redis.call('ZLEXCOUNT', KEYS[2], from, to)
+    end
+    return left[of] > share
+  end
+  local function first(of)
+    if not own[of] then
+      local from, to = range(of)
+      own[of] = {at = 1, members = redis.call('ZRANGE', KEYS[2], from, to, 'BYLEX', 'LIMIT', 0, excess)}
+    end
+    local o = own[of]
+    while gone[o.members[o.at] or ''] do o.at = o.at + 1 end
+    return o.members[o.at]
+  end
+  for i = math.min(excess, #newest), 1, -1 do
+    local its, theirs, victim
+    repeat
+      at = at + 1
+      its, theirs = tenant(oldest[at])
+      victim = theirs .. '/' .. oldest[at][1]
+    until not gone[victim]
+    local replaced
+    if theirs == namespaces[i] or indexed < length and not redis.call('ZSCORE', KEYS[2], victim) then
+      -- its own, or an earlier version's: it goes
+    elseif over(namespaces[i], tonumber(ARGV[3])) then
+      replaced = first(namespaces[i])
+    elseif its ~= clusters[i] and over(clusters[i], tonumber(ARGV[4])) then
+      replaced = first(clusters[i])
+    end
+    if replaced then
+      victim, at = replaced, at - 1
+      its, theirs = clusters[i], string.match(victim, '^[^/]*/[^/]*')
+    end
+    gone[victim] = true
+    members[#members + 1], ids[#ids + 1] = victim, string.sub(victim, #theirs + 2)
+    if left[its] then left[its] = left[its] - 1 end
+    if left[theirs] then left[theirs] = left[theirs] - 1 end
+  end
+  if type(redis.pcall('XDEL', KEYS[1], unpack(ids))) ~= 'number' then return false end
+  redis.call('ZREM', KEYS[2], unpack(members))
+  return true
+end
+
+for i = 6, #ARGV, 2 do
   number = number + 1
   local id = string.format('%.0f-%.0f', ms, number)
-  local field = (last or i > 5) and 't' or 'first'
-  if not fair then
-    redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], id, field, ARGV[i], 'v', ARGV[i + 1])
-  else
-    local cluster, namespace = string.match(ARGV[i], '^([^/]*)/([^/]*)/')
-    namespace = cluster .. '\0' .. namespace
-    local mine = namespace .. '\0' .. id
+  local field = (last or i > 6) and 't' or 'first'
+  if number % step ~= 0 or settle() then
     redis.call('XADD', KEYS[1], id, field, ARGV[i], 'v', ARGV[i + 1])
-    redis.call('ZADD', KEYS[2], 0, mine)
-    length = length + 1
-    for excess = 1, math.min(2, length - most) do
-      local oldest = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
-      local its, ns = string.match(oldest[2][2] or '', '^([^/]*)/([^/]*)/')
-      local victim = (its or '') .. '\0' .. (ns or '') .. '\0' .. oldest[1]
-      if redis.call('ZLEXCOUNT', KEYS[2], '[' .. victim, '[' .. victim) == 0 then
-        -- an earlier version's: it goes
-      elseif count(namespace) > tonumber(ARGV[3]) then
-        victim = first(namespace)
-      elseif its ~= cluster and count(cluster) > tonumber(ARGV[4]) then
-        victim = first(cluster, mine) or victim
-      end
-      local gone = redis.pcall('XDEL', KEYS[1], string.match(victim, '[%d-]+$'))
-      if type(gone) ~= 'number' then
-        fair = false
-        break
-      end
-      length = length - gone
-      redis.call('ZREM', KEYS[2], victim)
-    end
+  else
+    redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], id, field, ARGV[i], 'v', ARGV[i + 1])
   end
 end
-if ARGV[2] ~= '0' then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
-end
+if ARGV[2] ~= '0' then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return redis.status_reply('OK')`)
 
 	// readFeedScript returns the id of the newest entry of the stream KEYS[1], '' if there is none,

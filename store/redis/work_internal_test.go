@@ -40,8 +40,9 @@ type work struct {
 	beyond   int
 }
 
-// largest is the size of a record in the test, entry that of an entry of a log.
-const largest, entry = 512 << 10, 8 << 10
+// largest is the size of a record in the test, entry that of an entry of a log; workFeed is the
+// length of the feed.
+const largest, entry, workFeed = 512 << 10, 8 << 10, 800
 
 func (w *worker) create(target string) store.Record {
 	w.t.Helper()
@@ -159,13 +160,15 @@ var worked = map[string]work{
 			return got
 		}
 	}, 3, 2*(entry+logHeader) + 5*logHeader}, // one entry tells where, one that there are more
+	// As many entries as settle some once, see feedScript.
 	"feedScript": {func(w *worker) func() int {
-		one := w.feeds()[:1]
+		length := w.s.options.FeedLength / feedParts
+		some := slices.Repeat(w.feeds()[:1], feedStep(length))
 		return func() int {
-			w.check(w.s.AppendFeed(w.t.Context(), one))
+			w.check(w.s.AppendFeed(w.t.Context(), some))
 			return 0
 		}
-	}, 16, 3 * (store.MaxFeedEntryBytes + 64)},
+	}, 2*feedStep(workFeed/feedParts) + 16, (2*feedStep(workFeed/feedParts) + 1) * (store.MaxFeedEntryBytes + 64)},
 	"readFeedScript": {func(w *worker) func() int {
 		w.feeds()
 		return func() (got int) {
@@ -239,7 +242,7 @@ func TestWorkOfScripts(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(worked)) {
 		t.Run(name, func(t *testing.T) {
 			w := &worker{t: t, admin: admin, large: bytes.Repeat([]byte("x"), largest)}
-			w.s = openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) { o.FeedLength = 800 })
+			w.s = openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) { o.FeedLength = workFeed })
 			row := worked[name]
 			operation := row.does(w)
 			w.check(admin.Echo(t.Context(), "begin "+name).Err())
