@@ -131,7 +131,7 @@ e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, 
 e2e-faults: ## The e2e tests that mostly wait: instances killed, Redis killed, failovers, faults, two versions on one Redis
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./hostile ./nomad ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
+	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./hostile ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
 e2e-load: ## The e2e tests that load the service and measure, which need a quiet machine: hostile callers, overload
@@ -180,6 +180,11 @@ e2e-ui: ## Test the web page with Chromium and a running service; installs both 
 pictures: ## Make new pictures of the web page in docs/images
 	@scripts/chromium.sh
 	cd test/e2e && go test -count=1 -v -run='^TestABelievableFleet$$' ./ui -pictures
+
+.PHONY: e2e-nomad
+e2e-nomad: ## Run the agent of Nomad with a real Nomad: the nomad on the PATH, or NOMAD=file; needs root
+	@if scripts/nomad.sh >/dev/null; then cd test/e2e && ../../scripts/gotest.sh e2e-nomad standard-verbose ./nomad -count=1 -timeout=20m; \
+	else echo 'LEFT OUT: the agent of Nomad is not tested.' >&2; test -z "$${CI:-}"; fi
 
 .PHONY: e2e-swarm
 e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have joined; needs root

@@ -3,47 +3,40 @@
 package nomad
 
 import (
+	"fmt"
 	"net/http"
 	"os"
-	"strings"
+	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 
-	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
-
-// quick has deployments and starts that take no time to speak of.
-func quick() *nomadtest.Server {
-	return &nomadtest.Server{DeploymentTime: 100 * time.Millisecond, Placement: &nomadtest.Placement{StartTime: 50 * time.Millisecond, StopTime: 50 * time.Millisecond}}
-}
 
 // The load goes up, and the count in the steps that the policy allows; it goes down, and the count
 // is held by the window.
 func TestTrajectory(t *testing.T) {
 	t.Parallel()
-	n := newNomad(t, quick())
+	n := newNomad(t, commonServer(t))
 	n.queue.Store(20)
-	n.register("web", 2, byQueue)
+	n.register("web", n.group("web", 2, byQueue))
 	startAgent(t, n, service.Start(t))
 	n.queue.Store(90)
 	n.await("web", 9)
-	if got := n.events("web"); got != "2→5 5→8 8→9" {
-		t.Errorf("up: %s, want steps of 3", got)
-	}
+	n.awaitEvents("web", "2→5 5→8 8→9")
 	n.queue.Store(30)
 	down := time.Now()
 	n.await("web", 3)
 	if took := time.Since(down); took < 6*time.Second {
 		t.Errorf("down after %s, want it held by the window of 8 s", took)
 	}
-	if got := n.events("web"); got != "2→5 5→8 8→9 9→3" {
-		t.Errorf("down: %s", got)
-	}
-	for _, e := range n.group("web").Events {
+	n.awaitEvents("web", "2→5 5→8 8→9 9→3")
+	for _, e := range n.scaleStatus("web").Events {
 		if e.Message == "" || e.Meta["setpoint.recommendation"] == nil {
 			t.Errorf("an event does not tell why: %+v", e)
 		}
@@ -53,71 +46,58 @@ func TestTrajectory(t *testing.T) {
 // A count by hand is where the agent goes on from.
 func TestACountByHand(t *testing.T) {
 	t.Parallel()
-	n := newNomad(t, quick())
+	n := newNomad(t, commonServer(t))
 	n.queue.Store(40)
-	n.register("web", 4, byQueue)
+	n.register("web", deploys(n.group("web", 4, byQueue), time.Millisecond))
 	startAgent(t, n, service.Start(t))
-	time.Sleep(300 * time.Millisecond) // its first deployment
-	for {
-		_, _, err := n.client.Jobs().Scale("web", "web", new(2), "by hand", false, nil, nil)
-		if err == nil {
-			break
-		}
-		if !strings.Contains(err.Error(), "active deployment") {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	n.scaleBy("web", 2)
 	n.await("web", 4)
-	if got := n.events("web"); got != "4→2 2→4" {
-		t.Errorf("got %s", got)
-	}
+	n.awaitEvents("web", "4→2 2→4")
 }
 
-// Usage is Nomad's own: CPU over 60 % of 500 MHz is spread over more allocations.
+// Usage is Nomad's own: that of a real process, over 60 % of its MHz.
 func TestByStatistics(t *testing.T) {
 	t.Parallel()
-	server := quick()
-	var mu sync.Mutex
-	load, running := 600.0, map[string]int{"web": 2}
-	server.Placement.Usage = func(a *api.AllocationListStub) (float64, uint64) {
-		mu.Lock()
-		defer mu.Unlock()
-		return load / float64(max(running[a.JobID], 1)), 64 << 20
-	}
-	n := newNomad(t, server)
-	n.register("web", 2, "cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 5}}")
-	startAgent(t, n, service.Start(t))
-	follow := func(mhz float64, want int) {
-		t.Helper()
-		mu.Lock()
-		load = mhz
-		mu.Unlock()
-		began := time.Now()
-		for {
-			count := n.count("web")
-			mu.Lock()
-			running["web"] = count
-			mu.Unlock()
-			if count == want {
-				return
-			}
-			if time.Since(began) > patience {
-				t.Fatalf("%d allocations at %.0f MHz, want %d; events %s", count, mhz, want, n.events("web"))
-			}
-			time.Sleep(20 * time.Millisecond)
+	n := newNomad(t, commonServer(t))
+	program, err := process.Build("test/e2e/swarm/burn", false)
+	must(t, err)
+	program, err = filepath.EvalSymlinks(program)
+	must(t, err)
+	nodes, _, err := n.client.Nodes().List(nil)
+	must(t, err)
+	node, _, err := n.client.Nodes().Info(nodes[0].ID, nil)
+	must(t, err)
+	mhz, err := strconv.Atoi(node.Attributes["cpu.frequency"])
+	must(t, err)
+	load := filepath.Join(t.TempDir(), "milli")
+	must(t, os.Chmod(filepath.Dir(load), 0o755))
+	burn := func(share float64) { must(t, os.WriteFile(load, []byte(strconv.Itoa(int(1000*share))), 0o644)) }
+	// A tenth of a core is asked for, so that twelve hundredths are 120 %.
+	burn(0.12)
+	g := n.group("web", 1, "cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 5}}")
+	g.Scaling.Max = new(int64(3))
+	g.Tasks = []*api.Task{{
+		Name: "app", Driver: "raw_exec", Config: map[string]any{"command": program, "args": []string{load}},
+		Resources: &api.Resources{CPU: new(mhz / 10), MemoryMB: new(50)}, KillTimeout: new(time.Second),
+	}}
+	n.register("web", g)
+	a := startAgent(t, n, service.Start(t))
+	n.eventually(func() error {
+		if got := n.count("web"); got < 2 {
+			return fmt.Errorf("%d allocations at 120 %%: %+v, %s", got, a.status("web.web"), n.tasks("web"))
 		}
-	}
-	follow(1500, 5)
-	follow(600, 2)
+		return nil
+	})
+	burn(0)
+	n.await("web", 1)
 }
 
 // Failures of Nomad change no count, and the agent recovers by itself.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	n := newNomad(t, quick())
+	n := newNomad(t, commonServer(t))
 	n.queue.Store(20)
-	n.register("web", 2, byQueue)
+	n.register("web", n.group("web", 2, byQueue))
 	a := startAgent(t, n, service.Start(t))
 	for i, fault := range []func(*http.Request) (int, string){
 		func(*http.Request) (int, string) { return http.StatusInternalServerError, "No cluster leader" },
@@ -138,16 +118,14 @@ func TestFaults(t *testing.T) {
 		n.await("web", want)
 	}
 	// The token is revoked, and another one comes into its file.
-	rights, err := os.ReadFile("../../../deploy/nomad/agent.policy.hcl")
+	_, err := n.client.ACLTokens().Delete(a.token.AccessorID, nil)
 	must(t, err)
-	n.server.Revoke(token)
 	n.queue.Store(70)
 	awaitRequests(t, a, a.metric("setpoint_nomad_requests_total", "")[""]+3)
 	if got := n.count("web"); got != 5 {
 		t.Errorf("%d allocations without a token, want 5", got)
 	}
-	n.server.SetToken("token:next", string(rights))
-	must(t, os.WriteFile(a.tokenFile, []byte("token:next"), 0o600))
+	must(t, os.WriteFile(a.tokenFile, []byte(n.token("agent").SecretID), 0o600))
 	n.await("web", 7)
 	if a.metric("setpoint_nomad_requests_total", "status")["403"] == 0 {
 		t.Error("no request was refused, which shows nothing")
@@ -158,36 +136,11 @@ func TestFaults(t *testing.T) {
 func awaitRequests(t *testing.T, a *agent, want float64) {
 	t.Helper()
 	must(t, a.Await("asking", patience, func() error {
-		if a.metric("setpoint_nomad_requests_total", "")[""] < want {
-			return errAsking
+		if had := a.metric("setpoint_nomad_requests_total", "")[""]; had < want {
+			return fmt.Errorf("it has asked %v times", had)
 		}
 		return nil
 	}))
-}
-
-// A deployment that waits for its promotion is waited for, and the status says so.
-func TestADeploymentIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	server := quick()
-	server.DeploymentTime = 5 * time.Second
-	n := newNomad(t, server)
-	n.queue.Store(60)
-	n.register("web", 2, byQueue)
-	time.Sleep(100 * time.Millisecond) // the scheduler makes it a moment later
-	a := startAgent(t, n, service.Start(t))
-	must(t, a.Await("held", patience, func() error {
-		if hold := a.status("web.web").Hold; hold == nil || hold.Reason != "Deploying" {
-			if n.count("web") != 2 {
-				return nil // the machine is so busy that it is over
-			}
-			return errHeld
-		}
-		return nil
-	}))
-	n.await("web", 6)
-	if got := n.events("web"); got != "2→5 5→6" {
-		t.Errorf("got %s", got)
-	}
 }
 
 // The agent is killed at each step of a reconcile that changes the count: the next agent
@@ -195,7 +148,7 @@ func TestADeploymentIsWaitedFor(t *testing.T) {
 func TestKilledInARound(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(r *http.Request) bool{
-		"while it reads the job":         func(r *http.Request) bool { return r.URL.Path == "/v1/job/web" },
+		"while it reads the job":         func(r *http.Request) bool { return r.URL.Path == "/v1/job/web" && r.Method == http.MethodGet },
 		"while it reads the allocations": func(r *http.Request) bool { return r.URL.Path == "/v1/allocations" },
 		"before its count is written":    func(r *http.Request) bool { return r.Method == http.MethodPut },
 	} {
@@ -212,9 +165,9 @@ func TestKilledInARound(t *testing.T) {
 
 // killed kills the agent at a request, before Nomad sees that or, late, after it has.
 func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
-	n := newNomad(t, quick())
+	n := newNomad(t, commonServer(t))
 	n.queue.Store(20)
-	n.register("web", 2, byQueue)
+	n.register("web", n.group("web", 2, byQueue))
 	a := startAgent(t, n, service.Start(t))
 	reached, gone := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -250,20 +203,6 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 	a.start()
 	n.await("web", 5)
 	// The count stays: after more reconciles the job still has one change.
-	awaitReconciles(t, a, 3)
-	if got := n.events("web"); got != "2→5" {
-		t.Errorf("got %s, want one change", got)
-	}
-}
-
-func awaitReconciles(t *testing.T, a *agent, more float64) {
-	t.Helper()
-	must(t, a.Await("ready", patience, func() error { return ready(a) }))
-	before := a.metric("setpoint_agent_reconciles_total", "")[""]
-	must(t, a.Await("in reconciles", patience, func() error {
-		if a.metric("setpoint_agent_reconciles_total", "")[""] < before+more {
-			return errReconciles
-		}
-		return nil
-	}))
+	a.awaitReconciles(3)
+	n.awaitEvents("web", "2→5")
 }

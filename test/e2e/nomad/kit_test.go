@@ -4,10 +4,13 @@ package nomad
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,12 +24,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
-
-const token = "token:agent"
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -35,48 +35,74 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// nomad is a server of the tests, with a queue that the agent's source reads.
+// nomad is a namespace of a server, with a queue that the agent's source reads.
 type nomad struct {
-	t      testing.TB
-	server *nomadtest.Server
-	client *api.Client
-	url    string
-	queue  atomic.Int64
+	t         testing.TB
+	server    *server
+	client    *api.Client // that of management, in the namespace
+	namespace string
+	url       string // what the agent asks: the server, behind the tests' faults
+	queue     atomic.Int64
 
 	mu   sync.Mutex
 	fail func(r *http.Request) (status int, text string) // guarded by mu; nil: nothing fails
 }
 
-func newNomad(t testing.TB, server *nomadtest.Server) *nomad {
-	n := &nomad{t: t, server: server}
-	server.Intercept = func(r *http.Request) (int, string) {
-		if r.Header.Get("X-Nomad-Token") != token {
-			return 0, "" // it is the test's
-		}
-		n.mu.Lock()
-		fail := n.fail
-		n.mu.Unlock()
-		if fail == nil {
-			return 0, ""
-		}
-		return fail(r)
-	}
-	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// newNomad makes a namespace with the name of the test.
+func newNomad(t testing.TB, s *server) *nomad {
+	n := &nomad{t: t, server: s, namespace: strings.ReplaceAll(strings.ReplaceAll(t.Name(), "/", "-"), "_", "-")}
+	at, err := url.Parse(s.url)
+	must(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(at)
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
+	proxied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/queue" {
 			fmt.Fprintf(w, `{"depth": %d}`, n.queue.Load())
 			return
 		}
-		server.ServeHTTP(w, r)
+		n.mu.Lock()
+		fail := n.fail
+		n.mu.Unlock()
+		if fail != nil {
+			if status, text := fail(r); status != 0 {
+				http.Error(w, text, status)
+				return
+			}
+		}
+		proxy.ServeHTTP(w, r)
 	}))
-	t.Cleanup(served.Close)
-	rights, err := os.ReadFile("../../../deploy/nomad/agent.policy.hcl")
+	t.Cleanup(proxied.Close)
+	n.url = proxied.URL
+	n.client, err = api.NewClient(&api.Config{Address: s.url, SecretID: management, Namespace: n.namespace})
 	must(t, err)
-	server.UseACL()
-	server.SetToken(token, string(rights))
-	n.url = served.URL
-	n.client, err = api.NewClient(&api.Config{Address: served.URL, SecretID: nomadtest.Management})
-	must(t, err)
+	n.prepare()
 	return n
+}
+
+// prepare makes the namespace, and the policy of agents.
+func (n *nomad) prepare() {
+	n.t.Helper()
+	_, err := n.client.Namespaces().Register(&api.Namespace{Name: n.namespace}, nil)
+	must(n.t, err)
+	n.allow("agent", "")
+}
+
+// allow sets a policy for agents' tokens: that of deploy/, without a capability.
+func (n *nomad) allow(policy, without string) {
+	n.t.Helper()
+	rights, err := os.ReadFile("../../../deploy/nomad/agent.policy.hcl")
+	must(n.t, err)
+	text := strings.ReplaceAll(string(rights), `"`+without+`"`, `"read-fs"`)
+	_, err = n.client.ACLPolicies().Upsert(&api.ACLPolicy{Name: policy, Rules: text}, nil)
+	must(n.t, err)
+}
+
+// token makes one of a policy.
+func (n *nomad) token(policy string) *api.ACLToken {
+	n.t.Helper()
+	token, _, err := n.client.ACLTokens().Create(&api.ACLToken{Name: n.namespace, Type: "client", Policies: []string{policy}}, nil)
+	must(n.t, err)
+	return token
 }
 
 // failing makes the agent's requests fail as the function says; nil: none.
@@ -86,17 +112,54 @@ func (n *nomad) failing(fail func(r *http.Request) (status int, text string)) {
 	n.fail = fail
 }
 
-// register registers a job with one group, web, whose task has 500 MHz.
-func (n *nomad) register(name string, count int, policy string) {
+// group is a task group with a policy of Setpoint's, in YAML. Its deployments last as long as
+// healthy says, none without it. Its task only is there.
+func (n *nomad) group(name string, count int, policy string) *api.TaskGroup {
+	return &api.TaskGroup{
+		Name: &name, Count: &count, Update: &api.UpdateStrategy{MaxParallel: new(0)}, EphemeralDisk: &api.EphemeralDisk{SizeMB: new(10)},
+		Scaling: &api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(10)), Policy: map[string]any{"setpoint": policy}},
+		Tasks:   []*api.Task{n.idle()},
+	}
+}
+
+// idle is a task that only is there, for long.
+func (n *nomad) idle() *api.Task {
+	task := &api.Task{
+		Name: "app", Driver: n.server.driver, Resources: &api.Resources{CPU: new(1), MemoryMB: new(10)}, KillTimeout: new(time.Millisecond),
+		Config: map[string]any{"command": "/bin/sleep", "args": []string{"1h"}},
+	}
+	if task.Driver == "mock_driver" {
+		task.Config = map[string]any{"run_for": "1h"}
+	}
+	return task
+}
+
+// deploys gives a group deployments in which an allocation is healthy after that time.
+func deploys(g *api.TaskGroup, healthy time.Duration) *api.TaskGroup {
+	g.Update = &api.UpdateStrategy{
+		MaxParallel: new(10), HealthCheck: new("task_states"), MinHealthyTime: &healthy,
+		HealthyDeadline: new(time.Minute), ProgressDeadline: new(2 * time.Minute),
+	}
+	return g
+}
+
+// register registers a job of these groups.
+func (n *nomad) register(name string, groups ...*api.TaskGroup) *api.Job {
 	n.t.Helper()
-	_, _, err := n.client.Jobs().Register(&api.Job{
-		ID: &name, Namespace: new("default"), Type: new("service"),
-		TaskGroups: []*api.TaskGroup{{
-			Name: new("web"), Count: &count, Update: &api.UpdateStrategy{MaxParallel: new(1)},
-			Scaling: &api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(10)), Policy: map[string]any{"setpoint": policy}},
-			Tasks:   []*api.Task{{Name: "app", Resources: &api.Resources{CPU: new(500), MemoryMB: new(128)}}},
-		}},
-	}, nil)
+	job := &api.Job{ID: &name, Name: &name, Namespace: &n.namespace, Type: new("service"), TaskGroups: groups, Datacenters: []string{"*"}}
+	n.run(job)
+	return job
+}
+
+// run registers a job whose tasks log next to nothing.
+func (n *nomad) run(job *api.Job) {
+	n.t.Helper()
+	for _, g := range job.TaskGroups {
+		for _, task := range g.Tasks {
+			task.LogConfig = &api.LogConfig{MaxFiles: new(1), MaxFileSizeMB: new(1)}
+		}
+	}
+	_, _, err := n.client.Jobs().Register(job, nil)
 	must(n.t, err)
 }
 
@@ -108,33 +171,77 @@ behavior:
   scaleDown: {stabilizationWindowSeconds: 8, policies: [{type: Pods, value: 10, periodSeconds: 1}]}
 `
 
-func (n *nomad) group(name string) api.TaskGroupScaleStatus {
+// scaleStatus is the state of a group; "JOB" has a group of its own name.
+func (n *nomad) scaleStatus(name string) api.TaskGroupScaleStatus {
 	n.t.Helper()
-	status, _, err := n.client.Jobs().ScaleStatus(name, nil)
+	job, group, two := strings.Cut(name, ".")
+	if !two {
+		group = job
+	}
+	status, _, err := n.client.Jobs().ScaleStatus(job, nil)
 	must(n.t, err)
-	return status.TaskGroups["web"]
+	return status.TaskGroups[group]
 }
 
-func (n *nomad) count(name string) int { return n.group(name).Desired }
+func (n *nomad) count(name string) int { return n.scaleStatus(name).Desired }
 
 // patience is for a busy machine.
-const patience = 2 * time.Minute
+const patience = 60 * time.Second
+
+// eventually waits until there is no problem.
+func (n *nomad) eventually(problem func() error) {
+	n.t.Helper()
+	began := time.Now()
+	for {
+		err := problem()
+		if err == nil {
+			return
+		}
+		if time.Since(began) > patience {
+			n.t.Fatalf("after %s: %v", patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
 
 // await waits until the count is the one wanted.
 func (n *nomad) await(name string, want int) {
 	n.t.Helper()
-	began := time.Now()
-	for n.count(name) != want {
-		if time.Since(began) > patience {
-			n.t.Fatalf("%s: %d allocations after %s, want %d; events %s", name, n.count(name), patience, want, n.events(name))
+	n.eventually(func() error {
+		if got := n.count(name); got != want {
+			return fmt.Errorf("%s: %d allocations, want %d; events %s", name, got, want, n.events(name))
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return nil
+	})
+}
+
+// awaitIdle waits until no deployment of a job is active.
+func (n *nomad) awaitIdle(job string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		d, _, err := n.client.Jobs().LatestDeployment(job, nil)
+		if err != nil || d == nil || d.Status == "successful" || d.Status == "failed" || d.Status == "cancelled" {
+			return err
+		}
+		return errors.New("its deployment is " + d.Status)
+	})
+}
+
+// scaleBy sets a count as a person would, once no deployment is in its way.
+func (n *nomad) scaleBy(name string, count int) {
+	n.t.Helper()
+	n.eventually(func() error {
+		_, _, err := n.client.Jobs().Scale(name, name, &count, "by hand", false, nil, nil)
+		if err != nil && !strings.Contains(err.Error(), "active deployment") {
+			must(n.t, err)
+		}
+		return err
+	})
 }
 
 // events are the counts that were written, oldest first, as text.
 func (n *nomad) events(name string) string {
-	events := n.group(name).Events
+	events := n.scaleStatus(name).Events
 	var out []string
 	for i := len(events) - 1; i >= 0; i-- {
 		if e := events[i]; e.Count != nil {
@@ -144,12 +251,43 @@ func (n *nomad) events(name string) string {
 	return strings.Join(out, " ")
 }
 
+// tasks are the states of a job's allocations, and what became of their tasks, as text.
+func (n *nomad) tasks(job string) string {
+	n.t.Helper()
+	allocations, _, err := n.client.Jobs().Allocations(job, false, nil)
+	must(n.t, err)
+	var out []string
+	for _, a := range allocations {
+		text := a.DesiredStatus + "/" + a.ClientStatus
+		for name, task := range a.TaskStates {
+			for _, e := range task.Events {
+				text += " " + name + ": " + e.DisplayMessage + ";"
+			}
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "\n")
+}
+
+// awaitEvents waits until the counts that were written are those wanted: Nomad stores an event a
+// moment after the count.
+func (n *nomad) awaitEvents(name, want string) {
+	n.t.Helper()
+	n.eventually(func() error {
+		if got := n.events(name); got != want {
+			return fmt.Errorf("%s: the counts that were written are %s, want %s", name, got, want)
+		}
+		return nil
+	})
+}
+
 // agent is setpoint-nomad. Its flags stay the same while its process comes and goes.
 type agent struct {
 	*process.Process // nil: none runs
 	t                testing.TB
 	command          process.Command
 	admin, tokenFile string
+	token            *api.ACLToken
 }
 
 // startAgent starts one and waits until it has seen the policies.
@@ -161,28 +299,39 @@ func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *a
 	must(t, err)
 	t.Cleanup(own.Release)
 	folder := t.TempDir()
-	a := &agent{t: t, admin: own.Address(0), tokenFile: filepath.Join(folder, "token")}
-	must(t, os.WriteFile(a.tokenFile, []byte(token+"\n"), 0o600))
+	a := &agent{t: t, admin: own.Address(0), tokenFile: filepath.Join(folder, "token"), token: n.token("agent")}
+	must(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID+"\n"), 0o600))
 	sources := filepath.Join(folder, "sources.yaml")
 	must(t, os.WriteFile(sources, []byte("sources: {queue: {http: {url: \""+n.url+"\"}, reuse: 0s}}\n"), 0o600))
 	a.command = process.Command{
 		Name: "setpoint-nomad", Program: program, Log: filepath.Join(folder, "agent.log"), Env: []string{"GORACE=halt_on_error=1"},
 		Args: append([]string{
 			"agent", "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--log-format=console", "--sync-period=1s",
-			"--admin-address=" + a.admin, "--nomad-address=" + n.url, "--nomad-token-file=" + a.tokenFile, "--sources-file=" + sources, "--state-dir=" + folder,
+			"--admin-address=" + a.admin, "--nomad-address=" + n.url, "--nomad-token-file=" + a.tokenFile, "--nomad-namespace=" + n.namespace,
+			"--sources-file=" + sources, "--state-dir=" + folder,
 		}, flags...),
 	}
 	t.Cleanup(a.end)
 	a.start()
-	must(t, a.Await("ready", process.Patience, func() error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }))
+	must(t, a.Await("ready", process.Patience, func() error { return ready(a) }))
 	return a
 }
+
+func ready(a *agent) error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }
 
 func (a *agent) start() {
 	a.t.Helper()
 	var err error
 	a.Process, err = process.Start(a.command)
 	must(a.t, err)
+}
+
+// log is all that the agent has logged.
+func (a *agent) log() string {
+	a.t.Helper()
+	text, err := os.ReadFile(a.command.Log)
+	must(a.t, err)
+	return string(text)
 }
 
 // end is that of the test.
@@ -193,8 +342,7 @@ func (a *agent) end() {
 	if err := a.Stop(); err != nil {
 		a.t.Error(err)
 	}
-	text, err := os.ReadFile(a.command.Log)
-	must(a.t, err)
+	text := []byte(a.log())
 	if crash := process.Crash(text); crash != "" {
 		a.t.Errorf("the agent logged:\n%s", crash)
 	}
@@ -202,8 +350,6 @@ func (a *agent) end() {
 		a.t.Logf("log of the agent:\n%s", process.End(text))
 	}
 }
-
-var adminClient = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (a *agent) get(path string) []byte {
 	a.t.Helper()
@@ -215,7 +361,7 @@ func (a *agent) get(path string) []byte {
 	return body
 }
 
-// metric is the sum of a counter by a label, "" for all.
+// metric is the sum of a metric by a label, "" for all.
 func (a *agent) metric(name, label string) map[string]float64 {
 	a.t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -223,7 +369,7 @@ func (a *agent) metric(name, label string) map[string]float64 {
 	must(a.t, err)
 	out := map[string]float64{}
 	for _, m := range families[name].GetMetric() {
-		out[valueOf(m, label)] += m.GetCounter().GetValue()
+		out[valueOf(m, label)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 	}
 	return out
 }
@@ -237,19 +383,69 @@ func valueOf(m *dto.Metric, label string) string {
 	return ""
 }
 
-// status is the status page's text about a group.
-func (a *agent) status(name string) (state struct {
-	Hold *struct{ Reason, Message string }
-}) {
-	a.t.Helper()
-	var all struct {
-		Objects []json.RawMessage
+// state is what the status page says of a group.
+type state struct {
+	Outcome, Error, Warning string
+	Hold                    *struct{ Reason, Message string }
+	Decision                *struct {
+		Current, Desired int32
+		Reason, Inactive string
+		Metrics          []string
 	}
+}
+
+// problem is what the status page says of the agent as a whole, "": nothing.
+func (a *agent) problem() string {
+	a.t.Helper()
+	var all struct{ Problem string }
+	must(a.t, json.Unmarshal(a.get("/status.json"), &all))
+	return all.Problem
+}
+
+// status is the status page's text about a group, "JOB.GROUP".
+func (a *agent) status(name string) (s state) {
+	a.t.Helper()
+	var all struct{ Objects []json.RawMessage }
 	must(a.t, json.Unmarshal(a.get("/status.json"), &all))
 	for _, one := range all.Objects {
 		if strings.Contains(string(one), `"`+name+`"`) {
-			must(a.t, json.Unmarshal(one, &state))
+			must(a.t, json.Unmarshal(one, &s))
 		}
 	}
-	return state
+	return s
+}
+
+// awaitState waits until the status of a group is as wanted.
+func (a *agent) awaitState(name string, problem func(state) error) {
+	a.t.Helper()
+	must(a.t, a.Await("as wanted", patience, func() error {
+		s := a.status(name)
+		if err := problem(s); err != nil {
+			return fmt.Errorf("%s: %w: %+v, %+v, %+v", name, err, s, s.Hold, s.Decision)
+		}
+		return nil
+	}))
+}
+
+// held is awaitState for a hold with that reason.
+func held(reason string) func(state) error {
+	return func(s state) error {
+		if s.Hold == nil || s.Hold.Reason != reason {
+			return errors.New("it is not held for " + reason)
+		}
+		return nil
+	}
+}
+
+// awaitReconciles waits until the agent has had so many more.
+func (a *agent) awaitReconciles(more float64) {
+	a.t.Helper()
+	must(a.t, a.Await("ready", patience, func() error { return ready(a) }))
+	before := a.metric("setpoint_agent_reconciles_total", "")[""]
+	must(a.t, a.Await("in reconciles", patience, func() error {
+		if had := a.metric("setpoint_agent_reconciles_total", "")[""]; had < before+more {
+			return fmt.Errorf("it has had %v", had-before)
+		}
+		return nil
+	}))
 }

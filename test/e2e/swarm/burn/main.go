@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command burn uses as much of a processor as the file /load/milli says, in thousandths of
-// one. As "burn check" it is a health check that fails while the file /load/sick is there.
+// Command burn uses as much of a processor as the file /load/milli says, or the one that is its
+// argument, in thousandths of one. As "burn check" it is a health check that fails while the file
+// /load/sick is there.
 package main
 
 import (
@@ -19,7 +20,11 @@ const (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "check" {
+	file := "/load/milli"
+	if len(os.Args) > 1 {
+		file = os.Args[1]
+	}
+	if file == "check" {
 		if _, err := os.Stat("/load/sick"); err == nil {
 			os.Exit(1)
 		}
@@ -27,7 +32,7 @@ func main() {
 	}
 	for {
 		next := time.Now().Add(slice)
-		text, _ := os.ReadFile("/load/milli")
+		text, _ := os.ReadFile(file)
 		milli, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		share := slice * time.Duration(min(milli, most)) / 1000
 		for began := used(); used()-began < share; {

@@ -1,0 +1,213 @@
+//go:build linux
+
+package nomad
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+)
+
+// management is the secret of the token that may do all.
+const management = "6b6ab2f8-5e3c-4f52-9d6f-6f6c2f0c2b11"
+
+// server is a real Nomad, server and client in one. Its addresses stay the same while its process
+// comes and goes.
+type server struct {
+	process *process.Process
+	command process.Command
+	folder  string
+	url     string
+	client  *api.Client // that of management
+	driver  string      // of tasks that only have to be there
+}
+
+// program is Nomad's file, found once.
+var program = sync.OnceValues(func() (string, error) {
+	root, err := process.Repository()
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command(filepath.Join(root, "scripts", "nomad.sh")).Output()
+	if err != nil {
+		return "", fmt.Errorf("scripts/nomad.sh: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+// newServer starts a Nomad with access control. Only a client that publishes metrics of
+// allocations has their statistics.
+func newServer(publish bool) (*server, error) {
+	file, err := program()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := process.Reserve(3)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "nomad-")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{folder: folder, url: "http://" + ports.Address(0)}
+	ports.Release() // gossip takes UDP ports, too
+	config := filepath.Join(folder, "agent.hcl")
+	// The denied fingerprints ask the network, or for programs that are not there.
+	text := fmt.Sprintf(`
+data_dir = %q
+bind_addr = "127.0.0.1"
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+disable_update_check = true
+ports {
+  http = %s
+  rpc  = %s
+  serf = %s
+}
+acl { enabled = true }
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+client {
+  enabled = true
+  options = { "fingerprint.denylist" = "env_aws,env_gce,env_azure,env_digitalocean,vault,consul,cni" }
+}
+plugin "raw_exec" {
+  config { enabled = true }
+}
+telemetry { publish_allocation_metrics = %t }
+`, filepath.Join(folder, "data"), ports.Number(0), ports.Number(1), ports.Number(2), publish)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s.command = process.Command{Name: "nomad", Program: file, Args: []string{"agent", "-config=" + config}, Env: []string{"TMPDIR=" + folder}, Log: filepath.Join(folder, "nomad.log")}
+	if s.client, err = api.NewClient(&api.Config{Address: s.url, SecretID: management}); err != nil {
+		return nil, err
+	}
+	return s, s.start()
+}
+
+// start starts the process, and waits until tasks can be placed.
+func (s *server) start() error {
+	var err error
+	if s.process, err = process.Start(s.command); err != nil {
+		return err
+	}
+	return s.process.Await("ready", process.Patience, func() error {
+		_, _, err := s.client.ACLTokens().BootstrapOpts(management, nil)
+		if err != nil && !strings.Contains(err.Error(), "already done") {
+			return err
+		}
+		nodes, _, err := s.client.Nodes().List(nil)
+		if err != nil {
+			return err
+		}
+		if len(nodes) != 1 || nodes[0].Status != "ready" {
+			return fmt.Errorf("its clients are %v", nodes)
+		}
+		s.driver = "raw_exec" // releases don't have the other one
+		if d := nodes[0].Drivers["mock_driver"]; d != nil && d.Healthy {
+			s.driver = "mock_driver"
+		}
+		return nil
+	})
+}
+
+// kill ends the process as a crash would; its tasks go on.
+func (s *server) kill() { s.process.Kill() }
+
+// forget deletes all that the killed server has stored.
+func (s *server) forget() error { return os.RemoveAll(filepath.Join(s.folder, "data", "server")) }
+
+// end removes all jobs, so that no task stays, and ends the server.
+func (s *server) end() error {
+	jobs, _, err := s.client.Jobs().List(&api.QueryOptions{Namespace: "*"})
+	if err == nil {
+		for _, job := range jobs {
+			_, _, _ = s.client.Jobs().Deregister(job.ID, true, &api.WriteOptions{Namespace: job.Namespace})
+		}
+	}
+	for range 100 {
+		running, _, err := s.client.Allocations().List(&api.QueryOptions{Namespace: "*", Filter: `ClientStatus == "running" or ClientStatus == "pending"`})
+		if err != nil || len(running) == 0 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.process.Kill() // of what it still does nothing is wanted
+	for _, name := range []string{"secrets", "private"} {
+		mounted, err := filepath.Glob(filepath.Join(s.folder, "data", "alloc", "*", "*", name))
+		if err != nil {
+			return err
+		}
+		for _, folder := range mounted {
+			_ = syscall.Unmount(folder, syscall.MNT_DETACH) // some are not, any more
+		}
+	}
+	return os.RemoveAll(s.folder)
+}
+
+// common is the Nomad of all tests that need none of their own, once one has asked for it.
+var common struct {
+	once   sync.Once
+	server *server
+	err    error
+}
+
+func commonServer(t testing.TB) *server {
+	t.Helper()
+	require(t)
+	common.once.Do(func() { common.server, common.err = newServer(true) })
+	must(t, common.err)
+	return common.server
+}
+
+// ownServer is one that the test may end. It publishes no metrics of allocations, as by default.
+func ownServer(t testing.TB) *server {
+	t.Helper()
+	require(t)
+	s, err := newServer(false)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.end()) })
+	return s
+}
+
+func require(t testing.TB) {
+	t.Helper()
+	if _, err := program(); err != nil {
+		needs.Cannot(t, err.Error())
+	}
+	if os.Getuid() != 0 {
+		needs.Cannot(t, "a client of Nomad needs root")
+	}
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if s := common.server; s != nil {
+		if err := s.end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+var adminClient = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
