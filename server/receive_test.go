@@ -142,6 +142,33 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	}
 }
 
+func TestParametersOfURLsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	const shop = "/v1/clusters/c/namespaces/shop/"
+	for _, tc := range []struct{ method, path, want string }{
+		{http.MethodGet, shop + "targets?pagesiz=3", `pagesiz: unknown parameter, did you mean "pageSize"?`},
+		{http.MethodGet, shop + "targets?limit=3", "limit: unknown parameter: there are pageSize, page_size, pageToken, page_token"},
+		{http.MethodGet, shop + "targets/web?x.y=3", "x.y: unknown parameter: this call takes none"},
+		{http.MethodPost, shop + "targets/web:recommend?explain=true", "explain: unknown parameter: this call takes none"},
+		{http.MethodGet, shop + "targets?pageSize=many", `pageSize: Invalid value: "many": must be a whole number`},
+		{http.MethodGet, shop + "targets?page_size=1", ""},
+	} {
+		var body any
+		if tc.method == http.MethodPost {
+			body = map[string]any{}
+		}
+		code := http.StatusOK
+		if tc.want != "" {
+			code = http.StatusBadRequest
+		}
+		message, _ := s.ask(t, tc.method, tc.path, body).expect(t, code)["message"].(string)
+		if !strings.Contains(message, tc.want) {
+			t.Errorf("%s %s: %s, want %s", tc.method, tc.path, message, tc.want)
+		}
+	}
+}
+
 // bytesCodec is for messages that are encoded already.
 type bytesCodec struct{}
 

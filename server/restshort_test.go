@@ -63,7 +63,7 @@ func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 		{"a batch", batchPath, inBatch(named, strings.Replace(named, "/web", "/other", 1)), true, 200},
 		{"a batch with a bad request", batchPath, inBatch(named, `{"target":"x"}`), true, 200},
 		{"a batch of nothing", batchPath, `{}`, true, 200},
-		{"a parameter", recommendPath(web) + "?explain=true", usual, false, 200},
+		{"a parameter", recommendPath(web) + "?explain=true", usual, false, 400},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

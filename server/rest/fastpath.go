@@ -71,7 +71,7 @@ const (
 func (w *fastPath) find(r *http.Request) (call *fastCall, name string) {
 	u := r.URL
 	switch {
-	case r.Method != http.MethodPost, u.RawPath != "", u.RawQuery != "", r.Header.Get("Grpc-Timeout") != "":
+	case r.Method != http.MethodPost, u.RawPath != "", r.Header.Get("Grpc-Timeout") != "":
 		return nil, ""
 	case u.Path == batchURL:
 		return &w.batch, ""

@@ -135,8 +135,15 @@ func badParameter(err error) (field, problem string, ok bool) {
 	if found == nil {
 		return "", "", false
 	}
-	return jsonName(found[1]), "Invalid value: " + found[2], true
+	problem = found[2]
+	if parts := unconverted.FindStringSubmatch(problem); parts != nil {
+		problem = parts[2] + ": must be " + map[string]string{"Int": "a whole number", "Uint": "a whole number of at least 0", "Bool": "true or false"}[parts[1]]
+	}
+	return jsonName(found[1]), "Invalid value: " + problem, true
 }
+
+// unconverted matches the errors of package strconv for what is in no form of a type.
+var unconverted = regexp.MustCompile(`^strconv\.Parse(Int|Uint|Bool): parsing ("(?:[^"\\]|\\.)*"): invalid syntax$`)
 
 // jsonName turns a field's name into that of JSON: page_size into pageSize.
 func jsonName(name string) string {

@@ -34,7 +34,7 @@ const (
 // integrationRoutes are the paths of the contracts.
 func integrationRoutes() (routes []restRoute) {
 	for name := range integration.Contracts {
-		routes = append(routes, restRoute{http.MethodPost, pathPattern(integrationsPrefix + name + "/clusters/*")})
+		routes = append(routes, restRoute{method: http.MethodPost, path: pathPattern(integrationsPrefix + name + "/clusters/*")})
 	}
 	return routes
 }

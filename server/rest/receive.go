@@ -25,6 +25,10 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 			admission.AnswerStatus(next, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
 			return
 		}
+		if err := checkParameters(r); err != nil {
+			admission.AnswerStatus(next, w, r, status.Convert(err))
+			return
+		}
 		if r.Body == nil || r.Body == http.NoBody {
 			admission.RESTConnectionOf(r).Know()
 			g.serve(next, w, r, 0)

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
@@ -23,6 +25,9 @@ import (
 type restRoute struct {
 	method string
 	path   *regexp.Regexp
+	// parameters are the fields that its URLs may have as parameters, nil for a contract of another
+	// project.
+	parameters []protoreflect.FieldDescriptor
 }
 
 // restRoutes are the contract's routes; the gateway does not expose its own list.
@@ -37,21 +42,70 @@ var restRoutes = sync.OnceValue(func() (routes []restRoute) {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
 				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
+				add := func(method, template string) {
+					routes = append(routes, restRoute{method, pathPattern(template), parametersOf(methods.Get(j).Input(), template, rule.GetBody())})
+				}
 				switch pattern := rule.GetPattern().(type) {
 				case *annotations.HttpRule_Get:
-					routes = append(routes, restRoute{http.MethodGet, pathPattern(pattern.Get)})
+					add(http.MethodGet, pattern.Get)
 				case *annotations.HttpRule_Post:
-					routes = append(routes, restRoute{http.MethodPost, pathPattern(pattern.Post)})
+					add(http.MethodPost, pattern.Post)
 				case *annotations.HttpRule_Put:
-					routes = append(routes, restRoute{http.MethodPut, pathPattern(pattern.Put)})
+					add(http.MethodPut, pattern.Put)
 				case *annotations.HttpRule_Delete:
-					routes = append(routes, restRoute{http.MethodDelete, pathPattern(pattern.Delete)})
+					add(http.MethodDelete, pattern.Delete)
 				}
 			}
 		}
 	}
 	return append(routes, integrationRoutes()...)
 })
+
+// parametersOf returns the fields of a request that are neither in the path nor in the body.
+func parametersOf(request protoreflect.MessageDescriptor, template, body string) []protoreflect.FieldDescriptor {
+	parameters := []protoreflect.FieldDescriptor{}
+	for i := range request.Fields().Len() {
+		fd := request.Fields().Get(i)
+		if name := string(fd.Name()); body != "*" && body != name && !strings.Contains(template, "{"+name+"=") {
+			parameters = append(parameters, fd)
+		}
+	}
+	return parameters
+}
+
+// checkParameters refuses parameters of a URL that no field of the call has, which the gateway would
+// ignore.
+func checkParameters(r *http.Request) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	at := slices.IndexFunc(restRoutes(), func(route restRoute) bool {
+		return route.method == r.Method && route.parameters != nil && route.path.MatchString(r.URL.Path)
+	})
+	if at < 0 {
+		return nil
+	}
+	var names []string
+	for _, fd := range restRoutes()[at].parameters {
+		names = append(names, fd.JSONName(), string(fd.Name()))
+	}
+	for _, given := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		field := given
+		if end := strings.IndexAny(given, ".["); end >= 0 {
+			field = given[:end]
+		}
+		switch close, ok := spelling.Closest(field, names); {
+		case slices.Contains(names, field):
+		case ok:
+			return apierror.InvalidField(apierror.Clip(given), fmt.Sprintf("unknown parameter, did you mean %q?", close))
+		case len(names) == 0:
+			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: this call takes none")
+		default:
+			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: there are "+strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
 
 // targetPattern is the prefix of expressions for paths below a target.
 const targetPattern = `^/v1/clusters/[^/]+/namespaces/[^/]+/targets/[^/]+`

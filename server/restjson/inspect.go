@@ -144,11 +144,22 @@ func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.Fie
 // unknownField steps over the value of a field that md does not have.
 func (in *inspection) unknownField(md protoreflect.MessageDescriptor, name string) {
 	in.skip()
+	hint := didYouMean(name, jsonNames(md))
+	for i := 0; hint == "" && i < md.Fields().Len(); i++ {
+		// A spec where a message with a spec is wanted.
+		if fd := md.Fields().Get(i); fd.Message() != nil && !fd.IsMap() && !fd.IsList() && fieldNamed(fd.Message(), name) != nil {
+			hint = fmt.Sprintf(", did you mean %q?", fd.JSONName()+"."+name)
+		}
+	}
+	in.report("unknown field%s", hint)
+}
+
+func jsonNames(md protoreflect.MessageDescriptor) []string {
 	names := make([]string, md.Fields().Len())
 	for i := range names {
 		names[i] = md.Fields().Get(i).JSONName()
 	}
-	in.report("unknown field%s", didYouMean(name, names))
+	return names
 }
 
 // field inspects the value of a field of a message.

@@ -102,6 +102,11 @@ func TestUnmarshalViolations(t *testing.T) {
 			[]string{`apiVersion: unknown field`, `kind: unknown field`},
 		},
 		{
+			"a field of a message within",
+			`{"minReplicas": 1, "resource": {}}`,
+			[]string{`minReplicas: unknown field, did you mean "spec.minReplicas"?`, `resource: unknown field`},
+		},
+		{
 			"an unknown field whose name would be unclear in a path",
 			`{"": 1, "spec": {"a.b c": 2, "` + strings.Repeat("x", 50) + `": 3}}`,
 			[]string{`"": unknown field`, `spec."a.b c": unknown field`, `spec.` + strings.Repeat("x", 40) + `…: unknown field`},
