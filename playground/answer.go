@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -216,7 +217,7 @@ func (a *asked) spec(text SpecText, profile string) {
 	if s.options.Profile == "" {
 		s.options.Profile = profile
 	}
-	found, violations := simulate.FromMessage(s.namespace, s.message, s.options)
+	found, violations := hpa.FromMessage(s.namespace, s.message, s.options)
 	for _, v := range violations {
 		a.problems = append(a.problems, Problem{In: s.name, Line: s.line(v.Field), Path: v.Field, Text: v.Description})
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/playground"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -29,7 +29,11 @@ func TestARunIsThatOfTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, spec := range q.Specs {
-		a, err := simulate.ReadAutoscaler(spec.Name, strings.NewReader(spec.Text), nil)
+		read, err := hpa.ReadOne(spec.Name, strings.NewReader(spec.Text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := read.Engine(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,6 +61,8 @@ func ExampleClient() {
 				Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"},
 				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("100")},
 			}}},
+			// Without it, the count of an old peak can raise the count while the queue empties.
+			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{},
 		},
 		Scale: &setpointv1.Scale{SpecReplicas: 3},
 		ExternalMetrics: []*setpointv1.ExternalMetric{{

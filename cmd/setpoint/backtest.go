@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
@@ -97,8 +98,9 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	kubernetes.Defaults(spec.Object)
 	for _, name := range files {
-		if err := c.file(cmd, name, spec); err != nil {
+		if err := c.file(cmd, name, &spec.Object.Spec); err != nil {
 			return err
 		}
 	}

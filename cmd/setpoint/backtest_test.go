@@ -150,7 +150,7 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-f", own}, "is a Kubernetes manifest, not a scenario"},
+		{[]string{"-f", own}, "is a spec, not a scenario"},
 		{[]string{"-f", scenario, "flight.jsonl"}, "--file replaces recordings"},
 		{[]string{"-f", "../../examples/simulation/web.yaml"}, "has no recorded load"},
 		{[]string{"-f", scenario, "--idle=cpu=1m"}, "--idle only applies to recordings"},

@@ -51,7 +51,7 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"replay without a file", "", []string{"replay"}, "an argument is missing; usage: setpoint replay FILE"},
 		{"recording cut in the middle of a line", firstBytes(3000), []string{"replay", "-"}, "-:2: unexpected end of line"},
 		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
-		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", demoRequest, recordings}, demoRequest + ": expected HorizontalPodAutoscaler (autoscaling/v2)"},
+		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", simulated, recordings}, simulated + ": is not an autoscaler: neither a manifest"},
 		{"target's name with a slash too many", "", []string{"targets", "get", demoTarget + "/x"}, "name: must be clusters/{cluster}"},
 		{"a limit below 0", "", []string{"targets", "list", "--limit=-1"}, "--limit: -1 is negative; 0 lists all"},
 		{"get without a target", "", []string{"targets", "get"}, "an argument is missing; usage: setpoint targets get TARGET"},

@@ -38,11 +38,12 @@ func newLint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
 		Short: "Find likely mistakes in the specs of autoscalers",
-		Long: `Find likely mistakes in the specs of HorizontalPodAutoscalers, and show the arithmetic
-with their own numbers. Several rules run the production engine with the spec.
+		Long: `Find likely mistakes in the specs of autoscalers, and show the arithmetic with their
+own numbers. Several rules run the production engine with the spec.
 docs/reference/lint.md lists all rules.
 
-FILE is a manifest, a list or kubectl's output, - standard input. The rules also read
+FILE holds manifests, a list or kubectl's output, stored specs, requests, or the spec
+itself; - is standard input. The rules also read
 requests, limits, counts, probes and strategies of workloads in the files. With --scenario,
 a file of setpoint simulate, they also run the spec with that load, which may be recorded.
 
@@ -61,7 +62,7 @@ spec is invalid.`,
 }
 
 func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
-	linter := &lint.Linter{Options: c.scenario.options.Message(c.scenario.options.Profile)}
+	linter := &lint.Linter{Options: c.scenario.options.Over}
 	var problems []error
 	if c.scenario.file != "" {
 		var err error
@@ -76,8 +77,11 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 		}
 		problems = append(problems, err)
 	}
-	if linter.Autoscalers() == 0 && errors.Join(problems...) == nil {
-		return cli.BadInput(errors.New("there is no HorizontalPodAutoscaler in the files"))
+	if linter.Autoscalers() == 0 {
+		if err := errors.Join(problems...); err != nil {
+			return cli.BadInput(err)
+		}
+		return cli.BadInput(errors.New("there is no autoscaler in the files"))
 	}
 	findings, err := linter.Check(cmd.Context())
 	if errors.Is(err, lint.ErrTooMany) {
@@ -119,7 +123,7 @@ func lintDocument() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("to be run in the root of the repository: %w", err)
 	}
-	linter := lint.Linter{Options: &setpointv1.RecommendOptions{}}
+	linter := lint.Linter{Options: func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return own }}
 	if err := errors.Join(linter.Read(lintedExample, file), file.Close()); err != nil {
 		return "", err
 	}

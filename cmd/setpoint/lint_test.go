@@ -46,10 +46,10 @@ func TestLintExitCodes(t *testing.T) {
 		{"lines", "", []string{linted, "-o", "json"}, cli.ExitFailed, `{"rule":"target-unreachable","severity":"error",`, ""},
 		{"for code hosts", "", []string{linted, "-o", "sarif"}, cli.ExitFailed, `"ruleId": "target-unreachable"`, ""},
 		{"an invalid spec", invalid, nil, cli.ExitUsage, "", "spec.maxReplicas"},
-		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no HorizontalPodAutoscaler"},
+		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no autoscaler"},
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
 		{"with a load", "", []string{linted, "--scenario=../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},
-		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a Kubernetes manifest, not a scenario"},
+		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a spec, not a scenario"},
 		{"with a load of another metric", strings.NewReplacer("name: cpu", "name: memory").Replace(plain), []string{"--scenario=../../examples/simulation/web.yaml"}, cli.ExitUsage, "", "workload.usage: has no memory"},
 		{"no YAML", "{", nil, cli.ExitUsage, "", "-"},
 	} {

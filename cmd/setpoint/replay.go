@@ -13,10 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
@@ -109,7 +107,8 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 		if err != nil {
 			return err
 		}
-		options.Spec = spec
+		kubernetes.Defaults(spec.Object)
+		options.Spec = &spec.Object.Spec
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {
@@ -131,24 +130,6 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	}
 	c.bar.Clear()
 	return c.finish(cmd.OutOrStdout())
-}
-
-// readSpec reads the one autoscaler of a manifest.
-func readSpec(cmd *cobra.Command, name string) (*autoscalingv2.HorizontalPodAutoscalerSpec, error) {
-	file, err := cli.Open(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	autoscalers, err := manifest.ReadAutoscalers(name, file)
-	if err != nil {
-		return nil, cli.BadInput(err)
-	}
-	if len(autoscalers) != 1 {
-		return nil, cli.BadInput(fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(autoscalers)))
-	}
-	kubernetes.Defaults(autoscalers[0])
-	return &autoscalers[0].Spec, nil
 }
 
 // file replays the scenarios of one file. An error stops the whole replay; problems of a line

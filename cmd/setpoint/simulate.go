@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -56,8 +57,9 @@ func newSimulate() *cobra.Command {
 pods start and serve it, and what they use; every decision is the production engine's.
 The same files and seed give the same result on every machine.
 
-SPEC is a manifest with one HorizontalPodAutoscaler. With --compare several run side
-by side under the same load, seed and events.
+SPEC is a file with one spec: a manifest of a HorizontalPodAutoscaler or Autoscaler, a
+stored spec, a request, or the spec itself. With --compare several run side by side under
+the same load, seed and events.
 
 With --export=k6 no autoscaler runs: the scenario's load is written as a k6 script.
 
@@ -156,8 +158,8 @@ func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario
 		return readWithin(cmd, name, scenario.MaxLoadBytes)
 	})
 	if err != nil {
-		if manifestPattern.Match(data) {
-			err = fmt.Errorf("%s: is a Kubernetes manifest, not a scenario: --file is for the scenario", c.file)
+		if specPattern.Match(data) {
+			err = fmt.Errorf("%s: is a spec, not a scenario: --file is for the scenario", c.file)
 		}
 		return nil, nil, cli.BadInput(err)
 	}
@@ -167,8 +169,8 @@ func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario
 	return world, recorded, nil
 }
 
-// manifestPattern matches what a manifest has and no scenario.
-var manifestPattern = regexp.MustCompile(`(?m)^(apiVersion|kind):`)
+// specPattern matches what a file with a spec has and no scenario.
+var specPattern = regexp.MustCompile(`(?m)^(apiVersion|kind|spec|maxReplicas):`)
 
 // readWithin reads a file that must not be larger.
 func readWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {
@@ -188,12 +190,22 @@ func readWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {
 }
 
 func (c *simulateCommand) readAutoscaler(cmd *cobra.Command, name string) (*simulation.Autoscaler, error) {
+	read, err := readSpec(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	a, err := read.Engine(c.options.Over(read.Options()))
+	return a, cli.BadInput(err)
+}
+
+// readSpec reads the one autoscaler of a file, in any of the forms that there are.
+func readSpec(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
 	file, err := cli.Open(cmd, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	a, err := simulate.ReadAutoscaler(name, file, c.options.Message(c.options.Profile))
+	a, err := hpa.ReadOne(name, file)
 	return a, cli.BadInput(err)
 }
 

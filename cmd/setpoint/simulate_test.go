@@ -125,7 +125,7 @@ func TestSimulateRefusesBadInput(t *testing.T) {
 		{"no spec", "", []string{"-f", simulated}, "an argument is missing"},
 		{"two specs", "", []string{"-f", simulated, simulatedBy, careful}, "--compare runs them side by side"},
 		{"nothing to compare with", "", []string{"-f", simulated, "--compare", careful}, "--compare needs at least two specs"},
-		{"a spec that is none", "", []string{"-f", simulated, simulated}, "expected"},
+		{"a spec that is none", "", []string{"-f", simulated, simulated}, "is not an autoscaler"},
 		{"a scenario that is none", "load: 5\n", []string{"-f", "-", simulatedBy}, "-:1: workload is missing"},
 		{"an empty scenario", "", []string{"-f", "-", simulatedBy}, "-: is empty"},
 		{"a file that is not there", "", []string{"-f", "nowhere.yaml", simulatedBy}, "open nowhere.yaml: no such file"},

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,14 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/internal/document"
 )
-
-// maxSpecFile bounds a spec that is read from a file.
-const maxSpecFile = 1 << 20
 
 // specsCommand is shared by the commands on stored specs.
 type specsCommand struct {
@@ -55,8 +47,8 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others).`,
 	set := &cobra.Command{
 		Use:   "set TARGET -f FILE",
 		Short: "Store the spec of a target, replacing the stored one",
-		Long: `Store the spec of a target: a TargetSpec as the REST API takes it, in YAML or JSON, or a
-HorizontalPodAutoscaler of any version. To change a stored spec, edit the output of "specs get -o yaml" and
+		Long: `Store the spec of a target. FILE is a TargetSpec as the REST API takes it, in YAML or
+JSON, a HorizontalPodAutoscaler of any version, a request, or the spec itself. To change a stored spec, edit the output of "specs get -o yaml" and
 store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile.`,
 		Example: "  setpoint specs set clusters/demo/namespaces/shop/targets/web -f hpa.yaml",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
@@ -129,12 +121,12 @@ func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
 	if c.file == "" {
 		return cli.BadInput(errors.New("--file is required; see setpoint specs set --help"))
 	}
-	spec, err := readTargetSpec(cmd, c.file)
+	read, err := readSpec(cmd, c.file)
 	if err != nil {
 		return err
 	}
 	return c.call(func(client setpointv1.TargetServiceClient) error {
-		resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: args[0], TargetSpec: spec})
+		resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: args[0], TargetSpec: read.Stored})
 		if err != nil {
 			return err
 		}
@@ -192,41 +184,6 @@ func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 			fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), condition.GetMessage())
 		}
 	})
-}
-
-// readTargetSpec reads a TargetSpec, or a HorizontalPodAutoscaler, in YAML or JSON.
-func readTargetSpec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec, error) {
-	file, err := cli.Open(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxSpecFile+1))
-	switch {
-	case err != nil:
-		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
-	case len(text) > maxSpecFile:
-		return nil, cli.BadInput(fmt.Errorf("%s: larger than %d bytes", name, maxSpecFile))
-	}
-	var object struct {
-		Kind string `json:"kind"`
-	}
-	// A manifest may have several documents, with aliases; the first one identifies it.
-	if first, err := document.Manifest(text); err == nil && json.Unmarshal(first, &object) == nil && object.Kind != "" {
-		autoscalers, err := manifest.ReadAutoscalers(name, bytes.NewReader(text))
-		switch {
-		case err != nil:
-			return nil, cli.BadInput(err)
-		case len(autoscalers) != 1:
-			return nil, cli.BadInput(fmt.Errorf("%s: has %d HorizontalPodAutoscalers, want one", name, len(autoscalers)))
-		}
-		return &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&autoscalers[0].Spec)}, nil
-	}
-	spec := &setpointv1.TargetSpec{}
-	if err := unmarshal(text, spec); err != nil {
-		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
-	}
-	return spec, nil
 }
 
 // least is the lower bound of a spec, by default 1.

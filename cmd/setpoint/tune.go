@@ -13,7 +13,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -89,11 +88,11 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	object, err := c.object(cmd, args[0])
+	read, err := readSpec(cmd, args[0])
 	if err != nil {
 		return err
 	}
-	a, err := simulate.NewAutoscaler(args[0], object.DeepCopy(), c.scenario.options.Message(c.scenario.options.Profile))
+	a, err := read.Engine(c.scenario.options.Over(read.Options()))
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -108,24 +107,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.write(cmd.OutOrStdout(), scenario, object, result)
-}
-
-// object reads the autoscaler, whose metadata the tuned one keeps.
-func (c *tuneCommand) object(cmd *cobra.Command, name string) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	file, err := cli.Open(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	objects, err := manifest.ReadAutoscalers(name, file)
-	if err != nil {
-		return nil, cli.BadInput(err)
-	}
-	if len(objects) != 1 {
-		return nil, cli.BadInput(fmt.Errorf("%s: holds %d HorizontalPodAutoscalers, not one", name, len(objects)))
-	}
-	return objects[0], nil
+	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
 }
 
 // tunedJSON is -o json.

@@ -55,7 +55,7 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 		{"no candidates", []string{"-f", simulated, simulatedBy, "--candidates=0"}, cli.ExitUsage, "must be between 1 and 20000"},
 		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "goals must be at least 0"},
 		{"a least count below 0", []string{"-f", simulated, simulatedBy, "--least-replicas=-1"}, cli.ExitUsage, "--least-replicas"},
-		{"no spec", []string{"-f", simulated, simulated}, cli.ExitUsage, "expected"},
+		{"no spec", []string{"-f", simulated, simulated}, cli.ExitUsage, "is not an autoscaler"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -50,17 +50,24 @@ func readOwn(d *Dump, o object) error {
 		out, options, err = decodeOwn(data)
 		return out, err
 	})(d, o)
-	if err != nil || options == nil {
-		return err
+	if err == nil {
+		d.setOptions(options)
+	}
+	return err
+}
+
+// setOptions keeps the options of the autoscaler that was added last.
+func (d *Dump) setOptions(options *setpointv1.RecommendOptions) {
+	if options == nil {
+		return
 	}
 	if d.options == nil {
 		d.options = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions)
 	}
 	d.options[d.Autoscalers[len(d.Autoscalers)-1]] = options
-	return nil
 }
 
-// Options returns the options of an Autoscaler of the dump. Nil: it has none, or is a
+// Options returns the options of one of the dump's Autoscalers. Nil: it has none, as every
 // HorizontalPodAutoscaler.
 func (d *Dump) Options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
 	return d.options[a]

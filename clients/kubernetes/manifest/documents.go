@@ -28,11 +28,18 @@ func readDocuments(name string, r io.Reader) ([]document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	read := yamlDocuments
+	var documents []document
 	if first := bytes.TrimSpace(content); len(first) > 0 && first[0] == '{' {
-		read = jsonDocuments
+		documents, err = jsonDocuments(name, content)
+		// What begins like JSON may be YAML written in one line.
+		if err != nil && len(content) <= yamldocument.MaxBytes {
+			if written, refused := yamlDocuments(name, content); refused == nil {
+				documents, err = written, nil
+			}
+		}
+	} else {
+		documents, err = yamlDocuments(name, content)
 	}
-	documents, err := read(name, content)
 	if err != nil {
 		return nil, err
 	}

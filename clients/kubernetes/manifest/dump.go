@@ -24,6 +24,9 @@ type Dump struct {
 	// Own includes Setpoint's own Autoscalers, among Autoscalers; Options returns their
 	// options. Set it before reading.
 	Own bool
+	// Other reads an object that has neither apiVersion nor kind as an autoscaler and its
+	// options, which may be nil. Nil: such an object is an error. Set it before reading.
+	Other func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error)
 
 	// The objects, in the order of reading; the caller may add more.
 	Autoscalers     []*autoscalingv2.HorizontalPodAutoscaler
@@ -84,8 +87,16 @@ func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
 // add adds one object to its part.
 func (d *Dump) add(o object, parts []Part) error {
 	route, known := routes[o.kind]
-	if d.Own && o.kind == ownKind {
+	switch {
+	case d.Own && o.kind == ownKind:
 		return readOwn(d, o)
+	case d.Other != nil && o.kind.Kind == "" && o.kind.Version == "":
+		autoscaler, options, err := d.Other(o.data)
+		if err == nil {
+			d.Autoscalers = append(d.Autoscalers, autoscaler)
+			d.setOptions(options)
+		}
+		return err
 	}
 	if len(parts) > 0 && (!known || !slices.Contains(parts, route.part)) {
 		return fmt.Errorf("expected %s, found %s", expected(parts), o.describe())

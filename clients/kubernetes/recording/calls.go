@@ -87,7 +87,11 @@ func (p *Player) called(step *Step, cluster string) (*setpointv1.RecommendReques
 	name.Cluster = cluster
 	request.Target = name.String()
 	if p.spec != nil {
+		recorded := request.GetSpec().GetScaleTargetRef()
 		request.Spec = kubernetes.SpecToProto(p.spec)
+		if p.spec.ScaleTargetRef.Kind == "" {
+			request.Spec.ScaleTargetRef = recorded
+		}
 	}
 	return request, nil
 }

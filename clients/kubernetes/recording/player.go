@@ -33,13 +33,22 @@ func NewPlayer(scenario *Scenario) *Player {
 
 // WithSpec makes the player use spec instead of the recording's in every step, and returns the
 // player. Call it before the first step. The recording's expectations are still those of its
-// own spec.
+// own spec. A spec without a scaleTargetRef has the recorded one.
 func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Player {
 	p.spec = spec
 	if p.autoscaler != nil {
-		p.autoscaler.Spec = *spec.DeepCopy()
+		p.use(spec)
 	}
 	return p
+}
+
+// use sets the spec of the autoscaler.
+func (p *Player) use(spec *autoscalingv2.HorizontalPodAutoscalerSpec) {
+	recorded := p.autoscaler.Spec.ScaleTargetRef
+	p.autoscaler.Spec = *spec.DeepCopy()
+	if spec.ScaleTargetRef.Kind == "" {
+		p.autoscaler.Spec.ScaleTargetRef = recorded
+	}
 }
 
 // Request advances to the step and returns the request of its evaluation, for the autoscaler as
@@ -120,10 +129,9 @@ func (p *Player) advance(step *Step) {
 	if p.autoscaler == nil {
 		p.autoscaler = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: *p.scenario.HPA.ObjectMeta.DeepCopy()}
 	}
-	spec := &step.HPA.Spec
+	p.use(&step.HPA.Spec)
 	if p.spec != nil {
-		spec = p.spec
+		p.use(p.spec)
 	}
-	p.autoscaler.Spec = *spec.DeepCopy()
 	p.autoscaler.Generation = step.HPA.Generation
 }

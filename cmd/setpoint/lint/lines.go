@@ -4,7 +4,10 @@ package lint
 
 import (
 	"bytes"
+	"maps"
 	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
@@ -31,8 +34,9 @@ type place struct {
 // lines are the places of objects, by file, namespace and name.
 type lines map[[3]string]place
 
-// read finds the places of a file's autoscalers. What can't be read has none.
-func (l *lines) read(name string, content []byte) {
+// read finds the places of a file's autoscalers, of which found were read. What can't be read
+// has none.
+func (l *lines) read(name string, content []byte, found []*autoscalingv2.HorizontalPodAutoscaler) {
 	if len(content) > maxLined {
 		return
 	}
@@ -48,6 +52,22 @@ func (l *lines) read(name string, content []byte) {
 		at := place{before: bytes.Count(content[:cap(content)-cap(part)], []byte("\n")), lines: document.Lines(part)}
 		_ = document.Read("", part, func(root document.Value) { l.object(name, root, at) })
 	}
+	if len(parts) == 1 && len(found) == 1 {
+		l.form([3]string{name, found[0].Namespace, found[0].Name}, document.Lines(parts[0]))
+	}
+}
+
+// form notes the one autoscaler of a file that is not a manifest.
+func (l lines) form(of [3]string, at map[string]int) {
+	if _, manifest := l[of]; manifest {
+		return
+	}
+	if _, wrapped := at["spec"]; !wrapped {
+		for path, line := range maps.Clone(at) {
+			at["spec."+path] = line
+		}
+	}
+	l[of] = place{lines: at}
 }
 
 // object notes an autoscaler, or those of a list.

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
-// hpa is a manifest around bounds, metrics and the rest of a spec, each in one line of YAML.
-func hpa(least, most int, metric, rest string) string {
+// autoscaler is a manifest around bounds, metrics and the rest of a spec, each in one line of YAML.
+func autoscaler(least, most int, metric, rest string) string {
 	return fmt.Sprintf(`apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {name: web, namespace: shop}
@@ -60,7 +60,7 @@ func TestAMaximumOfAnySize(t *testing.T) {
 		2147483647: "at 2147483647 replicas the count stays while ",
 	} {
 		var got string
-		for _, f := range check(t, hpa(1, most, onCPU, "")) {
+		for _, f := range check(t, autoscaler(1, most, onCPU, "")) {
 			if f.Rule == "tolerance-steps" {
 				got = f.Message + "; " + f.Arithmetic
 			}
@@ -74,7 +74,7 @@ func TestAMaximumOfAnySize(t *testing.T) {
 // Names of metrics may be any text, also one that paints a terminal or makes a line of its own.
 func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
-	findings := check(t, hpa(1, 10, `{type: External, external: {metric: {name: "q\e[31m\nf.yaml: error: x"}, target: {type: AverageValue, averageValue: "1"}}}`, ""))
+	findings := check(t, autoscaler(1, 10, `{type: External, external: {metric: {name: "q\e[31m\nf.yaml: error: x"}, target: {type: AverageValue, averageValue: "1"}}}`, ""))
 	var text bytes.Buffer
 	if err := WriteText(&text, findings, 1); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestTextIsPlain(t *testing.T) {
 
 func check(t *testing.T, files ...string) []Finding {
 	t.Helper()
-	l := Linter{Options: &setpointv1.RecommendOptions{}}
+	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
 	for i, text := range files {
 		if err := l.Read(fmt.Sprintf("f%d.yaml", i), strings.NewReader(text)); err != nil {
 			t.Fatal(err)
@@ -105,11 +105,8 @@ func checkIn(t *testing.T, text, in string) []Finding {
 	if in == "" {
 		return check(t, text)
 	}
-	l := Linter{Options: &setpointv1.RecommendOptions{}, Scenario: world(t, in)}
-	if strings.Contains(text, "minReplicas: 0") {
-		on := true
-		l.Options.ScaleToZero = &on
-	}
+	on := strings.Contains(text, "minReplicas: 0")
+	l := Linter{Options: given(&setpointv1.RecommendOptions{ScaleToZero: &on}), Scenario: world(t, in)}
 	if err := l.Read("f0.yaml", strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -185,94 +182,104 @@ var cases = []struct {
 	// proof runs the spec and returns what is wrong with the finding.
 	proof func(t *testing.T, a *simulation.Autoscaler) string
 }{
-	{"two-autoscalers", hpa(1, 5, onCPU, "") + "---\n" + strings.Replace(hpa(1, 9, onCPU, ""), "name: web, namespace", "name: other, namespace", 1), hpa(1, 5, onCPU, "") + "---\n" + hpa(1, 9, onCPU, ""),
+	{"two-autoscalers", autoscaler(1, 5, onCPU, "") + "---\n" + strings.Replace(autoscaler(1, 9, onCPU, ""), "name: web, namespace", "name: other, namespace", 1), autoscaler(1, 5, onCPU, "") + "---\n" + autoscaler(1, 9, onCPU, ""),
 		"2 autoscalers, 1 target", nil},
-	{"request-missing", hpa(1, 5, onCPU, "") + deployment("", plain+", {name: proxy}"), hpa(1, 5, onCPU, "") + deployment("", plain+", {name: proxy, resources: {limits: {cpu: 100m}}}"),
+	{"request-missing", autoscaler(1, 5, onCPU, "") + deployment("", plain+", {name: proxy}"), autoscaler(1, 5, onCPU, "") + deployment("", plain+", {name: proxy, resources: {limits: {cpu: 100m}}}"),
 		"target 60 % of a request that proxy does not have", func(t *testing.T, a *simulation.Autoscaler) string {
 			w := cpu(2, 10, 500)
 			w.Containers = append(w.Containers, simulation.Container{Name: "proxy"})
 			return want(causes(run(t, a, w, 30*time.Minute, 0, 1000)), simulation.CauseFailingMetric)
 		}},
-	{"target-unreachable", hpa(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
-		hpa(1, 9, strings.Replace(onCPU, "60", "90", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+	{"target-unreachable", autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+		autoscaler(1, 9, strings.Replace(onCPU, "60", "90", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
 		"limit 520m ÷ request 500m = 104 %, needed: above target 95 % × (1 + tolerance 0.1) = 104.5 %", func(t *testing.T, a *simulation.Autoscaler) string {
 			w := cpu(2, 10, 500)
 			w.Containers[0].Limits = []recommender.ResourceUsage{{Resource: "cpu", Milli: 520}}
 			return want(highest(run(t, a, w, time.Hour, 0, 1e6)), 2)
 		}},
-	{"tolerance-never-down", hpa(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), hpa(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 900m}}"),
+	{"tolerance-never-down", autoscaler(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), autoscaler(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 900m}}"),
 		"a scale-down needs a ratio below 1 − tolerance 1 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 2*time.Hour, 0, 0)), 2)
 		}},
-	{"superseded-version", strings.Replace(hpa(1, 5, onCPU, ""), "autoscaling/v2", "autoscaling/v2beta2", 1), hpa(1, 5, onCPU, ""),
+	{"superseded-version", strings.Replace(autoscaler(1, 5, onCPU, ""), "autoscaling/v2", "autoscaling/v2beta2", 1), autoscaler(1, 5, onCPU, ""),
 		"apiVersion autoscaling/v2beta2, which is autoscaling/v2 now", nil},
-	{"direction-disabled", hpa(2, 9, onTotal, "behavior: {scaleDown: {selectPolicy: Disabled}}"), hpa(2, 9, onTotal, ""),
+	{"direction-disabled", autoscaler(2, 9, onTotal, "behavior: {scaleDown: {selectPolicy: Disabled}}"), autoscaler(2, 9, onTotal, ""),
 		"7 replicas more than minReplicas 2, for good", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 5*time.Hour, 0, 9, 1800, 9, 1800, 0)), 9)
 		}},
-	{"direction-disabled", hpa(2, 9, onTotal, "behavior: {scaleUp: {selectPolicy: Disabled}}"), hpa(2, 9, onTotal, ""),
+	{"direction-disabled", autoscaler(2, 9, onTotal, "behavior: {scaleUp: {selectPolicy: Disabled}}"), autoscaler(2, 9, onTotal, ""),
 		"the count stays at minReplicas 2", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 5*time.Hour, 0, 900)), 2)
 		}},
-	{"min-equals-max", hpa(5, 5, onCPU, ""), hpa(5, 6, onCPU, ""),
+	{"min-equals-max", autoscaler(5, 5, onCPU, ""), autoscaler(5, 6, onCPU, ""),
 		"maxReplicas 5 − minReplicas 5 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(highest(run(t, a, cpu(5, 10, 500), time.Hour, 0, 1e5)), 5)
 		}},
-	{"target-over-request", hpa(1, 5, strings.Replace(onCPU, "60", "100", 1), ""), hpa(1, 5, strings.Replace(onCPU, "60", "99", 1), ""),
+	{"target-over-request", autoscaler(1, 5, strings.Replace(onCPU, "60", "100", 1), ""), autoscaler(1, 5, strings.Replace(onCPU, "60", "99", 1), ""),
 		"more than 100 % × (1 + tolerance 0.1) = 110 %", func(t *testing.T, a *simulation.Autoscaler) string {
 			// 54 of 50 a pod is 108 %, 56 are 112 %.
 			return want([]int32{highest(run(t, a, cpu(2, 10, 500), time.Hour, 0, 108)), highest(run(t, a, cpu(2, 10, 500), time.Hour, 0, 112))}, []int32{2, 3})
 		}},
-	{"sidecar-in-average", hpa(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
-		hpa(1, 5, strings.Replace(strings.Replace(onCPU, "type: Resource, resource: {", "type: ContainerResource, containerResource: {container: app, ", 1), "", "", 1), "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
+	{"sidecar-in-average", autoscaler(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
+		autoscaler(1, 5, strings.Replace(strings.Replace(onCPU, "type: Resource, resource: {", "type: ContainerResource, containerResource: {container: app, ", 1), "", "", 1), "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
 		"app 500m + proxy 1000m: if only the largest works, it is at 90 % of its own request when the pod is at 60 %", nil},
-	{"value-feeds-back", hpa(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: Value, value: "10"}}}`, ""),
-		hpa(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: AverageValue, averageValue: "10"}}}`, ""),
+	{"value-feeds-back", autoscaler(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: Value, value: "10"}}}`, ""),
+		autoscaler(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: AverageValue, averageValue: "10"}}}`, ""),
 		"count × (20 ÷ 10) at every evaluation: 2 → 4 → 8 → 16 → … → 40", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), time.Hour, 0, 20)), 40)
 		}},
-	{"slow-way-up", hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}"), hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 10, periodSeconds: 60}]}}"),
+	{"slow-way-up", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}"), autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 10, periodSeconds: 60}]}}"),
 		"2 → 3 → 4 → 5 → 6 → … → 50: 48 changes, the first one after 0s", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(arrival(run(t, a, total(2), 3*time.Hour, 0, 2, 3600, 2, 3600, 100), 50)-time.Hour, 47*time.Minute)
 		}},
-	{"slow-way-down", hpa(2, 50, onTotal, "behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), hpa(2, 50, onTotal, ""),
+	{"slow-way-down", autoscaler(2, 50, onTotal, "behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), autoscaler(2, 50, onTotal, ""),
 		"50 → 49 → 48 → 47 → 46 → … → 2: 48 changes, the first one after 4m45s", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(arrival(run(t, a, total(50), 5*time.Hour, 0, 50, 3600, 50, 3600, 2), 2)-time.Hour, 5*time.Minute+47*2*time.Minute-period)
 		}},
-	{"scale-up-window", hpa(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 120}}"), hpa(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 0}}"),
+	{"scale-up-window", autoscaler(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 120}}"), autoscaler(2, 9, onTotal, "behavior: {scaleUp: {stabilizationWindowSeconds: 0}}"),
 		"the least proposal of the last 120 s counts, evaluated every 15s", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(change(run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 4))-time.Hour, 2*time.Minute-period)
 		}},
-	{"scale-down-window-zero", hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"),
+	{"scale-down-window-zero", autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"),
 		"9 → 2 within one evaluation", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(change(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2))-time.Hour, time.Duration(0))
 		}},
-	{"replicas-in-manifest", hpa(1, 5, onCPU, "") + deployment("replicas: 3", plain), hpa(1, 5, onCPU, "") + deployment("", plain),
+	{"replicas-in-manifest", autoscaler(1, 5, onCPU, "") + deployment("replicas: 3", plain), autoscaler(1, 5, onCPU, "") + deployment("", plain),
 		"spec.replicas: 3, whatever the autoscaler has set between 1 and 5", nil},
-	{"tolerance-steps", hpa(1, 40, onTotal, ""), hpa(1, 40, onTotal, "behavior: {scaleUp: {tolerance: 10m}, scaleDown: {tolerance: 10m}}"),
+	{"no-behavior", autoscaler(2, 40, onTotal, ""), autoscaler(2, 40, onTotal, "behavior: {}"),
+		"2 → 4 → 8 → 16 → 32 → 40", func(t *testing.T, a *simulation.Autoscaler) string {
+			peak := func() int32 {
+				return highest(run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 80, 3615, 80, 3615, 0))
+			}
+			without := peak()
+			b := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
+			a.Spec.Behavior = &b
+			return want([]int32{without, peak()}, []int32{40, 6})
+		}},
+	{"tolerance-steps", autoscaler(1, 40, onTotal, ""), autoscaler(1, 40, onTotal, "behavior: {scaleUp: {tolerance: 10m}, scaleDown: {tolerance: 10m}}"),
 		"40 × (1 − 0.1) = 36, 40 × (1 + 0.1) = 44", func(t *testing.T, a *simulation.Autoscaler) string {
 			a.Spec.MaxReplicas = 100
 			return want([]int32{last(run(t, a, total(40), 2*time.Hour, 0, 36)), last(run(t, a, total(40), 2*time.Hour, 0, 44)), last(run(t, a, total(40), 2*time.Hour, 0, 35)), last(run(t, a, total(40), 2*time.Hour, 0, 45))},
 				[]int32{40, 40, 35, 45})
 		}},
-	{"percent-rounds-up", hpa(2, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"), hpa(10, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"),
+	{"percent-rounds-up", autoscaler(2, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"), autoscaler(10, 40, onTotal, "behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"),
 		"3 × 10 % = 0.3, which allows 1 replica, 33.3 %, every 60 s; from 10 replicas on it is one or more by itself", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(3), 2*time.Hour, 0, 3, 3600, 3, 3600, 1)), 2)
 		}},
-	{"policy-never-binds", hpa(10, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
-		hpa(2, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
+	{"policy-never-binds", autoscaler(10, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
+		autoscaler(2, 40, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 4, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 60}]}}"),
 		"of 10 replicas it allows 4 and policies[1] 5, of 40 replicas 4 and 20; Max counts", func(t *testing.T, a *simulation.Autoscaler) string {
 			with := run(t, a, total(10), 2*time.Hour, 0, 10, 3600, 10, 3600, 40)
 			a.Spec.Behavior.ScaleUp.Policies = a.Spec.Behavior.ScaleUp.Policies[1:]
 			return want(with, run(t, a, total(10), 2*time.Hour, 0, 10, 3600, 10, 3600, 40))
 		}},
-	{"period-above-window", hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), hpa(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"),
+	{"period-above-window", autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"),
 		"periodSeconds 120 > stabilizationWindowSeconds 60", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(arrival(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2), 2)-time.Hour, time.Minute+6*2*time.Minute-period)
 		}},
-	{"memory-holds", hpa(1, 5, `{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}`, ""), hpa(1, 5, onCPU, ""),
+	{"memory-holds", autoscaler(1, 5, `{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}`, ""), autoscaler(1, 5, onCPU, ""),
 		"to half of it from 2, and below 90 % of it at any count", nil},
-	{"series-unselected", hpa(1, 5, strings.Replace(onTotal, ", selector: {matchLabels: {app: web}}", "", 1), ""), hpa(1, 5, onTotal, ""), "no selector", nil},
+	{"series-unselected", autoscaler(1, 5, strings.Replace(onTotal, ", selector: {matchLabels: {app: web}}", "", 1), ""), autoscaler(1, 5, onTotal, ""), "no selector", nil},
 }
 
 // worldCase is a case with the scenarios of both specs, empty: none.
@@ -286,10 +293,10 @@ func worldCases() []worldCase {
 	labelled := strings.Replace(deployment("", plain), "template: {", "template: {metadata: {labels: {app: web}}, ", 1)
 	all := []worldCase{
 		{rule: "selectors-overlap",
-			found:      hpa(2, 5, onCPU, "") + labelled + other(hpa(2, 5, onCPU, "")+labelled),
-			mended:     hpa(2, 5, onCPU, "") + labelled + other(strings.ReplaceAll(hpa(2, 5, onCPU, "")+labelled, "app: web", "app: other")),
+			found:      autoscaler(2, 5, onCPU, "") + labelled + other(autoscaler(2, 5, onCPU, "")+labelled),
+			mended:     autoscaler(2, 5, onCPU, "") + labelled + other(strings.ReplaceAll(autoscaler(2, 5, onCPU, "")+labelled, "app: web", "app: other")),
 			arithmetic: "2 autoscalers, 1 set of pods"},
-		{rule: "zero-for-good", found: hpa(0, 5, onTotal, ""), mended: hpa(0, 5, onTotal, ""), in: strings.Replace(waking, "FOLLOWS", "served", 1), mendedIn: strings.Replace(waking, "FOLLOWS", "offered", 1),
+		{rule: "zero-for-good", found: autoscaler(0, 5, onTotal, ""), mended: autoscaler(0, 5, onTotal, ""), in: strings.Replace(waking, "FOLLOWS", "served", 1), mendedIn: strings.Replace(waking, "FOLLOWS", "offered", 1),
 			arithmetic: "load of 0 pods = 0, at a load of 100 for 2h", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				a.Options.ScaleToZero = true
 				w := total(1)
@@ -298,7 +305,7 @@ func worldCases() []worldCase {
 				w.Usage[0].Follows = simulation.Offered
 				return want([]int32{served, last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100))}, []int32{0, 5})
 			}},
-		{rule: "startup-above-doubling", found: hpa(2, 30, onCPU, ""), mended: hpa(2, 30, onCPU, ""),
+		{rule: "startup-above-doubling", found: autoscaler(2, 30, onCPU, ""), mended: autoscaler(2, 30, onCPU, ""),
 			in: strings.Replace(doubling, "START", "2m", 1), mendedIn: strings.Replace(doubling, "START", "10s", 1),
 			arithmetic: "start-up 2m", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// A load that takes ten minutes to double finds pods in time.
@@ -306,12 +313,12 @@ func worldCases() []worldCase {
 				return want([]int{shortRises(t, a, strings.Replace(doubling, "START", "2m", 1)), shortRises(t, a, slow)}, []int{2, 0})
 			}},
 		// The manifest's probe says it where the scenario does not.
-		{rule: "startup-above-doubling", found: hpa(2, 30, onCPU, "") + deployment("", probed), mended: hpa(2, 30, onCPU, "") + deployment("", plain),
+		{rule: "startup-above-doubling", found: autoscaler(2, 30, onCPU, "") + deployment("", probed), mended: autoscaler(2, 30, onCPU, "") + deployment("", plain),
 			in: strings.Replace(doubling, "START", "0s", 1), mendedIn: strings.Replace(doubling, "START", "0s", 1),
 			arithmetic: "start-up 2m", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				return want(shortRises(t, a, strings.Replace(doubling, "START", "2m", 1)), 2)
 			}},
-		{rule: "start-counts-as-load", found: hpa(2, 50, onCPU, ""), mended: hpa(2, 50, onCPU, ""),
+		{rule: "start-counts-as-load", found: autoscaler(2, 50, onCPU, ""), mended: autoscaler(2, 50, onCPU, ""),
 			in: strings.Replace(warming, "START", "10s", 1), mendedIn: strings.Replace(warming, "START", "3m", 1),
 			arithmetic: "900m more for 2m after the start, ready after 10s, cpuInitializationPeriod 5m: ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// 150 of 10m are 1500m, of which 300m a pod are 5 pods, and no more are needed.
@@ -322,7 +329,7 @@ func worldCases() []worldCase {
 				}
 				return want(most(late), 5)
 			}},
-		{rule: "surge-counts-as-load", found: hpa(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 50%}}", plain), mended: hpa(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 0}}", plain),
+		{rule: "surge-counts-as-load", found: autoscaler(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 50%}}", plain), mended: autoscaler(2, 50, onCPU, "") + deployment("strategy: {rollingUpdate: {maxSurge: 0}}", plain),
 			in: strings.Replace(steadily, "WARM", "3m", 1), mendedIn: strings.Replace(steadily, "WARM", "3m", 1),
 			arithmetic: "maxSurge 50 % of ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				calm, rolled := world(t, strings.Replace(steadily, "WARM", "3m", 1)), world(t, strings.Replace(steadily, "WARM", "3m", 1)+"events: [{at: 2h, rollout: {surge: 5}}]\n")
@@ -331,7 +338,7 @@ func worldCases() []worldCase {
 				}
 				return ""
 			}},
-		{rule: "surge-counts-as-load", found: hpa(2, 50, onCPU, "") + deployment("", plain), mended: hpa(2, 50, onCPU, "") + deployment("strategy: {type: Recreate}", plain),
+		{rule: "surge-counts-as-load", found: autoscaler(2, 50, onCPU, "") + deployment("", plain), mended: autoscaler(2, 50, onCPU, "") + deployment("strategy: {type: Recreate}", plain),
 			in: strings.Replace(steadily, "WARM", "3m", 1), mendedIn: strings.Replace(steadily, "WARM", "3m", 1),
 			arithmetic: "maxSurge 25 % of ", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// Pods that use no more while they start bring none.
@@ -342,7 +349,7 @@ func worldCases() []worldCase {
 				}
 				return want(figuresOf(t, calm, a).Most, 10)
 			}},
-		{rule: "window-above-rhythm", found: hpa(2, 50, onCPU, ""), mended: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
+		{rule: "window-above-rhythm", found: autoscaler(2, 50, onCPU, ""), mended: autoscaler(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
 			arithmetic: "window 5m: no scale-down", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				held := figuresOf(t, world(t, pausing), a).Downs
 				a.Options.DownscaleStabilization = time.Minute
@@ -351,11 +358,11 @@ func worldCases() []worldCase {
 				}
 				return want(held, 0)
 			}},
-		{rule: "window-above-rhythm", found: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 600}}"), mended: hpa(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
+		{rule: "window-above-rhythm", found: autoscaler(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 600}}"), mended: autoscaler(2, 50, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 60}}"), in: pausing, mendedIn: pausing,
 			arithmetic: "window 10m: no scale-down", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				return want(figuresOf(t, world(t, pausing), a).Downs, 0)
 			}},
-		{rule: "idle-holds", found: hpa(1, 20, onCPU, ""), mended: hpa(1, 20, onCPU, ""), in: strings.Replace(resting, "IDLE", "50m", 1), mendedIn: strings.Replace(resting, "IDLE", "10m", 1),
+		{rule: "idle-holds", found: autoscaler(1, 20, onCPU, ""), mended: autoscaler(1, 20, onCPU, ""), in: strings.Replace(resting, "IDLE", "50m", 1), mendedIn: strings.Replace(resting, "IDLE", "10m", 1),
 			arithmetic: "5 × 0.83 = 4.17, rounded up", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				w := cpu(20, 1, 100)
 				w.Usage[0].Idle = 50
@@ -363,14 +370,14 @@ func worldCases() []worldCase {
 				w.Usage[0].Idle = 10
 				return want([]int32{twenty, last(run(t, a, w, 9*time.Hour, 0, 0))}, []int32{5, 1})
 			}},
-		{rule: "one-metric-decides", found: hpa(2, 20, onMemory, ""), mended: hpa(2, 20, onMemory, ""), in: strings.Replace(pair, "MEMORY", "100Mi", 1), mendedIn: strings.Replace(pair, "MEMORY", "700Mi", 1),
+		{rule: "one-metric-decides", found: autoscaler(2, 20, onMemory, ""), mended: autoscaler(2, 20, onMemory, ""), in: strings.Replace(pair, "MEMORY", "100Mi", 1), mendedIn: strings.Replace(pair, "MEMORY", "700Mi", 1),
 			arithmetic: "memory at most 5", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				s := world(t, strings.Replace(pair, "MEMORY", "100Mi", 1))
 				both := trajectory(t, s, a)
 				a.Spec.Metrics = a.Spec.Metrics[:1]
 				return want(both, trajectory(t, s, a))
 			}},
-		{rule: "small-counts", found: hpa(1, 20, onCPU, ""), mended: hpa(2, 20, onCPU, ""),
+		{rule: "small-counts", found: autoscaler(1, 20, onCPU, ""), mended: autoscaler(2, 20, onCPU, ""),
 			arithmetic: "2 → 1 at 30 %, 3 → 2 at 40 %, 4 → 3 at 45 %, 5 → 4 at 48 %", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// A unit of load is 1 % of a pod's request. The controller computes with whole percents.
 				at := func(n int32, percent float64) int32 {
@@ -412,10 +419,7 @@ func TestFindings(t *testing.T) {
 		}
 		manifest, _, _ := strings.Cut(tt.found, "---")
 		on := strings.Contains(manifest, "minReplicas: 0")
-		a, err := simulate.ReadAutoscaler("f0.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{ScaleToZero: &on})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := engine(t, manifest, &setpointv1.RecommendOptions{ScaleToZero: &on})
 		if wrong := tt.proof(t, a); wrong != "" {
 			t.Errorf("%s: the simulation does otherwise: %s\n%s", tt.rule, wrong, f.Message)
 		}
@@ -432,13 +436,13 @@ func TestFindings(t *testing.T) {
 // were not there.
 func TestWhatAProfileIgnores(t *testing.T) {
 	t.Parallel()
-	slow := hpa(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}")
+	slow := autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}")
 	for _, tt := range []struct{ profile, text, want string }{
-		{"v1.15", slow, "spec.behavior"}, {"v1.36", slow, ""}, {"v1.15", hpa(2, 50, onTotal, ""), ""}, {"v1.19", slow, ""},
-		{"v1.28", hpa(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), "spec.behavior.scaleUp.tolerance"},
-		{"v1.36", hpa(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), ""},
+		{"v1.15", slow, "spec.behavior"}, {"v1.36", slow, ""}, {"v1.15", autoscaler(2, 50, onTotal, ""), ""}, {"v1.19", slow, ""},
+		{"v1.28", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), "spec.behavior.scaleUp.tolerance"},
+		{"v1.36", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), ""},
 	} {
-		l := Linter{Options: &setpointv1.RecommendOptions{Profile: tt.profile}}
+		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
 		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
 			t.Fatal(err)
 		}
@@ -457,13 +461,9 @@ func TestWhatAProfileIgnores(t *testing.T) {
 		}
 	}
 	run := func(manifest string) []seen {
-		a, err := simulate.ReadAutoscaler("f.yaml", strings.NewReader(manifest), &setpointv1.RecommendOptions{Profile: "v1.15"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 100)
+		return run(t, engine(t, manifest, &setpointv1.RecommendOptions{Profile: "v1.15"}), total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 100)
 	}
-	if with, without := run(slow), run(hpa(2, 50, onTotal, "")); !slices.Equal(with, without) {
+	if with, without := run(slow), run(autoscaler(2, 50, onTotal, "")); !slices.Equal(with, without) {
 		t.Errorf("v1.15 scales with behavior %v, without %v", with, without)
 	}
 }
@@ -492,14 +492,14 @@ func TestSidecars(t *testing.T) {
 	workload := func(sidecar string) string {
 		return strings.Replace(deployment("", app), "template: {spec: {", "template: {spec: {initContainers: ["+sidecar+"], ", 1)
 	}
-	on95 := hpa(1, 9, strings.Replace(onCPU, "60", "95", 1), "")
+	on95 := autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1), "")
 	for _, tt := range []struct{ name, sidecar, profile, want string }{
 		{"without a request", "{name: proxy, restartPolicy: Always}", "v1.36", "request-missing"},
 		{"without a request, and one that ends", "{name: setup}", "v1.36", "target-unreachable"},
 		{"without a request, in a version that does not know it", "{name: proxy, restartPolicy: Always}", "v1.28", "target-unreachable"},
 		{"that may use much more", `{name: proxy, restartPolicy: Always, resources: {requests: {cpu: 100m}, limits: {cpu: "2"}}}`, "v1.36", "sidecar-in-average"},
 	} {
-		l := Linter{Options: &setpointv1.RecommendOptions{Profile: tt.profile}}
+		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
 		if err := l.Read("f.yaml", strings.NewReader(on95+workload(tt.sidecar))); err != nil {
 			t.Fatal(err)
 		}
@@ -571,10 +571,10 @@ func shortRises(t *testing.T, a *simulation.Autoscaler, text string) (short int)
 func TestAMinimumOfZeroIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, on := range []bool{false, true} {
-		l := Linter{Options: &setpointv1.RecommendOptions{ScaleToZero: &on}}
-		text, want := hpa(0, 5, onTotal, ""), "spec.minReplicas"
+		l := Linter{Options: given(&setpointv1.RecommendOptions{ScaleToZero: &on})}
+		text, want := autoscaler(0, 5, onTotal, ""), "spec.minReplicas"
 		if on {
-			text, want = hpa(0, 5, onCPU, ""), "at least one Object or External metric"
+			text, want = autoscaler(0, 5, onCPU, ""), "at least one Object or External metric"
 		}
 		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
 			t.Fatal(err)
@@ -592,12 +592,12 @@ func TestAScenarioThatDoesNotSuit(t *testing.T) {
 		text, want string
 		findings   bool
 	}{
-		"two autoscalers": {hpa(5, 5, onCPU, "") + other(hpa(5, 5, onCPU, "")), "the files have 2 HorizontalPodAutoscalers", false},
-		"another metric":  {hpa(5, 5, onTotal, ""), "workload.usage: has no load", true},
-		"too many pods":   {strings.Replace(hpa(1, 5, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "maxReplicas: 5", "maxReplicas: 2000000000", 1), "the simulation is too large", true},
+		"two autoscalers": {autoscaler(5, 5, onCPU, "") + other(autoscaler(5, 5, onCPU, "")), "the files have 2 autoscalers", false},
+		"another metric":  {autoscaler(5, 5, onTotal, ""), "workload.usage: has no load", true},
+		"too many pods":   {strings.Replace(autoscaler(1, 5, onCPU, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "maxReplicas: 5", "maxReplicas: 2000000000", 1), "the simulation is too large", true},
 	} {
 		huge := "duration: 1h\nload: [{constant: 1e6}]\nworkload: {requests: {cpu: 500m}, startup: 10s, usage: [{metric: cpu, perLoad: 10m}]}\n"
-		l := Linter{Options: &setpointv1.RecommendOptions{}, Scenario: world(t, huge)}
+		l := Linter{Options: given(&setpointv1.RecommendOptions{}), Scenario: world(t, huge)}
 		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
 			t.Fatal(err)
 		}
@@ -611,14 +611,14 @@ func TestAScenarioThatDoesNotSuit(t *testing.T) {
 // A plain spec has nothing to be found.
 func TestAPlainSpecHasNoFinding(t *testing.T) {
 	t.Parallel()
-	if found := check(t, hpa(2, 10, onCPU, "")+deployment("", plain)); len(found) != 0 {
+	if found := check(t, autoscaler(2, 10, onCPU, "")+deployment("", plain)); len(found) != 0 {
 		t.Errorf("found %+v", found)
 	}
 }
 
 func TestSARIFHasEveryFinding(t *testing.T) {
 	t.Parallel()
-	found := check(t, hpa(5, 5, onCPU, "")+deployment("replicas: 3", plain))
+	found := check(t, autoscaler(5, 5, onCPU, "")+deployment("replicas: 3", plain))
 	var out bytes.Buffer
 	if err := WriteSARIF(&out, found, "v1"); err != nil {
 		t.Fatal(err)
@@ -738,4 +738,23 @@ func change(steps []seen) time.Duration {
 		}
 	}
 	return -1
+}
+
+// engine reads a manifest as the engine takes it.
+func engine(t *testing.T, text string, options *setpointv1.RecommendOptions) *simulation.Autoscaler {
+	t.Helper()
+	read, err := hpa.ReadOne("f.yaml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := read.Engine(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// given are options, whatever the object has.
+func given(options *setpointv1.RecommendOptions) func(*setpointv1.RecommendOptions) *setpointv1.RecommendOptions {
+	return func(*setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return options }
 }

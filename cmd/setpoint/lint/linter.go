@@ -4,20 +4,20 @@ package lint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -25,12 +25,12 @@ import (
 const MaxAutoscalers = 20_000
 
 // ErrTooMany is Check's error for more than MaxAutoscalers.
-var ErrTooMany = fmt.Errorf("at most %d HorizontalPodAutoscalers can be checked at once", MaxAutoscalers)
+var ErrTooMany = fmt.Errorf("at most %d autoscalers can be checked at once", MaxAutoscalers)
 
 // Linter gathers files, which may refer to each other's objects.
 type Linter struct {
-	// Options are the controller's settings.
-	Options *setpointv1.RecommendOptions
+	// Options are the controller's settings for an object with options of its own, nil: with none.
+	Options func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions
 	// Scenario is the world of the one autoscaler that is read, nil: none.
 	Scenario *simulation.Scenario
 
@@ -42,16 +42,16 @@ type Linter struct {
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
 	var head bytes.Buffer
-	l.dump.Own = true
+	l.dump.Own, l.dump.Other = true, hpa.Other(name)
 	if err := l.dump.Read(name, io.TeeReader(r, &bounded{&head})); err != nil {
 		return err
 	}
-	l.lines.read(name, head.Bytes())
+	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):])
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
 	}
 	if len(l.files) > MaxAutoscalers {
-		return fmt.Errorf("%s: there are more than %d HorizontalPodAutoscalers", name, MaxAutoscalers)
+		return fmt.Errorf("%s: there are more than %d autoscalers", name, MaxAutoscalers)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		return nil, ErrTooMany
 	}
 	if l.Scenario != nil && len(l.files) != 1 {
-		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d HorizontalPodAutoscalers: give only the one for that workload", len(l.files))
+		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d autoscalers: give only the one for that workload", len(l.files))
 	}
 	// The same name twice is one object in two files.
 	scalers := make(map[string]map[string]bool)
@@ -82,7 +82,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	var refused []error
 	for i, written := range l.dump.Autoscalers {
-		a, err := simulate.NewAutoscaler(l.files[i], written.DeepCopy(), l.options(written))
+		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
 		if err != nil {
 			refused = append(refused, err)
 			continue
@@ -108,25 +108,11 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	return all, errors.Join(refused...)
 }
 
-// options are the controller's settings, and what an Autoscaler has in place of them.
-func (l *Linter) options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
-	own := l.dump.Options(a)
-	if own == nil {
-		return l.Options
-	}
-	out := &setpointv1.RecommendOptions{}
-	if l.Options != nil {
-		proto.Merge(out, l.Options)
-	}
-	proto.Merge(out, own)
-	return out
-}
-
 // targetOf names the object that an autoscaler scales.
 func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	ref := a.Spec.ScaleTargetRef
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return strings.Join([]string{a.Namespace, group, ref.Kind, ref.Name}, "/")
+	return strings.Join([]string{a.Namespace, group, ref.Kind, cmp.Or(ref.Name, a.Name)}, "/")
 }
 
 // overlaps has for each autoscaler the names of others whose workloads select pods that its own

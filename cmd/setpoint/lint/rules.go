@@ -93,6 +93,9 @@ var Rules = []Rule{
 	{"replicas-in-manifest", Warning, "The manifest of the workload sets spec.replicas",
 		"Whoever applies it sets the count back, and the autoscaler starts again from there.",
 		"Leave `spec.replicas` out of the manifest.", false, replicasInManifest},
+	{"no-behavior", Note, "Without behavior an old peak raises the count while the metric falls",
+		"A queue or another metric of all replicas can ask for many more replicas at once than one step allows. Without `behavior` the highest proposal of the last five minutes (`--downscale-stabilization`) counts in both directions: after the peak the count goes on rising to it, although the metric is below the target. This is Kubernetes' own rule.",
+		"Set `behavior: {}`: with it an old proposal keeps the count from falling, and raises nothing.", true, noBehavior},
 	{"tolerance-steps", Note, "At high counts one replica is less than the tolerance",
 		"While the usage ratio is within 1 ± tolerance the count stays. At counts above 1 ÷ tolerance that spans more than one replica, so changes come in steps.",
 		"Set `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance` (Kubernetes 1.33 and later) to less than one replica's share.", true, toleranceSteps},
@@ -383,6 +386,38 @@ func slowWayDown(s *subject) {
 	}
 	if way := s.descend(); way.length > longDown || !way.arrived {
 		s.report("spec.behavior.scaleDown", fmt.Sprintf("from %d back to %d replicas takes %s", way.from, way.to, way.words()), way.steps())
+	}
+}
+
+// noBehavior looks for a rise after a peak that lasted for one evaluation.
+func noBehavior(s *subject) {
+	total := func(m recommender.MetricSpec) bool {
+		return m.Type == recommender.ExternalMetric || m.Type == recommender.ObjectMetric
+	}
+	if s.behavior || !slices.ContainsFunc(s.spec.Metrics, total) {
+		return
+	}
+	spec, from := s.total(), max(1, s.spec.MinReplicas)
+	w := way{from: from, counts: []int32{from}}
+	peak := func(at time.Duration) int64 {
+		switch {
+		case at < 0:
+			return int64(from) * 1000
+		case at == 0:
+			return 2 * int64(s.spec.MaxReplicas) * 1000
+		}
+		return 0
+	}
+	s.loop(&spec, from, time.Hour, peak, func(at time.Duration, count int32) bool {
+		if last := w.counts[len(w.counts)-1]; count > last {
+			w.counts, w.length = append(w.counts, count), at
+		} else if at > 0 {
+			return true
+		}
+		return false
+	})
+	if w.length > 0 {
+		s.report("spec", fmt.Sprintf("after a peak of %s the count rises for another %s while nothing is left", span(period), span(w.length)), w.path())
 	}
 }
 

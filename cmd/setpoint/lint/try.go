@@ -147,8 +147,8 @@ func (w *way) words() string {
 	return span(w.length)
 }
 
-// steps is the way in its first counts: 50 → 49 → 48 → …, the first one after 5m.
-func (w *way) steps() string {
+// path is the way in its first counts: 50 → 49 → 48 → … → 2.
+func (w *way) path() string {
 	var parts []string
 	for i, n := range w.counts {
 		if i == 5 && len(w.counts) > 6 {
@@ -157,10 +157,15 @@ func (w *way) steps() string {
 		}
 		parts = append(parts, strconv.Itoa(int(n)))
 	}
+	return strings.Join(parts, " → ")
+}
+
+// steps is the path with its length: …: 48 changes, the first one after 5m.
+func (w *way) steps() string {
 	if len(w.counts) == 1 {
 		return fmt.Sprintf("%d, without a change", w.from)
 	}
-	return fmt.Sprintf("%s: %d changes, the first one after %s", strings.Join(parts, " → "), len(w.counts)-1, span(w.first))
+	return fmt.Sprintf("%s: %d changes, the first one after %s", w.path(), len(w.counts)-1, span(w.first))
 }
 
 // neverDown reports whether the count stays without any load.

@@ -22,9 +22,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -150,12 +149,12 @@ func exampleScenario(t *testing.T, specFile string) (*simulation.Scenario, *simu
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	objects, err := manifest.ReadAutoscalers(specFile, file)
+	read, err := hpa.ReadOne(specFile, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := objects[0].Spec.DeepCopy()
-	a, err := simulate.NewAutoscaler(specFile, objects[0], nil)
+	spec := &read.Object.Spec
+	a, err := read.Engine(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

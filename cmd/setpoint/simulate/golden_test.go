@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
@@ -49,8 +49,12 @@ func report(t *testing.T, each func(string, *simulation.Step) error, done func(*
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := ReadAutoscaler(name, file, &setpointv1.RecommendOptions{})
+		read, err := hpa.ReadOne(name, file)
 		if err = errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		a, err := read.Engine(nil)
+		if err != nil {
 			t.Fatal(err)
 		}
 		run := Run{Name: name, Plot: NewPlot(s.Duration)}

@@ -4,12 +4,12 @@ package simulate
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -30,8 +30,8 @@ func Tuned(object *autoscalingv2.HorizontalPodAutoscaler, spec *recommender.Spec
 			setQuantity(target.AverageValue, from.AverageValue)
 		}
 	}
-	if b := spec.Behavior; b != nil {
-		out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rulesOf(&b.ScaleUp), ScaleDown: rulesOf(&b.ScaleDown)}
+	if behavior := hpa.Spec(spec).Behavior; behavior != nil {
+		out.Spec.Behavior = behavior
 	}
 	return out
 }
@@ -56,22 +56,6 @@ func setQuantity(q *resource.Quantity, milli *int64) {
 	if q != nil && milli != nil && q.MilliValue() != *milli {
 		*q = *resource.NewMilliQuantity(*milli, q.Format)
 	}
-}
-
-func rulesOf(r *recommender.ScalingRules) *autoscalingv2.HPAScalingRules {
-	selected := autoscalingv2.ScalingPolicySelect(r.SelectPolicy)
-	out := &autoscalingv2.HPAScalingRules{SelectPolicy: &selected}
-	if r.StabilizationWindowSeconds != nil {
-		seconds := *r.StabilizationWindowSeconds
-		out.StabilizationWindowSeconds = &seconds
-	}
-	if r.Tolerance != nil {
-		out.Tolerance = resource.NewMilliQuantity(int64(math.Round(*r.Tolerance*1000)), resource.DecimalSI)
-	}
-	for _, p := range r.Policies {
-		out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy{Type: autoscalingv2.HPAScalingPolicyType(p.Type), Value: p.Value, PeriodSeconds: p.PeriodSeconds})
-	}
-	return out
 }
 
 // Changes are the differences of two specs that Tuned can make, in words.

@@ -1,4 +1,4 @@
-package simulate
+package hpa
 
 import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -8,9 +8,13 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
+// Violation is one thing that is wrong with a spec: Field is its path, such as
+// spec.metrics[0].external.target, and Description says what is wrong with it.
+type Violation = validation.Violation
+
 // FromMessage reads a spec as the service reads one in a request: with the API's rules and
 // defaults, and the options given, which may be nil. With violations there is no autoscaler.
-func FromMessage(namespace string, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) (*simulation.Autoscaler, []validation.Violation) {
+func FromMessage(namespace string, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) (*simulation.Autoscaler, []Violation) {
 	read, chosen, violations := conversion.Spec(spec, options, recommender.DefaultOptions())
 	violations = append(violations, validation.Spec(spec, validation.SpecOptions{ScaleToZero: chosen.ScaleToZero})...)
 	if len(violations) > 0 {

@@ -1,0 +1,109 @@
+package hpa_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// everything has each type of metric and target, selectors, and all of behavior.
+const everything = `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop, generation: 3}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 30
+  metrics:
+  - {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}
+  - {type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1500Mi}}}
+  - {type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: AverageValue, averageValue: 250m}}}
+  - {type: Pods, pods: {metric: {name: rps, selector: {matchLabels: {b: "1", a: "2"}}}, target: {type: AverageValue, averageValue: "10"}}}
+  - {type: Object, object: {metric: {name: hits}, describedObject: {apiVersion: networking.k8s.io/v1, kind: Ingress, name: web}, target: {type: Value, value: 2k}}}
+  - {type: External, external: {metric: {name: queue, selector: {matchExpressions: [{key: q, operator: In, values: [one, two]}]}}, target: {type: AverageValue, averageValue: "0.5"}}}
+  behavior:
+    scaleUp: {stabilizationWindowSeconds: 30, selectPolicy: Min, tolerance: 5m, policies: [{type: Pods, value: 3, periodSeconds: 60}, {type: Percent, value: 50, periodSeconds: 15}]}
+    scaleDown: {selectPolicy: Disabled, tolerance: "0.25"}
+`
+
+func engine(t *testing.T, text string) (*hpa.Autoscaler, *simulation.Autoscaler) {
+	t.Helper()
+	read, err := hpa.ReadOne("f.yaml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := read.Engine(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read, a
+}
+
+// A spec of the engine is the same after it was one of autoscaling/v2.
+func TestSpecsGoBack(t *testing.T) {
+	t.Parallel()
+	for form, text := range map[string]string{"everything": everything, "a queue": forms["a manifest"]} {
+		read, a := engine(t, text)
+		read.Object.Spec = hpa.Spec(&a.Spec)
+		back, err := read.Engine(nil)
+		if err != nil || !reflect.DeepEqual(back.Spec, a.Spec) {
+			t.Errorf("%s: %v\ngot  %+v\nwant %+v", form, err, back, a)
+		}
+		if err := hpa.Validate(a); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+// What the engine would decide without a word, Validate refuses.
+func TestValidateFindsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		spoil func(*simulation.Autoscaler)
+		want  string
+	}{
+		{"no maximum", func(a *simulation.Autoscaler) { a.Spec.MaxReplicas = 0 }, "spec.maxReplicas: Required value"},
+		{"no minimum", func(a *simulation.Autoscaler) { a.Spec.MinReplicas = 0 }, "spec.minReplicas: Invalid value: 0"},
+		{"no metrics", func(a *simulation.Autoscaler) { a.Spec.Metrics = nil }, "spec.metrics: Required value"},
+		{"no target", func(a *simulation.Autoscaler) { a.Spec.Metrics[0].Target = recommender.MetricTarget{} }, "spec.metrics[0].resource.target.type: Required value"},
+		{"no type", func(a *simulation.Autoscaler) { a.Spec.Metrics[0].Type = "" }, "spec.metrics[0].type: Required value"},
+		{"a negative window", func(a *simulation.Autoscaler) { a.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(-1)) }, "spec.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: -1"},
+	} {
+		_, a := engine(t, everything)
+		tt.spoil(a)
+		if err := hpa.Validate(a); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	_, a := engine(t, everything)
+	if a.Spec.MinReplicas, a.Options.ScaleToZero = 0, true; hpa.Validate(a) != nil {
+		t.Errorf("zero replicas with the option: %v", hpa.Validate(a))
+	}
+}
+
+func TestInputsAreReadAsTheServiceReadsThem(t *testing.T) {
+	t.Parallel()
+	read, a := engine(t, everything)
+	snapshot := &kubernetes.Snapshot{Autoscaler: read.Object, Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}, Status: autoscalingv1.ScaleStatus{Replicas: 4, Selector: "app=web"}}}
+	in, err := hpa.Input(snapshot, nil)
+	if err != nil || !reflect.DeepEqual(in.Spec, a.Spec) || in.Scale.SpecReplicas != 4 || in.Namespace != "shop" || in.Generation != 3 {
+		t.Errorf("%v, got %+v", err, in)
+	}
+	read.Object.Spec.MaxReplicas = 0
+	if _, err := hpa.Input(snapshot, nil); err == nil || !strings.HasPrefix(err.Error(), "spec.maxReplicas: Required value") {
+		t.Errorf("an invalid spec: %v", err)
+	}
+	snapshot.Scale = nil
+	if _, err := hpa.Input(snapshot, nil); err == nil {
+		t.Error("without a scale there is an input")
+	}
+}
