@@ -21,5 +21,5 @@ func newRoot() *cobra.Command {
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, newAgent(), explaincmd.New(readLive), cli.NewVersion(), newDocs())
+	}, newAgent(), newDoctor(), explaincmd.New(readLive), cli.NewVersion(), newDocs())
 }

@@ -21,6 +21,7 @@ func newProgram(getenv func(string) string) agentcmd.Program {
 	s := &settings{}
 	return agentcmd.Program{
 		Platform: "nomad",
+		Checked:  "what Nomad lets the agent do",
 		Short:    "Scale the task groups of Nomad as a server recommends",
 		Long: `Scale the task groups of a Nomad region as a server recommends. A group opts in with a
 setpoint block in the policy of its scaling block, which also sets its metrics. The agent

@@ -37,6 +37,7 @@ func newProgram() agentcmd.Program {
 	s := &settings{}
 	return agentcmd.Program{
 		Platform: "swarm",
+		Checked:  "what Docker lets the agent do",
 		Short:    "Scale the services of a Docker Swarm as a server recommends",
 		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in with the
 label setpoint.enable=true; further labels set its bounds and metrics. The agent needs the

@@ -36,6 +36,7 @@ type settings struct {
 func (s *settings) program() agentcmd.Program {
 	return agentcmd.Program{
 		Platform: "webhook",
+		Checked:  "the webhook",
 		Short:    "Scale the targets that a webhook server lists",
 		Long: `Scale the targets of a webhook server: the agent lists them with GET /targets, reads
 their state with POST /observe, and sets the count with POST /apply. Both sides sign

@@ -48,9 +48,11 @@ func (s *Service) GetCaller(ctx context.Context, _ *setpointv1.GetCallerRequest)
 	c := access.CallerOf(ctx)
 	if c == nil {
 		everything := &setpointv1.Permission{Verbs: policy.Everything.Names(), Clusters: []string{"*"}, Namespaces: []string{"*"}}
-		return &setpointv1.GetCallerResponse{Caller: &setpointv1.Caller{Permissions: []*setpointv1.Permission{everything}}}, nil
+		return &setpointv1.GetCallerResponse{Caller: &setpointv1.Caller{
+			Permissions: []*setpointv1.Permission{everything}, CurrentTime: timestamppb.Now(),
+		}}, nil
 	}
-	caller := &setpointv1.Caller{Name: c.Identity.Name, Method: string(c.Identity.Method), Groups: c.Identity.Groups.Names()}
+	caller := &setpointv1.Caller{Name: c.Identity.Name, Method: string(c.Identity.Method), Groups: c.Identity.Groups.Names(), CurrentTime: timestamppb.Now()}
 	if !c.Identity.Expires.IsZero() {
 		caller.ExpireTime = timestamppb.New(c.Identity.Expires)
 	}

@@ -123,8 +123,10 @@ type Caller struct {
 	Permissions []*Permission `protobuf:"bytes,5,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	// The policy grants more than permissions has.
 	PermissionsTruncated bool `protobuf:"varint,6,opt,name=permissions_truncated,json=permissionsTruncated,proto3" json:"permissions_truncated,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The instance's clock.
+	CurrentTime   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=current_time,json=currentTime,proto3" json:"current_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Caller) Reset() {
@@ -197,6 +199,13 @@ func (x *Caller) GetPermissionsTruncated() bool {
 		return x.PermissionsTruncated
 	}
 	return false
+}
+
+func (x *Caller) GetCurrentTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CurrentTime
+	}
+	return nil
 }
 
 // The permissions of one grant of the policy.
@@ -949,7 +958,7 @@ const file_setpoint_v1_operations_service_proto_rawDesc = "" +
 	"$setpoint/v1/operations_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
 	"\x10GetCallerRequest\"@\n" +
 	"\x11GetCallerResponse\x12+\n" +
-	"\x06caller\x18\x01 \x01(\v2\x13.setpoint.v1.CallerR\x06caller\"\xf9\x01\n" +
+	"\x06caller\x18\x01 \x01(\v2\x13.setpoint.v1.CallerR\x06caller\"\xb8\x02\n" +
 	"\x06Caller\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x16\n" +
@@ -957,7 +966,8 @@ const file_setpoint_v1_operations_service_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x129\n" +
 	"\vpermissions\x18\x05 \x03(\v2\x17.setpoint.v1.PermissionR\vpermissions\x123\n" +
-	"\x15permissions_truncated\x18\x06 \x01(\bR\x14permissionsTruncated\"^\n" +
+	"\x15permissions_truncated\x18\x06 \x01(\bR\x14permissionsTruncated\x12=\n" +
+	"\fcurrent_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\vcurrentTime\"^\n" +
 	"\n" +
 	"Permission\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x1a\n" +
@@ -1073,28 +1083,29 @@ var file_setpoint_v1_operations_service_proto_depIdxs = []int32{
 	2,  // 0: setpoint.v1.GetCallerResponse.caller:type_name -> setpoint.v1.Caller
 	13, // 1: setpoint.v1.Caller.expire_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: setpoint.v1.Caller.permissions:type_name -> setpoint.v1.Permission
-	6,  // 3: setpoint.v1.ListInstancesResponse.instances:type_name -> setpoint.v1.Instance
-	13, // 4: setpoint.v1.Instance.start_time:type_name -> google.protobuf.Timestamp
-	13, // 5: setpoint.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
-	14, // 6: setpoint.v1.Instance.latency_p50:type_name -> google.protobuf.Duration
-	14, // 7: setpoint.v1.Instance.latency_p99:type_name -> google.protobuf.Duration
-	9,  // 8: setpoint.v1.GetStoreResponse.store:type_name -> setpoint.v1.StoreState
-	14, // 9: setpoint.v1.StoreState.latency:type_name -> google.protobuf.Duration
-	13, // 10: setpoint.v1.StoreState.counted_time:type_name -> google.protobuf.Timestamp
-	12, // 11: setpoint.v1.ListCallersResponse.callers:type_name -> setpoint.v1.CallerUse
-	0,  // 12: setpoint.v1.OperationsService.GetCaller:input_type -> setpoint.v1.GetCallerRequest
-	4,  // 13: setpoint.v1.OperationsService.ListInstances:input_type -> setpoint.v1.ListInstancesRequest
-	7,  // 14: setpoint.v1.OperationsService.GetStore:input_type -> setpoint.v1.GetStoreRequest
-	10, // 15: setpoint.v1.OperationsService.ListCallers:input_type -> setpoint.v1.ListCallersRequest
-	1,  // 16: setpoint.v1.OperationsService.GetCaller:output_type -> setpoint.v1.GetCallerResponse
-	5,  // 17: setpoint.v1.OperationsService.ListInstances:output_type -> setpoint.v1.ListInstancesResponse
-	8,  // 18: setpoint.v1.OperationsService.GetStore:output_type -> setpoint.v1.GetStoreResponse
-	11, // 19: setpoint.v1.OperationsService.ListCallers:output_type -> setpoint.v1.ListCallersResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 3: setpoint.v1.Caller.current_time:type_name -> google.protobuf.Timestamp
+	6,  // 4: setpoint.v1.ListInstancesResponse.instances:type_name -> setpoint.v1.Instance
+	13, // 5: setpoint.v1.Instance.start_time:type_name -> google.protobuf.Timestamp
+	13, // 6: setpoint.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
+	14, // 7: setpoint.v1.Instance.latency_p50:type_name -> google.protobuf.Duration
+	14, // 8: setpoint.v1.Instance.latency_p99:type_name -> google.protobuf.Duration
+	9,  // 9: setpoint.v1.GetStoreResponse.store:type_name -> setpoint.v1.StoreState
+	14, // 10: setpoint.v1.StoreState.latency:type_name -> google.protobuf.Duration
+	13, // 11: setpoint.v1.StoreState.counted_time:type_name -> google.protobuf.Timestamp
+	12, // 12: setpoint.v1.ListCallersResponse.callers:type_name -> setpoint.v1.CallerUse
+	0,  // 13: setpoint.v1.OperationsService.GetCaller:input_type -> setpoint.v1.GetCallerRequest
+	4,  // 14: setpoint.v1.OperationsService.ListInstances:input_type -> setpoint.v1.ListInstancesRequest
+	7,  // 15: setpoint.v1.OperationsService.GetStore:input_type -> setpoint.v1.GetStoreRequest
+	10, // 16: setpoint.v1.OperationsService.ListCallers:input_type -> setpoint.v1.ListCallersRequest
+	1,  // 17: setpoint.v1.OperationsService.GetCaller:output_type -> setpoint.v1.GetCallerResponse
+	5,  // 18: setpoint.v1.OperationsService.ListInstances:output_type -> setpoint.v1.ListInstancesResponse
+	8,  // 19: setpoint.v1.OperationsService.GetStore:output_type -> setpoint.v1.GetStoreResponse
+	11, // 20: setpoint.v1.OperationsService.ListCallers:output_type -> setpoint.v1.ListCallersResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_operations_service_proto_init() }

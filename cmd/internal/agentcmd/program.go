@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
@@ -26,6 +27,8 @@ type Program struct {
 	Platform string
 	// Short, Long and Example are the help of the command agent.
 	Short, Long, Example string
+	// Checked is what doctor checks of the platform, as the end of a sentence: "the labels".
+	Checked string
 	// Bind adds the platform's own flags. May be nil.
 	Bind func(flags *pflag.FlagSet)
 	// Validate refuses invalid values. May be nil.
@@ -61,13 +64,17 @@ type Platform struct {
 	Run func(ctx context.Context) error
 	// Pages are the platform's own at the admin address.
 	Pages []daemon.Page
+	// Checks are those of the command doctor, beside the service's.
+	Checks []doctor.Check
 	// Close closes connections.
 	Close func()
 }
 
-// New returns the commands agent and status of a program, and docs, which prints the generated
-// docs.
-func New(p Program) []*cobra.Command { return []*cobra.Command{newAgent(p), newStatus(p), newDocs(p)} }
+// New returns the commands agent, status and doctor of a program, and docs, which prints the
+// generated docs.
+func New(p Program) []*cobra.Command {
+	return []*cobra.Command{newAgent(p), newStatus(p), newDoctor(p), newDocs(p)}
+}
 
 // command is a run of the command agent.
 type command struct {
@@ -114,6 +121,31 @@ func newAgent(p Program) *cobra.Command {
 	c.bind(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
 	report = AddReportFlags(cmd.Flags())
+	return cmd
+}
+
+func newDoctor(p Program) *cobra.Command {
+	c := &command{program: p}
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems", Long: DoctorLong(p.Checked),
+		Example: fmt.Sprintf("  setpoint-%s doctor --cluster=demo --server=setpoint:9090 --token-file=token", p.Platform),
+		Args:    cli.UsageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
+				return cli.BadInput(err)
+			}
+			if err := c.validate(); err != nil {
+				return cli.BadInput(err)
+			}
+			opened, err := c.open(prometheus.NewRegistry(), zap.NewNop())
+			if err != nil {
+				return err
+			}
+			defer opened.close()
+			return c.RunDoctor(cmd, opened.Checks...)
+		},
+	}
+	c.bind(cmd.Flags())
 	return cmd
 }
 
