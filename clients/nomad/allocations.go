@@ -86,6 +86,12 @@ func (a *Allocation) started() (first, last time.Time) {
 	return first, last
 }
 
+// older reports whether all lasting tasks have run for longer than that.
+func (a *Allocation) older(than time.Duration) bool {
+	_, last := a.started()
+	return !last.IsZero() && time.Since(last) > than
+}
+
 // Health remembers since when allocations are ready. Each scaling starts a deployment in which
 // no allocation has health until min_healthy_time has passed, not even those that keep running;
 // so an allocation that was ready stays ready until its health is known again or one of its

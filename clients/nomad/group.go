@@ -38,24 +38,24 @@ type Scaling struct {
 	Error   bool
 }
 
-// Scale writes a count, or an event. The error is agent.ErrMoved if the job has changed since
+// Scale writes a count, or an event, and returns the JobModifyIndex that the job has then. The error is agent.ErrMoved if the job has changed since
 // its JobModifyIndex was read, agent.ErrGone if there is no such job, and ErrDeploying.
-func Scale(ctx context.Context, client *api.Client, g Group, s Scaling) error {
-	_, _, err := client.Jobs().ScaleWithRequest(g.Job, &api.ScalingRequest{
+func Scale(ctx context.Context, client *api.Client, g Group, s Scaling) (uint64, error) {
+	written, _, err := client.Jobs().ScaleWithRequest(g.Job, &api.ScalingRequest{
 		Count: s.Count, Target: map[string]string{"Job": g.Job, "Group": g.Name}, Message: s.Message, Meta: s.Meta, Error: s.Error, JobModifyIndex: s.JobModifyIndex,
 	}, (&api.WriteOptions{Namespace: g.Namespace}).WithContext(ctx))
 	var refused api.UnexpectedResponseError
 	switch {
 	case err == nil:
-		return nil
+		return written.JobModifyIndex, nil
 	case !errors.As(err, &refused):
-		return err
+		return 0, err
 	case refused.StatusCode() == http.StatusNotFound:
-		return agent.ErrGone
+		return 0, agent.ErrGone
 	case strings.Contains(refused.Body(), conflictText):
-		return agent.ErrMoved
+		return 0, agent.ErrMoved
 	case strings.Contains(refused.Body(), deployingText):
-		return ErrDeploying
+		return 0, ErrDeploying
 	}
-	return err
+	return 0, err
 }

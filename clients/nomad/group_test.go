@@ -50,27 +50,27 @@ func TestScale(t *testing.T) {
 		if status.JobModifyIndex == *job.JobModifyIndex {
 			t.Error("both indexes are the same, which shows nothing")
 		}
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(3)), JobModifyIndex: status.JobModifyIndex}); !errors.Is(err, agent.ErrMoved) {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(3)), JobModifyIndex: status.JobModifyIndex}); !errors.Is(err, agent.ErrMoved) {
 			t.Errorf("with the index of the scale status: %v", err)
 		}
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(3)), JobModifyIndex: *job.JobModifyIndex, Message: "cpu above target", Meta: map[string]any{"setpoint.reason": "cpu"}}); err != nil {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(3)), JobModifyIndex: *job.JobModifyIndex, Message: "cpu above target", Meta: map[string]any{"setpoint.reason": "cpu"}}); err != nil {
 			t.Errorf("with that of the job: %v", err)
 		}
 		time.Sleep(time.Second)
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(4))}); !errors.Is(err, nomad.ErrDeploying) {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(4))}); !errors.Is(err, nomad.ErrDeploying) {
 			t.Errorf("while a deployment is active: %v", err)
 		}
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Message: "a shadow would have 4"}); err != nil {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Message: "a shadow would have 4"}); err != nil {
 			t.Errorf("an event: %v", err)
 		}
 		time.Sleep(3 * time.Second)
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(5)), JobModifyIndex: *job.JobModifyIndex}); !errors.Is(err, agent.ErrMoved) {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(5)), JobModifyIndex: *job.JobModifyIndex}); !errors.Is(err, agent.ErrMoved) {
 			t.Errorf("with an old index: %v", err)
 		}
-		if err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(11))}); err == nil || !strings.Contains(err.Error(), "11 > 10") {
+		if _, err := nomad.Scale(ctx, client, web, nomad.Scaling{Count: new(int64(11))}); err == nil || !strings.Contains(err.Error(), "11 > 10") {
 			t.Errorf("above max: %v", err)
 		}
-		if err := nomad.Scale(ctx, client, nomad.Group{Namespace: "default", Job: "absent", Name: "web"}, nomad.Scaling{Count: new(int64(1))}); !errors.Is(err, agent.ErrGone) {
+		if _, err := nomad.Scale(ctx, client, nomad.Group{Namespace: "default", Job: "absent", Name: "web"}, nomad.Scaling{Count: new(int64(1))}); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("an unknown job: %v", err)
 		}
 		status, _, err = client.Jobs().ScaleStatus("web", nil)
@@ -101,7 +101,7 @@ func TestWatch(t *testing.T) {
 		step("at first", "[shop.shop web.web]")
 		time.Sleep(5 * time.Minute)
 		step("while nothing happens", "[]")
-		if err := nomad.Scale(t.Context(), client, web, nomad.Scaling{Count: new(int64(3))}); err != nil {
+		if _, err := nomad.Scale(t.Context(), client, web, nomad.Scaling{Count: new(int64(3))}); err != nil {
 			t.Fatal(err)
 		}
 		step("a scale", "[]")

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -102,6 +105,7 @@ type Platform struct {
 	groups map[agent.Key]*listed // the last list of groups with a scaling policy; guarded by mu
 	kept   map[agent.Key]*kept   // guarded by mu
 	known  bool                  // policies have been listed; guarded by mu
+	turns  turns
 
 	// outdated is the warning about old servers; empty or nil: none. versioned is when their
 	// versions were read, and saidOfServers the logged text; both belong to Watch, which runs
@@ -134,10 +138,16 @@ type wanted struct {
 // kept is the platform's state of an object between reconciles, which never overlap.
 type kept struct {
 	uid         string
+	group       Group
 	health      Health
 	lastEvent   string    // the last event without a scaling
 	lastEventAt time.Time // when the last event of a shadow was written or attempted
 	eventError  string    // the logged reason why an event was not written
+	// zero is whose the count of 0 is, by zeroReads reads of the events since the job's
+	// JobModifyIndex was zeroAt.
+	zero      zero
+	zeroAt    uint64
+	zeroReads int
 }
 
 var (
@@ -181,7 +191,10 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 		// The loop calls Forget only for objects it has reconciled.
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.kept, key)
+		if k := p.kept[key]; k != nil {
+			p.turns.wants(k.group, false, 0)
+			delete(p.kept, key)
+		}
 	}
 	return o, err
 }
@@ -207,15 +220,18 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if outdated := p.outdated.Load(); outdated != nil {
 		o.Warning = *outdated
 	}
+	if wants.Policy != nil && len(wants.Ignored) > 0 {
+		o.Warning = strings.TrimPrefix(o.Warning+"; the policy has keys beside the block "+Key+" that mean nothing to Setpoint: "+agent.Shorten(strings.Join(wants.Ignored, ", ")), "; ")
+	}
 	if wants.hold != nil {
-		o.Native = &scaled{group: l.group, kept: p.keptOf(key, l.policy)}
+		o.Native = &scaled{group: l.group, kept: p.keptOf(key, l)}
 		return o, nil
 	}
 	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow || p.options.Shadow, wants.Options
 	if o.Shadow {
 		o.Target = key.Name + shadowSuffix
 	}
-	o.Native = &scaled{group: l.group, Policy: wants.Policy, kept: p.keptOf(key, l.policy)}
+	o.Native = &scaled{group: l.group, Policy: wants.Policy, kept: p.keptOf(key, l)}
 	job, err := p.read.job(ctx, l.group)
 	switch {
 	case err != nil:
@@ -223,20 +239,81 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 	case job == nil || job.Stop != nil && *job.Stop:
 		return nil, agent.ErrGone
 	}
-	if o.Hold = unscalable(job); o.Hold != nil || o.Shadow {
+	if o.Hold = unscalable(job); o.Hold != nil {
+		return o, nil
+	}
+	if err := p.readZero(ctx, o.Native.(*scaled), job); err != nil {
+		return nil, err
+	}
+	if o.Native.(*scaled).kept.zero == zeroOfFile {
+		o.Options = proto.CloneOf(o.Options)
+		o.Options.Profile = profileFromZero
+	}
+	if o.Shadow {
 		return o, nil
 	}
 	o.Hold, err = p.deploying(ctx, l.group)
 	return o, err
 }
 
+// profileFromZero is the version of the controller that scales up from 0 whoever set that.
+const profileFromZero = "v1.28"
+
+// zero is whose a count of 0 is, of a group with a min of 0.
+type zero int
+
+const (
+	zeroOfOthers zero = iota // somebody scaled to it, and switched the group off; or the count is not 0
+	zeroOfFile               // the job file says so: the group is idle
+	zeroOwn                  // Setpoint scaled to it: the group is idle
+)
+
+// readZero finds out whose a count of 0 is, from the scaling events.
+func (p *Platform) readZero(ctx context.Context, wants *scaled, job *api.Job) error {
+	group, k := groupOf(job, wants.group.Name), wants.kept
+	if wants.Spec.GetMinReplicas() != 0 || group == nil || group.Count == nil || *group.Count != 0 || job.JobModifyIndex == nil {
+		k.zero = zeroOfOthers
+		return nil
+	}
+	if k.zeroAt != *job.JobModifyIndex {
+		k.zeroAt, k.zeroReads = *job.JobModifyIndex, 0
+	}
+	if k.zeroReads > 1 { // Nomad stores an event a moment after the count
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	status, _, err := p.client.Jobs().ScaleStatus(wants.group.Job, p.read.options(ctx, wants.group.Namespace))
+	if err != nil {
+		return denied("scaling events", "read-job", err)
+	}
+	k.zeroReads++
+	events := status.TaskGroups[wants.group.Name].Events // newest first
+	last := slices.IndexFunc(events, func(e api.ScalingEvent) bool { return e.Count != nil })
+	switch {
+	case last < 0 || *events[last].Count != 0:
+		k.zero = zeroOfFile
+	case events[last].Meta[metaRecommendation] != nil:
+		k.zero = zeroOwn
+	default:
+		k.zero = zeroOfOthers
+	}
+	return nil
+}
+
+// ownZero is the status of a group that Setpoint has scaled to 0, for a service that has forgotten
+// that.
+var ownZero = &setpointv1.HorizontalPodAutoscalerStatus{
+	Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScaledToZero", Status: "True", Reason: "ScaledToZero"}},
+}
+
 // keptOf returns the state of an object, without that of earlier objects of its name.
-func (p *Platform) keptOf(key agent.Key, uid string) *kept {
+func (p *Platform) keptOf(key agent.Key, l *listed) *kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.kept[key]
-	if k == nil || k.uid != uid {
-		k = &kept{uid: uid}
+	if k == nil || k.uid != l.policy {
+		k = &kept{uid: l.policy, group: l.group}
 		p.kept[key] = k
 	}
 	return k
@@ -271,7 +348,7 @@ func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, e
 		return nil, agent.ErrGone
 	}
 	if err != nil {
-		return nil, fmt.Errorf("scaling policy: %w", err)
+		return nil, denied("scaling policy", "read-scaling-policy", err)
 	}
 	return scaling, nil
 }
@@ -362,6 +439,9 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	count := int32(*group.Count)
 	request := &setpointv1.RecommendRequest{Spec: wants.Spec, Pods: wants.kept.health.Pods(wants.group.Name, deploys(job, group), allocations)}
 	request.Scale = &setpointv1.Scale{SpecReplicas: count, StatusReplicas: new(placed(allocations))}
+	if wants.kept.zero == zeroOwn {
+		request.PreviousStatus = ownZero
+	}
 	p.readings(ctx, wants, allocations, request)
 	return &agent.Observation{
 		Request:  request,
@@ -442,18 +522,47 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	wants := o.Native.(*scaled)
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
-	err := Scale(ctx, p.client, wants.group, Scaling{
-		Count: new(int64(change.To)), JobModifyIndex: seen.Native.(uint64),
-		Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Reason)),
-		Meta: map[string]any{
-			metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
-		},
-	})
-	// Whatever the outcome, cached reads are out of date: the job has another version, and a
-	// deployment.
-	p.read.written(wants.group)
-	if errors.Is(err, ErrDeploying) {
+	write := func(index uint64) (uint64, error) {
+		written, err := Scale(ctx, p.client, wants.group, Scaling{
+			Count: new(int64(change.To)), JobModifyIndex: index,
+			Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Reason)),
+			Meta: map[string]any{
+				metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
+			},
+		})
+		// Whatever the outcome, cached reads are out of date: the job has another version, and a
+		// deployment.
+		p.read.written(wants.group)
+		return written, err
+	}
+	var err error
+	if p.alone(wants.group) {
+		_, err = write(seen.Native.(uint64))
+	} else {
+		err = p.turns.apply(ctx, wants.group, seen.Native.(uint64), write)
+	}
+	var first *firstError
+	switch {
+	case errors.Is(err, ErrDeploying):
+		p.turns.wants(wants.group, true, o.Period)
 		return &agent.HoldError{Hold: *deployingHold("")}
+	case errors.As(err, &first):
+		p.turns.wants(wants.group, true, o.Period)
+		return &agent.HoldError{Hold: agent.Hold{Outcome: OutcomeDeploying, Reason: ReasonDeploying, Silent: true, Message: agent.Shorten(err.Error())}}
+	case statusOf(err) == http.StatusForbidden:
+		return denied("count", "scale-job", err)
 	}
 	return err
+}
+
+// alone reports whether no other group of a job is Setpoint's.
+func (p *Platform) alone(g Group) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.groups {
+		if l.group.Job == g.Job && l.group.Namespace == g.Namespace && l.group.Name != g.Name && l.wants != nil && l.wants.Policy != nil {
+			return false
+		}
+	}
+	return true
 }

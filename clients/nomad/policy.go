@@ -45,6 +45,8 @@ type Policy struct {
 	Period time.Duration
 	// Shadow makes the group a shadow: nothing is applied.
 	Shadow bool
+	// Ignored are the keys of the policy beside Key, such as those of another autoscaler.
+	Ignored []string
 }
 
 // ParsePolicy parses the policy of a task group. Both results are nil for a group that Setpoint
@@ -65,6 +67,11 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 		p   problems
 		out = &Policy{Spec: &setpointv1.HorizontalPodAutoscalerSpec{}}
 	)
+	for _, key := range slices.Sorted(maps.Keys(scaling.Policy)) {
+		if key != Key {
+			out.Ignored = append(out.Ignored, key)
+		}
+	}
 	p.bounds(scaling, out.Spec)
 	p.own(keysOf(own, &p), out)
 	p.scaleToZero(out)

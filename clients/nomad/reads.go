@@ -66,7 +66,7 @@ func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
 			return nil, nil //nolint:nilnil // documented
 		}
 		if err != nil {
-			return nil, fmt.Errorf("job: %w", err)
+			return nil, denied("job", "read-job", err)
 		}
 		return job, nil
 	})
@@ -112,7 +112,7 @@ func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, 
 		return out, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("allocations: %w", err)
+		return nil, denied("allocations", "read-job", err)
 	}
 	return all[jobGroup{g.Job, g.Name}], nil
 }
@@ -135,7 +135,7 @@ func (r *reader) activeDeployments(ctx context.Context, g Group) ([]*api.Deploym
 		return out, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("deployments: %w", err)
+		return nil, denied("deployments", "read-job", err)
 	}
 	return all[g.Job], nil
 }
@@ -184,7 +184,9 @@ func (r *reader) usage(ctx context.Context, namespace string, allocations []*All
 				failures[i] = err
 				return
 			}
-			samples[i] = Usage(a, statistics)
+			if samples[i] = Usage(a, statistics); samples[i] == nil && statistics != nil && statistics.Timestamp == 0 && a.older(unmeasured) {
+				failures[i] = errUnpublished
+			}
 		})
 	}
 	reading.Wait()
@@ -203,6 +205,8 @@ var (
 	// was not sent: all connections to Nomad were in use, or none could be opened.
 	errSlow         = fmt.Errorf("its node does not answer within %s", statisticsTimeout)
 	errNoConnection = fmt.Errorf("no connection to Nomad was free within %s", statisticsTimeout)
+	// errUnpublished means that a client has no statistics of a task that has run for long.
+	errUnpublished = errors.New("its client has none: the agents of Nomad's clients need telemetry { publish_allocation_metrics = true }")
 )
 
 // statistics reads those of one allocation; nil: there are none, because its node or the
@@ -249,6 +253,15 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 		return nil, errSlow
 	}
 	return nil, err
+}
+
+// denied says what was refused or failed, and the capability that a refusal is for. Nomad answers
+// alike if there is no such token.
+func denied(what, capability string, err error) error {
+	if statusOf(err) == http.StatusForbidden {
+		return fmt.Errorf("%s: the token is not valid, or lacks the capability %s: %w", what, capability, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // statusOf is the status of an error answer, 0: there was no answer.

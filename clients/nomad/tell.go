@@ -96,7 +96,7 @@ func (p *Platform) event(ctx context.Context, t *agent.Telling, wants *scaled, s
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
 	began := time.Now()
-	err := Scale(ctx, p.client, wants.group, s)
+	_, err := Scale(ctx, p.client, wants.group, s)
 	t.Wrote(began)
 	if err != nil {
 		p.logEventError(t, wants, err)
@@ -120,6 +120,7 @@ func (p *Platform) Forget(key agent.Key, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if k := p.kept[key]; k != nil && k.uid == uid {
+		p.turns.wants(k.group, false, 0)
 		delete(p.kept, key)
 	}
 }

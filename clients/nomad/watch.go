@@ -44,7 +44,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("list scaling policies: %w", err)
+			return denied("list scaling policies", "list-scaling-policies", err)
 		}
 		if len(policies) == 0 && meta.LastIndex == 0 {
 			// Without any capability the list of all namespaces is no error, but has no index.
@@ -87,7 +87,7 @@ func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agen
 		if stub == nil || stub.Type != "" && stub.Type != api.ScalingPolicyTypeHorizontal {
 			continue
 		}
-		g := Group{stub.Target["Namespace"], stub.Target["Job"], stub.Target["Group"]}
+		g := groupOfTarget(stub.Target)
 		key, now := KeyOf(g), version{stub.ModifyIndex, stub.Enabled}
 		there[key] = true
 		if was := p.groups[key]; was == nil || was.policy != stub.ID || was.version != now {
@@ -104,28 +104,53 @@ func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agen
 	return vanished
 }
 
-// confirm notifies about groups whose policies are deleted. The error says that a group is no
-// longer visible, though it may exist.
+// confirm notifies about groups whose policies are deleted, or are another group's now: a job that
+// a periodic or parameterized job starts takes over the ids of its policies. The error says that
+// a group is no longer visible, though it may exist; all others are confirmed nevertheless.
 func (p *Platform) confirm(ctx context.Context, vanished map[agent.Key]*listed, changed func(agent.Key)) error {
+	var unclear error
 	for key, l := range vanished {
-		reading, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
-		_, err := p.policy(reading, l)
-		cancel()
-		switch {
-		case errors.Is(err, agent.ErrGone):
-			p.mu.Lock()
-			delete(p.groups, key)
-			p.mu.Unlock()
-			changed(key)
-		case ctx.Err() != nil:
+		err := p.confirmGone(ctx, l)
+		if ctx.Err() != nil {
 			return nil
-		case err != nil:
-			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, and reading its policy failed: %w", l.group.Name, l.group.Job, l.group.Namespace, err)
-		default:
-			// It exists: the list came from a server that is behind, or the token lost its
-			// capability.
-			return fmt.Errorf("group %s of job %s in namespace %s is no longer listed, though its policy exists: the token may have lost the capability list-scaling-policies", l.group.Name, l.group.Job, l.group.Namespace)
 		}
+		if err != nil {
+			unclear = err
+			continue
+		}
+		p.mu.Lock()
+		delete(p.groups, key)
+		p.mu.Unlock()
+		changed(key)
 	}
-	return nil
+	return unclear
+}
+
+// confirmGone returns nil if the group that is no longer listed has no policy.
+func (p *Platform) confirmGone(ctx context.Context, l *listed) error {
+	p.mu.Lock()
+	wants := l.wants
+	p.mu.Unlock()
+	if wants != nil && wants.Policy == nil && wants.hold == nil {
+		return nil // it never was Setpoint's
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
+	defer cancel()
+	scaling, err := p.policy(ctx, l)
+	group := fmt.Sprintf("group %s of job %s in namespace %s is no longer listed", l.group.Name, l.group.Job, l.group.Namespace)
+	switch {
+	case errors.Is(err, agent.ErrGone):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s, and reading its policy failed: %w", group, err)
+	case groupOfTarget(scaling.Target) != l.group:
+		return nil
+	}
+	// It exists: the list came from a server that is behind, or the token lost its capability.
+	return fmt.Errorf("%s, though its policy exists: the token may have lost the capability list-scaling-policies", group)
+}
+
+// groupOfTarget is the group that a policy is about.
+func groupOfTarget(target map[string]string) Group {
+	return Group{target["Namespace"], target["Job"], target["Group"]}
 }

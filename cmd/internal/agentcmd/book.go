@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,6 +124,9 @@ func openBook(folder, cluster string) (*book, error) {
 		return b, nil
 	}
 	info, err := os.Stat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--state-dir: there is no folder %s: create it, for the agent to write to", folder)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
@@ -228,6 +233,9 @@ func (o *Object) decided(d *agent.Decision) {
 	}
 }
 
+// overNone is the average over no replicas, as Kubernetes' controller has it: the largest number.
+var overNone = strconv.FormatInt(math.MaxInt64, 10) + "m"
+
 // metricsOf are the values of a status' metrics for people.
 func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus) []string {
 	var out []string
@@ -235,6 +243,9 @@ func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus) []string {
 		value := cmp.Or(v.GetAverageValue(), v.GetValue())
 		if v.AverageUtilization != nil {
 			value = fmt.Sprintf("%d%%", v.GetAverageUtilization())
+		}
+		if value == overNone {
+			value = "without replicas to divide it by"
 		}
 		out = append(out, cut(name+" "+value))
 	}

@@ -45,7 +45,7 @@ func (c *oneCase) newMetric(index int) *metric {
 	e := c.trace.GetMetrics()[index]
 	m := &metric{MetricExplanation: e, label: c.label(index), habits: c.habits}
 	if e.GetType() == "Resource" || e.GetType() == "ContainerResource" {
-		m.unit = unitOf(resourceOf(e.GetName()))
+		m.unit = unitOf(resourceOf(e.GetName()), c.req.GetSpec().GetScaleTargetRef().GetApiVersion())
 	}
 	t := e.GetTolerance()
 	m.tolerance = tolerance{low: 1 - t.GetScaleDown(), high: 1 + t.GetScaleUp()}

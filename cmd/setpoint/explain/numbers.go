@@ -11,24 +11,32 @@ import (
 // unit is a metric's unit.
 type unit int
 
-// The units: a metric's own, cores, bytes.
+// The units: a metric's own, cores, bytes, megahertz.
 const (
 	inUnits unit = iota
 	inCores
 	inBytes
+	inMHz
 )
 
-func unitOf(resource string) unit {
-	switch resource {
-	case "cpu":
+// inMHzOn is the API version of targets whose cpu is in megahertz: Nomad's task groups.
+const inMHzOn = "nomadproject.io/v1"
+
+// unitOf is the unit of a resource of a target of that API version.
+func unitOf(resource, apiVersion string) unit {
+	switch {
+	case resource == "cpu" && apiVersion == inMHzOn:
+		return inMHz
+	case resource == "cpu":
 		return inCores
-	case "memory":
+	case resource == "memory":
 		return inBytes
 	}
 	return inUnits
 }
 
-// text prints milli-units for a sentence: "450m", "1.35 cores", "110.5Mi", "4200".
+// text prints milli-units for a sentence: "450m", "1.35 cores", "110.5Mi", "4200",
+// "300 MHz".
 func (u unit) text(milli int64) string {
 	switch {
 	case milli == 0:
@@ -37,6 +45,8 @@ func (u unit) text(milli int64) string {
 		return binary(milli)
 	case u == inUnits:
 		return decimal(milli)
+	case u == inMHz:
+		return decimal(milli) + nbsp + "MHz"
 	case milli == 1000:
 		return "1" + nbsp + "core"
 	case -1000 < milli && milli < 1000:

@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -448,4 +450,27 @@ func (a *agent) awaitReconciles(more float64) {
 		}
 		return nil
 	}))
+}
+
+// newPrometheus starts a Prometheus, and returns its URL.
+func newPrometheus(t testing.TB) string {
+	t.Helper()
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		needs.Cannot(t, "there is no prometheus on PATH; scripts/prometheus.sh installs it")
+	}
+	own, err := process.Reserve(1)
+	must(t, err)
+	t.Cleanup(own.Release)
+	folder := t.TempDir()
+	config := filepath.Join(folder, "prometheus.yml")
+	must(t, os.WriteFile(config, nil, 0o600))
+	p, err := process.Start(process.Command{
+		Name: "prometheus", Program: "prometheus", Log: filepath.Join(folder, "log"),
+		Args: []string{"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + own.Address(0)},
+	})
+	must(t, err)
+	t.Cleanup(p.Kill)
+	address := "http://" + own.Address(0)
+	must(t, p.Await("ready", process.Patience, func() error { return process.OK(&adminClient, address+"/-/ready") }))
+	return address
 }

@@ -1,0 +1,371 @@
+//go:build linux
+
+package nomad
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// A job that a periodic or a parameterized job starts takes over the ids of its scaling policies.
+// The watch goes on, whoever's those policies are.
+func TestJobsThatStartJobs(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	starts := func(name string, policy map[string]any, how func(*api.Job)) {
+		g := n.group(name, 1, "")
+		g.Scaling.Policy, g.Update = policy, nil
+		job := &api.Job{ID: &name, Name: &name, Namespace: &n.namespace, Type: new("batch"), Datacenters: []string{"*"}, TaskGroups: []*api.TaskGroup{g}}
+		how(job)
+		n.run(job)
+	}
+	periodic := func(job *api.Job) {
+		job.Periodic = &api.PeriodicConfig{Enabled: new(true), SpecType: new("cron"), Spec: new("0 0 1 1 *")}
+	}
+	parameterized := func(job *api.Job) { job.ParameterizedJob = &api.ParameterizedJobConfig{} }
+	theirs := map[string]any{"check": map[string]any{"cpu": map[string]any{"strategy": map[string]any{"target-value": map[string]any{"target": 70}}}}}
+	ours := map[string]any{"setpoint": byQueue}
+	starts("nightly", theirs, periodic)
+	starts("reports", ours, periodic)
+	starts("mails", theirs, parameterized)
+	starts("orders", ours, parameterized)
+	a := startAgent(t, n, service.Start(t))
+	a.awaitState("orders.orders", held("NotScalable"))
+	for _, name := range []string{"nightly", "reports"} {
+		_, _, err := n.client.Jobs().PeriodicForce(name, nil)
+		must(t, err)
+	}
+	for _, name := range []string{"mails", "orders", "orders"} {
+		_, _, err := n.client.Jobs().Dispatch(name, nil, nil, "", nil)
+		must(t, err)
+	}
+	a.awaitReconciles(3)
+	n.queue.Store(40)
+	for i := range 3 { // with a query that waits, each is seen at once
+		name := fmt.Sprintf("web-%d", i)
+		n.register(name, n.group(name, 1, byQueue))
+		began := time.Now()
+		n.await(name, 4)
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s was scaled after %s", name, took)
+		}
+	}
+	if problem := a.problem(); problem != "" || strings.Contains(a.log(), "objects are not watched") {
+		t.Errorf("the agent has the problem %q", problem)
+	}
+}
+
+// Four groups of one job want the same, step by step, each of which starts a deployment that blocks
+// the others: none waits much longer than the others.
+func TestGroupsOfOneJob(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	const step = 5 * time.Second
+	policy := strings.ReplaceAll(byQueue, "value: 3, periodSeconds: 5", "value: 1, periodSeconds: 5") + "period: "
+	n.queue.Store(10)
+	var groups []*api.TaskGroup
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		// One has a period of its own, so that it is not due together with the others.
+		groups = append(groups, deploys(n.group(name, 1, policy+fmt.Sprintf("%ds", 1+i/3)), 2*time.Second))
+	}
+	n.register("web", groups...)
+	n.awaitIdle("web")
+	a := startAgent(t, n, service.Start(t))
+	a.awaitReconciles(8)
+	n.queue.Store(50)
+	began := time.Now()
+	for _, name := range names {
+		n.await("web."+name, 5)
+	}
+	var longest time.Duration
+	for _, name := range names {
+		last := began
+		for _, e := range slices.Backward(n.scaleStatus("web." + name).Events) {
+			if e.Count != nil {
+				at := time.Unix(0, int64(e.Time))
+				longest, last = max(longest, at.Sub(last)), at
+			}
+		}
+	}
+	t.Logf("four steps of four groups took %s; the longest wait for a step was %s", time.Since(began).Round(time.Second), longest.Round(time.Second))
+	if most := 6 * step; longest > most {
+		t.Errorf("a group waited %s for a step, want at most %s", longest, most)
+	}
+}
+
+// A count of 0 in a job file with a min of 0 is idle, not off; one that somebody scales to is off.
+func TestFromZero(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(40)
+	g := n.group("web", 0, byQueue)
+	g.Scaling.Min = new(int64(0))
+	job := n.register("web", g)
+	s := service.Start(t)
+	a := startAgent(t, n, s)
+	n.await("web", 3)
+	n.await("web", 4)
+	// The file is run again, by which the count is 0 again.
+	job.Meta = map[string]string{"version": "2"}
+	n.run(job)
+	n.await("web", 4)
+	// It is Setpoint's own 0.
+	n.queue.Store(0)
+	n.await("web", 0)
+	s.Restart() // what it remembers in memory is lost
+	n.queue.Store(20)
+	n.await("web", 2)
+	n.scaleBy("web", 0)
+	a.awaitReconciles(5)
+	a.awaitState("web.web", func(s state) error {
+		if s.Decision == nil || !strings.HasPrefix(s.Decision.Inactive, "ScalingDisabled") {
+			return errors.New("it does not say that it is off")
+		}
+		return nil
+	})
+	if got := n.count("web"); got != 0 {
+		t.Errorf("%d allocations, though somebody has switched it off", got)
+	}
+	n.scaleBy("web", 1)
+	n.await("web", 2)
+}
+
+// Who else writes counts, or has a policy there.
+func TestRivals(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(40)
+	both := n.group("both", 2, byQueue)
+	both.Scaling.Policy["check"] = map[string]any{"cpu": map[string]any{"strategy": map[string]any{"target-value": map[string]any{"target": 70}}}}
+	n.register("both", both)
+	left := n.group("left", 2, byQueue)
+	left.Scaling.Policy["cooldown"], left.Scaling.Policy["evaluation_interval"] = "1m", "10s"
+	n.register("left", left)
+	n.register("web", n.group("web", 2, byQueue))
+	s := service.Start(t)
+	a := startAgent(t, n, s)
+	// A second agent of the same cluster.
+	second := startAgent(t, n, s)
+	a.awaitState("both.both", held("ConflictingAutoscaler"))
+	n.await("left", 4)
+	a.awaitState("left.left", func(s state) error {
+		if !strings.Contains(s.Warning, "cooldown, evaluation_interval") {
+			return errors.New("the keys beside the block are not named")
+		}
+		return nil
+	})
+	n.await("web", 4)
+	// Somebody who writes all the time is not fought.
+	for i := range 10 {
+		n.scaleBy("web", 2+i%2)
+		time.Sleep(300 * time.Millisecond)
+	}
+	n.await("web", 4)
+	a.awaitReconciles(5)
+	second.awaitReconciles(5)
+	if got := n.count("both"); got != 2 {
+		t.Errorf("%d allocations of a group with another autoscaler", got)
+	}
+	for _, e := range n.scaleStatus("web").Events {
+		if e.Count != nil && *e.Count > 4 {
+			t.Errorf("a step was taken twice: %s", n.events("web"))
+		}
+	}
+	events := n.scaleStatus("both").Events
+	if len(events) == 0 || !strings.Contains(events[0].Message, "ConflictingAutoscaler") {
+		t.Errorf("the events of a group with two autoscalers: %+v", events)
+	}
+}
+
+// Jobs that can't be placed, whose deployments fail, or whose tasks end are waited for.
+func TestJobsThatDoNotRun(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(40)
+	large := n.group("large", 2, byQueue)
+	large.Tasks[0].Resources.MemoryMB = new(1 << 22)
+	n.register("large", large) // a blocked evaluation, and no deployment
+	stuck := deploys(n.group("stuck", 2, byQueue), time.Millisecond)
+	stuck.Tasks[0].Resources.MemoryMB = new(1 << 22)
+	stuckJob := n.register("stuck", stuck) // a blocked evaluation in a deployment
+	ends := n.group("ends", 2, "cpu: 60")
+	ends.Tasks[0].Driver, ends.Tasks[0].Config = "raw_exec", map[string]any{"command": "/bin/false"}
+	ends.RestartPolicy = &api.RestartPolicy{Attempts: new(0), Mode: new("fail")}
+	n.register("ends", ends)
+	a := startAgent(t, n, service.Start(t))
+	a.awaitState("stuck.stuck", held("Deploying"))
+	n.await("large", 4)
+	a.awaitState("ends.ends", func(s state) error {
+		if s.Error == "" {
+			return errors.New("it has no error")
+		}
+		return nil
+	})
+	if got := n.count("ends"); got != 2 {
+		t.Errorf("%d allocations of a group without a metric, want 2", got)
+	}
+	// It fits, and is scaled as soon as its deployment is done.
+	stuck.Tasks[0].Resources.MemoryMB = new(10)
+	n.run(stuckJob)
+	n.await("stuck", 4)
+	// Stopped, purged and run again.
+	for _, purge := range []bool{false, true} {
+		_, _, err := n.client.Jobs().Deregister("large", purge, nil)
+		must(t, err)
+		must(t, a.Await("without the group", patience, func() error {
+			if strings.Contains(string(a.get("/status.json")), `"large.large"`) {
+				return errors.New("it is in the status")
+			}
+			return nil
+		}))
+		n.register("large", n.group("large", 2, byQueue))
+		n.await("large", 4)
+	}
+}
+
+// Nomad is killed and started again, with what it has stored and without, and its only node is
+// drained. Its clients publish no metrics of allocations, as by default.
+func TestNomadComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := ownServer(t)
+	n := newNomad(t, s)
+	n.queue.Store(20)
+	n.register("web", n.group("web", 2, byQueue))
+	byUsage := n.group("usage", 1, "cpu: 60")
+	byUsage.Tasks[0].Driver, byUsage.Tasks[0].Config = "raw_exec", map[string]any{"command": "/bin/sleep", "args": []string{"1h"}}
+	n.register("usage", byUsage)
+	a := startAgent(t, n, service.Start(t))
+	a.awaitReconciles(4)
+	a.awaitState("usage.usage", func(s state) error {
+		if !strings.Contains(s.Error, "publish_allocation_metrics = true") {
+			return errors.New("it does not say why there is no usage")
+		}
+		return nil
+	})
+	s.kill()
+	n.queue.Store(30)
+	time.Sleep(5 * time.Second)
+	must(t, s.start())
+	n.await("web", 3)
+	// Drained: allocations have nowhere to go, and the count stays what the queue asks for.
+	node := func() string {
+		nodes, _, err := n.client.Nodes().List(nil)
+		must(t, err)
+		return nodes[len(nodes)-1].ID
+	}
+	drain := func(spec *api.DrainSpec) {
+		_, err := n.client.Nodes().UpdateDrainOpts(node(), &api.DrainOptions{DrainSpec: spec, MarkEligible: spec == nil}, nil)
+		must(t, err)
+	}
+	drain(&api.DrainSpec{Deadline: -1})
+	n.eventually(func() error {
+		if running := n.scaleStatus("web").Running; running > 0 {
+			return fmt.Errorf("%d allocations run on a drained node", running)
+		}
+		return nil
+	})
+	a.awaitReconciles(4)
+	if got := n.count("web"); got != 3 {
+		t.Errorf("%d allocations while the node is drained, want 3", got)
+	}
+	n.queue.Store(40)
+	n.await("web", 4)
+	drain(nil)
+	n.eventually(func() error {
+		if running := n.scaleStatus("web").Running; running != 4 {
+			return fmt.Errorf("%d allocations run, want 4", running)
+		}
+		return nil
+	})
+	// All is lost: the agent keeps its groups until Nomad says that they are gone.
+	s.kill()
+	must(t, s.forget())
+	must(t, s.start())
+	n.prepare()
+	a.token = n.token("agent")
+	must(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID), 0o600))
+	n.register("web", n.group("web", 2, byQueue))
+	n.await("web", 4)
+	must(t, a.Await("without the lost group", patience, func() error {
+		if strings.Contains(string(a.get("/status.json")), `"usage.usage"`) {
+			return errors.New("it is in the status")
+		}
+		return nil
+	}))
+}
+
+// A token that loses a capability changes no count, and the agent says what is missing; it goes on
+// with the capability.
+func TestCapabilities(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(20)
+	n.register("web", n.group("web", 2, byQueue))
+	n.allow("agent-of-"+n.namespace, "")
+	a := startAgent(t, n, service.Start(t))
+	must(t, os.WriteFile(a.tokenFile, []byte(n.token("agent-of-"+n.namespace).SecretID), 0o600))
+	want := 2
+	for _, lost := range []struct{ capability, says string }{
+		{"scale-job", "scale-job"},
+		{"read-job", "read-job"},
+		{"list-scaling-policies", "list-scaling-policies"},
+	} {
+		n.allow("agent-of-"+n.namespace, lost.capability)
+		n.queue.Store(int64(10 * (want + 1)))
+		n.register(lost.capability, n.group("other", 1, "cpu: 60")) // it ends the query that waits
+		must(t, a.Await("in trouble", patience, func() error {
+			if text := string(a.get("/status")); !strings.Contains(text, lost.says) {
+				return fmt.Errorf("without %s the status is\n%s", lost.capability, text)
+			}
+			return nil
+		}))
+		if got := n.count("web"); got != want && lost.capability != "list-scaling-policies" {
+			t.Errorf("%d allocations without %s, want %d", got, lost.capability, want)
+		}
+		n.allow("agent-of-"+n.namespace, "")
+		want++
+		n.await("web", want)
+	}
+}
+
+// All kinds of sources.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	store, prometheus := redistest.Start(t, redistest.Config{}), newPrometheus(t)
+	must(t, store.Client(t).RPush(t.Context(), "mails", slices.Repeat([]any{"mail"}, 24)...).Err())
+	n.queue.Store(45)
+	groups := map[string]string{
+		"list":   `metric: {mails: {source: jobs, list: mails, average: 10}}`,
+		"json":   `metric: {queue: {source: queue, path: /queue, valuePath: "{.depth}", average: 10}}`,
+		"prom":   `metric: {up: {source: prom, query: "vector(35)", average: 10}}`,
+		"absent": `metric: {up: {source: promm, query: "vector(35)", average: 10}}`,
+	}
+	for name, policy := range groups {
+		n.register(name, n.group(name, 1, policy))
+	}
+	sources := filepath.Join(t.TempDir(), "sources.yaml")
+	must(t, os.WriteFile(sources, fmt.Appendf(nil, "sources: {queue: {http: {url: %q}}, jobs: {redis: {addresses: [%q]}}, prom: {prometheus: {url: %q}}}", n.url, store.Addr(), prometheus), 0o600))
+	a := startAgent(t, n, service.Start(t), "--sources-file="+sources)
+	n.await("list", 3)
+	n.await("json", 5)
+	n.await("prom", 4)
+	a.awaitState("absent.absent", func(s state) error {
+		if s.Hold == nil || !strings.Contains(s.Hold.Message, "prom") {
+			return errors.New("it does not name the sources that there are")
+		}
+		return nil
+	})
+}
