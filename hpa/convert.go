@@ -26,7 +26,7 @@ func Input(snapshot *kubernetes.Snapshot, options *setpointv1.RecommendOptions) 
 	if err != nil {
 		return nil, err
 	}
-	req.Options = options
+	req.Spec, req.Options = message(&snapshot.Autoscaler.Spec), options
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
 	violations = append(violations, validation.Structure(req)...)
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
@@ -40,15 +40,21 @@ func Input(snapshot *kubernetes.Snapshot, options *setpointv1.RecommendOptions) 
 // decides without checking. The error lists all violations, a line each.
 func Validate(a *simulation.Autoscaler) error {
 	spec := Spec(&a.Spec)
-	message := kubernetes.SpecToProto(&spec)
-	if spec.ScaleTargetRef == (autoscalingv2.CrossVersionObjectReference{}) {
-		message.ScaleTargetRef = nil
-	}
-	violations := validation.Spec(message, validation.SpecOptions{ScaleToZero: a.Options.ScaleToZero})
+	violations := validation.Spec(message(&spec), validation.SpecOptions{ScaleToZero: a.Options.ScaleToZero})
 	if len(spec.Metrics) == 0 {
 		violations = append(violations, Violation{Field: "spec.metrics", Description: "Required value: must have at least one metric"})
 	}
 	return errorOf("", validation.Distinct(violations))
+}
+
+// message is a spec as the contract has it. Only a manifest needs to name what it scales, and Read
+// checks that.
+func message(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpointv1.HorizontalPodAutoscalerSpec {
+	out := kubernetes.SpecToProto(spec)
+	if spec.ScaleTargetRef == (autoscalingv2.CrossVersionObjectReference{}) {
+		out.ScaleTargetRef = nil
+	}
+	return out
 }
 
 // Status is a decision's status as autoscaling/v2 has it, for writing to the cluster.

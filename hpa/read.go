@@ -92,11 +92,7 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	if options == nil {
 		options = a.Options()
 	}
-	spec := kubernetes.SpecToProto(&a.Object.Spec)
-	if a.Object.Spec.ScaleTargetRef == (autoscalingv2.CrossVersionObjectReference{}) {
-		spec.ScaleTargetRef = nil // needed by manifests only, in which Read has checked it
-	}
-	read, violations := FromMessage(a.Object.Namespace, spec, options)
+	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
 	if a.File == "" {
 		return read, errorOf("", violations)
 	}
