@@ -16,9 +16,10 @@ func (r *reconcile) hold(h Hold) Outcome {
 	// Log once, not in every reconcile; for an unavailable service even if the message changes.
 	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == ReasonRecommenderUnavailable
 	if !known && !h.Silent {
-		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message))
+		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message+h.wants))
 	}
 	r.st.held, r.st.heldFor = h.Message, h.Reason
+	h.Message += h.wants
 	if !r.o.Shadow {
 		r.tellHold(h.Reason, h.Message)
 	}

@@ -19,11 +19,16 @@ type Platform interface {
 	Object(ctx context.Context, key Key) (*Object, error)
 	// Observe reads the input of a decision. Failed readings are part of the request, as
 	// data. An error means that there can be no request, and is retried; a *HoldError means
-	// that the object must not be scaled now.
+	// that there must be none now, so that the service's windows get no recommendation.
 	Observe(ctx context.Context, o *Object) (*Observation, error)
 	// Apply writes the decided count. If others have changed the count since the observation
-	// it writes nothing and returns ErrMoved; if the object has to wait it writes nothing and
-	// returns a *HoldError, which is no failure. Any other error is reported to the service.
+	// it writes nothing and returns ErrMoved.
+	//
+	// If the platform accepts no count now, for example while it deploys, Apply writes nothing
+	// and returns a *HoldError. Don't return such a wait from Object or Observe: in this way the
+	// service is asked in each period meanwhile, so that its windows are as those of a
+	// HorizontalPodAutoscaler, and the shown Hold says what the count would be. The wait and any
+	// other error are reported to the service, whose policies then count no change.
 	Apply(ctx context.Context, o *Object, seen *Observation, change Change) error
 }
 
@@ -133,6 +138,8 @@ type Hold struct {
 	Since time.Time
 	// Silent reports whether the platform logs the hold itself: the loop does not.
 	Silent bool
+	// wants is what the count would be, after the message; empty: unknown.
+	wants string
 }
 
 // HoldError is a Hold that Platform.Object did not return yet.

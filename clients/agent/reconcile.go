@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -215,23 +216,18 @@ func (r *reconcile) unanswered(asked time.Time, err error) Outcome {
 // written.
 func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, outcome Outcome) {
 	outcome = OutcomeUnchanged
-	if e.changes() && !r.o.Shadow {
-		r.st.changed, r.st.soonest = e.answered, e.answered
-	}
+	var held *HoldError
 	switch {
 	case r.o.Shadow:
 		r.compare(e)
 		outcome = OutcomeShadow
 	case e.changes():
 		e.ApplyError = r.apply(ctx, e)
+		if !errors.As(e.ApplyError, &held) {
+			r.st.changed, r.st.soonest = e.answered, e.answered
+		}
 		if errors.Is(e.ApplyError, ErrMoved) {
 			return true, OutcomeMoved
-		}
-		var held *HoldError
-		if errors.As(e.ApplyError, &held) {
-			// The decision is void, as if the object had been held before the request.
-			r.lost()
-			return false, r.hold(held.Hold)
 		}
 		e.Applied = e.ApplyError == nil
 		if outcome = OutcomeScaled; !e.Applied {
@@ -240,6 +236,16 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		r.report(ctx, e)
 	}
 	r.observe(e)
+	if held != nil {
+		// As with the built-in controller when it can't write a count, the recommendation stays
+		// in the service's windows, and its policies count no change.
+		h := held.Hold
+		h.wants = fmt.Sprintf("; it would be scaled from %d to %d", e.Answer.GetCurrentReplicas(), e.Answer.GetDesiredReplicas())
+		if reason := e.Answer.GetReason(); reason != "" {
+			h.wants += ": " + reason
+		}
+		return false, r.hold(h)
+	}
 	r.decided(e)
 	return false, outcome
 }

@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
@@ -64,6 +67,66 @@ func (p *edited) Observe(ctx context.Context, o *agent.Object) (*agent.Observati
 		return nil, &agent.HoldError{Hold: agent.Hold{Reason: "Waiting", Message: "it waits"}}
 	}
 	return p.Fake.Observe(ctx, o)
+}
+
+// telling keeps the last hold.
+type telling struct {
+	*agenttest.Fake
+	mu   sync.Mutex
+	last *agent.Hold // guarded by mu
+}
+
+func (p *telling) Tell(ctx context.Context, t *agent.Telling) {
+	p.mu.Lock()
+	p.last = t.Hold
+	p.mu.Unlock()
+	p.Fake.Tell(ctx, t)
+}
+
+// A platform that accepts no count for some minutes leaves the service's windows as if it did:
+// the agent asks on, and says what the count would be. It logs the wait once, and policies count
+// no change.
+func TestAPlatformsWaitIsRecorded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.InfoLevel)
+		p, s := &telling{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4, Steady: true})
+		drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		p.FailWrites(&agent.HoldError{Hold: agent.Hold{Outcome: "deploying", Reason: "Deploying", Message: "it deploys"}})
+		began := time.Now()
+		p.Want("web", 6)
+		time.Sleep(6 * time.Minute)
+		synctest.Wait()
+		if n := p.Replicas("web"); n != 4 {
+			t.Errorf("%d replicas in the wait", n)
+		}
+		if n := s.AskedSince(began); n < 30 {
+			t.Errorf("asked %d times in six minutes", n)
+		}
+		for _, r := range s.Reports() {
+			if r.GetOutcome() != "FAILED" || r.GetMessage() != "it deploys" {
+				t.Fatalf("reported: %v", r)
+			}
+		}
+		p.mu.Lock()
+		hold := p.last
+		p.mu.Unlock()
+		if hold == nil || hold.Message != "it deploys; it would be scaled from 4 to 6: external metric queue(nil) above target" {
+			t.Errorf("shown: %+v", hold)
+		}
+		if n := lines.FilterMessage("not scaled").Len(); n != 1 {
+			t.Errorf("logged %d times", n)
+		}
+		p.FailWrites(nil)
+		p.Want("web", 2)
+		time.Sleep(2 * agenttest.Period)
+		synctest.Wait()
+		if n := p.Replicas("web"); n != 6 {
+			t.Errorf("%d replicas after the wait, want what was recommended in it", n)
+		}
+	})
 }
 
 // A spec that is edited each second takes effect within a second, but does not turn a limit per

@@ -100,7 +100,7 @@ func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
 }
 
 // A deployment that starts between read and write makes Nomad refuse the count. The agent waits
-// then, too.
+// then, too, and the service counts no change.
 func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -117,8 +117,8 @@ func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 		if n := w.Replicas("web"); n != 3 {
 			t.Errorf("%d replicas, want those of others", n)
 		}
-		if n := len(service.Reports()); n != 0 {
-			t.Errorf("reported: %v", service.Reports())
+		if reports := service.Reports(); len(reports) != 1 || reports[0].GetOutcome() != "FAILED" {
+			t.Errorf("reported: %v", reports)
 		}
 		reconciles(2)
 		if n := w.Replicas("web"); n != 5 {

@@ -36,6 +36,7 @@ const (
 	specLabel    = prefix + "spec"
 	periodLabel  = prefix + "period"
 	shadowLabel  = prefix + "shadow"
+	updatesLabel = prefix + "scaleUpInUpdates"
 )
 
 // Keys of setpoint.metric.NAME that are not part of a query.
@@ -71,6 +72,7 @@ func Labels() []Label {
 		{specLabel, "YAML or JSON", "", "A whole spec of `autoscaling/v2`. It wins over `min`, `max`, `cpu`, `memory`, `behavior` and targets; its other metrics come from `setpoint.metric.NAME.KEY`."},
 		{periodLabel, "duration, `1s` to `1h`", "that of the agent, `15s`", "Time between two decisions."},
 		{shadowLabel, "`true` or `false`", "`false`", "Decide and apply nothing."},
+		{updatesLabel, "`true` or `false`", "`false`", "Scale up while an update runs, too. The price: a rollback of that update keeps the new image, and its failures are counted anew after each change."},
 	}
 }
 
@@ -84,6 +86,8 @@ type Wants struct {
 	Period time.Duration
 	// Shadow makes the service a shadow: nothing is applied.
 	Shadow bool
+	// UpInUpdates allows higher counts while an update is in progress.
+	UpInUpdates bool
 	// Warnings name labels without effect.
 	Warnings []string
 }
@@ -101,6 +105,7 @@ func ParseLabels(service string, labels map[string]string) (*Wants, error) {
 	p.sort()
 	p.bool(EnableLabel)
 	p.wants.Shadow = p.bool(shadowLabel)
+	p.wants.UpInUpdates = p.bool(updatesLabel)
 	p.wants.Period = p.period()
 	p.queries()
 	if _, there := labels[specLabel]; there {
@@ -136,7 +141,7 @@ func (p *parser) err() error {
 }
 
 // known are the labels without parts that users choose.
-var known = []string{EnableLabel, minLabel, maxLabel, cpuLabel, memoryLabel, behavior, specLabel, periodLabel, shadowLabel}
+var known = []string{EnableLabel, minLabel, maxLabel, cpuLabel, memoryLabel, behavior, specLabel, periodLabel, shadowLabel, updatesLabel}
 
 // metricName matches names of metrics, which are parts of labels.
 var metricName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$`)

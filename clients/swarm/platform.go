@@ -215,19 +215,21 @@ func unscalable(s *swarm.Service) *agent.Hold {
 			Message: fmt.Sprintf("the service %s can't be scaled, because it is %s; only replicated services can: remove %s", s.Spec.Name, mode, EnableLabel),
 		}
 	}
-	if paused(s) {
-		return &agent.Hold{
-			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
-			Message: fmt.Sprintf("an update of the service is paused (%s), and a new count would make Swarm continue it: resume the update or roll it back", s.UpdateStatus.State),
-		}
-	}
-	if updates(s) {
-		return &agent.Hold{
-			Outcome: OutcomeUpdating, Reason: ReasonUpdating,
-			Message: fmt.Sprintf("an update of the service is in progress (%s), and a new count would become part of the state that a rollback restores", s.UpdateStatus.State),
-		}
-	}
 	return nil
+}
+
+// updateHold returns why an update forbids a change of the count, nil if it doesn't.
+func updateHold(s *swarm.Service, wants *Wants, change agent.Change) *agent.Hold {
+	var why string
+	switch {
+	case paused(s):
+		why = fmt.Sprintf("an update of the service is paused (%s), and a new count would make Swarm continue it: resume the update or roll it back", s.UpdateStatus.State)
+	case updates(s) && (!wants.UpInUpdates || change.To < change.From || s.UpdateStatus.State != swarm.UpdateStateUpdating):
+		why = fmt.Sprintf("an update of the service is in progress (%s), and a new count would become part of the state that a rollback restores", s.UpdateStatus.State)
+	default:
+		return nil
+	}
+	return &agent.Hold{Outcome: OutcomeUpdating, Reason: ReasonUpdating, Message: why}
 }
 
 // OutcomeUpdating counts reconciles that wait for an update.
@@ -369,8 +371,12 @@ func reported(store *nodes.Store, tasks []swarm.Task) (out []*setpointv1.PodMetr
 }
 
 // Apply implements agent.Platform.
-func (p *Platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
-	err := p.engine.scale(ctx, seen.Native.(*service), change.To)
+func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	s := seen.Native.(*service)
+	if hold := updateHold(&s.Service, o.Native.(*scaled).wants, change); hold != nil {
+		return &agent.HoldError{Hold: *hold}
+	}
+	err := p.engine.scale(ctx, s, change.To)
 	// The version is that of the whole service. Even if only the image changed, the count is
 	// decided again.
 	if errors.Is(err, errOutOfSequence) {

@@ -3,7 +3,9 @@ package swarm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -113,9 +115,6 @@ func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
 	}
 }
 
-// Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
-// that is changed meanwhile would take its place; and where it was paused, a new count would
-// have it go on.
 // A shadow's history is nobody else's: web_shadow may be a service.
 func TestAShadowHasANameOfItsOwn(t *testing.T) {
 	t.Parallel()
@@ -132,29 +131,89 @@ func TestAShadowHasANameOfItsOwn(t *testing.T) {
 	}
 }
 
+// Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
+// that is changed meanwhile would take its place; and where it was paused, a new count would
+// have it go on.
 func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		state, onFailure string
+		up               bool // by the label
+		to               int32
 		waits            bool
 	}{
-		{"updating", "rollback", true}, {"updating", "pause", true}, {"updating", "continue", false},
-		{"rollback_started", "pause", true}, {"completed", "rollback", false}, {"paused", "pause", true}, {"rollback_paused", "rollback", true},
+		{"updating", "rollback", false, 8, true},
+		{"updating", "pause", false, 8, true},
+		{"updating", "continue", false, 8, false},
+		{"rollback_started", "pause", false, 8, true},
+		{"completed", "rollback", false, 8, false},
+		{"paused", "pause", false, 8, true},
+		{"rollback_paused", "rollback", false, 8, true},
+		{"updating", "pause", true, 8, false},
+		{"updating", "pause", true, 3, true},
+		{"rollback_started", "pause", true, 8, true},
+		{"paused", "pause", true, 8, true},
 	} {
-		t.Run(tt.state+" with "+tt.onFailure, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s with %s to %d, scaling up: %t", tt.state, tt.onFailure, tt.to, tt.up), func(t *testing.T) {
 			t.Parallel()
 			w, p := start(t)
 			key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 			w.edit("web", func(s *fakeService) {
 				s.status = map[string]any{"State": tt.state}
 				s.spec["UpdateConfig"] = map[string]any{"FailureAction": tt.onFailure}
+				s.spec["Labels"].(map[string]any)["setpoint.scaleUpInUpdates"] = strconv.FormatBool(tt.up)
 			})
-			hold := object(t, p, key).Hold
-			if waits := hold != nil && hold.Outcome == swarm.OutcomeUpdating; waits != tt.waits {
-				t.Errorf("held: %+v", hold)
+			o := object(t, p, key)
+			seen, err := p.Observe(t.Context(), o)
+			if err != nil || o.Hold != nil {
+				t.Fatalf("it is not observed: %+v, %v", o.Hold, err)
+			}
+			var held *agent.HoldError
+			err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: tt.to})
+			if errors.As(err, &held) != tt.waits || tt.waits && held.Hold.Outcome != swarm.OutcomeUpdating || !tt.waits && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if wrote := w.Replicas("web") != 4; wrote == tt.waits {
+				t.Errorf("written: %t", wrote)
 			}
 		})
 	}
+}
+
+// While an update runs the service is asked on, so that a load of that time is in the window
+// afterwards.
+func TestAnUpdateLeavesTheWindowFilled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.Create(agenttest.Workload{Name: "web", Replicas: 4, Steady: true})
+		d, err := agent.NewDriver(w.Platform(), agent.Service{Calls: agenttest.NewService(testserver.Recommendations(t))},
+			agent.Options{Cluster: "demo", Period: agenttest.Period, FirstWait: -1}, agent.DriverOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = d.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		is := func(when string, wait time.Duration, count int32) {
+			t.Helper()
+			time.Sleep(wait)
+			synctest.Wait()
+			if n := w.Replicas("web"); n != count {
+				t.Errorf("%s: %d replicas, want %d", when, n, count)
+			}
+		}
+		is("before", time.Minute, 4)
+		w.edit("web", func(s *fakeService) { s.status = map[string]any{"State": "updating"} })
+		w.Want("web", 6)
+		is("in the update", 6*time.Minute, 4)
+		w.Want("web", 2)
+		w.edit("web", func(s *fakeService) { s.status = map[string]any{"State": "completed"} })
+		is("after the update", 2*agenttest.Period, 6)
+		is("after the window", 6*time.Minute, 2)
+	})
 }
 
 func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
@@ -321,22 +380,15 @@ func TestASwarmHasAnID(t *testing.T) {
 	}
 }
 
-// An update that starts between reading a service and observing it is noticed.
-func TestAnUpdateThatBeginsMeanwhileIsSeen(t *testing.T) {
+// A mode that changes between reading a service and observing it is noticed.
+func TestAModeThatChangesMeanwhileIsSeen(t *testing.T) {
 	t.Parallel()
-	for what, begin := range map[string]func(*fakeService){
-		"a rollback": func(s *fakeService) { s.status = map[string]any{"State": "rollback_started"} },
-		"another mode": func(s *fakeService) {
-			s.spec["Mode"] = map[string]any{"Global": map[string]any{}}
-		},
-	} {
-		w, p := start(t)
-		o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
-		w.edit("web", begin)
-		var held *agent.HoldError
-		if _, err := p.Observe(t.Context(), o); !errors.As(err, &held) {
-			t.Errorf("%s: %v, want a hold", what, err)
-		}
+	w, p := start(t)
+	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	w.edit("web", func(s *fakeService) { s.spec["Mode"] = map[string]any{"Global": map[string]any{}} })
+	var held *agent.HoldError
+	if _, err := p.Observe(t.Context(), o); !errors.As(err, &held) {
+		t.Errorf("%v, want a hold", err)
 	}
 }
 
