@@ -86,6 +86,7 @@ test-docs: ## Run the documentation's commands, and compare their output; PAGES=
 	@scripts/control-plane.sh >/dev/null
 	@scripts/build.sh bin all
 	go build -C test/e2e -o ../../bin/docs/cluster ./kubernetes/cluster
+	@if nomad=$$(scripts/nomad.sh); then ln -sf "$$nomad" bin/docs/nomad; else test -z "$${CI:-}"; fi
 	go run ./test/docs/run $(PAGES)
 
 .PHONY: prose

@@ -30,8 +30,7 @@ func (p *Platform) checkVersion(ctx context.Context) {
 	p.versioned = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
-	var servers api.ServerMembers
-	_, err := p.client.Raw().Query("/v1/agent/members", &servers, (&api.QueryOptions{}).WithContext(ctx))
+	warning, err := OldServers(ctx, p.client)
 	if ctx.Err() != nil && err != nil {
 		p.versioned = time.Time{}
 		return
@@ -43,6 +42,16 @@ func (p *Platform) checkVersion(ctx context.Context) {
 		p.warnOfServers("", fmt.Sprintf("their versions are not known (the token needs node read); before %s they don't compare what a count is conditional on: %s", text(conditional), agent.Shorten(err.Error())))
 		return
 	}
+	p.warnOfServers(warning, warning)
+}
+
+// OldServers returns a warning of servers of the region that write counts unconditionally; "": there
+// are none.
+func OldServers(ctx context.Context, client *api.Client) (warning string, err error) {
+	var servers api.ServerMembers
+	if _, err := client.Raw().Query("/v1/agent/members", &servers, (&api.QueryOptions{}).WithContext(ctx)); err != nil {
+		return "", err
+	}
 	var old []string
 	for _, m := range servers.Members {
 		if m == nil || m.Status != "alive" || m.Tags["region"] != servers.ServerRegion {
@@ -53,16 +62,14 @@ func (p *Platform) checkVersion(ctx context.Context) {
 		}
 	}
 	if len(old) == 0 {
-		p.warnOfServers("", "")
-		return
+		return "", nil
 	}
 	const most = 5
 	if len(old) > most {
 		old = append(old[:most], fmt.Sprintf("and %d more", len(old)-most))
 	}
-	warning := fmt.Sprintf("Nomad's servers are older than %s (%s) and don't compare what a count is conditional on: one that is written at the same time as somebody else's overwrites that",
-		text(conditional), strings.Join(old, ", "))
-	p.warnOfServers(warning, warning)
+	return fmt.Sprintf("Nomad's servers are older than %s (%s) and don't compare what a count is conditional on: one that is written at the same time as somebody else's overwrites that",
+		text(conditional), strings.Join(old, ", ")), nil
 }
 
 // warnOfServers sets a warning for each group, and logs a line if it changed.

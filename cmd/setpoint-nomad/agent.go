@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/hashicorp/nomad/api"
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
@@ -14,6 +16,7 @@ type settings struct {
 	config      nomad.Config
 	namespace   string
 	concurrency int
+	lock        string
 }
 
 // newProgram returns the program in an environment.
@@ -21,7 +24,7 @@ func newProgram(getenv func(string) string) agentcmd.Program {
 	s := &settings{}
 	return agentcmd.Program{
 		Platform: "nomad",
-		Checked:  "what Nomad lets the agent do",
+		Checked:  "Nomad, the token's capabilities, the policies of groups, and statistics",
 		Short:    "Scale the task groups of Nomad as a server recommends",
 		Long: `Scale the task groups of a Nomad region as a server recommends. A group opts in with a
 setpoint block in the policy of its scaling block, which also sets its metrics. The agent
@@ -57,6 +60,7 @@ func (s *settings) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.TLS.CertFile, "nomad-tls-cert-file", "", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none")
 	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of the certificate's key; empty means $NOMAD_CLIENT_KEY")
 	flags.StringVar(&c.TLS.ServerName, "nomad-tls-server-name", "", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host")
+	flags.StringVar(&s.lock, "nomad-lock", "", "`path` of a Nomad variable, or path@namespace, which agents of one cluster lock so that one of them acts; empty means none")
 	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency))
 }
 
@@ -108,5 +112,15 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 	if err != nil {
 		return nil, err
 	}
-	return &agentcmd.Platform{Watched: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready}, nil
+	seen := &patient{client: client, namespace: s.namespace, shadow: parts.Shadow}
+	opened := &agentcmd.Platform{Watched: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
+	if s.lock != "" {
+		lock := &nomad.Lock{Client: client, Log: parts.Log}
+		var named bool
+		if lock.Path, lock.Namespace, named = strings.Cut(s.lock, "@"); !named {
+			lock.Namespace = api.DefaultNamespace
+		}
+		opened.Lead, opened.Standby = lock.Lead, lock.Standby
+	}
+	return opened, nil
 }

@@ -17,9 +17,9 @@ func newRoot() *cobra.Command {
 	return cli.Root(&cobra.Command{
 		Use:   "setpoint-nomad",
 		Short: "Scale the task groups of Nomad",
-		Long: `What of setpoint asks a Nomad region: the agent, and the status of a running one.
+		Long: `What of setpoint asks a Nomad region: the agent, the status of a running one, and help at the start.
 "setpoint agent nomad" runs the agent.
 
 Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
-	}, append(agentcmd.New(newProgram(os.Getenv)), newDocs(), cli.NewVersion())...)
+	}, append(agentcmd.New(newProgram(os.Getenv)), newTranslate(), newDocs(), cli.NewVersion())...)
 }

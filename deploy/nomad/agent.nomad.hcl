@@ -26,8 +26,8 @@ job "setpoint-agent" {
   type = "service"
 
   group "agent" {
-    # One acts at a time. Another one is placed when it fails, and nothing is scaled meanwhile.
-    count = 1
+    # One acts, by the lock of a Nomad variable; the other one stands by.
+    count = 2
 
     ephemeral_disk {
       sticky = true # what "status" shows is kept over an update
@@ -66,10 +66,21 @@ job "setpoint-agent" {
           token-file: {{ env "NOMAD_SECRETS_DIR" }}/token
           nomad-address: unix://{{ env "NOMAD_SECRETS_DIR" }}/api.sock
           nomad-token-file: {{ env "NOMAD_SECRETS_DIR" }}/nomad_token
+          nomad-lock: setpoint/agent
+          sources-file: {{ env "NOMAD_TASK_DIR" }}/sources.yaml
           state-dir: {{ env "NOMAD_ALLOC_DIR" }}/data
           admin-address: 0.0.0.0:{{ env "NOMAD_PORT_admin" }}
         EOT
         destination = "local/agent.yaml"
+      }
+
+      # What the blocks metric "NAME" { source = … } of groups may name: docs/guides/metric-sources.md.
+      # Such as prom: {prometheus: {url: 'http://prometheus.example.com:9090'}}
+      template {
+        data        = <<-EOT
+          sources: {}
+        EOT
+        destination = "local/sources.yaml"
       }
 
       # That of the resources below: it collects garbage before the limit.

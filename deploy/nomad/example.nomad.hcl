@@ -1,29 +1,51 @@
-# A job that is scaled by its own CPU usage: nomad job run deploy/nomad/example.nomad.hcl
+# A job that is scaled by its own CPU usage, without an image:
+#
+#   nomad job run -detach -var load=20000 deploy/nomad/example.nomad.hcl
+#   nomad job run -detach -preserve-counts -var load=0 deploy/nomad/example.nomad.hcl
+#
+# Without -preserve-counts, "nomad job run" sets the counts of the file, here min.
+variable "load" {
+  type        = number
+  default     = 0
+  description = "How often a task counts, ten times a second: 20000 is a few percent of a core, and far above what it asks for."
+}
+
+variable "driver" {
+  type        = string
+  default     = "raw_exec"
+  description = "raw_exec, which clients must enable except with -dev, or exec."
+}
+
 job "web" {
   group "web" {
-    count = 2
-
     scaling {
-      min = 2
-      max = 10
+      min = 1
+      max = 5
 
       policy {
         setpoint {
-          cpu = 60
+          cpu = 60 # percent of resources.cpu
+
+          behavior {
+            scaleDown {
+              stabilizationWindowSeconds = 30
+            }
+          }
         }
       }
     }
 
     task "app" {
-      driver = "docker"
+      driver = var.driver
 
       config {
-        image = "nginx:1.29"
+        command = "/bin/sh"
+        args    = ["-c", "while :; do i=0; while test $i -lt ${var.load}; do i=$((i+1)); done; sleep 0.1; done"]
       }
 
       resources {
-        cpu    = 200
-        memory = 128
+        cpu    = 100
+        memory = 32
       }
     }
   }

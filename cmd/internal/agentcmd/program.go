@@ -60,6 +60,10 @@ type Platform struct {
 	ClusterUID func(ctx context.Context) (string, error)
 	// Ready returns why the platform is not ready, nil if it is.
 	Ready func() error
+	// Lead runs act, the loop, while this agent has the platform's lock, which one agent of a cluster
+	// has, until the context ends. Standby says why it does not act now, "": it does.
+	Lead    func(ctx context.Context, act func(context.Context) error) error
+	Standby func() string
 	// Run runs beside the loop until the context ends. An error stops the agent.
 	Run func(ctx context.Context) error
 	// Pages are the platform's own at the admin address.

@@ -67,14 +67,20 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		return cli.BadInput(err)
 	}
 	identity := &identity{ask: platform.ClusterUID, timeout: c.RequestTimeout, log: log}
+	standby := func() string {
+		if platform.Standby == nil {
+			return ""
+		}
+		return platform.Standby()
+	}
 	ready := func() error {
-		if err := identity.problem(); err != nil || platform.Ready == nil {
+		if err := identity.problem(); err != nil || platform.Ready == nil || standby() != "" {
 			return err
 		}
 		return platform.Ready()
 	}
 	metrics.MustRegister(ReadyMetric(ready))
-	status := func() *Status { return c.status(kept, ready) }
+	status := func() *Status { return c.status(kept, ready, standby()) }
 	pages := append([]daemon.Page{}, platform.Pages...)
 	pages = append(pages, statusPages(status)...)
 	pages = append(pages, Pages(metrics, ready, "whether the objects have been read", driver.Shadows)...)
@@ -112,7 +118,11 @@ func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.
 	var err error
 	if uid, ok := identity.await(ctx); ok {
 		driver.SetClusterUID(uid)
-		err = driver.Run(ctx)
+		if platform.Lead != nil {
+			err = platform.Lead(ctx, driver.Run)
+		} else {
+			err = driver.Run(ctx)
+		}
 	}
 	cancel()
 	beside.Wait()

@@ -39,11 +39,14 @@ type Status struct {
 	Objects []*Object `json:"objects"`
 }
 
-func (c *command) status(kept *book, ready func() error) *Status {
+func (c *command) status(kept *book, ready func() error, standby string) *Status {
 	s := &Status{At: time.Now().UTC(), Version: cli.Version(), Platform: c.program.Platform, Cluster: c.Cluster, Shadow: c.Shadow}
 	s.Objects, s.Problem = kept.all()
 	if err := ready(); err != nil && s.Problem == "" {
 		s.Problem = err.Error()
+	}
+	if standby != "" {
+		s.Problem = standby
 	}
 	return s
 }

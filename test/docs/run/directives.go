@@ -40,7 +40,7 @@ type step struct {
 var (
 	shells  = []string{"sh", "bash", "shell", "console", "zsh"}
 	outputs = []string{"", "text", "json"}
-	kits    = []string{"service", "redis", "kubernetes"}
+	kits    = []string{"service", "redis", "kubernetes", "nomad"}
 )
 
 // steps reads the steps of a page. Each mistake is an error.

@@ -321,6 +321,9 @@ func (s *shell) give(ctx context.Context, todo []step) map[string]error {
 				// Where kubectl and agents look by themselves.
 				given[kit] = s.ready(ctx, `bin/docs/cluster "$HOME/.kube"`, `test -e "$HOME/.kube/config"`)
 				_, _, _ = s.run(ctx, `export PATH="$HOME/.kube/bin:$PATH"`)
+			case "nomad":
+				given[kit] = s.has(ctx, "nomad")
+				_, _, _ = s.run(ctx, "unset AWS_CA_BUNDLE") // with it Nomad's search for a cloud fails
 			case "service":
 				given[kit] = s.ready(ctx, "setpoint serve --log-format=console", "setpoint health")
 			}
@@ -328,6 +331,15 @@ func (s *shell) give(ctx context.Context, todo []step) map[string]error {
 	}
 	s.background = nil // a page ends what it has started itself
 	return given
+}
+
+// has puts bin/docs on the PATH, where make test-docs links programs that it has found.
+func (s *shell) has(ctx context.Context, program string) error {
+	status, _, err := s.run(ctx, `export PATH="$PWD/bin/docs:$PATH" && test -x "$(command -v `+program+`)"`)
+	if err == nil && status != 0 {
+		err = errors.New("there is no " + program + " on the PATH")
+	}
+	return err
 }
 
 // ready starts a program and waits until it is there.

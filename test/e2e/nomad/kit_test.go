@@ -303,8 +303,7 @@ func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *a
 	folder := t.TempDir()
 	a := &agent{t: t, admin: own.Address(0), tokenFile: filepath.Join(folder, "token"), token: n.token("agent")}
 	must(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID+"\n"), 0o600))
-	sources := filepath.Join(folder, "sources.yaml")
-	must(t, os.WriteFile(sources, []byte("sources: {queue: {http: {url: \""+n.url+"\"}, reuse: 0s}}\n"), 0o600))
+	sources := sourcesOf(t, "sources: {queue: {http: {url: \""+n.url+"\"}, reuse: 0s}}")
 	a.command = process.Command{
 		Name: "setpoint-nomad", Program: program, Log: filepath.Join(folder, "agent.log"), Env: []string{"GORACE=halt_on_error=1"},
 		Args: append([]string{
@@ -317,6 +316,14 @@ func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *a
 	a.start()
 	must(t, a.Await("ready", process.Patience, func() error { return ready(a) }))
 	return a
+}
+
+// sourcesOf writes a file of sources.
+func sourcesOf(t testing.TB, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sources.yaml")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
 }
 
 func ready(a *agent) error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -356,8 +355,7 @@ func TestSources(t *testing.T) {
 	for name, policy := range groups {
 		n.register(name, n.group(name, 1, policy))
 	}
-	sources := filepath.Join(t.TempDir(), "sources.yaml")
-	must(t, os.WriteFile(sources, fmt.Appendf(nil, "sources: {queue: {http: {url: %q}}, jobs: {redis: {addresses: [%q]}}, prom: {prometheus: {url: %q}}}", n.url, store.Addr(), prometheus), 0o600))
+	sources := sourcesOf(t, fmt.Sprintf("sources: {queue: {http: {url: %q}}, jobs: {redis: {addresses: [%q]}}, prom: {prometheus: {url: %q}}}", n.url, store.Addr(), prometheus))
 	a := startAgent(t, n, service.Start(t), "--sources-file="+sources)
 	n.await("list", 3)
 	n.await("json", 5)
