@@ -210,8 +210,8 @@ func TestTheMenuIsInReadingOrder(t *testing.T) {
 	}
 	menu, _, _ := strings.Cut(string(content), "</nav>")
 	for folder, want := range map[string][]string{
-		"docs/concepts/": {"index", "decision", "windows", "policies", "missing-pods", "tolerance", "zero"},
-		"docs/start/":    {"rest", "kubernetes", "swarm", "nomad", "keda"},
+		"docs/concepts/": {"index", "decision", "windows", "policies", "missing-pods", "tolerance", "zero", "terms"},
+		"docs/start/":    {"rest", "queue", "kubernetes", "swarm", "nomad", "keda", "install"},
 	} {
 		var got []string
 		for _, match := range regexp.MustCompile(`href="(?:\.\./)*`+folder+`([a-z-]+)\.html"`).FindAllStringSubmatch(menu, -1) {

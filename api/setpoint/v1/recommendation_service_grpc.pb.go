@@ -39,7 +39,8 @@ type RecommendationServiceClient interface {
 	// conditions say why.
 	//
 	// Duties of the caller:
-	//  1. Call at a steady interval (Kubernetes': 15 s); without behavior the count may
+	//  1. Wait one period (Kubernetes': 15 s) after each answer was applied and reported, then
+	//     call again, rather than on the ticks of a clock; without behavior the count may
 	//     double with every call.
 	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale. Without
 	//     a report the next request settles it by its scale.spec_replicas.
@@ -151,7 +152,8 @@ type RecommendationServiceServer interface {
 	// conditions say why.
 	//
 	// Duties of the caller:
-	//  1. Call at a steady interval (Kubernetes': 15 s); without behavior the count may
+	//  1. Wait one period (Kubernetes': 15 s) after each answer was applied and reported, then
+	//     call again, rather than on the ticks of a clock; without behavior the count may
 	//     double with every call.
 	//  2. Apply desired_replicas when action is not "NONE", then call ReportScale. Without
 	//     a report the next request settles it by its scale.spec_replicas.
