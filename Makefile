@@ -68,10 +68,12 @@ demo: ## Send the README's request to a running server
 	@deploy/demo/demo.sh $(REST)
 
 .PHONY: test
-test: ## Run the tests of all packages, some ten minutes on two processors; installs Redis where it is missing
+test: ## Run the tests of all packages, five to ten minutes on two processors; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
-	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m
-	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
+	@echo 'This takes five to ten minutes on two processors, and longer beside other programs. Packages whose sources did not change are not tested again.'
+	@# Some packages mostly wait, so one more runs than there are processors.
+	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m -p=$$(($$(getconf _NPROCESSORS_ONLN) + 1))
+	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs and large hostile requests (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
 	@command -v redis-server >/dev/null || echo 'LEFT OUT, too, for there is no Redis: the tests of store/redis that need a server. sudo scripts/redis.sh installs it.'
 
 .PHONY: test-race
@@ -115,7 +117,7 @@ test-clients: ## Test that the clients of all languages behave alike, against re
 guard: ## Fail if a recommendation exceeds its bounds on allocations, system calls or Redis traffic, or a hostile one those of its size
 	@scripts/redis.sh
 	go test -count=1 -v -timeout=30m ./test/guard
-	go test -count=1 -timeout=30m -run='^(TestCostOfAttacks|TestABatchForOneTargetReadsItsHistoryOnce|TestHonest.*|FuzzCost)$$' ./server
+	GUARD=1 go test -count=1 -timeout=30m -run="^($$(awk '/^func (Test|Fuzz)/ { sub(/\(.*/, "", $$2); name = $$2 } /^\tmeasures\(/ { print name }' server/*_test.go | paste -sd'|')|TestHonest.*)$$" ./server
 
 .PHONY: programs
 programs: ## Install the tests' missing requirements: Redis, Prometheus, Docker, Node.js and the like

@@ -6,6 +6,7 @@
 # Merely interesting inputs are hardly minimized: with large seeds that would take all
 # the time.
 set -euo pipefail
+export GUARD=1 # FuzzCost measures
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 duration=${1:?usage: fuzz.sh DURATION}

@@ -17,16 +17,67 @@ tool=$(go tool -modfile="$root/tools/gotestsum/go.mod" -n gotestsum)
 case " $* " in *' -race '*) export CGO_ENABLED=1 ;; esac
 # make lint vets the code once, instead of once per build mode.
 set -- -vet=off "$@"
-run=("$tool" --format="$format" --packages="$packages")
+mkdir -p "$into"
+run=("$tool" --format="$format" --packages="$packages" --jsonfile="$events")
 if test -n "${RERUN:-}"; then
-  mkdir -p "$into"
   run+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
-    --rerun-fails-report="$report" --jsonfile="$events")
+    --rerun-fails-report="$report")
 fi
-# gotestsum lists the tests that an interrupt ended as failures.
-trap 'printf "\nINTERRUPTED: the tests that are listed as (unknown) had not ended; only others have failed.\n" >&2; exit 130' INT
-"${run[@]}" -- "$@"
-trap - INT
+
+# standing : how many packages have ended, which ones failed, and which ones run, by events.
+standing() {
+  local all=
+  case $packages in */...* | ./*) ;; *) all=" of $(wc -w <<<"$packages")" ;; esac
+  awk -v all="$all" '
+    /"Action":"start"/ || !/"Test":"/ && /"Action":"(pass|fail|skip)"/ {
+      match($0, /"Package":"[^"]*"/)
+      package = substr($0, RSTART + 11, RLENGTH - 12)
+      sub(/^github.com\/setpoint-dev\/setpoint\//, "", package)
+      if (/"Action":"start"/) { running[package] = 1; next }
+      delete running[package]
+      ended[package]
+      if (/"Action":"fail"/) failed = failed " " package
+    }
+    END {
+      for (p in running) now = now " " p
+      print length(ended) all " packages have ended" (now ? ", running:" now : "") (failed ? "; FAILED:" failed : "")
+    }' "$events" 2>/dev/null || true
+}
+
+# In a process group of its own an interrupt doesn't reach the tests before this script, which
+# says so: gotestsum would list every test that had not ended as a failure.
+set -m
+"${run[@]}" -- "$@" </dev/null &
+group=$!
+heart=
+if test "$format" = pkgname && test -z "${RERUN:-}"; then
+  # A large package says nothing for minutes.
+  while sleep "${GOTEST_EVERY:-30}"; do printf '… %d:%02d min: %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$(standing)" >&2; done &
+  heart=$!
+fi
+set +m
+# shellcheck disable=SC2317 # called by traps
+interrupted() {
+  trap '' INT TERM
+  printf '\nINTERRUPTED after %d s: %s\n' $SECONDS "$(standing)" >&2
+  test -z "$heart" || kill -- "-$heart" 2>/dev/null || true
+  kill -KILL "$group" 2>/dev/null || true # gotestsum, which would print its list
+  { wait "$group"; } 2>/dev/null || true
+  kill -INT -- "-$group" 2>/dev/null || true
+  for ((waited = 0; waited < 100; waited++)); do
+    kill -0 -- "-$group" 2>/dev/null || exit 130
+    sleep 0.1
+  done
+  kill -KILL -- "-$group" 2>/dev/null || true
+  exit 130
+}
+trap interrupted INT TERM
+code=0
+wait "$group" || code=$?
+trap - INT TERM
+test -z "$heart" || kill -- "-$heart" 2>/dev/null || true
+test -n "${RERUN:-}" || rm -f "$events"
+test $code -eq 0 || exit $code
 test -n "${RERUN:-}" || exit 0
 # Tests that pass say nothing here, but for those that were shorter than with FULL=1; of those
 # that were skipped gotestsum tells.

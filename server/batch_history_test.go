@@ -21,7 +21,7 @@ func longWindow(req *setpointv1.RecommendRequest) {
 // request decides on the history that the previous one left, without decoding it again,
 // whether it is a dry run or recorded. Allocations show that on any machine.
 func TestABatchForOneTargetReadsItsHistoryOnce(t *testing.T) {
-	skipUnderRace(t)
+	measures(t)
 	s := start(t)
 	const n = 1000
 	batch := func(changes ...func(*setpointv1.RecommendRequest)) []byte {

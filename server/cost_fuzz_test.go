@@ -99,7 +99,7 @@ const fuzzedRoom = 1 << 20
 // in this process, as unary gRPC calls, in a batch and on a stream, and over REST, and
 // limits memory and processor time to what their bytes allow.
 func FuzzCost(f *testing.F) {
-	skipUnderRace(f)
+	measures(f)
 	for _, a := range attacks(f) {
 		if len(a.data) < fuzzedRoom {
 			f.Add(byte(255), a.data)

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // podsMetrics adds metrics of custom.metrics.k8s.io with a value of each pod.
@@ -69,9 +68,7 @@ func unusual(data []byte) []byte {
 // What honest callers ask for is served, however much it is: by every transport, on the fast
 // path and on the slow one, with the same answer.
 func TestHonestRequestsAreServed(t *testing.T) {
-	if testlength.RaceDetector {
-		t.Skip("too large for the race detector; smaller requests go the same ways in other tests")
-	}
+	measures(t)
 	s := start(t)
 	for name, c := range map[string]struct {
 		req *setpointv1.RecommendRequest

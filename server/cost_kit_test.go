@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -79,11 +80,12 @@ func peakOf(f func()) (peak uint64) {
 // work takes up to some three times as long. What is not proportional takes far longer.
 const slowdown = 4
 
-// skipUnderRace skips what measures: the race detector makes everything much longer.
-func skipUnderRace(tb testing.TB) {
+// measures leaves a test to make guard, which finds it by this call: large requests take minutes,
+// and costs are not measured beside other tests, nor with the race detector.
+func measures(tb testing.TB) {
 	tb.Helper()
-	if testlength.RaceDetector {
-		tb.Skip("costs are measured without the race detector, by make guard")
+	if testlength.RaceDetector || os.Getenv("GUARD") == "" && !testlength.Full() {
+		tb.Skip("takes long and measures: make guard runs it, as GUARD=1 does")
 	}
 }
 

@@ -164,7 +164,7 @@ func unmatched(n int) *setpointv1.RecommendRequest {
 // Whatever is sent, it costs no more than its bytes allow: alone, in a batch, on a
 // stream, and as JSON.
 func TestCostOfAttacks(t *testing.T) {
-	skipUnderRace(t)
+	measures(t)
 	s := start(t)
 	for _, a := range attacks(t) {
 		t.Run(a.name, func(t *testing.T) {

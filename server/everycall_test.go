@@ -165,7 +165,7 @@ func heapInUse() int64 {
 // Whatever calls are made, with texts that never were seen before, nothing of them is left when they
 // have ended: of every method that is registered, of every route, and of every page.
 func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
-	skipUnderRace(t)
+	measures(t)
 	const (
 		many, length = 400, 450
 		mayStay      = many * length * 3 / 4

@@ -138,7 +138,7 @@ func jsonLists(path []protoreflect.FieldDescriptor, o ofElements, room int) stri
 // Whatever list of whatever message is full of empty elements, over gRPC and REST, it costs no more
 // than its bytes allow: of every method that is registered, in whatever message the list is.
 func TestCostOfEveryList(t *testing.T) {
-	skipUnderRace(t)
+	measures(t)
 	s := start(t)
 	conn := s.dial(t, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	const room = 2 << 20

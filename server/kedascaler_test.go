@@ -332,6 +332,7 @@ func TestKEDATokensInMetadataAreOffByThemselves(t *testing.T) {
 
 // A token that was in force when a stream began ends it when it is not any more.
 func TestAKEDAStreamEndsWithItsToken(t *testing.T) {
+	t.Parallel() // it waits for 15 s
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
