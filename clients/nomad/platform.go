@@ -249,11 +249,7 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 		o.Options = proto.CloneOf(o.Options)
 		o.Options.Profile = profileFromZero
 	}
-	if o.Shadow {
-		return o, nil
-	}
-	o.Hold, err = p.deploying(ctx, l.group)
-	return o, err
+	return o, nil
 }
 
 // profileFromZero is the version of the controller that scales up from 0 whoever set that.
@@ -522,6 +518,15 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	wants := o.Native.(*scaled)
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
+	// Meanwhile the service is asked on, for its windows.
+	hold, err := p.deploying(ctx, wants.group)
+	if err != nil {
+		return err
+	}
+	if hold != nil {
+		p.turns.wants(wants.group, true, o.Period)
+		return &agent.HoldError{Hold: *hold}
+	}
 	write := func(index uint64) (uint64, error) {
 		written, err := Scale(ctx, p.client, wants.group, Scaling{
 			Count: new(int64(change.To)), JobModifyIndex: index,
@@ -535,7 +540,6 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 		p.read.written(wants.group)
 		return written, err
 	}
-	var err error
 	if p.alone(wants.group) {
 		_, err = write(seen.Native.(uint64))
 	} else {

@@ -68,37 +68,6 @@ func queue(job, more string) string {
 	return fmt.Sprintf("metric: {queue: {source: queues, query: %s, average: 10}}\nbehavior: {scaleUp: %s, scaleDown: %s}\n%s", job, atOnce, atOnce, more)
 }
 
-// The agent waits for an active deployment: it sends no request, and reports no failure. Each
-// scaling starts a deployment, so that it never writes two counts within one.
-func TestAnActiveDeploymentIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.server.DeploymentTime = time.Minute
-		w.register(job{name: "web", count: 2, policy: queue("web", ""), update: true})
-		time.Sleep(time.Second) // the scheduler creates it a moment later
-		w.Want("web", 5)
-		service := run(t, w, agent.Options{})
-		reconciles(3)
-		if n, asked := w.Replicas("web"), len(service.Asked()); n != 2 || asked != 0 {
-			t.Errorf("while it is active: %d replicas, asked %d times", n, asked)
-		}
-		reconciles(3)
-		if n := w.Replicas("web"); n != 5 {
-			t.Errorf("when it is over: %d replicas, want 5", n)
-		}
-		w.Want("web", 8)
-		reconciles(7)
-		if n := w.Replicas("web"); n != 8 {
-			t.Errorf("after the deployment of the first scale: %d replicas, want 8", n)
-		}
-		for _, r := range service.Reports() {
-			if r.GetOutcome() != "APPLIED" {
-				t.Errorf("reported %v", r)
-			}
-		}
-	})
-}
-
 // A deployment that starts between read and write makes Nomad refuse the count. The agent waits
 // then, too, and the service counts no change.
 func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
@@ -127,31 +96,8 @@ func TestADeploymentThatBeginsMeanwhileIsNoFailure(t *testing.T) {
 	})
 }
 
-// A failed deployment does not block; one that waits for its promotion does, and the hold says
-// so.
-func TestDeploymentsThatFailedOrWaitForPromotion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, p := start(t, func(w *world) {
-			w.register(job{name: "failed", count: 2, policy: queue("failed", ""), update: true})
-			canary := func(j *api.Job) { j.TaskGroups[0].Update.Canary = new(1) }
-			w.register(job{name: "canary", count: 2, policy: queue("canary", ""), update: true, change: canary})
-			time.Sleep(3 * time.Second)
-			w.register(job{name: "canary", count: 2, policy: queue("canary", "period: 1m"), update: true, change: canary})
-			time.Sleep(time.Second)
-		})
-		w.server.FailDeployment("default", "failed")
-		if hold := object(t, p, keyOf("failed")).Hold; hold != nil {
-			t.Errorf("failed: %+v", hold)
-		}
-		hold := object(t, p, keyOf("canary")).Hold
-		if hold == nil || hold.Outcome != nomad.OutcomeDeploying || hold.Reason != nomad.ReasonDeploying || !strings.Contains(hold.Message, "requires manual promotion") {
-			t.Errorf("canary: %+v", hold)
-		}
-	})
-}
-
 // A scaling resets the health of all until its deployment ends. Allocations that keep running
-// stay ready, as remembered, and no decision falls into that time.
+// stay ready, as remembered.
 func TestAScaleThatResetsHealthMakesNoAllocationUnready(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -168,10 +114,14 @@ func TestAScaleThatResetsHealthMakesNoAllocationUnready(t *testing.T) {
 		asked := len(service.Asked())
 		reconciles(4)
 		for _, q := range service.Asked()[asked:] {
+			ready := 0
 			for _, pod := range q.Request.GetPods() {
-				if pod.GetReady().GetStatus() != "True" {
-					t.Errorf("pod %s is not ready", pod.GetName())
+				if pod.GetReady().GetStatus() == "True" {
+					ready++
 				}
+			}
+			if ready < 4 {
+				t.Errorf("%d allocations are ready, want the 4 that keep running", ready)
 			}
 		}
 		if len(service.Asked()) == asked {

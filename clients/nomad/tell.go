@@ -32,6 +32,9 @@ const shadowEvery = time.Minute
 func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	wants := t.Object.Native.(*scaled)
 	own := wants.Policy != nil && wants.Shadow
+	if d := t.Decision; d != nil && (d.Applied || d.Answer.GetCurrentReplicas() == d.Answer.GetDesiredReplicas()) {
+		p.turns.wants(wants.group, false, 0)
+	}
 	if p.options.Shadow || t.Object.Shadow && !own {
 		return
 	}

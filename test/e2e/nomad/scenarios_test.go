@@ -65,6 +65,57 @@ func TestJobsThatStartJobs(t *testing.T) {
 	}
 }
 
+// While a deployment is active the recommendations go on, so that the window afterwards holds what
+// it would hold without the deployment.
+func TestADeploymentLeavesTheWindow(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	const window = 20 * time.Second
+	policy := strings.ReplaceAll(byQueue, "stabilizationWindowSeconds: 8", "stabilizationWindowSeconds: 20")
+	n.queue.Store(80)
+	g := deploys(n.group("web", 8, policy), time.Millisecond)
+	g.Update.Canary = new(1)
+	job := n.register("web", g)
+	n.awaitIdle("web")
+	a := startAgent(t, n, service.Start(t))
+	a.awaitReconciles(3)
+	// A new version waits for the promotion of its canary.
+	g.Tasks[0].Env = map[string]string{"VERSION": "2"}
+	n.run(job)
+	n.eventually(func() error {
+		d, _, err := n.client.Jobs().LatestDeployment("web", nil)
+		if err == nil && !strings.Contains(d.StatusDescription, "promotion") {
+			err = errors.New(d.StatusDescription)
+		}
+		return err
+	})
+	n.queue.Store(100)
+	a.awaitState("web.web", func(s state) error {
+		if s.Hold != nil && !strings.Contains(s.Hold.Message, "it would be scaled from 8 to 10") {
+			return errors.New("it does not say what the count would be")
+		}
+		return held("Deploying")(s)
+	})
+	n.queue.Store(80)
+	time.Sleep(window)
+	n.queue.Store(20)
+	fell := time.Now()
+	a.awaitState("web.web", func(s state) error {
+		if s.Hold != nil || s.Decision == nil || s.Decision.Current != 8 || len(s.Decision.Metrics) == 0 || s.Decision.Metrics[0] != "queue 2500m" {
+			return errors.New("it is not decided during the deployment")
+		}
+		return nil
+	})
+	deployment, _, err := n.client.Jobs().LatestDeployment("web", nil)
+	must(t, err)
+	_, _, err = n.client.Deployments().PromoteAll(deployment.ID, nil)
+	must(t, err)
+	n.await("web", 2)
+	if took := time.Since(fell); took < window-time.Second {
+		t.Errorf("down %s after the queue fell, want it held by the window of %s: %s", took, window, n.events("web"))
+	}
+}
+
 // Four groups of one job want the same, step by step, each of which starts a deployment that blocks
 // the others: none waits much longer than the others.
 func TestGroupsOfOneJob(t *testing.T) {
@@ -204,8 +255,8 @@ func TestJobsThatDoNotRun(t *testing.T) {
 	ends.RestartPolicy = &api.RestartPolicy{Attempts: new(0), Mode: new("fail")}
 	n.register("ends", ends)
 	a := startAgent(t, n, service.Start(t))
-	a.awaitState("stuck.stuck", held("Deploying"))
 	n.await("large", 4)
+	a.awaitState("stuck.stuck", held("Deploying"))
 	a.awaitState("ends.ends", func(s state) error {
 		if s.Error == "" {
 			return errors.New("it has no error")
