@@ -6,8 +6,10 @@
 #   deploy/secrets.sh deploy/secrets                                    # files, for compose.yaml
 #
 # Run it once, as each run makes others. NAMES (none) are further DNS names of the service,
-# separated by commas; NAMESPACE (setpoint) is where the Secrets go. Certificates are good for a
-# year, and the key of the CA is kept nowhere. With cert-manager leave the first two Secrets to a
+# separated by commas; NAMESPACE (setpoint) is where the Secrets go. CALLERS (none) are further
+# callers, separated by commas: each gets a token, caller-NAME, and needs a grant in the policy. For a
+# caller that comes later, append what `setpoint token` prints to the file of tokens.
+# Certificates are good for a year, and the key of the CA is kept nowhere. With cert-manager leave the first two Secrets to a
 # Certificate with secretName setpoint-tls and these names, and to a copy of its ca.crt.
 set -euo pipefail
 umask 077
@@ -38,23 +40,33 @@ quiet openssl ecparam -name prime256v1 -genkey -noout -out tls.key
 quiet openssl req -new -key tls.key -subj '/CN=setpoint' -out tls.csr
 printf 'subjectAltName=%s\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\nbasicConstraints=critical,CA:FALSE\n' "$names" >extensions
 quiet openssl x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -sha256 -days 365 -extfile extensions -out tls.crt
-token=sp_$(openssl rand -hex 32)
-digest=$(printf %s "$token" | openssl dgst -sha256 -r | cut -d' ' -f1)
+# token FILE IDENTITY : a token, and its entry in the file of tokens.
+token() {
+  local digest
+  printf sp_%s "$(openssl rand -hex 32)" >"$1"
+  digest=$(openssl dgst -sha256 -r <"$1" | cut -d' ' -f1)
+  printf -- '- identity: %s\n  sha256: "%s"\n' "$2" "$digest" >>tokens.yaml
+}
+echo tokens: >tokens.yaml
+token token agent-default
+callers=()
+for name in $(tr , ' ' <<<"${CALLERS:-}"); do
+  callers+=("caller-$name")
+  token "caller-$name" "$name"
+done
 password=$(openssl rand -hex 32)
 
-printf 'tokens:\n- identity: agent-default\n  sha256: "%s"\n' "$digest" >tokens.yaml
-printf %s "$token" >token
 printf %s "$password" >password
 printf 'requirepass %s\n' "$password" >redis.conf
 
 # Files: who may enter the folder may read them, as in containers they are another user's.
 if [ "$destination" != --kubernetes ]; then
-  for file in tls.pem ca.crt tokens.yaml token password redis.conf; do
+  for file in tls.pem ca.crt tokens.yaml token password redis.conf "${callers[@]}"; do
     test ! -e "$destination/$file" || { echo "$destination/$file is there already"; exit 1; }
   done
   chmod 0700 "$destination"
   cat tls.crt tls.key >tls.pem
-  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf "$destination"
+  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf "${callers[@]}" "$destination"
   exit
 fi
 
@@ -74,6 +86,10 @@ secret setpoint-tokens Opaque
 entry tokens.yaml <tokens.yaml
 secret setpoint-agent Opaque
 entry token <token
+for caller in "${callers[@]}"; do
+  secret "setpoint-$caller" Opaque
+  entry token <"$caller"
+done
 secret setpoint-redis Opaque
 entry password <password
 entry redis.conf <redis.conf

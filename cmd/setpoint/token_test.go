@@ -27,6 +27,14 @@ func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
 	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
 		t.Errorf("the entry is not one of the file: %s", check.Stderr)
 	}
+	// The form in which the Helm chart and deploy/secrets.sh write the file.
+	made := "tokens:\n- identity: agent-default\n  sha256: \"" + strings.Repeat("5", 64) + "\"\n"
+	if err := os.WriteFile(tokens, []byte(made+got.Stderr), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
+		t.Errorf("the entry can't be appended to a file that was made for a deployment: %s", check.Stderr)
+	}
 	if bad := run(t, "", "token", "not a name"); bad.Code != cli.ExitUsage {
 		t.Errorf("an identity with blanks: exit code %d", bad.Code)
 	}

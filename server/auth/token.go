@@ -54,18 +54,19 @@ func GenerateToken(identity string) (string, TokenEntry, error) {
 	return token, TokenEntry{Identity: identity, SHA256: sha256.Sum256([]byte(token))}, nil
 }
 
-// YAML is the entry as an element of the file's list, indented by two spaces.
+// YAML is the entry as an element of the file's list, indented as in the files that the Helm
+// chart and deploy/secrets.sh make, so that it can be appended to them.
 func (e TokenEntry) YAML() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - identity: %s\n    sha256: %q\n", strconv.Quote(e.Identity), hex.EncodeToString(e.SHA256[:]))
+	fmt.Fprintf(&b, "- identity: %s\n  sha256: %q\n", strconv.Quote(e.Identity), hex.EncodeToString(e.SHA256[:]))
 	if !e.NotBefore.IsZero() {
-		fmt.Fprintf(&b, "    notBefore: %s\n", e.NotBefore.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "  notBefore: %s\n", e.NotBefore.UTC().Format(time.RFC3339))
 	}
 	if !e.Expires.IsZero() {
-		fmt.Fprintf(&b, "    expires: %s\n", e.Expires.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "  expires: %s\n", e.Expires.UTC().Format(time.RFC3339))
 	}
 	if e.Description != "" {
-		fmt.Fprintf(&b, "    description: %s\n", strconv.Quote(e.Description))
+		fmt.Fprintf(&b, "  description: %s\n", strconv.Quote(e.Description))
 	}
 	return b.String()
 }

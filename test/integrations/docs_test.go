@@ -37,6 +37,9 @@ type (
 				TargetType    string             `json:"targetType"`
 				HighWatermark *resource.Quantity `json:"highWatermark"`
 				LowWatermark  *resource.Quantity `json:"lowWatermark"`
+				TLSConfig     struct {
+					CAFile string `json:"caFile"`
+				} `json:"tlsConfig"`
 			} `json:"recommender"`
 			ScaleUpLimitFactor                  *resource.Quantity `json:"scaleUpLimitFactor"`
 			ScaleDownLimitFactor                *resource.Quantity `json:"scaleDownLimitFactor"`
@@ -96,6 +99,7 @@ type (
 				Type       string                         `json:"type"`
 				MetricType autoscalingv2.MetricTargetType `json:"metricType"`
 				Metadata   map[string]string              `json:"metadata"`
+				Auth       reference                      `json:"authenticationRef"`
 			} `json:"triggers"`
 		} `json:"spec"`
 	}
@@ -106,8 +110,9 @@ type (
 )
 
 var (
-	fenced   = regexp.MustCompile("(?s)```(yaml|sh)\n(.*?)```")
-	ofDomain = regexp.MustCompile(`^https?://[^/]+`)
+	fenced = regexp.MustCompile("(?s)```(yaml|sh)\n(.*?)```")
+	// ofService is what an install by Helm or Kustomize has, with a caller's token or without.
+	ofService = regexp.MustCompile(`^https://([a-z]+:sp_TOKEN@)?setpoint\.setpoint\.svc:8080`)
 )
 
 // blocks returns the fenced texts of a page, of one language.
@@ -146,8 +151,8 @@ func manifest(t *testing.T, page, kind string, into any) {
 // pathOf is the path of an address of a page, whose host leads to a cluster's service.
 func pathOf(t *testing.T, address string) string {
 	t.Helper()
-	host := ofDomain.FindString(address)
-	if host != "http://setpoint.setpoint.svc:8080" {
+	host := ofService.FindString(address)
+	if host == "" {
 		t.Errorf("the address is %q", address)
 	}
 	return strings.TrimPrefix(address, host)
@@ -180,7 +185,7 @@ func TestAllManifestsOfThePagesAreRead(t *testing.T) {
 func TestThePageOfDatadog(t *testing.T) {
 	s := start(t)
 	shell := blocks(t, "datadog.md", "sh")[0]
-	put := regexp.MustCompile(`(?s)^curl -X PUT http://127\.0\.0\.1:8080(/v1/clusters/prod/\S+/spec) -d '(.*)'\n$`).FindStringSubmatch(shell)
+	put := regexp.MustCompile(`(?s)^curl -X PUT http://127\.0\.0\.1:8080(/v1/clusters/default/\S+/spec) -d '(.*)'\n$`).FindStringSubmatch(shell)
 	if put == nil {
 		t.Fatalf("no spec is put by %s", shell)
 	}
@@ -261,7 +266,7 @@ func TestThePageOfWebhooks(t *testing.T) {
 	if fleet.Spec.Policy.Type != "Webhook" || fleet.Spec.Sync.Type != "FixedInterval" || fleet.Spec.Sync.FixedInterval.Seconds != 30 {
 		t.Errorf("the policy is %+v", fleet.Spec)
 	}
-	told("Agones", "clusters/prod/namespaces/games/targets/simple-game-server", fleet.Spec.Policy.Webhook.URL,
+	told("Agones", "clusters/default/namespaces/games/targets/simple-game-server", fleet.Spec.Policy.Webhook.URL,
 		fmt.Sprintf(`{"request": {"uid": "u", "name": %q, "namespace": %q, "status": {"replicas": 4, "readyReplicas": 2, "reservedReplicas": 0, "allocatedReplicas": 2}}, "response": null}`,
 			fleet.Spec.FleetName, fleet.Namespace))
 	var general generalPodAutoscaler
@@ -270,7 +275,7 @@ func TestThePageOfWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told("GPA", "clusters/prod/namespaces/shop/targets/web", general.Spec.Webhook.URL,
+	told("GPA", "clusters/default/namespaces/shop/targets/web", general.Spec.Webhook.URL,
 		fmt.Sprintf(`{"request": {"uid": "u", "name": %q, "namespace": %q, "parameters": %s, "currentReplicas": 4}, "response": null}`,
 			general.Spec.ScaleTargetRef.Name, general.Namespace, parameters))
 }
@@ -292,7 +297,7 @@ func TestThePagesPassThrough(t *testing.T) {
 		}
 		if trigger := object.Spec.Triggers[0]; trigger.Type == "metrics-api" {
 			if trigger.MetricType != autoscalingv2.AverageValueMetricType || trigger.Metadata["targetValue"] != "1" || trigger.Metadata["valueLocation"] != "desiredReplicas" ||
-				pathOf(t, trigger.Metadata["url"]) != "/v1/clusters/prod/namespaces/shop/targets/web/recommendation" {
+				pathOf(t, trigger.Metadata["url"]) != "/v1/clusters/default/namespaces/shop/targets/web/recommendation" {
 				t.Errorf("%s: %+v", page, trigger)
 			}
 		}

@@ -194,6 +194,16 @@ var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": tr
 
 type object = map[string]any
 
+// callers are what service.callers lists. An identity is also part of a Secret's name.
+var callers = object{
+	"type": "object", "additionalProperties": false, "required": []string{"identity", "verbs"},
+	"properties": object{
+		"identity":   object{"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?$"},
+		"namespaces": object{"type": "array", "items": object{"type": "string"}},
+		"verbs":      object{"type": "array", "minItems": 1, "items": object{"type": "string"}},
+	},
+}
+
 func schemaOf(values []value) ([]byte, error) {
 	schema := objectOf(values)
 	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -249,6 +259,8 @@ func propertyOf(v value) object {
 		property["type"], property["items"] = "array", object{"type": "string"}
 	case named[v.path]:
 		property["type"], property["items"] = "array", object{"type": "object", "required": []string{"name"}}
+	case v.path == "service.callers":
+		property["type"], property["items"] = "array", callers
 	case v.node.Kind == yaml.SequenceNode: // of what Kubernetes takes there
 		property["type"], property["items"] = "array", object{"type": "object"}
 	case choices[v.path] != nil:

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"maps"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,6 +67,7 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxRe
 	}
 	release.Upgrade(chart, "service: {replicas: 3, settings: {target-metrics: true}}")
 	same("after the upgrade")
+	callersComeAndGo(t, c, release, chart)
 	awaitPods(t, c, map[string]int{"setpoint": 3, "setpoint-agent": 2, "redis": 1})
 
 	release.Rollback(1)
@@ -126,6 +129,42 @@ func TestTheServiceIsMadeToScaleItself(t *testing.T) {
 	replicas(5, "after another upgrade")
 	release.Upgrade(chart, "service: {replicas: 3}")
 	replicas(3, "with a fixed count again")
+}
+
+// callersComeAndGo names callers in the release's values and takes them out again. Their tokens
+// are in the file with those of people, whose entries are appended as `setpoint token` prints
+// them, and stay.
+func callersComeAndGo(t *testing.T, c *kubetest.Cluster, release *helm.Release, chart *helmchart.Chart) {
+	t.Helper()
+	const more = "service: {replicas: 3, settings: {target-metrics: true, keda-metadata-tokens: true}"
+	before := secret(t, c, "setpoint-tokens")
+	program, err := service.Program()
+	must(t, err)
+	var entry bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, "token", "oncall", "--lifetime=24h")
+	cmd.Stderr = &entry
+	must(t, cmd.Run())
+	put := func(file []byte) {
+		t.Helper()
+		c.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: setpoint-tokens, namespace: setpoint}\ndata: {tokens.yaml: "+base64.StdEncoding.EncodeToString(file)+"}")
+	}
+	put(append(slices.Clone(before["tokens.yaml"]), entry.Bytes()...))
+	settingsAreGood(t, c)
+
+	release.Upgrade(chart, more+", callers: [{identity: keda-shop, namespaces: [shop], verbs: [recommend]}, {identity: specs, verbs: [configure]}]}")
+	settingsAreGood(t, c)
+	token := secret(t, c, "setpoint-caller-keda-shop")["token"]
+	digest := sha256.Sum256(token)
+	for _, want := range []string{"identity: agent-default\n", "identity: keda-shop\n", "identity: oncall\n", "identity: specs\n", hex.EncodeToString(digest[:])} {
+		if tokens := string(secret(t, c, "setpoint-tokens")["tokens.yaml"]); strings.Count(tokens, want) != 1 {
+			t.Errorf("the file of tokens should have %q once:\n%s", want, tokens)
+		}
+	}
+	release.Upgrade(chart, more+", callers: [{identity: keda-shop, namespaces: [shop], verbs: [recommend]}]}")
+	if tokens := string(secret(t, c, "setpoint-tokens")["tokens.yaml"]); strings.Contains(tokens, "specs") || !strings.Contains(tokens, "oncall") || !strings.Contains(tokens, hex.EncodeToString(digest[:])) {
+		t.Errorf("without the caller specs the file of tokens has\n%s", tokens)
+	}
+	put(before["tokens.yaml"])
 }
 
 // everything is the namespaces, kinds and names of all objects except events and Kubernetes'

@@ -27,11 +27,17 @@ import (
 func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	const images = "\nimages: [{name: setpoint, newName: ghcr.io/setpoint-dev/setpoint, newTag: 0.1.0}, {name: setpoint-external-metrics, newName: ghcr.io/setpoint-dev/setpoint-external-metrics, newTag: 0.1.0}]"
+	keda := func(t *testing.T) string {
+		values, err := os.ReadFile(repository + "/deploy/keda/values.yaml")
+		must(t, err)
+		return string(values)
+	}
 	for _, tt := range []struct{ name, values, kustomization string }{
 		{"base", "", "resources: [ROOT/base]"},
 		{"HorizontalPodAutoscalers", "agent: {source: hpa}", "resources: [ROOT/base]\ncomponents: [ROOT/components/hpa]"},
 		{"both kinds", "agent: {source: both}", "resources: [ROOT/base]\ncomponents: [ROOT/components/both]"},
 		{"shadow", "agent: {shadow: true}", "resources: [ROOT/base]\ncomponents: [ROOT/components/shadow]"},
+		{"KEDA", keda(t), "resources: [ROOT/../keda]"},
 		// The kustomization leaves the grant of its identity to the user.
 		{"external metric", "externalMetrics: {enabled: true}\nservice: {policy: {grants: [{identities: ['token:agent-default'], clusters: [default], verbs: [recommend, delete]}]}}", "resources: [ROOT/base, ROOT/external-metrics]"},
 	} {
@@ -158,6 +164,7 @@ var matrix = map[string]string{
 	"settings":             "service: {settings: {target-metrics: true, max-pods: 10000, tolerance: 0.05}}\nagent: {settings: {workers: 64}}",
 	"placement":            "service: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}], priorityClassName: system-cluster-critical, podAnnotations: {a: b}}\nimagePullSecrets: [{name: r}]",
 	"another name":         "fullnameOverride: autoscaling",
+	"callers":              "service: {callers: [{identity: keda, verbs: [recommend]}], grants: [{groups: ['oidc:corp:sre'], clusters: ['*'], verbs: [read]}]}",
 	"a policy":             "service: {policy: {grants: [{identities: ['*'], clusters: ['*'], verbs: [read]}]}}",
 	"no network policies":  "networkPolicies: {enabled: false}",
 	"issuers":              "service: {settings: {auth-oidc-file: /etc/setpoint/oidc/oidc.yaml}, extraVolumes: [{name: oidc, secret: {secretName: oidc}}], extraVolumeMounts: [{name: oidc, mountPath: /etc/setpoint/oidc}]}\nnetworkPolicies: {serviceEgress: [{ports: [{port: 443}]}]}",
@@ -244,6 +251,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"service: {nodeSelector: {disk: true}}":                                          "disk",
 		"imagePullSecrets: [registry]":                                                   "imagePullSecrets",
 		"service: {extraVolumes: [{secret: {secretName: oidc}}]}":                        "name",
+		"service: {callers: [{identity: keda}]}":                                         "verbs",
+		"service: {callers: [{identity: 'a b', verbs: [read]}]}":                         "identity",
+		"service: {callers: [{identity: k, cluster: x, verbs: [read]}]}":                 "cluster",
 		"tls: {names: [1]}":       "names",
 		"image: {repository: ''}": "repository",
 		"fullnameOverride: a.b":   "fullnameOverride",
@@ -349,10 +359,12 @@ func TestSettingsArriveAsWritten(t *testing.T) {
 // A cluster's name is a string, even one that YAML would take for a number; and the agent may
 // reach a service elsewhere at the ports that its address names.
 func TestNamesAndPortsArriveAsWritten(t *testing.T) {
-	rendered, err := render(t, "cluster: '2'\nexternalMetrics: {enabled: true}")
+	rendered, err := render(t, "cluster: '2'\nexternalMetrics: {enabled: true}\nservice: {callers: [{identity: keda, verbs: [recommend]}]}")
 	must(t, err)
-	if n := strings.Count(rendered, `clusters: ["2"]`); n != 2 {
-		t.Errorf("%d of 2 grants name the cluster \"2\"", n)
+	if n := strings.Count(rendered, `clusters:
+      - "2"
+`); n != 3 {
+		t.Errorf("%d of 3 grants name the cluster \"2\"", n)
 	}
 	rendered, err = render(t, "service: {enabled: false}\nagent: {server: 's1.example.com:7443,s2.example.com'}")
 	must(t, err)
