@@ -18,6 +18,7 @@ case " $* " in *' -race '*) export CGO_ENABLED=1 ;; esac
 # make lint vets the code once, instead of once per build mode.
 set -- -vet=off "$@"
 mkdir -p "$into"
+: >"$events"
 run=("$tool" --format="$format" --packages="$packages" --jsonfile="$events")
 if test -n "${RERUN:-}"; then
   run+=(--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
