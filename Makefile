@@ -188,7 +188,7 @@ pictures: ## Make new pictures of the web page in docs/images
 e2e-nomad: ## Run the agent of Nomad with a real Nomad: the nomad on the PATH, or NOMAD=file; needs root
 	@scripts/redis.sh
 	@scripts/prometheus.sh || test -z "$${CI:-}"
-	@if scripts/nomad.sh >/dev/null; then cd test/e2e && ../../scripts/gotest.sh e2e-nomad standard-verbose ./nomad -count=1 -timeout=20m; \
+	@if scripts/nomad.sh >/dev/null; then cd test/e2e && ../../scripts/gotest.sh e2e-nomad standard-verbose ./nomad -count=1 -timeout=20m -parallel=6; \
 	else echo 'LEFT OUT: the agent of Nomad is not tested.' >&2; test -z "$${CI:-}"; fi
 
 .PHONY: e2e-swarm

@@ -78,6 +78,11 @@ func newNomad(t testing.TB, s *server) *nomad {
 	n.client, err = api.NewClient(&api.Config{Address: s.url, SecretID: management, Namespace: n.namespace})
 	must(t, err)
 	n.prepare()
+	t.Cleanup(func() {
+		if s.process.Alive() {
+			must(t, s.purge(n.namespace))
+		}
+	})
 	return n
 }
 
@@ -153,12 +158,12 @@ func (n *nomad) register(name string, groups ...*api.TaskGroup) *api.Job {
 	return job
 }
 
-// run registers a job whose tasks log next to nothing.
+// run registers a job whose tasks log nothing, which would take a process each.
 func (n *nomad) run(job *api.Job) {
 	n.t.Helper()
 	for _, g := range job.TaskGroups {
 		for _, task := range g.Tasks {
-			task.LogConfig = &api.LogConfig{MaxFiles: new(1), MaxFileSizeMB: new(1)}
+			task.LogConfig = &api.LogConfig{MaxFiles: new(1), MaxFileSizeMB: new(1), Disabled: new(true)}
 		}
 	}
 	_, _, err := n.client.Jobs().Register(job, nil)

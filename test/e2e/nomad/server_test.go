@@ -3,6 +3,7 @@
 package nomad
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -136,20 +137,31 @@ func (s *server) kill() { s.process.Kill() }
 // forget deletes all that the killed server has stored.
 func (s *server) forget() error { return os.RemoveAll(filepath.Join(s.folder, "data", "server")) }
 
-// end removes all jobs, so that no task stays, and ends the server.
-func (s *server) end() error {
-	jobs, _, err := s.client.Jobs().List(&api.QueryOptions{Namespace: "*"})
-	if err == nil {
-		for _, job := range jobs {
-			_, _, _ = s.client.Jobs().Deregister(job.ID, true, &api.WriteOptions{Namespace: job.Namespace})
+// purge removes all jobs of a namespace, and waits until their tasks have ended.
+func (s *server) purge(namespace string) error {
+	jobs, _, err := s.client.Jobs().List(&api.QueryOptions{Namespace: namespace})
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		if _, _, err := s.client.Jobs().Deregister(job.ID, true, &api.WriteOptions{Namespace: job.Namespace}); err != nil {
+			return err
 		}
 	}
-	for range 100 {
-		running, _, err := s.client.Allocations().List(&api.QueryOptions{Namespace: "*", Filter: `ClientStatus == "running" or ClientStatus == "pending"`})
+	for range 300 {
+		running, _, err := s.client.Allocations().List(&api.QueryOptions{Namespace: namespace, Filter: `ClientStatus == "running" or ClientStatus == "pending"`})
 		if err != nil || len(running) == 0 {
-			break
+			return err
 		}
 		time.Sleep(100 * time.Millisecond)
+	}
+	return errors.New("tasks have not ended")
+}
+
+// end removes all jobs, so that no task stays, and ends the server.
+func (s *server) end() error {
+	if err := s.purge("*"); err != nil {
+		fmt.Fprintln(os.Stderr, "nomad:", err)
 	}
 	s.process.Kill() // of what it still does nothing is wanted
 	for _, name := range []string{"secrets", "private"} {
