@@ -70,6 +70,13 @@ func Build(root, into string) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
+		if name == decisions+"README.md" {
+			list, err := listed(root, names, decisions)
+			if err != nil {
+				return nil, err
+			}
+			source = append(source, list...)
+		}
 		one, found, err := render(root, name, source, known, copies)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -115,6 +122,25 @@ func Build(root, into string) ([]Entry, error) {
 	}
 	// A script, for pages that are read from files may not fetch.
 	return entries, write(into, "search-index.js", slices.Concat([]byte("window.setpointIndex = "), index, []byte(";\n")))
+}
+
+// decisions is a folder whose own page doesn't list the others: a code host does.
+const decisions = "docs/decisions/"
+
+// listed is a list of the other pages of a folder, by their titles.
+func listed(root string, names []string, folder string) ([]byte, error) {
+	list := []byte("\n")
+	for _, name := range names {
+		if file, ok := strings.CutPrefix(name, folder); ok && file != "README.md" {
+			source, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				return nil, err
+			}
+			title, _, _ := strings.Cut(strings.TrimPrefix(string(source), "# "), "\n")
+			list = fmt.Appendf(list, "- [%s](%s)\n", title, file)
+		}
+	}
+	return list, nil
 }
 
 // left are files that readers do not come for.
@@ -339,11 +365,23 @@ type link struct {
 	place      int
 }
 
-// folders are the parts of the menu, in its order.
-var folders = []struct{ title, prefix string }{
-	{"Start", "docs/start/"}, {"Concepts", "docs/concepts/"}, {"Guides", "docs/guides/"}, {"Reference", "docs/reference/"},
-	{"API", "docs/reference/api/"}, {"Commands", "docs/reference/cli/"}, {"Operate", "docs/operate/"}, {"Runbooks", "docs/runbooks/"},
-	{"Internals", "docs/internals/"}, {"Decisions", "docs/decisions/"}, {"More", ""},
+// folders are the parts of the menu, in its order, and the folders and pages in each. The longest
+// prefix counts.
+var folders = []struct {
+	title    string
+	prefixes []string
+}{
+	{"Start", []string{"docs/start/", "docs/comparison.md", "README.md", "docs/README.md"}},
+	{"Concepts", []string{"docs/concepts/"}},
+	{"Guides", []string{"docs/guides/", "docs/troubleshoot.md", "clients/", "examples/"}},
+	{"Reference", []string{"docs/reference/"}},
+	{"API", []string{"docs/reference/api/"}},
+	{"Commands", []string{"docs/reference/cli/"}},
+	{"Operate", []string{"docs/operate/", "deploy/"}},
+	{"Runbooks", []string{"docs/runbooks/"}},
+	{"Internals", []string{"docs/internals/", "CONTRIBUTING.md", "conformance/"}},
+	{"Decisions", []string{decisions}},
+	{"More", []string{""}},
 }
 
 // readingOrder returns the place of each page in the menu, by its source: pages stand as
@@ -378,23 +416,21 @@ func view(one page, pages []page, places map[string]int) any {
 		groups[i].Title = folder.title
 	}
 	for _, other := range pages {
-		best := len(folders) - 1
+		best, longest := 0, -1
 		for i, folder := range folders {
-			if folder.prefix != "" && strings.HasPrefix(other.source, folder.prefix) && len(folder.prefix) > len(folders[best].prefix) {
-				best = i
+			for _, prefix := range folder.prefixes {
+				if strings.HasPrefix(other.source, prefix) && len(prefix) > longest {
+					best, longest = i, len(prefix)
+				}
 			}
 		}
 		here := other.url == one.url
 		groups[best].Open = groups[best].Open || here
-		title := other.title
-		if best == len(folders)-1 && other.source != "README.md" && strings.HasSuffix(other.source, "/README.md") && other.source != "docs/README.md" {
-			title = strings.TrimSuffix(other.source, "/README.md")
-		}
 		place, ok := places[other.source]
 		if !ok {
 			place = len(pages)
 		}
-		groups[best].Links = append(groups[best].Links, link{Title: title, URL: relative(one.source, other.url), Here: here, place: place})
+		groups[best].Links = append(groups[best].Links, link{Title: other.title, URL: relative(one.source, other.url), Here: here, place: place})
 	}
 	for i := range groups {
 		slices.SortStableFunc(groups[i].Links, func(a, b link) int {

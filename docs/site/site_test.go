@@ -200,6 +200,49 @@ func TestTheSiteIsComplete(t *testing.T) {
 	}
 }
 
+// The pages that most readers want stand where they look for them, and the decisions in the site
+// itself, each in a list of all.
+func TestTheMenuHasEveryPageInItsPart(t *testing.T) {
+	t.Parallel()
+	_, into := build(t)
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(into, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	menu, _, _ := strings.Cut(read("index.html"), "</nav>")
+	for title, want := range map[string]string{
+		"Start": "docs/comparison.html", "Guides": "docs/troubleshoot.html clients/python/index.html",
+		"Operate": "deploy/index.html deploy/helm/setpoint/index.html deploy/monitoring/index.html",
+	} {
+		_, part, _ := strings.Cut(menu, ">"+title+"<")
+		part, _, _ = strings.Cut(part, "</details>")
+		for page := range strings.FieldsSeq(want) {
+			if !strings.Contains(part, `"`+page+`"`) {
+				t.Errorf("%s is not in %s", page, title)
+			}
+		}
+	}
+	if strings.Contains(menu, ">clients/python<") {
+		t.Error("the menu names a page by its file")
+	}
+	if !strings.Contains(read("docs/index.html"), `href="../docs/decisions/index.html"`) {
+		t.Error("the map links elsewhere for the decisions")
+	}
+	files, err := filepath.Glob(filepath.Join(root, "docs/decisions/[0-9]*.md"))
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d decisions, %v", len(files), err)
+	}
+	_, list, _ := strings.Cut(read("docs/decisions/index.html"), "</nav>")
+	for _, file := range files {
+		if page := strings.TrimSuffix(filepath.Base(file), ".md") + ".html"; !strings.Contains(list, page) {
+			t.Errorf("the list of decisions has no %s", page)
+		}
+	}
+}
+
 // The menu follows the order of the folders' pages and of the map.
 func TestTheMenuIsInReadingOrder(t *testing.T) {
 	t.Parallel()
