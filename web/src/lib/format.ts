@@ -77,15 +77,15 @@ export function quantity(text: string | undefined): number {
   return factor === undefined ? NaN : Number(parts[1]) * factor;
 }
 
-/** A number with about three digits that matter: 0.25, 12.5, 1.2k, 3.4M. */
-export function compact(n: number): string {
+/** A number with about three digits that matter, or as many as told: 0.25, 12.5, 1.2k, 3.4M. */
+export function compact(n: number, digits = 3): string {
   if (!Number.isFinite(n)) return "–";
   const a = Math.abs(n);
   if (a !== 0 && a < 0.001) return n.toExponential(1);
   for (const [factor, suffix] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
-    if (a >= factor * 0.9995) return trim((n / factor).toPrecision(3)) + suffix;
+    if (a >= factor * 0.9995) return trim((n / factor).toPrecision(digits)) + suffix;
   }
-  return trim(n.toPrecision(3));
+  return trim(n.toPrecision(digits));
 }
 
 const trim = (s: string): string => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);

@@ -99,6 +99,19 @@ test("sums are of readings and targets of one kind only", () => {
   assert.equal(sums(d, undefined)[0]!.target, "");
 });
 
+test("a sum has the digits that lead to its result", () => {
+  const spec: Spec = { metrics: [{ type: "Pods", pods: { metric: { name: "rps" }, target: { type: "AverageValue", averageValue: "120" } } }] };
+  const sum = (average: string, currentReplicas: number) => {
+    const [got] = sums({ currentReplicas, currentMetrics: [{ type: "Pods", pods: { metric: { name: "rps" }, current: { averageValue: average } } }] }, spec);
+    return [got!.ratio, got!.proposal];
+  };
+  assert.deepEqual(sum("107640m", 14), ["107.6 / 120 = 0.897", "14 replicas × 0.897 = 12.56 → 13"], "108 / 120 would be within the tolerance");
+  assert.deepEqual(sum("108", 14), ["108 / 120 = 0.90", "0.90 is within the usual tolerance of 0.1: no change"]);
+  assert.deepEqual(sum("132040m", 10), ["132.04 / 120 = 1.1003", "10 replicas × 1.1003 = 11.003 → 12"]);
+  assert.deepEqual(sum("240100m", 3), ["240.1 / 120 = 2.001", "3 replicas × 2.001 = 6.003 → 7"], "3 × 2.00 would be 6");
+  assert.deepEqual(sum("180", 3), ["180 / 120 = 1.50", "3 replicas × 1.50 = 4.5 → 5"]);
+});
+
 test("a change comes twice in a stream, and counts once", () => {
   const pending = { recommendationId: "a", time: at(0), outcome: "PENDING" };
   const applied = { recommendationId: "a", time: at(0), outcome: "APPLIED" };

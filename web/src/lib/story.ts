@@ -86,18 +86,36 @@ export function sums(d: Decision, spec: Spec | undefined): Sum[] {
     const name = got.name || want?.name || `metric ${i + 1}`;
     const comparable = want && want.kind === got.kind && want.name === got.name && want.number > 0 && Number.isFinite(got.number);
     if (!comparable) return { name, reading: got.text, target: want?.text ?? "", ratio: "", proposal: "" };
-    const ratio = got.number / want.number;
     const current = d.currentReplicas ?? 0;
-    const exact = ratio * current;
-    const within = Math.abs(ratio - 1) <= 0.1;
+    const exact = got.number / want.number;
+    const digits = enough(got.number, want.number, current);
+    const ratio = exact.toFixed(digits - 1);
+    const product = Number((Number(ratio) * current).toPrecision(9));
     return {
       name,
       reading: got.text,
       target: want.text,
-      ratio: `${compact(got.number)} / ${compact(want.number)} = ${ratio.toFixed(2)}`,
-      proposal: within
-        ? `${ratio.toFixed(2)} is within the usual tolerance of 0.1: no change`
-        : `${count(current, "replica")} × ${ratio.toFixed(2)} = ${compact(exact)}${Number.isInteger(exact) ? "" : ` → ${Math.ceil(exact - 1e-9)}`}`,
+      ratio: `${compact(got.number, digits)} / ${compact(want.number, digits)} = ${ratio}`,
+      proposal: within(exact)
+        ? `${ratio} is within the usual tolerance of 0.1: no change`
+        : `${count(current, "replica")} × ${ratio} = ${compact(product, digits)}${Number.isInteger(product) ? "" : ` → ${up(product)}`}`,
     };
   });
+}
+
+const within = (ratio: number): boolean => Math.abs(ratio - 1) <= 0.1 + 1e-9;
+const up = (n: number): number => Math.ceil(n - 1e-9);
+
+/**
+ * How many digits let a reader who computes with what is shown come to the same result: 107.6 / 120
+ * is below the tolerance, 108 / 120 is within.
+ */
+function enough(got: number, want: number, current: number): number {
+  for (let digits = 3; digits < 9; digits++) {
+    const quotient = Number(got.toPrecision(digits)) / Number(want.toPrecision(digits));
+    const ratio = Number((got / want).toFixed(digits - 1));
+    const same = (r: number): boolean => within(r) === within(got / want) && up(r * current) === up((got / want) * current);
+    if (same(quotient) && same(ratio) && quotient.toFixed(digits - 1) === ratio.toFixed(digits - 1)) return digits;
+  }
+  return 9;
 }
