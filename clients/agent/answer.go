@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -113,7 +114,7 @@ func (r *reconcile) tellDistrust(to question, err *setpoint.AnswerError) {
 		return
 	}
 	r.st.distrusted[to] = distrust{field, time.Now()}
-	r.log.Error("the recommender's answer does not match the request and is ignored; does something between it and this agent change its answers?",
+	r.once.say(r.log, zapcore.ErrorLevel, "the recommender's answer does not match the request and is ignored; does something between it and this agent change its answers?", field,
 		zap.String("field", err.Field), zap.String("problem", err.Problem))
 	r.telling.event(warning, ReasonAnswerRefused, distrustMessage(err))
 }

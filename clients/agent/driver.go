@@ -117,7 +117,7 @@ func (d *Driver) watch(ctx context.Context) {
 		if time.Since(began) > lastWatchRetry {
 			retry = firstWatchRetry
 		}
-		d.log.Log(d.Loop.options.LogLevel(zapcore.WarnLevel, err), "objects are not watched, trying again", zap.Duration("in", retry), zap.Error(err))
+		d.once.say(d.log, d.Loop.options.LogLevel(zapcore.WarnLevel, err), "objects are not watched, trying again", fmt.Sprint(err), zap.Duration("in", retry), zap.Error(err))
 		if !deadline.Sleep(ctx, retry) {
 			return
 		}

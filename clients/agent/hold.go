@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // hold leaves the count unchanged and has the platform show why.
@@ -13,12 +14,16 @@ func (r *reconcile) hold(h Hold) Outcome {
 	if h.Since.IsZero() {
 		h.Since = time.Now()
 	}
-	// Log once, not in every reconcile; for an unavailable service even if the message changes.
-	known := h.Message == r.st.held || h.Reason == ReasonRecommenderUnavailable && r.st.heldFor == ReasonRecommenderUnavailable
-	if !known && !h.Silent {
-		r.log.Warn("not scaled", zap.String("reason", h.Reason), zap.String("message", h.Message+h.wants))
+	// Log once, not in every reconcile. Some reasons have another message each time, with the
+	// same cause for all objects.
+	cause := h.Message
+	if h.Reason == ReasonRecommenderUnavailable || h.Reason == ReasonAnswerRefused {
+		cause = h.Reason
 	}
-	r.st.held, r.st.heldFor = h.Message, h.Reason
+	if known := r.st.held == cause; known || h.Silent ||
+		r.once.say(r.log, zapcore.WarnLevel, "not scaled", cause, zap.String("reason", h.Reason), zap.String("message", h.Message+h.wants)) {
+		r.st.held = cause
+	}
 	h.Message += h.wants
 	if !r.o.Shadow {
 		r.tellHold(h.Reason, h.Message)

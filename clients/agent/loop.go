@@ -25,6 +25,7 @@ type Loop struct {
 	metrics     *metrics
 	shadows     *shadow.Ledger
 	log         *zap.Logger
+	once        once
 }
 
 // New returns a loop over the objects of a platform, which may also be a Teller. It connects
@@ -118,7 +119,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 
 // unread returns when to retry an object that could not be read.
 func (l *Loop) unread(key Key, err error) time.Duration {
-	l.log.Log(l.options.LogLevel(zapcore.ErrorLevel, err), "object not read", zap.Stringer("object", key), zap.Error(err))
+	l.once.say(l.log, l.options.LogLevel(zapcore.ErrorLevel, err), "object not read", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
 	now, st := time.Now(), l.states.of(key)
 	st.unread++
 	return pace.RetryAt(now, st.unread, l.options.Period, key.Namespace).Sub(now)

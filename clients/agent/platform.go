@@ -116,6 +116,9 @@ type Observation struct {
 	// Against its name. Nil: the shadow is not compared.
 	InCharge *shadow.Side
 	Against  string
+	// Notice is what people should know beside the readings, such as tasks that don't run and
+	// why. Empty: nothing.
+	Notice string
 	// Native is for the platform's own use, for example the version that a write requires.
 	Native any
 }

@@ -12,6 +12,8 @@ const (
 	ReasonConflictingAutoscaler = "ConflictingAutoscaler"
 	// ReasonStatusWrittenByAnother means that another controller acts on the object.
 	ReasonStatusWrittenByAnother = "StatusWrittenByAnother"
+	// ReasonCountContested means that others change the count each time it is to be written.
+	ReasonCountContested = "CountContested"
 	// ReasonInvalidObject means that something in the object can't be read.
 	ReasonInvalidObject = "InvalidObject"
 )
@@ -19,7 +21,7 @@ const (
 // IsHold reports whether a reason is one of these.
 func IsHold(reason string) bool {
 	switch reason {
-	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonInvalidObject:
+	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonCountContested, ReasonInvalidObject:
 		return true
 	}
 	return false

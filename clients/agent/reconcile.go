@@ -59,15 +59,26 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		}
 		moved, outcome := r.carryOut(ctx, e)
 		if !moved {
+			r.st.moved = 0
 			return outcome
 		}
 		r.lost()
 		// Someone else changed the count after it was read: the decision is void. The service
 		// sees that in the count of the next request.
-		r.log.Info("count changed by others, deciding again")
+		r.once.say(r.log, zapcore.InfoLevel, "count changed by others, deciding again", "")
+	}
+	if r.st.moved++; r.st.moved >= maxMoved {
+		return r.hold(Hold{
+			Outcome: OutcomeMoved, Reason: ReasonCountContested,
+			Message: "no count was written in the last periods, because the workload has changed each time since it was read, or the platform says so",
+		})
 	}
 	return OutcomeMoved
 }
+
+// maxMoved is how many reconciles in a row may end without a count because of others before that
+// is shown as a problem.
+const maxMoved = 3
 
 // warn emits the object's warning, once.
 func (r *reconcile) warn() {
@@ -186,7 +197,7 @@ func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	}
 	var read errRead
 	if errors.As(err, &read) {
-		r.log.Log(r.options.LogLevel(zapcore.ErrorLevel, err), "platform not read", zap.Error(err))
+		r.once.say(r.log, r.options.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
 		r.retry = true
 		return OutcomeReadError
 	}
@@ -241,7 +252,7 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		// in the service's windows, and its policies count no change.
 		h := held.Hold
 		h.wants = fmt.Sprintf("; it would be scaled from %d to %d", e.Answer.GetCurrentReplicas(), e.Answer.GetDesiredReplicas())
-		if reason := e.Answer.GetReason(); reason != "" {
+		if reason := reasonOf(e.Answer); reason != "" {
 			h.wants += ": " + reason
 		}
 		return false, r.hold(h)
@@ -254,23 +265,38 @@ func (e *evaluation) changes() bool {
 	return e.Answer.GetDesiredReplicas() != e.Answer.GetCurrentReplicas()
 }
 
+// reasonOf is why a count changes. Where no metric asks for it, as when the count of others is
+// undone, that is what held or limited it.
+func reasonOf(answer *setpointv1.RecommendResponse) string {
+	able, limited := conditionOf(answer.GetStatus(), "AbleToScale"), conditionOf(answer.GetStatus(), "ScalingLimited")
+	switch {
+	case answer.GetReason() != "":
+		return answer.GetReason()
+	case able.GetReason() == "ScaleDownStabilized", able.GetReason() == "ScaleUpStabilized":
+		return able.GetMessage()
+	case limited.GetStatus() == "True":
+		return limited.GetMessage()
+	}
+	return ""
+}
+
 // apply writes the count.
 func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	began := time.Now()
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
-		Reason: e.Answer.GetReason(), RecommendationID: e.Answer.GetRecommendationId(),
+		Reason: reasonOf(e.Answer), RecommendationID: e.Answer.GetRecommendationId(),
 	}
 	err := r.platform.Apply(ctx, r.o, e.Observation, change)
 	r.metrics.took(partApply, began)
 	log := r.log.With(zap.Int32("current", change.From), zap.Int32("desired", change.To),
 		zap.String("reason", change.Reason), zap.String("recommendation", change.RecommendationID))
 	var held *HoldError
-	if errors.As(err, &held) {
-		return err
+	if errors.As(err, &held) || errors.Is(err, ErrMoved) {
+		return err // told by the caller
 	}
 	if err != nil {
-		log.Log(r.options.LogLevel(zapcore.WarnLevel, err), "count not written", zap.Error(err))
+		r.once.say(log, r.options.LogLevel(zapcore.WarnLevel, err), "count not written", causeOf(err.Error()), zap.Error(err))
 		return err
 	}
 	r.metrics.appliedAfter.Observe(time.Since(e.answered).Seconds())
@@ -290,7 +316,7 @@ func (r *reconcile) decided(e *evaluation) {
 		r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(e.distrusted)})
 		return
 	}
-	r.st.held, r.st.heldFor = "", ""
+	r.st.held = ""
 	r.telling.Decision = &e.Decision
 	if r.o.Shadow {
 		return
@@ -304,8 +330,8 @@ func (r *reconcile) decided(e *evaluation) {
 			fault = e.Report.GetError()
 		}
 	}
-	if fault != "" && fault != r.st.fault { // log it once, not in every reconcile
-		r.log.Log(r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", zap.String("error", fault))
+	// Log it once, not in every reconcile.
+	if fault == "" || fault == r.st.fault || r.once.say(r.log, r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", causeOf(fault), zap.String("error", fault)) {
+		r.st.fault = fault
 	}
-	r.st.fault = fault
 }

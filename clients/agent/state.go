@@ -50,12 +50,14 @@ type state struct {
 	taken *setpointv1.RecommendResponse
 	// distrusted are the invalid answers, by kind of request.
 	distrusted [questions]distrust
-	// held is why the object is not scaled, heldFor the reason, "" if it is scaled.
-	held, heldFor string
+	// held is the logged cause why the object is not scaled, "" if it is scaled.
+	held string
 	// eventReason is the reason of the last event that is not over, "": the recommender decides;
 	// nil: this agent does not know yet. eventAt is the time of the event.
 	eventReason *string
 	eventAt     time.Time
+	// moved is the number of consecutive reconciles whose counts others had changed.
+	moved int
 	// fault is the error of the last decision.
 	fault string
 	// warned is the text of the last warning event.

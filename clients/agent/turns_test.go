@@ -2,7 +2,9 @@ package agent_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -127,6 +129,71 @@ func TestAPlatformsWaitIsRecorded(t *testing.T) {
 			t.Errorf("%d replicas after the wait, want what was recommended in it", n)
 		}
 	})
+}
+
+// contested is a platform on which others always change the count first.
+type contested struct{ *telling }
+
+func (contested) Apply(context.Context, *agent.Object, *agent.Observation, agent.Change) error {
+	return agent.ErrMoved
+}
+
+// A target whose counts are refused again and again is held after three periods, and the log does
+// not fill.
+func TestACountThatCanNeverBeWrittenIsShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.InfoLevel)
+		p := contested{&telling{Fake: &agenttest.Fake{}}}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		p.Want("web", 6)
+		drive(t, p, agenttest.NewService(testserver.Recommendations(t)), agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		p.mu.Lock()
+		hold := p.last
+		p.mu.Unlock()
+		if hold == nil || hold.Reason != agent.ReasonCountContested || hold.Outcome != agent.OutcomeMoved {
+			t.Errorf("shown: %+v", hold)
+		}
+		if n := lines.Len(); n > 7 {
+			t.Errorf("%d lines in five minutes", n)
+		}
+	})
+}
+
+// One cause for all objects is one line a minute, also where the error of each names it.
+func TestOneCauseIsOneLineAMinute(t *testing.T) {
+	t.Parallel()
+	for what, fail := range map[string]func(*agenttest.Fake, *agenttest.Service){
+		"reads":   func(p *agenttest.Fake, _ *agenttest.Service) { p.FailReads(errors.New("Get /services: refused")) },
+		"writes":  func(p *agenttest.Fake, _ *agenttest.Service) { p.FailWrites(errors.New("Post /services: refused")) },
+		"service": func(_ *agenttest.Fake, s *agenttest.Service) { s.Away(true) },
+		"answers": func(_ *agenttest.Fake, s *agenttest.Service) {
+			s.Tamper(func(r *setpointv1.RecommendResponse) { r.RequestId = new(rand.Text()) })
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				core, lines := observer.New(zap.InfoLevel)
+				p, s := &agenttest.Fake{}, agenttest.NewService(testserver.Recommendations(t))
+				for i := range 50 {
+					name := fmt.Sprint("web-", i)
+					p.Create(agenttest.Workload{Name: name, Replicas: 4})
+					p.Want(name, 6)
+				}
+				fail(p, s)
+				drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				// Answers have a line about the agent and one about the held object.
+				if n := lines.Len(); n < 3 || n > 8 {
+					t.Errorf("%d lines about 50 objects in three minutes", n)
+				}
+			})
+		})
+	}
 }
 
 // A spec that is edited each second takes effect within a second, but does not turn a limit per

@@ -295,7 +295,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: replicas}, Against: "the count of the service",
-		Native: s,
+		Notice: notice(tasks, replicas), Native: s,
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -120,4 +121,33 @@ func present(pods []*setpointv1.Pod) int32 {
 		}
 	}
 	return n
+}
+
+// notice says that tasks of a service don't run, and why; empty: all run, or may be about to.
+func notice(tasks []swarm.Task, replicas int32) string {
+	var last *swarm.Task
+	var runs, failed int32
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case t.Status.State == swarm.TaskStateRunning:
+			runs++
+			continue
+		case hasFailed(t.Status.State):
+			failed++
+		case stageOf(t.DesiredState) > running:
+			continue // it is to end
+		}
+		if t.Status.Err != "" && (last == nil || t.Status.Timestamp.After(last.Status.Timestamp)) {
+			last = t
+		}
+	}
+	if last == nil || runs >= replicas {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %d tasks run: %s", runs, replicas, bounded(last.Status.Err, maxMessage))
+	if failed > 0 {
+		text += fmt.Sprintf(" (%d failed)", failed)
+	}
+	return text
 }

@@ -144,6 +144,36 @@ func TestThePastOfASlotDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestTasksThatDoNotRunAreTold(t *testing.T) {
+	t.Parallel()
+	with := func(t swarm.Task, err string) swarm.Task {
+		t.Status.Err = err
+		return t
+	}
+	const run, shut = swarm.TaskStateRunning, swarm.TaskStateShutdown
+	for _, tt := range []struct {
+		name  string
+		tasks []swarm.Task
+		count int32
+		want  string
+	}{
+		{"all run, after a failure", []swarm.Task{task("1", 1, 10, run, run), with(task("0", 1, 0, swarm.TaskStateFailed, shut), "gone")}, 1, ""},
+		{"a start", []swarm.Task{task("1", 1, 0, swarm.TaskStatePreparing, run)}, 1, ""},
+		{"no room", []swarm.Task{
+			task("1", 1, 0, run, run), with(task("2", 2, 0, swarm.TaskStatePending, run), "no suitable node (insufficient resources on 1 node)"),
+		}, 2, "1 of 2 tasks run: no suitable node (insufficient resources on 1 node)"},
+		{"a crash loop", []swarm.Task{
+			with(task("1", 1, 0, swarm.TaskStateFailed, shut), "task: non-zero exit (2)"), with(task("2", 1, 9, swarm.TaskStateFailed, shut), "task: non-zero exit (3)"),
+			task("3", 1, 18, swarm.TaskStateReady, swarm.TaskStateReady),
+		}, 1, "0 of 1 tasks run: task: non-zero exit (3) (2 failed)"},
+		{"tasks that are to end", []swarm.Task{with(task("1", 1, 0, swarm.TaskStatePending, shut), "no suitable node")}, 1, ""},
+	} {
+		if got := notice(tt.tasks, tt.count); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestRequestsAreReservationsElseLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -498,13 +499,18 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	}
 }
 
-// Problems returns the problems of the first entries without a valid name in the last list, and
-// the number of such entries. Targets with a name are held, and report their problems
-// themselves.
-func (p *Platform) Problems() (problems []string, entries int) {
+// Problem says why the last list failed, or else which of its entries have no valid name; empty:
+// neither. Targets with a name are held, and report their problems themselves.
+func (p *Platform) Problem() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.unnamed.problems, p.unnamed.entries
+	switch {
+	case p.problem != "":
+		return "the targets are not listed: " + p.problem
+	case p.unnamed.entries > 0:
+		return fmt.Sprintf("%d entries of the list can't be read: %s", p.unnamed.entries, strings.Join(p.unnamed.problems, "; "))
+	}
+	return ""
 }
 
 // page reads a page, or finds it unchanged.

@@ -96,6 +96,6 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	platform := webhook.New(client, webhook.Options{ListEvery: s.listEvery, Limits: s.limits, Sources: parts.Sources, Log: parts.Log})
 	return &agentcmd.Platform{
 		Watched: platform, Kinds: map[string]string{webhook.Kind: "target"},
-		Ready: platform.Ready, Close: client.Close,
+		Ready: platform.Ready, Problem: platform.Problem, Close: client.Close,
 	}, nil
 }

@@ -243,6 +243,8 @@ func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem str
 	switch {
 	case len(out) > 0:
 		return out, ""
+	case len(tasks) == 0:
+		return nil, "no task runs"
 	case len(n.nodes) == 0:
 		return nil, "no node has reported usage: is setpoint-swarm node running on each node?"
 	case len(silent) > 0:

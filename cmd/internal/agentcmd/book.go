@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,8 +36,13 @@ type Object struct {
 	Decision *Decided `json:"decision,omitempty"`
 	// Hold is why it is not scaled. Nil: it is.
 	Hold *Held `json:"hold,omitempty"`
-	// Error is the failure of the last reconcile, such as a metric or a read.
-	Error string `json:"error,omitempty"`
+	// Error is the failure of the last reconcile, such as a metric or a read. Waiting reports
+	// whether it is to be expected and ends by itself: a task has no usage yet.
+	Error   string `json:"error,omitempty"`
+	Waiting bool   `json:"waiting,omitempty"`
+	// Cause is the end of the error, without the controller's words before it. Empty: there are
+	// none.
+	Cause string `json:"cause,omitempty"`
 	// Warning is a problem of the object that does not keep it from being scaled.
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: unknown.
@@ -52,8 +56,12 @@ type Decided struct {
 	Desired int32     `json:"desired"`
 	// Reason says in a few words why the count should change; empty: it should not.
 	Reason string `json:"reason,omitempty"`
-	// Metrics are the values of the metrics that were computed, such as "cpu 48%".
+	// Metrics are the values of the metrics that were computed, such as "cpu 48% (target 60%)".
 	Metrics []string `json:"metrics,omitempty"`
+	// Limits say what else has decided the count: a bound, a policy, a window.
+	Limits []string `json:"limits,omitempty"`
+	// Notice is the platform's, such as tasks that don't run.
+	Notice string `json:"notice,omitempty"`
 	// Inactive says why nothing is scaled although nothing failed, such as a count of 0 set by
 	// others. Empty: it is scaled.
 	Inactive string `json:"inactive,omitempty"`
@@ -82,6 +90,7 @@ const maxText = 4096
 type book struct {
 	cluster string
 	file    string // empty: it is kept in memory only
+	began   time.Time
 	log     *zap.Logger
 
 	mu sync.Mutex
@@ -117,7 +126,7 @@ const (
 // error; an unparsable one starts a new book.
 func openBook(folder, cluster string) (*book, error) {
 	b := &book{
-		cluster: cluster, log: zap.NewNop(),
+		cluster: cluster, began: time.Now(), log: zap.NewNop(),
 		objects: map[agent.Key]*Object{}, before: map[agent.Key]*Object{}, errs: map[agent.Key]string{},
 	}
 	if folder == "" {
@@ -169,6 +178,7 @@ func (b *book) unread(key agent.Key, err error) {
 		*o = *last
 	}
 	o.At, o.Outcome, o.Hold, o.Error = time.Now().UTC(), agent.OutcomeReadError, nil, cut(err.Error())
+	o.Waiting, o.Cause = false, ""
 	b.put(o)
 }
 
@@ -208,17 +218,35 @@ func (b *book) note(t *agent.Telling) {
 	}
 	if d := t.Decision; d != nil {
 		o.decided(d)
+		o.Waiting = o.Error != "" && o.Decision.Notice == "" && usageFails.MatchString(o.Error) && (o.At.Sub(b.began) < usageAfter || young(d.Request, d.At))
 	}
 	b.put(o)
 }
 
+// usageAfter is how long a task may have no usage.
+const usageAfter = time.Minute
+
+// usageFails matches errors of usage, but not those that only another spec of the task mends.
+var usageFails = regexp.MustCompile(`failed to get \S+ (container )?resource metric value: .*(API|pods|yet|reports?)\b`)
+
+// young reports whether a pod of the request started not long ago.
+func young(r *setpointv1.RecommendRequest, now time.Time) bool {
+	return slices.ContainsFunc(r.GetPods(), func(p *setpointv1.Pod) bool {
+		return p.GetStartTime() != nil && now.Sub(p.GetStartTime().AsTime()) < usageAfter
+	})
+}
+
 func (o *Object) decided(d *agent.Decision) {
-	o.Decision = &Decided{d.At.UTC(), d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas(), cut(d.Answer.GetReason()), metricsOf(d.Answer.GetStatus()), ""}
+	o.Decision = &Decided{
+		At: d.At.UTC(), Current: d.Answer.GetCurrentReplicas(), Desired: d.Answer.GetDesiredReplicas(), Reason: cut(d.Answer.GetReason()),
+		Metrics: metricsOf(d.Answer.GetStatus(), d.Request.GetSpec()), Limits: limitsOf(d.Answer.GetStatus(), d.Request.GetSpec()),
+		Notice: cut(d.Observation.Notice),
+	}
 	switch {
 	case d.ApplyError != nil:
 		o.Error = cut(d.ApplyError.Error())
 	case o.Error == "":
-		o.Error = cut(d.Answer.GetError())
+		o.Error, o.Cause = cut(d.Answer.GetError()), cut(causeOf(d))
 	}
 	for _, c := range d.Answer.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" {
@@ -231,39 +259,6 @@ func (o *Object) decided(d *agent.Decision) {
 			Recommendation: d.Answer.GetRecommendationId(),
 		}
 	}
-}
-
-// overNone is the average over no replicas, as Kubernetes' controller has it: the largest number.
-var overNone = strconv.FormatInt(math.MaxInt64, 10) + "m"
-
-// metricsOf are the values of a status' metrics for people.
-func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus) []string {
-	var out []string
-	add := func(name string, v *setpointv1.MetricValueStatus) {
-		value := cmp.Or(v.GetAverageValue(), v.GetValue())
-		if v.AverageUtilization != nil {
-			value = fmt.Sprintf("%d%%", v.GetAverageUtilization())
-		}
-		if value == overNone {
-			value = "without replicas to divide it by"
-		}
-		out = append(out, cut(name+" "+value))
-	}
-	for _, m := range s.GetCurrentMetrics() {
-		switch {
-		case m.GetResource() != nil:
-			add(m.GetResource().GetName(), m.GetResource().GetCurrent())
-		case m.GetContainerResource() != nil:
-			add(m.GetContainerResource().GetName(), m.GetContainerResource().GetCurrent())
-		case m.GetPods() != nil:
-			add(m.GetPods().GetMetric().GetName(), m.GetPods().GetCurrent())
-		case m.GetObject() != nil:
-			add(m.GetObject().GetMetric().GetName(), m.GetObject().GetCurrent())
-		case m.GetExternal() != nil:
-			add(m.GetExternal().GetMetric().GetName(), m.GetExternal().GetCurrent())
-		}
-	}
-	return out
 }
 
 // forget drops the state of an object.

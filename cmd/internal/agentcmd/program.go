@@ -64,6 +64,8 @@ type Platform struct {
 	// has, until the context ends. Standby says why it does not act now, "": it does.
 	Lead    func(ctx context.Context, act func(context.Context) error) error
 	Standby func() string
+	// Problem returns a problem for the status that leaves the platform ready; empty: none.
+	Problem func() string
 	// Run runs beside the loop until the context ends. An error stops the agent.
 	Run func(ctx context.Context) error
 	// Pages are the platform's own at the admin address.

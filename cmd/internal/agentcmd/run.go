@@ -80,7 +80,13 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		return platform.Ready()
 	}
 	metrics.MustRegister(ReadyMetric(ready))
-	status := func() *Status { return c.status(kept, ready, standby()) }
+	status := func() *Status {
+		s := c.status(kept, ready, standby())
+		if s.Problem == "" && platform.Problem != nil {
+			s.Problem = platform.Problem()
+		}
+		return s
+	}
 	pages := append([]daemon.Page{}, platform.Pages...)
 	pages = append(pages, statusPages(status)...)
 	pages = append(pages, Pages(metrics, ready, "whether the objects have been read", driver.Shadows)...)

@@ -61,18 +61,28 @@ func statusPages(now func() *Status) []daemon.Page {
 	}
 }
 
-// WriteText writes the status for people: an object a line, with its problem.
+// WriteText writes the status for people: a line for each object, and below it, wrapped, why it
+// has its count.
 func (s *Status) WriteText(w io.Writer) error {
 	var text strings.Builder
 	s.head(&text)
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	var rows strings.Builder
+	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	if len(s.Objects) > 0 {
-		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED\tWHY")
+		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED")
 	}
 	for _, o := range s.Objects {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At), o.why(s.At))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At))
 	}
 	_ = table.Flush() // to memory
+	n := -1
+	for line := range strings.Lines(rows.String()) {
+		text.WriteString(line)
+		if n >= 0 {
+			text.WriteString(wrapped(s.Objects[n].why(s.At)))
+		}
+		n++
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }
@@ -83,7 +93,7 @@ func (s *Status) head(text *strings.Builder) {
 		switch {
 		case o.Hold != nil:
 			held++
-		case o.Error != "":
+		case o.Error != "" && !o.Waiting:
 			failing++
 		}
 	}
@@ -104,6 +114,8 @@ func (o *Object) state() string {
 	switch {
 	case o.Hold != nil:
 		return "held"
+	case o.Waiting:
+		return "waiting"
 	case o.Error != "":
 		return "error"
 	case o.Shadow:
@@ -130,27 +142,35 @@ func (o *Object) lastScaled(now time.Time) string {
 	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
 }
 
-// why says in a line why an object is not scaled, what failed, or why the count is what it is.
+// why says what a person asks first: why an object is not scaled, what failed, or what decided
+// its count.
 func (o *Object) why(now time.Time) string {
-	var text string
-	switch {
+	var parts []string
+	add := func(texts ...string) {
+		for _, text := range texts {
+			if text != "" {
+				parts = append(parts, text)
+			}
+		}
+	}
+	switch d := o.Decision; {
 	case o.Hold != nil:
-		text = fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message)
+		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
+	case o.Cause != "":
+		add(d.Notice, o.Cause)
 	case o.Error != "":
-		text = o.Error
-	case o.Decision != nil:
-		text = strings.Join(o.Decision.Metrics, ", ")
-		if o.Decision.Reason != "" {
-			text = strings.TrimSuffix(o.Decision.Reason+"; "+text, "; ")
-		}
-		if o.Decision.Inactive != "" {
-			text = o.Decision.Inactive
-		}
+		add(o.Error)
+	case d != nil && d.Inactive != "":
+		add(d.Notice, d.Inactive)
+	case d != nil:
+		add(d.Notice, strings.Join(d.Metrics, ", "))
+		add(d.Limits...)
+		add(d.Reason)
 	}
 	if o.Warning != "" {
-		text = strings.TrimPrefix(text+"; warning: "+o.Warning, "; ")
+		add("warning: " + o.Warning)
 	}
-	return oneLine(text)
+	return oneLine(plain.Replace(strings.Join(parts, "; ")))
 }
 
 // age is how long ago something was, as a person would say it.
