@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the system's Python can speak gRPC and that stubs for it can be
-# generated, for examples/python, which the tests run. Installs Debian's packages where
+# Makes sure that the system's Python can speak gRPC, that stubs for it can be generated, and that it
+# can build a package, for examples/python and clients/python, which the tests run. Installs Debian's packages where
 # apt can, as root; otherwise says what is missing. examples/python/run.sh does without
 # them where pip reaches a package index.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='The test of examples/python is SKIPPED, or fails where CI is set.'
 
-packages=(python3 python3-grpcio python3-protobuf protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
+packages=(python3 python3-grpcio python3-protobuf python3-pip python3-wheel protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
 
 # missing prints the missing packages. A python3 of another origin
 # may come first; the packages are the system's.
@@ -21,6 +21,7 @@ missing() {
     fi
   done
   test -n "$has" || echo 'grpc and protobuf for python3'
+  ! command -v apt-get >/dev/null || /usr/bin/python3 -c 'import pip, wheel' 2>/dev/null || echo 'pip and wheel for /usr/bin/python3' # the client's README
   if [ -n "$has" ] && "$has" -c 'import grpc_tools' 2>/dev/null; then
     return
   fi

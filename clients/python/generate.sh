@@ -2,20 +2,30 @@
 # Generates setpoint/v1 from the contract into a folder: generate.sh [FOLDER] [--google], the
 # folder of this package unless one is given. --google adds google/api and google/rpc, which
 # otherwise come with googleapis-common-protos. PYTHON chooses the interpreter, which needs
-# protobuf; protoc must be there.
+# protobuf, and grpcio-tools where there is no protoc.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 google=
 test "${*: -1}" != --google || { google=yes; set -- "${@:1:$#-1}"; }
 out=$(mkdir -p "${1:-$here}" && cd "${1:-$here}" && pwd)
-command -v protoc >/dev/null || { echo 'protoc is missing: install protobuf-compiler.' >&2; exit 1; }
+python=${PYTHON:-python3}
+"$python" -c 'import google.protobuf' 2>/dev/null || {
+  echo "$python has no protobuf: pip install protobuf (Debian: apt-get install python3-protobuf, PYTHON=/usr/bin/python3)." >&2
+  exit 1
+}
+protoc=(protoc)
+command -v protoc >/dev/null || protoc=("$python" -m grpc_tools.protoc)
+"${protoc[@]}" --version >/dev/null 2>&1 || {
+  echo 'protoc is missing: pip install grpcio-tools, or install protobuf-compiler.' >&2
+  exit 1
+}
 files=$(mktemp)
 trap 'rm -f "$files"' EXIT
 
 cd "$here/../../proto"
-protoc -I . -I third_party --include_imports --descriptor_set_out="$files" setpoint/v1/*.proto google/rpc/error_details.proto
+"${protoc[@]}" -I . -I third_party --include_imports --descriptor_set_out="$files" setpoint/v1/*.proto google/rpc/error_details.proto
 # Rules of validation are the service's; without them nothing needs buf's package.
-"${PYTHON:-python3}" - "$files" <<'PYTHON'
+"$python" - "$files" <<'PYTHON'
 import sys
 from google.protobuf import descriptor_pb2
 
@@ -49,5 +59,5 @@ with open(sys.argv[1], "wb") as file:
 PYTHON
 names=(setpoint/v1/*.proto)
 test -z "$google" || names+=(google/api/annotations.proto google/api/http.proto google/rpc/status.proto google/rpc/error_details.proto)
-protoc --descriptor_set_in="$files" --python_out="$out" --pyi_out="$out" "${names[@]}"
+"${protoc[@]}" --descriptor_set_in="$files" --python_out="$out" --pyi_out="$out" "${names[@]}"
 touch "$out/setpoint/v1/__init__.py"

@@ -72,7 +72,9 @@ type Client struct {
 //   - what gRPC calls a target, for example "dns:///setpoint.example.org:9090" or
 //     "unix:///run/setpoint.sock".
 //
-// By default the transport is TLS with the system's CAs.
+// By default the transport is TLS with the system's CAs; without it, as by [WithInsecure] and
+// [WithTokenOverInsecure], where each address is localhost or one of the loopback interface, and
+// no option says what to trust.
 func New(target string, options ...Option) (*Client, error) {
 	cfg := defaultConfig()
 	for _, option := range options {
@@ -82,6 +84,7 @@ func New(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.local = allOnLoopback(addresses)
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -105,7 +108,7 @@ func New(target string, options ...Option) (*Client, error) {
 			grpc.MaxCallRecvMsgSize(cfg.maxReceiveBytes)),
 		grpc.WithChainUnaryInterceptor(c.interceptors()...),
 	}
-	if len(addresses) > 0 {
+	if len(addresses) > 1 {
 		dial = append(dial, grpc.WithResolvers(addressList(addresses)))
 	}
 	if name := cfg.serverName(); name != "" {

@@ -18,6 +18,7 @@ type Option func(*config)
 // config is the settings of a client.
 type config struct {
 	insecure  bool
+	local     bool // all addresses are of this machine
 	tls       *TLS
 	tlsConfig *tls.Config
 
@@ -55,6 +56,7 @@ func (c *config) validate() error {
 	if c.err != nil {
 		return c.err
 	}
+	c.tokenAnywhere = c.tokenAnywhere || c.local
 	if c.token != nil && c.insecure && !c.tokenAnywhere {
 		return errors.New("setpoint: a token would travel unencrypted: use TLS, or WithTokenOverInsecure on a trusted network")
 	}
@@ -73,10 +75,10 @@ func DefaultKeepalive() keepalive.ClientParameters {
 	return keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}
 }
 
-// WithInsecure disables TLS.
+// WithInsecure does without TLS, which is spoken otherwise, but for addresses of this machine only.
 func WithInsecure() Option { return func(c *config) { c.insecure = true } }
 
-// WithTLS sets the CAs to trust and the client certificate.
+// WithTLS sets the CAs to trust and the client certificate. The zero TLS is spoken on this machine, too.
 func WithTLS(t TLS) Option { return func(c *config) { c.tls = &t } }
 
 // WithTLSConfig is WithTLS for settings that TLS does not have.

@@ -13,7 +13,7 @@ import (
 // defaultPort is the default gRPC port of a server.
 const defaultPort = "9090"
 
-// readTarget returns the target for gRPC and, if it is a list, its addresses.
+// readTarget returns the target for gRPC and the addresses it has; none for a target in gRPC's form.
 func readTarget(target string) (dialTarget string, list []string, err error) {
 	if isURI(target) {
 		return target, nil, nil
@@ -28,7 +28,7 @@ func readTarget(target string) (dialTarget string, list []string, err error) {
 		}
 	}
 	if len(list) == 1 {
-		return "dns:///" + list[0], nil, nil
+		return "dns:///" + list[0], list, nil
 	}
 	return listScheme + ":///" + url.PathEscape(strings.Join(list, ",")), list, nil
 }

@@ -1,8 +1,11 @@
 package setpoint
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -34,6 +37,23 @@ func (c *config) serverName() string {
 	return ""
 }
 
+// OnLoopback reports whether a target is addresses of this machine only, localhost or one of the
+// loopback interface, with which [New] does without TLS.
+func OnLoopback(target string) bool {
+	_, addresses, err := readTarget(target)
+	return err == nil && allOnLoopback(addresses)
+}
+
+func allOnLoopback(addresses []string) bool {
+	for _, address := range addresses {
+		host, _, _ := net.SplitHostPort(address)
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return len(addresses) > 0
+}
+
 // credentials returns the transport that the options select.
 func (c *config) credentials() (credentials.TransportCredentials, error) {
 	asked := 0
@@ -45,8 +65,8 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 	if asked > 1 {
 		return nil, errors.New("setpoint: WithInsecure, WithTLS and WithTLSConfig exclude each other")
 	}
-	if c.insecure {
-		return insecure.NewCredentials(), nil
+	if c.insecure || c.local && asked == 0 {
+		return plain{insecure.NewCredentials()}, nil
 	}
 	settings := c.tlsConfig
 	if settings == nil {
@@ -58,5 +78,56 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 			return nil, fmt.Errorf("setpoint: %w", err)
 		}
 	}
-	return credentials.NewTLS(settings), nil
+	return encrypted{credentials.NewTLS(settings)}, nil
+}
+
+// encrypted is TLS with an error that says what to do.
+type encrypted struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (e encrypted) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if header := (tls.RecordHeaderError{}); errors.As(err, &header) {
+		err = fmt.Errorf("%w: the server speaks no TLS: on a trusted network do without (insecure)", err)
+	}
+	return secured, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (e encrypted) Clone() credentials.TransportCredentials {
+	return encrypted{e.TransportCredentials.Clone()}
+}
+
+// plain is no encryption, with an error that says what to do.
+type plain struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (p plain) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	bare, info, err := p.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	return &answered{Conn: bare}, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (p plain) Clone() credentials.TransportCredentials { return plain{p.TransportCredentials.Clone()} }
+
+// answered is a connection that knows whether the server ever said anything.
+type answered struct {
+	net.Conn
+
+	has bool
+}
+
+// Read implements net.Conn.
+func (a *answered) Read(b []byte) (int, error) {
+	n, err := a.Conn.Read(b)
+	if n > 0 {
+		a.has = true
+	} else if err != nil && !a.has {
+		err = fmt.Errorf("%w: the server ended the connection without a word: if it speaks TLS, say what to trust", err)
+	}
+	return n, err
 }

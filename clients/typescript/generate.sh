@@ -5,6 +5,7 @@ cd "$(dirname "$0")"
 out=$PWD/src/gen
 plugin=$PWD/node_modules/.bin/protoc-gen-es
 command -v protoc >/dev/null || { echo 'protoc is missing: install protobuf-compiler.' >&2; exit 1; }
+test -x "$plugin" || { echo 'protoc-gen-es is missing: run npm ci first.' >&2; exit 1; }
 rm -rf "$out"
 mkdir -p "$out"
 cd ../../proto

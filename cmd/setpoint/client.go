@@ -14,7 +14,7 @@ import (
 // addServerFlags adds --server and the flags of the connection. Without a fallback the server
 // is optional.
 func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Settings {
-	s := &connection.Settings{Server: fallback, ClearOnLoopback: true}
+	s := &connection.Settings{Server: fallback}
 	s.FromEnvironment()
 	s.Bind(cmd.PersistentFlags(), of)
 	return s

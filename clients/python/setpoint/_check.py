@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, NoReturn, Optional, Sequence
+from typing import Any, Mapping, NoReturn, Optional, Sequence, Union
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from setpoint._json import read
 from setpoint.v1 import autoscaling_pb2 as autoscaling
 from setpoint.v1 import recommendation_service_pb2 as recommendations
 
@@ -37,7 +38,7 @@ class AnswerError(Exception):
 
 
 def check_answer(
-    request: recommendations.RecommendRequest,
+    request: Union[recommendations.RecommendRequest, Mapping[str, Any]],
     answer: Optional[recommendations.RecommendResponse],
     *,
     now: Optional[float] = None,
@@ -61,7 +62,7 @@ def check_answer(
     """
     if answer is None:
         raise AnswerError("", "there is no answer")
-    c = _Checker(request, answer, time.time() if now is None else now, max_skew, previous, unrecorded)
+    c = _Checker(read(recommendations.RecommendRequest, request), answer, time.time() if now is None else now, max_skew, previous, unrecorded)
     c.question()
     c.counts()
     c.action()
@@ -71,9 +72,9 @@ def check_answer(
 
 
 def check_report(
-    request: recommendations.RecommendRequest,
+    request: Union[recommendations.RecommendRequest, Mapping[str, Any]],
     answer: recommendations.RecommendResponse,
-    report: recommendations.ReportScaleRequest,
+    report: Union[recommendations.ReportScaleRequest, Mapping[str, Any]],
     response: Optional[recommendations.ReportScaleResponse],
     *,
     previous: Optional[recommendations.RecommendResponse] = None,
@@ -82,11 +83,12 @@ def check_report(
 
     One with another_caller says that a second caller uses the target.
     """
+    report = read(recommendations.ReportScaleRequest, report)
     if response is None:
         raise AnswerError("", "there is no answer")
     if response.recommendation_id and response.recommendation_id != report.recommendation_id:
         _wrong("recommendationId", f"{response.recommendation_id[:64]!r}, but {report.recommendation_id[:64]!r} was reported on")
-    c = _Checker(request, answer, 0, 0, previous, False)
+    c = _Checker(read(recommendations.RecommendRequest, request), answer, 0, 0, previous, False)
     if not response.HasField("status"):
         _wrong("status", "is missing")
     status = response.status
@@ -278,13 +280,14 @@ def _seconds(t: Timestamp) -> float:
     return float(t.seconds) + t.nanos / 1e9
 
 
-def seed(status: autoscaling.HorizontalPodAutoscalerStatus) -> autoscaling.HorizontalPodAutoscalerStatus:
+def seed(status: Union[autoscaling.HorizontalPodAutoscalerStatus, Mapping[str, Any]]) -> autoscaling.HorizontalPodAutoscalerStatus:
     """Returns of an autoscaler's stored status what a first evaluation needs, as previous_status of a request.
 
     Whoever may write a status can write anything into it: what no evaluation would write is left
     out, and texts are clipped, so that it can neither have requests refused nor come back in an
     answer that check_answer refuses. The status given stays as it is.
     """
+    status = read(autoscaling.HorizontalPodAutoscalerStatus, status)
     kept = autoscaling.HorizontalPodAutoscalerStatus(
         current_replicas=max(0, status.current_replicas), desired_replicas=max(0, status.desired_replicas)
     )

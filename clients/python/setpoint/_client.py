@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union
 
 import grpc
-from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from setpoint._errors import Error, of_status
+from setpoint._json import read
 from setpoint._retry import Deadline, Retrier, Retry
 from setpoint._token import TokenSource
-from setpoint._transport import TLS, Transport
+from setpoint._transport import TLS, Transport, on_loopback
 from setpoint._watch import Watch
 from setpoint.v1 import recommendation_service_pb2 as recommendations
 from setpoint.v1 import simulation_service_pb2 as simulations
@@ -39,6 +39,7 @@ class Result(NamedTuple):
     error: Optional[Error]
 
 
+# Requests are messages, or mappings in the JSON form of the API.
 RecommendRequestLike = Union[recommendations.RecommendRequest, Mapping[str, Any]]
 
 
@@ -50,8 +51,9 @@ class Client:
     became of the first attempt. What fails is an Error.
 
     target: "host:port" or several of those, separated by commas; the port is 9090 if none is given.
-    insecure: does without TLS, which is spoken otherwise. Files of tls are looked at again once a
-    second, and connections are made anew when they have changed.
+    insecure: does without TLS, which is spoken otherwise, but on localhost and the loopback interface,
+    unless tls is given. Files of tls are looked at again once a second, and connections are made anew
+    when they have changed.
     token: a bearer token, or what returns one. timeout: that of a call, all attempts together, in
     seconds; 0: unbounded.
     """
@@ -73,7 +75,9 @@ class Client:
     ) -> None:
         if insecure and tls is not None:
             raise ValueError("setpoint: insecure and tls exclude each other")
-        if token is not None and insecure and not token_over_insecure:
+        local = on_loopback(target)
+        insecure = insecure or (local and tls is None)
+        if token is not None and insecure and not local and not token_over_insecure:
             raise ValueError("setpoint: a token would travel unencrypted: use TLS, or token_over_insecure on a trusted network")
         if max_batch < 1 or max_request_bytes < 1 or max_answer_bytes < 1:
             raise ValueError("setpoint: max_batch, max_request_bytes and max_answer_bytes must be at least 1")
@@ -113,27 +117,40 @@ class Client:
         request fails alone. More than a service takes at once go in several calls, one after the
         other. Requests that failed for a reason that may pass are sent again, together, unless a
         later one for their target was answered meanwhile."""
-        everything = [_identified(request) for request in requests]
+        everything: list[recommendations.RecommendRequest] = []
+        refused: list[tuple[int, Error]] = []  # mappings that are no requests
+        for i, request in enumerate(requests):
+            try:
+                everything.append(_identified(request))
+            except Error as error:
+                refused.append((i, error))
         results: list[Result] = []
         while len(results) < len(everything):
             rest = everything[len(results) : len(results) + self._max_batch]
             results += self._recommend_all(rest[: self._fitting(rest)], timeout)
+        for i, error in refused:
+            results.insert(i, Result(None, error))
         return results
 
-    def report_scale(self, request: recommendations.ReportScaleRequest, *, timeout: Optional[float] = None) -> recommendations.ReportScaleResponse:
+    def report_scale(
+        self, request: Union[recommendations.ReportScaleRequest, Mapping[str, Any]], *, timeout: Optional[float] = None
+    ) -> recommendations.ReportScaleResponse:
         """Tells what became of a recommendation that changed the count: outcome "APPLIED" or "FAILED"."""
+        request = read(recommendations.ReportScaleRequest, request)
         return self._call(_RECOMMENDATIONS + "ReportScale", request, recommendations.ReportScaleResponse, timeout)
 
     def report_observation(
-        self, request: recommendations.ReportObservationRequest, *, timeout: Optional[float] = None
+        self, request: Union[recommendations.ReportObservationRequest, Mapping[str, Any]], *, timeout: Optional[float] = None
     ) -> recommendations.ReportObservationResponse:
         """Stores what was observed of a target with a stored spec, for those who poll."""
+        request = read(recommendations.ReportObservationRequest, request)
         return self._call(_RECOMMENDATIONS + "ReportObservation", request, recommendations.ReportObservationResponse, timeout)
 
     def get_recommendation(
-        self, request: recommendations.GetRecommendationRequest, *, timeout: Optional[float] = None
+        self, request: Union[recommendations.GetRecommendationRequest, Mapping[str, Any]], *, timeout: Optional[float] = None
     ) -> recommendations.Recommendation:
         """Returns the recommendation for a target with a stored spec."""
+        request = read(recommendations.GetRecommendationRequest, request)
         answer = self._call(_RECOMMENDATIONS + "GetRecommendation", request, recommendations.GetRecommendationResponse, timeout)
         return answer.recommendation
 
@@ -183,8 +200,7 @@ class Client:
         of another one, the watch begins anew, and the first response has missed_uncounted. It ends
         with the first error that will not pass. interrupted is called with the error of each stream
         that ends and is followed by another."""
-        if not isinstance(request, targets.WatchDecisionsRequest):
-            request = json_format.ParseDict(dict(request), targets.WatchDecisionsRequest())
+        request = read(targets.WatchDecisionsRequest, request)
         return Watch(self._transport, self._retrier, self._pick, self._closed, request, interrupted).run()
 
     def simulate(
@@ -196,9 +212,7 @@ class Client:
         A simulation may take a minute: timeout bounds all of it, in seconds, and the client's own does
         not. Until the first response it is tried again as other calls are. A stream that breaks later
         is an Error: what came would come again."""
-        if not isinstance(request, simulations.SimulateRequest):
-            request = json_format.ParseDict(dict(request), simulations.SimulateRequest())
-        return self._simulated(request, Deadline(timeout or 0.0))
+        return self._simulated(read(simulations.SimulateRequest, request), Deadline(timeout or 0.0))
 
     def _simulated(self, request: simulations.SimulateRequest, deadline: Deadline) -> Iterator[simulations.SimulateResponse]:
         opened: Any = None
@@ -234,9 +248,9 @@ class Client:
         request = targets.DeleteTargetRequest(name=name, target_uid=target_uid, cluster_uid=cluster_uid)
         self._call(_TARGETS + "DeleteTarget", request, targets.DeleteTargetResponse, timeout, gone=True)
 
-    def set_target_spec(self, name: str, spec: targets.TargetSpec, *, timeout: Optional[float] = None) -> targets.TargetSpec:
+    def set_target_spec(self, name: str, spec: Union[targets.TargetSpec, Mapping[str, Any]], *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Stores a spec. It is sent once: of an error it is not known whether the spec was stored."""
-        request = targets.SetTargetSpecRequest(name=name, target_spec=spec)
+        request = targets.SetTargetSpecRequest(name=name, target_spec=read(targets.TargetSpec, spec))
         return self._call(_TARGETS + "SetTargetSpec", request, targets.SetTargetSpecResponse, timeout, repeat=False).target_spec
 
     def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
@@ -361,14 +375,12 @@ def _constant(token: str) -> TokenSource:
 
 def _identified(request: RecommendRequestLike) -> recommendations.RecommendRequest:
     """Returns the request, or a copy with an id. A dry run records nothing and needs none."""
-    if not isinstance(request, recommendations.RecommendRequest):
-        request = json_format.ParseDict(dict(request), recommendations.RecommendRequest())
-    elif request.request_id or request.dry_run:
+    request = read(recommendations.RecommendRequest, request)
+    if request.request_id or request.dry_run:
         return request
     copy = recommendations.RecommendRequest()
     copy.CopyFrom(request)
-    if not copy.request_id and not copy.dry_run:
-        copy.request_id = str(uuid.uuid4())
+    copy.request_id = str(uuid.uuid4())
     return copy
 
 

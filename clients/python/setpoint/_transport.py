@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import threading
@@ -46,6 +47,18 @@ def _with_port(address: str, target: str) -> str:
     raise ValueError(f"setpoint: address {address!r} in {target!r} is not host:port")
 
 
+def on_loopback(target: str) -> bool:
+    """Reports whether all addresses of a list are of this machine only."""
+    return all(_is_loopback(address.rsplit(":", 1)[0].strip("[]")) for address in read_addresses(target))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class Transport:
     """Makes single attempts of calls."""
 
@@ -88,6 +101,7 @@ class Transport:
         self._version: object = None
         self._looked = 0.0
         self._closed = False
+        self._answered = False
         self._connect()
 
     def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
@@ -97,9 +111,11 @@ class Transport:
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
         try:
-            return call(request, timeout=timeout, metadata=metadata)
+            response = call(request, timeout=timeout, metadata=metadata)
+            self._answered = True
+            return response
         except grpc.RpcError as error:
-            raise of_rpc(error) from None
+            raise self._told(of_rpc(error)) from None
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
 
@@ -117,11 +133,24 @@ class Transport:
     def received(self, call: Any) -> Iterator[Any]:
         """Returns what comes on a stream."""
         try:
-            yield from call
+            for response in call:
+                self._answered = True
+                yield response
         except grpc.RpcError as error:
-            raise of_rpc(error) from None
+            raise self._told(of_rpc(error)) from None
         except ValueError:
             raise self._gone() from None
+
+    def _told(self, error: Error) -> Error:
+        """Adds what to do where the two sides may differ about TLS, as gRPC's own words do not."""
+        if error.code is not grpc.StatusCode.UNAVAILABLE or error.reason is not None or self._answered:
+            return error
+        hint = ""
+        if self._tls and re.search("wrong.version.number", error.message, re.IGNORECASE):
+            hint = "the server speaks no TLS: on a trusted network pass insecure=True"
+        elif not self._tls and re.search("socket closed|connection reset|closed connection|goaway|preface", error.message, re.IGNORECASE):
+            hint = "the server ended the connection without a word: if it speaks TLS, pass tls=setpoint.TLS(…)"
+        return Error(error.code, f"{error.message}: {hint}") if hint else error
 
     def _metadata(self) -> Optional[tuple[tuple[str, str], ...]]:
         if not self._token:

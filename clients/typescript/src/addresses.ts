@@ -15,3 +15,9 @@ function withPort(address: string, defaultPort: string, list: string): string {
   }
   throw wrong();
 }
+
+/** onLoopback reports whether an address of readAddresses is of this machine only. */
+export function onLoopback(address: string): boolean {
+  const host = address.slice(0, address.lastIndexOf(":")).replace(/^\[|\]$/g, "");
+  return host === "localhost" || /^127(\.\d{1,3}){3}$/.test(host) || /^(0*:)+:?0*1$/.test(host);
+}

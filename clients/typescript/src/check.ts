@@ -10,6 +10,7 @@ import { RecommendRequestSchema, ReportScaleRequestSchema } from "./gen/setpoint
 import type {
   Event, RecommendRequest, RecommendResponse, ReportScaleResponse,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
+import { made } from "./made.js";
 
 /** Bounds of what an answer says. Texts are in bytes. */
 const maxConditions = 8, maxMetrics = 1000, maxWord = 1024, maxText = 32 << 10;
@@ -77,7 +78,7 @@ export function checkReport(
   if (!response) {
     throw new AnswerError("", "there is no answer");
   }
-  const sent = create(ReportScaleRequestSchema, report);
+  const sent = made(ReportScaleRequestSchema, report);
   if (response.recommendationId !== "" && response.recommendationId !== sent.recommendationId) {
     wrong("recommendationId", `${quoted(response.recommendationId)}, but ${quoted(sent.recommendationId)} was reported on: an answer to another report`);
   }
@@ -113,7 +114,7 @@ class Checker {
   private readonly request: RecommendRequest;
 
   constructor(private readonly asked: Asked, private readonly answer: RecommendResponse) {
-    this.request = create(RecommendRequestSchema, asked.request);
+    this.request = made(RecommendRequestSchema, asked.request);
   }
 
   private bounds(): [number, number] {

@@ -11,6 +11,7 @@ import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simu
 import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
 import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
+import { made } from "./made.js";
 import { Deadline, defaultRetry, Retrier } from "./retry.js";
 import type { Retry } from "./retry.js";
 import type { Transport } from "./transport.js";
@@ -86,7 +87,7 @@ export class Client {
    * one; the object given stays as it is. Call checkAnswer before the answer is applied.
    */
   async recommend(request: MessageInitShape<typeof RecommendRequestSchema>, options?: CallOptions): Promise<RecommendResponse> {
-    return this.call(RecommendationService.method.recommend, identified(create(RecommendRequestSchema, request)), options);
+    return this.call(RecommendationService.method.recommend, identified(made(RecommendRequestSchema, request)), options);
   }
 
   /**
@@ -96,7 +97,7 @@ export class Client {
    * later one for their target was answered meanwhile.
    */
   async batchRecommend(requests: readonly MessageInitShape<typeof RecommendRequestSchema>[], options?: CallOptions): Promise<Result[]> {
-    const all = requests.map((request) => identified(create(RecommendRequestSchema, request)));
+    const all = requests.map((request) => identified(made(RecommendRequestSchema, request)));
     const results: Result[] = [];
     for (let first = 0; first < all.length;) {
       const n = this.fitting(all.slice(first, first + this.maxBatch));
@@ -108,12 +109,12 @@ export class Client {
 
   /** Tells what became of a recommendation that changed the count: outcome "APPLIED" or "FAILED". */
   async reportScale(request: MessageInitShape<typeof ReportScaleRequestSchema>, options?: CallOptions): Promise<ReportScaleResponse> {
-    return this.call(RecommendationService.method.reportScale, create(ReportScaleRequestSchema, request), options);
+    return this.call(RecommendationService.method.reportScale, made(ReportScaleRequestSchema, request), options);
   }
 
   /** Stores what was observed of a target with a stored spec, for those who poll. */
   async reportObservation(request: MessageInitShape<typeof ReportObservationRequestSchema>, options?: CallOptions): Promise<ReportObservationResponse> {
-    return this.call(RecommendationService.method.reportObservation, create(ReportObservationRequestSchema, request), options);
+    return this.call(RecommendationService.method.reportObservation, made(ReportObservationRequestSchema, request), options);
   }
 
   /** Returns the recommendation for a target with a stored spec. */
@@ -121,13 +122,13 @@ export class Client {
     request: MessageInitShape<typeof RecommendationService.method.getRecommendation.input>, options?: CallOptions,
   ): Promise<Recommendation> {
     const { method } = RecommendationService;
-    return present((await this.call(method.getRecommendation, create(method.getRecommendation.input, request), options)).recommendation);
+    return present((await this.call(method.getRecommendation, made(method.getRecommendation.input, request), options)).recommendation);
   }
 
   /** Returns what is kept of a target. */
   async getTarget(name: string, options?: CallOptions): Promise<Target> {
     const { method } = TargetService;
-    return present((await this.call(method.getTarget, create(method.getTarget.input, { name }), options)).target);
+    return present((await this.call(method.getTarget, made(method.getTarget.input, { name }), options)).target);
   }
 
   /**
@@ -137,7 +138,7 @@ export class Client {
   async *listTargets(parent: string, options?: CallOptions): AsyncGenerator<Target> {
     for (let pageToken = ""; ;) {
       const { method } = TargetService;
-      const page = await this.call(method.listTargets, create(method.listTargets.input, { parent, pageToken }), options);
+      const page = await this.call(method.listTargets, made(method.listTargets.input, { parent, pageToken }), options);
       yield* page.targets;
       if ((pageToken = page.nextPageToken) === "") {
         return;
@@ -149,7 +150,7 @@ export class Client {
   async *listDecisions(target: string, options?: CallOptions): AsyncGenerator<Decision> {
     for (let pageToken = ""; ;) {
       const { method } = TargetService;
-      const page = await this.call(method.listDecisions, create(method.listDecisions.input, { parent: target, pageToken }), options);
+      const page = await this.call(method.listDecisions, made(method.listDecisions.input, { parent: target, pageToken }), options);
       yield* page.decisions;
       if ((pageToken = page.nextPageToken) === "") {
         return;
@@ -174,7 +175,7 @@ export class Client {
    * error that will not pass.
    */
   watchDecisions(request: MessageInitShape<typeof WatchDecisionsRequestSchema>, options: WatchOptions = {}): AsyncGenerator<WatchDecisionsResponse> {
-    return new Watch(this.transport, this.retrier, (used) => this.pick(used), create(WatchDecisionsRequestSchema, request), options).run();
+    return new Watch(this.transport, this.retrier, (used) => this.pick(used), made(WatchDecisionsRequestSchema, request), options).run();
   }
 
   /**
@@ -186,7 +187,7 @@ export class Client {
    * an error: what came would come again.
    */
   simulate(request: MessageInitShape<typeof SimulateRequestSchema>, options: CallOptions = {}): AsyncGenerator<SimulateResponse> {
-    return this.simulated(create(SimulateRequestSchema, request), new Deadline(options.timeoutMs ?? 0, options.signal));
+    return this.simulated(made(SimulateRequestSchema, request), new Deadline(options.timeoutMs ?? 0, options.signal));
   }
 
   private async *simulated(request: SimulateRequest, deadline: Deadline): AsyncGenerator<SimulateResponse> {
@@ -230,19 +231,19 @@ export class Client {
    */
   async deleteTarget(name: string, incarnation: { targetUid?: string; clusterUid?: string } = {}, options?: CallOptions): Promise<void> {
     const { method } = TargetService;
-    await this.call(method.deleteTarget, create(method.deleteTarget.input, { name, ...incarnation }), options);
+    await this.call(method.deleteTarget, made(method.deleteTarget.input, { name, ...incarnation }), options);
   }
 
   /** Stores a spec. It is sent once: of an error it is not known whether the spec was stored. */
   async setTargetSpec(name: string, targetSpec: MessageInitShape<typeof TargetService.method.setTargetSpec.input>["targetSpec"], options?: CallOptions): Promise<TargetSpec> {
     const { method } = TargetService;
-    return present((await this.call(method.setTargetSpec, create(method.setTargetSpec.input, { name, ...(targetSpec && { targetSpec }) }), options)).targetSpec);
+    return present((await this.call(method.setTargetSpec, made(method.setTargetSpec.input, { name, ...(targetSpec && { targetSpec }) }), options)).targetSpec);
   }
 
   /** Returns the stored spec of a target. */
   async getTargetSpec(name: string, options?: CallOptions): Promise<TargetSpec> {
     const { method } = TargetService;
-    return present((await this.call(method.getTargetSpec, create(method.getTargetSpec.input, { name }), options)).targetSpec);
+    return present((await this.call(method.getTargetSpec, made(method.getTargetSpec.input, { name }), options)).targetSpec);
   }
 
   /** Closes all connections. Calls that are running fail. */
@@ -345,7 +346,7 @@ export class Client {
   private async recommendOnce(requests: RecommendRequest[], results: Result[], send: number[], deadline: Deadline): Promise<boolean> {
     let answers: BatchRecommendResult[];
     try {
-      const batch = create(BatchRecommendRequestSchema, { requests: send.map((i) => requests[i]!) });
+      const batch = made(BatchRecommendRequestSchema, { requests: send.map((i) => requests[i]!) });
       answers = (await this.answer(RecommendationService.method.batchRecommend, batch, deadline)).results;
       if (answers.length !== send.length) {
         throw new SetpointError("INTERNAL", `${answers.length} results came for ${send.length} requests`);

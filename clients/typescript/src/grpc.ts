@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
-import { readAddresses } from "./addresses.js";
+import { onLoopback, readAddresses } from "./addresses.js";
 import { fromStatus, SetpointError } from "./errors.js";
 import { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import type { TokenSource } from "./token.js";
@@ -21,8 +21,10 @@ export interface TLS {
 
 /** How to reach a service over gRPC. */
 export interface GrpcOptions {
-  /** TLS is spoken unless this says false. Files are looked at again once a second, and connections are made anew when they have changed. */
-  tls?: TLS | false;
+  /** Does without TLS, which is spoken otherwise, but on localhost and the loopback interface, unless tls is given. */
+  insecure?: boolean;
+  /** Files are looked at again once a second, and connections are made anew when they have changed. */
+  tls?: TLS;
   /** A bearer token, or what returns one at each attempt. */
   token?: string | TokenSource;
   /** Allows a token without TLS, on a trusted network. */
@@ -42,12 +44,19 @@ export class GrpcTransport implements Transport {
   private version = "";
   private lookedAt = -Infinity;
   private closed = false;
+  private answered = false;
+  private readonly plain: boolean;
 
   /** The target is "host:port" or several of those, separated by commas; the port is 9090 if none is given. */
   constructor(target: string, private readonly options: GrpcOptions = {}) {
     this.list = readAddresses(target);
-    const { token, tls } = options;
-    if (token !== undefined && tls === false && !options.tokenOverInsecure) {
+    const { token, tls, insecure = false } = options;
+    if (insecure && tls) {
+      throw new TypeError("setpoint: insecure and tls exclude each other");
+    }
+    const local = this.list.every(onLoopback);
+    this.plain = insecure || (local && !tls);
+    if (token !== undefined && this.plain && !local && !options.tokenOverInsecure) {
       throw new TypeError("setpoint: a token would travel unencrypted: use TLS, or tokenOverInsecure on a trusted network");
     }
     if (tls && (tls.certFile === undefined) !== (tls.keyFile === undefined)) {
@@ -76,8 +85,9 @@ export class GrpcTransport implements Transport {
         (error, answer) => {
           attempt.signal?.removeEventListener("abort", cancel);
           if (error || !answer) {
-            reject(error ? errorOf(error, !attempt.signal?.aborted && Date.now() >= deadline - deadlineSlackMs) : new SetpointError("INTERNAL", "the answer is empty"));
+            reject(error ? this.told(errorOf(error, !attempt.signal?.aborted && Date.now() >= deadline - deadlineSlackMs)) : new SetpointError("INTERNAL", "the answer is empty"));
           } else {
+            this.answered = true;
             resolve(answer);
           }
         },
@@ -107,15 +117,31 @@ export class GrpcTransport implements Transport {
         cancel();
       }
       for await (const answer of call) {
+        this.answered = true;
         yield answer as MessageShape<O>;
       }
     } catch (error) {
-      throw error instanceof Error && "code" in error && typeof error.code === "number" ? errorOf(error as grpc.ServiceError, false) : error;
+      throw error instanceof Error && "code" in error && typeof error.code === "number" ? this.told(errorOf(error as grpc.ServiceError, false)) : error;
     } finally {
       attempt.signal.removeEventListener("abort", cancel);
       call.on("error", () => {}); // nobody hears that it was cancelled
       cancel();
     }
+  }
+
+  /** told adds what to do where the two sides may differ about TLS, as gRPC's own words do not. */
+  private told(error: SetpointError): SetpointError {
+    if (error.code !== "UNAVAILABLE" || error.reason !== undefined || this.answered) {
+      return error;
+    }
+    const text = error.message.replace(/^UNAVAILABLE: /, "");
+    if (!this.plain && /wrong version number/i.test(text)) {
+      return new SetpointError(error.code, `${text}: the server speaks no TLS: on a trusted network pass insecure: true`);
+    }
+    if (this.plain && /ECONNRESET|EPIPE|connection dropped|failed to connect|goaway|socket hang up|protocol error/i.test(text)) {
+      return new SetpointError(error.code, `${text}: the server ended the connection without a word: if it speaks TLS, pass tls: {}`);
+    }
+    return error;
   }
 
   private async metadata(): Promise<grpc.Metadata> {
@@ -170,7 +196,7 @@ export class GrpcTransport implements Transport {
 
   private filesVersion(): string {
     const { tls } = this.options;
-    return [tls && tls.caFile, tls && tls.certFile, tls && tls.keyFile].map((name) => {
+    return [tls?.caFile, tls?.certFile, tls?.keyFile].map((name) => {
       if (!name) {
         return "";
       }
@@ -181,7 +207,7 @@ export class GrpcTransport implements Transport {
 
   private credentials(): grpc.ChannelCredentials {
     const { tls } = this.options;
-    if (tls === false) {
+    if (this.plain) {
       return grpc.credentials.createInsecure();
     }
     const read = (name: string | undefined) => (name === undefined ? null : readFileSync(name));
@@ -203,7 +229,7 @@ export class GrpcTransport implements Transport {
       // gRPC's own would leave a service that comes back unnoticed for two minutes.
       "grpc.initial_reconnect_backoff_ms": 250,
       "grpc.max_reconnect_backoff_ms": 5000,
-      ...(tls && tls.serverName !== undefined && { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
+      ...(tls?.serverName !== undefined && { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
     };
   }
 }

@@ -1,10 +1,12 @@
 import { createRegistry, fromJson, getOption, toJson } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
+import { onLoopback } from "./addresses.js";
 import { Client } from "./client.js";
 import type { ClientOptions } from "./client.js";
 import { codeOf, fromStatus, SetpointError } from "./errors.js";
 import type { Code, Detail } from "./errors.js";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
+import { invalid } from "./made.js";
 import { http } from "./gen/google/api/annotations_pb.js";
 import type { Attempt, Transport } from "./transport.js";
 
@@ -39,7 +41,7 @@ export class RestTransport implements Transport {
   constructor(urls: string, private readonly options: RestOptions = {}) {
     this.bases = [...new Set(urls.split(",").map((text) => baseOf(text.trim())))];
     const { token } = options;
-    if (token !== undefined && !options.tokenOverInsecure && this.bases.some((base) => !base.startsWith("https:"))) {
+    if (token !== undefined && !options.tokenOverInsecure && this.bases.some((base) => !base.startsWith("https:") && !onLoopback(`${new URL(base).hostname}:`))) {
       throw new TypeError("setpoint: a token would travel unencrypted: use https, or tokenOverInsecure on a trusted network");
     }
     this.token = typeof token === "string" ? () => token : token;
@@ -153,7 +155,7 @@ const reading = { ignoreUnknownFields: true, registry: createRegistry(file_googl
 interface Route {
   verb: string;
   /** Parts of the path: text, or the field in its place. */
-  parts: ({ text: string } | { field: string })[];
+  parts: ({ text: string } | { field: string; pattern: string; form: RegExp })[];
   /** The field that is the body, "*": all that is not in the path; "": none. */
   body: string;
   /** The field of the answer that is its body; "": all of it. */
@@ -174,8 +176,9 @@ function routeOf(method: AnyMethod): Route {
     const name = (field: string) => method.input.fields.find((f) => f.name === field)?.jsonName ?? field;
     const parts: Route["parts"] = [];
     for (const part of rule.pattern.value.split(/(\{[^}]*\})/)) {
-      const match = /^\{([^=}]+)(?:=[^}]*)?\}$/.exec(part);
-      parts.push(match ? { field: name(match[1]!) } : { text: part });
+      const match = /^\{([^=}]+)(?:=([^}]*))?\}$/.exec(part);
+      const pattern = match?.[2] ?? "*";
+      parts.push(match ? { field: name(match[1]!), pattern, form: new RegExp(`^${pattern.replaceAll("*", "[^/]+")}$`) } : { text: part });
     }
     const answer = method.output.fields.find((f) => f.name === rule.responseBody)?.jsonName ?? "";
     route = { verb: rule.pattern.case.toUpperCase(), parts, body: rule.body === "*" ? "*" : rule.body && name(rule.body), answer };
@@ -193,10 +196,13 @@ function placed(route: Route, request: JsonObject): { path: string; query: strin
       path += part.text;
       continue;
     }
-    const value = rest[part.field];
+    const value = String(rest[part.field] ?? "");
     delete rest[part.field];
+    if (!part.form.test(value)) { // else the path would be another's
+      throw invalid([{ field: part.field, description: `must be ${part.pattern}, is ${JSON.stringify(value.slice(0, 200))}` }]);
+    }
     // Names have slashes between their segments; the service refuses what is in none.
-    path += String(value ?? "").split("/").map(encodeURIComponent).join("/");
+    path += value.split("/").map(encodeURIComponent).join("/");
   }
   if (route.body === "*") {
     return { path, query: "", body: rest };

@@ -3,9 +3,7 @@
 package connection
 
 import (
-	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -32,9 +30,6 @@ type Settings struct {
 	ServerName                string
 	TokenFile                 string
 	Insecure                  bool
-	// ClearOnLoopback makes the program talk to a server on this machine without TLS, the
-	// server's default there, unless a flag sets what to trust.
-	ClearOnLoopback bool
 }
 
 // Bind adds a flag for each setting; the current values are the defaults.
@@ -45,7 +40,7 @@ func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
 	flags.StringVar(&s.KeyFile, "tls-key-file", s.KeyFile, "PEM `file` of the certificate's key")
 	flags.StringVar(&s.ServerName, "tls-server-name", s.ServerName, "expected `name` in the server's certificate; empty means the host of the address")
 	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile, "`file` with the bearer token for the server; reloaded when it changes")
-	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server without TLS")
+	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server without TLS, as with one on this machine unless a --tls flag is given")
 }
 
 // Variables are the variables of commands that call a server once; an agent has one for each
@@ -72,36 +67,19 @@ func (s *Settings) Validate(refuse func(flag, format string, args ...any)) {
 	if s.Insecure && s.hasTLS() {
 		refuse("insecure", "contradicts the --tls flags")
 	}
-	if s.Insecure && s.TokenFile != "" && !s.onLoopback() {
+	if s.Insecure && s.TokenFile != "" && !setpoint.OnLoopback(s.Server) {
 		refuse("insecure", "would send the token of --token-file unencrypted")
 	}
 }
 
 func (s *Settings) hasTLS() bool { return s.CAFile != "" || s.CertFile != "" || s.ServerName != "" }
 
-// onLoopback reports whether all addresses are of this machine.
-func (s *Settings) onLoopback() bool {
-	for address := range strings.SplitSeq(s.Server, ",") {
-		host, _, err := net.SplitHostPort(strings.TrimSpace(address))
-		if err != nil {
-			host = strings.TrimSpace(address)
-		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return false
-		}
-	}
-	return true
-}
-
 // Open returns a client with that user agent; it sends nothing before the first call.
 func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client, error) {
 	options := append([]setpoint.Option{setpoint.WithUserAgent(name + "/" + cli.Version())}, more...)
-	if s.Insecure || s.ClearOnLoopback && !s.hasTLS() && s.onLoopback() {
+	if s.Insecure {
 		options = append(options, setpoint.WithInsecure())
-		if s.onLoopback() {
-			options = append(options, setpoint.WithTokenOverInsecure())
-		}
-	} else {
+	} else if s.hasTLS() {
 		options = append(options, setpoint.WithTLS(setpoint.TLS{
 			CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, ServerName: s.ServerName,
 		}))

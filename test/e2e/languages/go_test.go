@@ -53,8 +53,9 @@ func (g *goClient) open(c config) error {
 	options := []setpoint.Option{setpoint.WithRetry(r)}
 	if c.Insecure {
 		options = append(options, setpoint.WithInsecure())
-	} else {
-		options = append(options, setpoint.WithTLS(setpoint.TLS{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, ServerName: c.ServerName}))
+	}
+	if files := (setpoint.TLS{CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, ServerName: c.ServerName}); files != (setpoint.TLS{}) {
+		options = append(options, setpoint.WithTLS(files))
 	}
 	if c.Token != "" {
 		options = append(options, setpoint.WithToken(c.Token))

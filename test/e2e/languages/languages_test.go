@@ -584,8 +584,99 @@ func TestTokensAndTLS(t *testing.T) {
 		wantCode(t, ask(t, c), "OK")
 
 		// Never in the clear, unless that is wanted.
-		clear := config{Target: strings.Replace(secured.Target, "https:", "http:", 1), Insecure: true, Token: first}
+		clear := config{Target: "setpoint.example.org:9090", Insecure: true, Token: first}
+		if l.rest {
+			clear.Target = "http://setpoint.example.org:8080"
+		}
 		wantCode(t, c.do(t, map[string]any{"op": "open", "config": clear}).Error, "CONFIG")
+	})
+}
+
+// What a newcomer types first: no word about TLS, against a service without it and one with it.
+func TestTransportOfFirstCalls(t *testing.T) {
+	files := redistest.NewTLS(t)
+	plain := service.Start(t)
+	secured := service.Start(t, "--tls-cert-file="+files.ServerCertFile, "--tls-key-file="+files.ServerKeyFile)
+	each(t, func(t *testing.T, l language) {
+		addr := func(s *service.Instance) string {
+			if l.rest {
+				return "http://" + s.RESTAddr()
+			}
+			return s.GRPCAddr()
+		}
+		once := retry{MaxAttempts: 1}
+		for _, tc := range []struct {
+			name string
+			to   config
+			code string
+			says []string
+		}{
+			{"a service on this machine without TLS", config{Target: addr(plain)}, "OK", nil},
+			{"the same with a token", config{Target: addr(plain), Token: "any"}, "OK", nil},
+			{"TLS to a service without it", config{Target: addr(plain), CAFile: files.CAFile, Retry: once}, "UNAVAILABLE", []string{"speaks no TLS", "insecure"}},
+			{"a service with TLS", config{Target: addr(secured), Retry: once}, "UNAVAILABLE", []string{"if it speaks TLS"}},
+		} {
+			if l.rest && tc.code != "OK" {
+				continue // the URL says it
+			}
+			c := l.start(t)
+			if err := c.do(t, map[string]any{"op": "open", "config": tc.to}).Error; err != nil {
+				t.Fatalf("%s: %v", tc.name, err)
+			}
+			_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
+			wantCode(t, err, tc.code)
+			for _, word := range tc.says {
+				if !strings.Contains(err.Message, word) {
+					t.Errorf("%s: %s, want %q", tc.name, err.Message, word)
+				}
+			}
+		}
+	})
+}
+
+// Objects as users write them are taken or refused alike, over gRPC and over REST.
+func TestObjectsOfUsers(t *testing.T) {
+	s := service.Start(t)
+	eachOf(t, languages()[1:], func(t *testing.T, l language) {
+		c := l.start(t)
+		to := config{Target: s.GRPCAddr()}
+		if l.rest {
+			to.Target = "http://" + s.RESTAddr()
+		}
+		if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			name   string
+			change func(request, spec, metric map[string]any)
+			fields []string
+		}{
+			{"as it should be", func(_, _, _ map[string]any) {}, nil},
+			{"a number as quantity", func(_, _, metric map[string]any) { metric["value"] = 50 }, nil},
+			{"a misspelled field", func(_, spec, _ map[string]any) { spec["behaviour"] = map[string]any{} }, []string{"spec.behaviour"}},
+			{"two of them", func(request, _, metric map[string]any) { request["dryrun"], metric["vale"] = true, "1" }, []string{"dryrun", "externalMetrics[0].vale"}},
+			{"a target that is none", func(request, _, _ map[string]any) { request["target"] = "web" }, []string{"target"}},
+			{"no target", func(request, _, _ map[string]any) { delete(request, "target") }, []string{"target"}},
+		} {
+			metric := map[string]any{"metric": map[string]any{"name": "queue"}, "value": "50"}
+			spec := map[string]any{"minReplicas": 1, "maxReplicas": 10, "metrics": []any{map[string]any{
+				"type": "External", "external": map[string]any{
+					"metric": map[string]any{"name": "queue"}, "target": map[string]any{"type": "AverageValue", "averageValue": "10"},
+				},
+			}}}
+			request := map[string]any{"target": target(t, "web"), "spec": spec, "scale": map[string]any{"specReplicas": 3}, "externalMetrics": []any{metric}}
+			tc.change(request, spec, metric)
+			got := c.do(t, map[string]any{"op": "object", "request": request})
+			if tc.fields == nil {
+				wantCode(t, got.Error, "OK")
+				continue
+			}
+			wantCode(t, got.Error, "INVALID_ARGUMENT")
+			slices.Sort(got.Error.Violations)
+			if !slices.Equal(got.Error.Violations, tc.fields) {
+				t.Errorf("%s: %v, want %v", tc.name, got.Error, tc.fields)
+			}
+		}
 	})
 }
 

@@ -43,7 +43,8 @@ function open(config) {
     return;
   }
   const { caFile, certFile, keyFile, serverName } = config;
-  client = setpoint.connect(config.target, { ...options, tls: config.insecure ? false : defined({ caFile, certFile, keyFile, serverName }) });
+  const tls = defined({ caFile, certFile, keyFile, serverName });
+  client = setpoint.connect(config.target, { ...options, insecure: config.insecure, ...(Object.keys(tls).length > 0 && { tls }) });
 }
 
 const read = (schema, json) => fromJson(schema, json);
@@ -71,6 +72,11 @@ async function act(command) {
       return {};
     case "recommend":
       return { answer: write(setpoint.RecommendResponseSchema, await client.recommend(read(setpoint.RecommendRequestSchema, command.request))) };
+    case "object": {
+      const answer = await client.recommend(command.request);
+      setpoint.checkAnswer({ request: command.request }, answer);
+      return { answer: write(setpoint.RecommendResponseSchema, answer) };
+    }
     case "batch": {
       const results = await client.batchRecommend(command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)));
       return { results: results.map(({ response, error }) => (error ? { error: told(error) } : { answer: write(setpoint.RecommendResponseSchema, response) })) };

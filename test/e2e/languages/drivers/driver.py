@@ -30,7 +30,7 @@ def opened(config):
         client.close()
     client = None
     tls = None
-    if not config.get("insecure"):
+    if any(config.get(name) for name in ("caFile", "certFile", "keyFile", "serverName")):
         tls = setpoint.TLS(config.get("caFile"), config.get("certFile"), config.get("keyFile"), config.get("serverName"))
     token = config.get("token")
     if config.get("tokenFile"):
@@ -65,6 +65,10 @@ def do(command):
         return {}
     if op == "recommend":
         return {"answer": json_format.MessageToDict(client.recommend(read(command["request"], setpoint.RecommendRequest())))}
+    if op == "object":
+        answer = client.recommend(command["request"])
+        setpoint.check_answer(command["request"], answer)
+        return {"answer": json_format.MessageToDict(answer)}
     if op == "batch":
         results = client.batch_recommend([read(one, setpoint.RecommendRequest()) for one in command["requests"]])
         return {

@@ -1,0 +1,122 @@
+import { create, isMessage, ScalarType } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { SetpointError } from "./errors.js";
+import type { Violation } from "./errors.js";
+
+/** Fields with Kubernetes quantities, in which the API's JSON may have a number. */
+const quantities = new Set(["value", "averageValue", "tolerance", "requests", "overhead", "usage", "usagePerLoad", "idleUsage"]);
+
+/**
+ * made returns the message of an object, as create does, which leaves out what it does not know and
+ * lets transports find what has another type. What the API does not know is a SetpointError, as
+ * over REST. Numbers of quantities become texts.
+ */
+export function made<D extends DescMessage>(schema: D, init: MessageInitShape<D>): MessageShape<D> {
+  const wrong: Violation[] = [];
+  const form = formOf(schema, init, "", wrong);
+  if (wrong.length > 0) {
+    throw invalid(wrong);
+  }
+  return create(schema, form as MessageInitShape<D>);
+}
+
+/** invalid is the error of the service for what is wrong with a request. */
+export function invalid(violations: Violation[]): SetpointError {
+  const [first] = violations, more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${first!.field}: ${first!.description}${more}`, { violations: violations.slice(0, 100) });
+}
+
+function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violation[]): unknown {
+  if (schema.typeName.startsWith("google.protobuf.") || isMessage(init)) {
+    return init;
+  }
+  if (typeof init !== "object" || init === null || Array.isArray(init)) {
+    wrong.push({ field: path, description: `must be an object, is ${said(init)}` });
+    return undefined;
+  }
+  const form: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(init)) {
+    const at = path === "" ? name : `${path}.${name}`;
+    const member = schema.members.find((m) => m.localName === name);
+    if (name.startsWith("$") || value === undefined || value === null) {
+      continue;
+    }
+    if (!member) {
+      const close = closest(name, schema.members.map((m) => m.localName));
+      wrong.push({ field: at, description: `unknown field${close === undefined ? "" : `, did you mean ${JSON.stringify(close)}?`}` });
+    } else if (member.kind === "oneof") {
+      const { case: chosen, value: one } = value as { case?: string; value?: unknown };
+      const field = member.fields.find((f) => f.localName === chosen);
+      form[name] = field ? { case: chosen, value: fieldOf(field, one, at, wrong) } : value;
+    } else {
+      form[name] = fieldOf(member, value, at, wrong);
+    }
+  }
+  return form;
+}
+
+function fieldOf(field: DescField, value: unknown, path: string, wrong: Violation[]): unknown {
+  if (field.fieldKind === "list") {
+    if (!Array.isArray(value)) {
+      wrong.push({ field: path, description: `must be an array, is ${said(value)}` });
+      return undefined;
+    }
+    return value.map((one: unknown, i) => elementOf(field, one, `${path}[${i}]`, wrong));
+  }
+  if (field.fieldKind === "map") {
+    if (typeof value !== "object" || value === null) {
+      wrong.push({ field: path, description: `must be an object, is ${said(value)}` });
+      return undefined;
+    }
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, elementOf(field, one, `${path}.${key}`, wrong)]));
+  }
+  return elementOf(field, value, path, wrong);
+}
+
+function elementOf(field: DescField, value: unknown, path: string, wrong: Violation[]): unknown {
+  if (field.message) {
+    return formOf(field.message, value, path, wrong);
+  }
+  if (field.scalar === ScalarType.STRING && typeof value === "number" && Number.isFinite(value) && quantities.has(field.localName)) {
+    return String(value);
+  }
+  const want = field.enum ? "number" : kinds[field.scalar!];
+  if (want !== undefined && typeof value !== want && !(want === "bigint" && (typeof value === "number" || typeof value === "string"))) {
+    wrong.push({ field: path, description: `must be a ${want}, is ${said(value)}` });
+  }
+  return value;
+}
+
+/** The types of JavaScript for scalars; bytes have none of their own. */
+const kinds: Partial<Record<ScalarType, string>> = {
+  [ScalarType.STRING]: "string", [ScalarType.BOOL]: "boolean", [ScalarType.DOUBLE]: "number", [ScalarType.FLOAT]: "number",
+  [ScalarType.INT32]: "number", [ScalarType.UINT32]: "number", [ScalarType.SINT32]: "number", [ScalarType.FIXED32]: "number", [ScalarType.SFIXED32]: "number",
+  [ScalarType.INT64]: "bigint", [ScalarType.UINT64]: "bigint", [ScalarType.SINT64]: "bigint", [ScalarType.FIXED64]: "bigint", [ScalarType.SFIXED64]: "bigint",
+};
+
+function said(value: unknown): string {
+  switch (typeof value) {
+    case "string": return `a string (${JSON.stringify(value.slice(0, 40))})`;
+    case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;
+    default: return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+  }
+}
+
+/** closest returns the name that differs from a misspelled one by a third of its letters at most. */
+function closest(name: string, names: string[]): string | undefined {
+  let best: string | undefined, fewest = Math.max(1, Math.min(3, Math.floor(name.length / 3))) + 1;
+  for (const one of name.length > 64 ? [] : names) {
+    let row = Array.from({ length: one.length + 1 }, (_, i) => i);
+    for (let i = 1; i <= name.length; i++) {
+      const next = [i];
+      for (let j = 1; j <= one.length; j++) {
+        next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (name[i - 1]!.toLowerCase() === one[j - 1]!.toLowerCase() ? 0 : 1)));
+      }
+      row = next;
+    }
+    if (row[one.length]! < fewest) {
+      [best, fewest] = [one, row[one.length]!];
+    }
+  }
+  return best;
+}
