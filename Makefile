@@ -293,7 +293,8 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
 	scripts/put.sh api/openapi/setpoint.openapi.json go run -C tools/openapi . document ../../api/openapi/setpoint.swagger.json
 	rm -rf bin/generated/api-pages && mkdir -p bin/generated/api-pages/docs/reference
-	cd tools/openapi && go run . pages ../../api/openapi/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
+	$(BUF) generate --template buf.gen.docs.yaml --output bin/generated-docs
+	cd tools/openapi && go run . pages ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
 	scripts/put.sh --tree bin/generated/api-pages . docs/reference/api
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md

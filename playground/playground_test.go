@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -160,6 +161,10 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"a type", world, strings.Replace(sound, "10", `"10"`, 1), playground.Problem{In: "A", Line: 5, Path: "spec.maxReplicas", Text: "must be a whole number, is a string"}},
 		{"no YAML", world, "a: b: c", playground.Problem{In: "A", Text: "is neither YAML nor JSON: mapping values are not allowed in this context"}},
 		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
+		{"a stored spec", world, "period: 10s\nspec:\n  maxReplicas: -1\n", playground.Problem{In: "A", Line: 3, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
+		{"a stored spec with options", world, "spec:\n  maxReplicas: 1\noptions: {}\n", playground.Problem{In: "A", Line: 3, Path: "options", Text: "are read from manifests here, and by setpoint simulate: leave them out"}},
+		{"the spec itself", world, "maxReplicas: -1\n", playground.Problem{In: "A", Line: 1, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
+		{"a list", world, "- maxReplicas: 1\n", playground.Problem{}},
 		{"the scenario", strings.Replace(world, "5", "-5", 1), sound, playground.Problem{In: "scenario", Line: 1, Path: "load[0].constant", Text: "must be a number between 0 and 1e+12"}},
 		{"both together", strings.Replace(world, "metric: cpu", "metric: memory", 1), sound, playground.Problem{}},
 		{"a file that is not there", "load: [{csv: {file: a.csv}}]\nworkload: {usage: [{metric: cpu, perLoad: 1}]}", sound, playground.Problem{}},
@@ -167,6 +172,24 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		got := ask(t, playground.Question{Ask: "check", Scenario: tt.scenario, Specs: []playground.SpecText{{Name: "A", Text: tt.spec}}}).Problems
 		if len(got) == 0 || tt.want != (playground.Problem{}) && got[0] != tt.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A spec runs alike in each form; what is no manifest can't be exported as one.
+func TestSpecsAreReadInEveryForm(t *testing.T) {
+	t.Parallel()
+	q := shop(t)
+	want := ask(t, q).Run
+	_, body, _ := strings.Cut(q.Specs[0].Text, "\nspec:\n")
+	for _, text := range []string{"period: 10s\nspec:\n" + body, strings.ReplaceAll("\n"+body, "\n  ", "\n")} {
+		q.Specs[0].Text = text
+		if got := ask(t, q); len(got.Problems) > 0 || !reflect.DeepEqual(got.Run, want) {
+			t.Errorf("another run of\n%s%v", text, got.Problems)
+		}
+		export := playground.Question{Ask: "hpa", Specs: q.Specs[:1]}
+		if got := ask(t, export); got.Export != "" || len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0].Text, "is not a manifest") {
+			t.Errorf("exported: %v\n%s", got.Problems, got.Export)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package playground
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -42,13 +43,17 @@ func (s *spec) line(path string) int {
 	return 0
 }
 
-// read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. Values are
-// judged by the API's rules, elsewhere.
+// read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. What has
+// neither apiVersion nor kind is a stored spec or a request, of which the spec counts, or the spec
+// itself. Values are judged by the API's rules, elsewhere.
 func (s *spec) read(data []byte) error {
 	s.text, s.namespace, s.object = string(data), "default", ""
 	s.message = &setpointv1.HorizontalPodAutoscalerSpec{}
 	s.lines = document.Lines(data)
 	return document.Read(s.name, data, func(root document.Value) {
+		if s.unnamed(root) {
+			return
+		}
 		kind, api := "", ""
 		var body document.Value
 		found := false
@@ -71,6 +76,31 @@ func (s *spec) read(data []byte) error {
 			s.specOf(body, kind == autoscaler)
 		}
 	})
+}
+
+// unnamed reads what is no manifest, and reports whether this is none.
+func (s *spec) unnamed(root document.Value) bool {
+	parts := make(map[string]document.Value)
+	root.Entries(func(key string, _, value document.Value) { parts[key] = value })
+	for _, key := range []string{"apiVersion", "kind"} {
+		if _, manifest := parts[key]; manifest {
+			return false
+		}
+	}
+	body, wrapped := parts["spec"]
+	_, bare := parts["maxReplicas"]
+	switch options, given := parts["options"]; {
+	case wrapped && given:
+		options.Refuse("are read from manifests here, and by setpoint simulate: leave them out")
+	case wrapped:
+		s.specOf(body, false)
+	case bare:
+		s.specOf(root, false)
+		for path, line := range maps.Clone(s.lines) {
+			s.lines["spec."+path] = line
+		}
+	}
+	return wrapped || bare
 }
 
 func (s *spec) metadata(v document.Value) {
@@ -270,6 +300,9 @@ func (a *asked) export(kind string) answer {
 	api := map[string]string{horizontalPodAutoscaler: apiOfHPA, autoscaler: apiOfAutoscaler}[kind]
 	own := []string{"spec.syncPeriodSeconds", "spec.shadow", "spec.options"}
 	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
+	if s.lines["kind"] == 0 {
+		return answer{Problems: []Problem{{In: s.name, Text: "is not a manifest: begin with apiVersion, kind, metadata and spec to export it as another kind"}}}
+	}
 	if strings.HasPrefix(strings.TrimSpace(s.text), "{") {
 		return answer{Problems: []Problem{{In: s.name, Text: "is written as JSON: write it as YAML to export it as another kind"}}}
 	}

@@ -5,6 +5,8 @@
 //	result, err := simulation.Run(&scenario, &autoscaler, nil)
 //	fmt.Println(result.Figures.ShortTime, result.Figures.ReplicaHours)
 //
+// Package scenario reads the first argument, package hpa the second one; hpa has examples.
+//
 // The decisions are not modelled: each is package recommender's, with the input that the
 // service builds and a history kept from step to step. Only the world around it is
 // modelled, with the behavior of a plain cluster as default.

@@ -37,6 +37,38 @@ func TestTheDocumentHasEveryOperation(t *testing.T) {
 	}
 }
 
+// Every method of the contract has a page, also those that REST doesn't have.
+func TestEveryMethodHasAPage(t *testing.T) {
+	t.Parallel()
+	contracts, err := filepath.Glob("../../proto/setpoint/v1/*_service.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := 0
+	for _, contract := range contracts {
+		source, err := os.ReadFile(contract)
+		if err != nil {
+			t.Fatal(err)
+		}
+		service := ""
+		for line := range strings.Lines(string(source)) {
+			words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" (){", r) })
+			switch {
+			case strings.HasPrefix(line, "service "):
+				service = words[1]
+			case strings.HasPrefix(line, "  rpc "):
+				methods++
+				if _, err := os.Stat("../../docs/reference/api/" + service + "." + words[1] + ".md"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if methods < 20 {
+		t.Errorf("only %d methods", methods)
+	}
+}
+
 // A method without an example is not documented.
 func TestAMethodWithoutAnExampleIsRefused(t *testing.T) {
 	t.Parallel()

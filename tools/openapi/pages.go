@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +20,14 @@ type method struct {
 }
 
 func (m method) file() string { return m.service + "." + m.name + ".md" }
+
+// rest is how the method is called over REST, "" if it has gRPC only.
+func (m method) rest() string {
+	if strings.HasPrefix(m.path, "/setpoint.v1.") { // as documents describe methods without a path of their own
+		return ""
+	}
+	return fmt.Sprintf("`%s %s`", m.verb, m.path)
+}
 
 // pages writes a page for each method with its example, one for the messages, and an index.
 // Every method has an example: a file EXAMPLES/Service.Method.md, which the documentation's test
@@ -72,7 +81,7 @@ func index(document *openapi3.T, methods []method, reasons string) string {
 			fmt.Fprintf(&b, "## %s\n\n| method | REST | |\n|---|---|---|\n", m.service)
 			last = m.service
 		}
-		fmt.Fprintf(&b, "| [%s](%s) | `%s %s` | %s |\n", m.name, m.file(), m.verb, m.path, cell(firstSentence(m.operation.Summary)))
+		fmt.Fprintf(&b, "| [%s](%s) | %s | %s |\n", m.name, m.file(), cmp.Or(m.rest(), "gRPC only"), cell(firstSentence(m.operation.Summary)))
 		if i := slices.IndexFunc(methods, func(o method) bool { return o.file() == m.file() }); i+1 == len(methods) || methods[i+1].service != m.service {
 			b.WriteByte('\n')
 		}
@@ -84,7 +93,7 @@ func index(document *openapi3.T, methods []method, reasons string) string {
 
 func (m method) page(document *openapi3.T, example string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n`%s %s` · gRPC `setpoint.v1.%s/%s`\n\n", m.name, m.verb, m.path, m.service, m.name)
+	fmt.Fprintf(&b, "# %s\n\n%s · gRPC `setpoint.v1.%s/%s`\n\n", m.name, cmp.Or(m.rest(), "Not over REST"), m.service, m.name)
 	b.WriteString(text(m.operation.Summary) + "\n\n")
 	if m.operation.Description != "" {
 		b.WriteString(text(m.operation.Description) + "\n\n")
@@ -110,7 +119,11 @@ func (m method) page(document *openapi3.T, example string) string {
 	schema := m.operation.Responses.Value("200").Value.Content["application/json"].Schema
 	b.WriteString("\n## Answer\n\n")
 	if result := schema.Value.Properties["result"]; result != nil && schema.Value.Properties["error"] != nil {
-		b.WriteString("A stream: each line is an object with `result`, which has these fields, or with `error`, a Status, which is the last one.\n\n")
+		if m.rest() == "" {
+			b.WriteString("A stream of messages with these fields, for a stream of requests.\n\n")
+		} else {
+			b.WriteString("A stream: each line is an object with `result`, which has these fields, or with `error`, a Status, which is the last one.\n\n")
+		}
 		schema = result
 	}
 	rows = 0
