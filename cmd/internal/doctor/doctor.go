@@ -85,12 +85,16 @@ func Run(ctx context.Context, w io.Writer, timeout time.Duration, checks []Check
 			return err
 		}
 	}
-	if problems > 0 {
+	switch problems {
+	case 0:
+		_, err := fmt.Fprintln(w, "no problem found")
+		return err
+	case 1:
+		fmt.Fprintln(w, "1 problem found")
+	default:
 		fmt.Fprintf(w, "%d problems found\n", problems)
-		return cli.ErrQuiet
 	}
-	_, err := fmt.Fprintln(w, "no problem found")
-	return err
+	return cli.ErrQuiet
 }
 
 // write writes a finding: level, name and text in columns, and the remedy below the text.
