@@ -1,13 +1,35 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 )
 
@@ -26,11 +48,411 @@ func newDoctor() *cobra.Command {
 			if err := s.validate(); err != nil {
 				return cli.BadInput(err)
 			}
-			return s.RunDoctor(cmd)
+			cluster, err := s.clusterConfig()
+			if err != nil {
+				return cli.BadInput(err)
+			}
+			return s.RunDoctor(cmd, (&patient{agentSettings: &s, config: cluster}).checks()...)
 		},
 	}
 	s.bind(cmd.Flags())
 	config.AddFlag(cmd.Flags())
 	managerflags.Bind(cmd.Flags(), managerflags.Agent)
 	return cmd
+}
+
+// patient is the cluster that doctor looks at.
+type patient struct {
+	*agentSettings
+	config *rest.Config
+	client client.Client
+	api    discovery.DiscoveryInterface
+	// user is the account that asks.
+	user string
+	// hpas and autoscalers are the objects to act on, or to avoid: at most maxObjects of each.
+	hpas        []autoscalingv2.HorizontalPodAutoscaler
+	autoscalers []v1.Autoscaler
+	more        bool
+}
+
+// maxObjects bounds the objects of a kind that doctor reads, objectsPage those of one request.
+const (
+	maxObjects  = 5000
+	objectsPage = 500
+)
+
+// Checks that others come after.
+const (
+	apiCheck     = "api server"
+	objectsCheck = "objects"
+)
+
+func (p *patient) checks() []doctor.Check {
+	return []doctor.Check{
+		{Name: apiCheck, Run: p.connect},
+		{Name: "rights", After: apiCheck, Run: p.rights},
+		{Name: objectsCheck, After: apiCheck, Run: p.objects},
+		{Name: "metrics", After: objectsCheck, Run: p.metrics},
+		{Name: "rivals", After: objectsCheck, Run: p.rivals},
+		{Name: "lease", After: apiCheck, Run: p.lease},
+	}
+}
+
+func (p *patient) has(source agent.Source) bool { return slices.Contains(p.sources(), source) }
+
+func (p *patient) connect(ctx context.Context) []doctor.Finding {
+	scheme := runtime.NewScheme()
+	// The timeout is for discovery, which takes no context.
+	p.config.Timeout = p.RequestTimeout
+	api, err := discovery.NewDiscoveryClientForConfig(p.config)
+	if err = errors.Join(err, clientscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err == nil {
+		p.api = api
+		p.client, err = client.New(p.config, client.Options{Scheme: scheme})
+	}
+	if err != nil {
+		return doctor.Bad("correct --kubeconfig and --context", "%v", err)
+	}
+	version, err := p.api.ServerVersion()
+	if err != nil {
+		return doctor.Bad("correct --kubeconfig and --context; in a pod check NetworkPolicies", "%s: %v", p.config.Host, err)
+	}
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := p.client.Create(ctx, review); err != nil {
+		return doctor.Bad("renew the credentials of the kubeconfig or of the pod", "%s %s does not accept the credentials: %v", p.config.Host, version, err)
+	}
+	p.user = review.Status.UserInfo.Username
+	text := fmt.Sprintf("%s %s answers, as %s", p.config.Host, version, p.user)
+	if !strings.HasPrefix(p.user, "system:serviceaccount:") {
+		return doctor.Notice("run doctor in the agent's pod (kubectl exec) to check the rights of its account", "%s", text)
+	}
+	return doctor.Good("%s", text)
+}
+
+// right is something that the agent does at the API server.
+type right struct {
+	verbs                        string
+	group, resource, subresource string
+	// for whom: without it, doctor does not ask.
+	wanted bool
+	// without is what does not work then.
+	without string
+	// optional: the agent works without.
+	optional bool
+}
+
+func (p *patient) rightsNeeded() []right {
+	const nothing = "nothing is scaled"
+	hpa, autoscaler, acting := p.has(agent.HPA), p.has(agent.Autoscaler), !p.Shadow
+	return []right{
+		{verbs: "list watch", group: autoscalingv2.GroupName, resource: "horizontalpodautoscalers", wanted: true, without: nothing},
+		{verbs: "list watch", group: v1.GroupVersion.Group, resource: "autoscalers", wanted: autoscaler, without: nothing},
+		{verbs: "list watch", resource: "pods", wanted: true, without: nothing},
+		{verbs: "get", group: "apps", resource: "deployments", subresource: "scale", wanted: true, without: nothing + " (FailedGetScale)"},
+		{verbs: "update", group: "apps", resource: "deployments", subresource: "scale", wanted: acting, without: nothing + " (FailedUpdateScale)"},
+		{verbs: "list watch", group: "apps", resource: "deployments", wanted: true, without: "the scale is read in each reconcile", optional: true},
+		{verbs: "list", group: "metrics.k8s.io", resource: "pods", wanted: true, without: "no metrics of the types Resource and ContainerResource"},
+		{verbs: "get", group: "custom.metrics.k8s.io", resource: "*", wanted: true, without: "no metrics of the types Pods and Object", optional: true},
+		{verbs: "list", group: "external.metrics.k8s.io", resource: "*", wanted: true, without: "no metrics of the type External", optional: true},
+		{verbs: "update", group: autoscalingv2.GroupName, resource: "horizontalpodautoscalers", subresource: "status", wanted: hpa && acting, without: "conditions don't show why"},
+		{verbs: "update", group: v1.GroupVersion.Group, resource: "autoscalers", subresource: "status", wanted: autoscaler && acting, without: "conditions don't show why"},
+		{verbs: "create patch", resource: "events", wanted: acting, without: "no events", optional: true},
+	}
+}
+
+func (p *patient) rights(ctx context.Context) []doctor.Finding {
+	var found []doctor.Finding
+	checked := 0
+	ask := func(r *right, verb, namespace, name string) error {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Name: name, Verb: verb, Group: r.group, Version: "*", Resource: r.resource, Subresource: r.subresource,
+			},
+		}}
+		if err := p.client.Create(ctx, review); err != nil {
+			return err
+		}
+		checked++
+		if review.Status.Allowed {
+			return nil
+		}
+		what := strings.Trim(r.resource+"/"+r.subresource, "/")
+		if r.group != "" {
+			what += " of " + r.group
+		}
+		where := ""
+		if namespace != "" {
+			where = " in namespace " + namespace
+		}
+		f := doctor.Finding{
+			Level: doctor.Problem, Text: fmt.Sprintf("%s may not %s %s%s: %s", p.user, verb, what, where, r.without),
+			Remedy: "apply the release's ClusterRoles and their bindings (docs/guides/kubernetes.md, Rights)",
+		}
+		if r.optional {
+			f.Level = doctor.Note
+		}
+		found = append(found, f)
+		return nil
+	}
+	var err error
+	namespaces := p.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, r := range p.rightsNeeded() {
+		for _, namespace := range namespaces {
+			for verb := range strings.FieldsSeq(r.verbs) {
+				if err == nil && r.wanted {
+					err = ask(&r, verb, namespace, "")
+				}
+			}
+		}
+	}
+	identity := right{resource: "namespaces", without: "another cluster of the same name is not noticed", optional: true}
+	lease := right{group: coordinationv1.GroupName, resource: "leases", without: "no agent acts"}
+	if err == nil {
+		err = ask(&identity, "get", "", "kube-system")
+	}
+	if namespace := p.leaseNamespace(); err == nil && p.LeaderElect && namespace != "" {
+		err = errors.Join(ask(&lease, "create", namespace, ""), ask(&lease, "get", namespace, p.LeaderElectName), ask(&lease, "update", namespace, p.LeaderElectName))
+	}
+	if err != nil {
+		return append(found, doctor.Bad("check the API server", "asking for rights: %v", err)...)
+	}
+	if len(found) == 0 {
+		return doctor.Good("%s has all rights that the agent needs (%d checked)", p.user, checked)
+	}
+	return found
+}
+
+// leaseNamespace is the namespace of the Lease; empty: unknown outside a pod.
+func (p *patient) leaseNamespace() string {
+	if p.LeaderElectNamespace != "" {
+		return p.LeaderElectNamespace
+	}
+	own, _ := agent.PodNamespace()
+	return own
+}
+
+// listAll lists the objects of the served namespaces, page by page, and reports whether there
+// are more than maxObjects.
+func listAll[L client.ObjectList](ctx context.Context, p *patient, page L, take func() int) (more bool, err error) {
+	namespaces := p.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		for next := ""; ; {
+			if err := p.client.List(ctx, page, &client.ListOptions{Namespace: namespace, Limit: objectsPage, Continue: next}); err != nil {
+				return false, err
+			}
+			if take() >= maxObjects {
+				return true, nil
+			}
+			if next = page.GetContinue(); next == "" {
+				break
+			}
+		}
+	}
+	return false, nil
+}
+
+func (p *patient) objects(ctx context.Context) []doctor.Finding {
+	const remedy = "see the rights above, and the API server"
+	var hpas autoscalingv2.HorizontalPodAutoscalerList
+	more, err := listAll(ctx, p, &hpas, func() int { p.hpas = append(p.hpas, hpas.Items...); return len(p.hpas) })
+	if err != nil {
+		return doctor.Bad(remedy, "HorizontalPodAutoscalers can't be listed: %v", err)
+	}
+	p.more = more
+	if p.has(agent.Autoscaler) {
+		var list v1.AutoscalerList
+		more, err := listAll(ctx, p, &list, func() int { p.autoscalers = append(p.autoscalers, list.Items...); return len(p.autoscalers) })
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return doctor.Bad("kubectl apply --server-side -f deploy/kustomize/crd/autoscalers.yaml", "the cluster does not know the kind Autoscaler: %v", err)
+		}
+		if err != nil {
+			return doctor.Bad(remedy, "Autoscalers can't be listed: %v", err)
+		}
+		p.more = p.more || more
+	}
+	var counts []string
+	total := 0
+	for source, n := range map[agent.Source]int{agent.HPA: len(p.hpas), agent.Autoscaler: len(p.autoscalers)} {
+		if p.has(source) {
+			total += n
+			counts = append(counts, fmt.Sprintf("%d %ss", n, source.Kind()))
+		}
+	}
+	slices.Sort(counts)
+	text := strings.Join(counts, ", ")
+	if p.more {
+		text += fmt.Sprintf(" (the first %d of a kind; the rest is not checked)", maxObjects)
+	}
+	if total == 0 {
+		return doctor.Notice("create one, or set --source and --namespace", "there is nothing to scale: %s", text)
+	}
+	return doctor.Good("%s", text)
+}
+
+// metricsAPIs are the API groups of metrics, and metricsAPI the one of a type.
+var (
+	metricsAPIs = []string{"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"}
+	metricsAPI  = map[autoscalingv2.MetricSourceType]string{
+		autoscalingv2.ResourceMetricSourceType: metricsAPIs[0], autoscalingv2.ContainerResourceMetricSourceType: metricsAPIs[0],
+		autoscalingv2.PodsMetricSourceType: metricsAPIs[1], autoscalingv2.ObjectMetricSourceType: metricsAPIs[1],
+		autoscalingv2.ExternalMetricSourceType: metricsAPIs[2],
+	}
+)
+
+func (p *patient) metrics(ctx context.Context) []doctor.Finding {
+	groups, err := p.api.ServerGroups()
+	if err != nil {
+		return doctor.Bad("check the API server", "its API groups can't be read: %v", err)
+	}
+	versions := map[string]string{}
+	for i := range groups.Groups {
+		versions[groups.Groups[i].Name] = groups.Groups[i].PreferredVersion.GroupVersion
+	}
+	users := p.usersOfMetrics()
+	var found []doctor.Finding
+	for _, api := range metricsAPIs {
+		problem := "is not there"
+		if version := versions[api]; version != "" {
+			// Asks the adapter: a group alone answers without.
+			if err = p.api.RESTClient().Get().AbsPath("/apis/" + version).Do(ctx).Error(); err == nil {
+				found = append(found, doctor.Good("%s answers; %d objects use it", version, users[api])...)
+				continue
+			}
+			problem = "does not answer: " + err.Error()
+		}
+		switch {
+		case users[api] == 0:
+		case api == metricsAPIs[0]:
+			found = append(found, doctor.Bad("install metrics-server; kubectl get apiservices shows its state", "%d objects use %s, which %s", users[api], api, problem)...)
+		case api == metricsAPIs[2] && p.SourcesFile != "":
+			found = append(found, doctor.Notice("", "%d objects have external metrics, which --sources-file may have; %s %s", users[api], api, problem)...)
+		default:
+			found = append(found, doctor.Bad("install an adapter of this API, such as prometheus-adapter; kubectl get apiservices shows its state", "%d objects use %s, which %s", users[api], api, problem)...)
+		}
+	}
+	return found
+}
+
+// usersOfMetrics counts the objects that use an API.
+func (p *patient) usersOfMetrics() map[string]int {
+	users := map[string]int{}
+	count := func(metrics []autoscalingv2.MetricSpec) {
+		own := map[string]bool{}
+		for i := range metrics {
+			own[metricsAPI[metrics[i].Type]] = true
+		}
+		for api := range own {
+			users[api]++
+		}
+	}
+	if p.has(agent.HPA) {
+		for i := range p.hpas {
+			count(p.hpas[i].Spec.Metrics)
+		}
+	}
+	for i := range p.autoscalers {
+		count(p.autoscalers[i].Spec.Metrics)
+	}
+	return users
+}
+
+// recently is how young the last status of another controller must be for it to count as
+// running, in periods of reconciles.
+const recently = 4
+
+func (p *patient) rivals(ctx context.Context) []doctor.Finding {
+	var found []doctor.Finding
+	if p.has(agent.HPA) && !p.Shadow {
+		found = append(found, p.otherWriters()...)
+	}
+	scaled := map[string]string{}
+	for i := range p.hpas {
+		hpa := &p.hpas[i]
+		scaled[hpa.Namespace+"/"+agent.ScaleTarget(hpa.Spec.ScaleTargetRef)] = "HorizontalPodAutoscaler " + hpa.Name
+	}
+	for i := range p.autoscalers {
+		a := &p.autoscalers[i]
+		if a.Spec.Shadow || p.Shadow {
+			continue
+		}
+		target := a.Namespace + "/" + agent.ScaleTarget(a.HorizontalPodAutoscaler().Spec.ScaleTargetRef)
+		if other := scaled[target]; other != "" {
+			found = append(found, doctor.Bad("delete one of both, or set shadow: true in the Autoscaler",
+				"Autoscaler %s/%s does not act: %s scales the same workload", a.Namespace, a.Name, other)...)
+		}
+		scaled[target] = "Autoscaler " + a.Name
+	}
+	if len(found) == 0 {
+		return doctor.Good("no other controller is seen on these objects")
+	}
+	return found
+}
+
+// otherWriters looks for controllers that wrote the status of HorizontalPodAutoscalers. A
+// controller writes only what changed, so that an old write may be one of a running controller.
+func (p *patient) otherWriters() []doctor.Finding {
+	type writes struct {
+		n    int
+		last time.Time
+	}
+	wrote := map[string]writes{}
+	for i := range p.hpas {
+		if manager, at := agent.LastStatusWriter(&p.hpas[i]); manager != "" {
+			w := wrote[manager]
+			w.n++
+			if at.After(w.last) {
+				w.last = at
+			}
+			wrote[manager] = w
+		}
+	}
+	var found []doctor.Finding
+	for _, manager := range slices.Sorted(maps.Keys(wrote)) {
+		w := wrote[manager]
+		remedy := "stop that controller, or run the agent with --shadow"
+		if manager == agent.BuiltInManager {
+			remedy = "switch the built-in controller off (kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller), or use --source=autoscaler or --shadow"
+		}
+		text := fmt.Sprintf("%s writes the status of HorizontalPodAutoscalers (%d), the last one %s ago", manager, w.n, time.Since(w.last).Round(time.Second))
+		if time.Since(w.last) < max(recently*p.SyncPeriod, time.Minute) {
+			found = append(found, doctor.Bad(remedy, "%s: the agent gives way to it", text)...)
+		} else {
+			found = append(found, doctor.Notice("unless it is off: "+remedy, "%s", text)...)
+		}
+	}
+	return found
+}
+
+// lease looks for other agents by their Lease.
+func (p *patient) lease(ctx context.Context) []doctor.Finding {
+	var list coordinationv1.LeaseList
+	err := p.client.List(ctx, &list, &client.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", p.LeaderElectName), Limit: objectsPage,
+	})
+	if apierrors.IsForbidden(err) {
+		return nil // the agent's account may read its own Lease only
+	}
+	if err != nil {
+		return doctor.Bad("check the API server", "Leases can't be listed: %v", err)
+	}
+	var found []doctor.Finding
+	for i := range list.Items {
+		l := &list.Items[i]
+		if l.Spec.RenewTime == nil || l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || time.Since(l.Spec.RenewTime.Time) > p.LeaseDuration {
+			continue
+		}
+		switch {
+		case p.LeaderElect && (l.Namespace == p.leaseNamespace() || p.leaseNamespace() == ""):
+			found = append(found, doctor.Good("the agent %s holds the Lease %s/%s and acts", *l.Spec.HolderIdentity, l.Namespace, l.Name)...)
+		case !p.Shadow:
+			found = append(found, doctor.Bad("stop one of both, or give both the same Lease (--leader-elect, --leader-elect-namespace) or different --namespace",
+				"the agent %s, with the Lease %s/%s, acts on this cluster as well", *l.Spec.HolderIdentity, l.Namespace, l.Name)...)
+		}
+	}
+	return found
 }

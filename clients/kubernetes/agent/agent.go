@@ -13,6 +13,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -31,6 +32,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // Agent scales the workloads of a cluster's autoscalers as the service recommends.
@@ -163,16 +165,21 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := a.newManager(ctx, scheme, clients.Mapper())
-	if err != nil {
-		return nil, err
-	}
-	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces)
-	if err != nil {
+	if err := a.awaitKinds(ctx, clients.Mapper()); err != nil {
 		return nil, err
 	}
 	events, err := newEvents(a.config, connections, scheme, a.options.Log)
 	if err != nil {
+		return nil, err
+	}
+	mgr, err := a.newManager(ctx, scheme, clients.Mapper(), events)
+	if err != nil {
+		events.stop()
+		return nil, err
+	}
+	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces)
+	if err != nil {
+		events.stop()
 		return nil, err
 	}
 	a.loop.SetClusterUID(a.identify(ctx, clients.UID))
@@ -199,7 +206,45 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	return &wiring{manager: mgr, events: events}, nil
 }
 
-func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper meta.RESTMapper) (manager.Manager, error) {
+// How long a starting agent waits until discovery has the kinds that it watches: an API server
+// that has just started may not serve all at once. A kind that is missing is installed, or is not.
+const (
+	kindsWait   = 10 * time.Minute
+	missingWait = 15 * time.Second
+	kindsRetry  = time.Second
+)
+
+// awaitKinds waits for the kinds of the sources.
+func (a *Agent) awaitKinds(ctx context.Context, mapper meta.ResettableRESTMapper) error {
+	ctx, cancel := context.WithTimeout(ctx, kindsWait)
+	defer cancel()
+	began := time.Now()
+	for _, kind := range []schema.GroupKind{
+		{Group: autoscalingv2.GroupName, Kind: HPA.Kind()},
+		{Group: v1.GroupVersion.Group, Kind: Autoscaler.Kind()},
+	} {
+		if kind.Kind == Autoscaler.Kind() && !slices.Contains(a.options.Sources, Autoscaler) {
+			continue
+		}
+		for {
+			_, err := mapper.RESTMapping(kind)
+			switch {
+			case err == nil:
+			case meta.IsNoMatchError(err) && time.Since(began) >= missingWait && kind.Kind == Autoscaler.Kind():
+				return fmt.Errorf("watch Autoscalers: the cluster does not know the kind; install the CustomResourceDefinition (deploy/kustomize/crd): %w", err)
+			case !deadline.Sleep(ctx, kindsRetry):
+				return fmt.Errorf("the API server does not serve the kind %s: %w", kind.Kind, err)
+			default:
+				mapper.Reset()
+				continue
+			}
+			break
+		}
+	}
+	return nil
+}
+
+func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper meta.RESTMapper, events *events) (manager.Manager, error) {
 	skip := true
 	o := manager.Options{
 		Scheme:         scheme,
@@ -218,12 +263,12 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 		o.Cache.DefaultNamespaces[namespace] = cache.Config{}
 	}
 	if e := a.options.Election; e != nil {
-		o.LeaderElection, o.LeaderElectionReleaseOnCancel = true, true
-		o.LeaderElectionNamespace, o.LeaderElectionID = e.Namespace, e.Name
+		lock, err := newLock(a.config, e, scheme, events)
+		if err != nil {
+			return nil, fmt.Errorf("leader election: %w", err)
+		}
+		o.LeaderElection, o.LeaderElectionReleaseOnCancel, o.LeaderElectionResourceLockInterface = true, true, lock
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
-		// Renewals must not queue behind reads.
-		o.LeaderElectionConfig = rest.CopyConfig(a.config)
-		o.LeaderElectionConfig.RateLimiter, o.LeaderElectionConfig.QPS = nil, -1
 	}
 	return manager.New(a.config, o)
 }
@@ -294,7 +339,7 @@ func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.Typ
 		return nil
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1.Autoscaler{}, targetIndex, indexAutoscaler); err != nil {
-		return fmt.Errorf("watch Autoscalers (is the CustomResourceDefinition installed?): %w", err)
+		return fmt.Errorf("watch Autoscalers: %w", err)
 	}
 	return c.Watch(watchAutoscalers(mgr.GetCache()))
 }

@@ -158,6 +158,7 @@ func (s *apiServer) lease(r *http.Request, name string) (any, int) {
 	case http.MethodPost, http.MethodPut:
 		_ = json.NewDecoder(r.Body).Decode(lease)
 		lease.ResourceVersion = fmt.Sprint(s.version)
+		lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: time.Now()}}}
 		s.leases[lease.Name] = lease
 	}
 	lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
@@ -309,5 +310,43 @@ func TestTheAPIServerComesBack(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("it ended: %v", err)
 	default:
+	}
+}
+
+// A Lease that has expired by the API server's clock is taken over at once, whatever its holder's
+// clock says; one that has not is waited for.
+func TestAnExpiredLeaseIsTakenOverAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		written, claim time.Duration // before now: the API server's stamp, and the holder's
+		taken          bool
+	}{
+		{"expired", 20 * time.Second, 20 * time.Second, true},
+		{"expired, by a clock that is ahead", 20 * time.Second, -time.Hour, true},
+		{"held", 2 * time.Second, 2 * time.Second, false},
+		{"held, by a clock that is behind", 2 * time.Second, time.Hour, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, service := newAPIServer(t, 5), newDirect(t)
+			now, holder, seconds := time.Now(), "another", int32(15)
+			s.leases["agents"] = &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agents", ResourceVersion: "1", ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, Time: &metav1.Time{Time: now.Add(-tt.written)}},
+				}},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now.Add(-tt.claim)}},
+			}
+			runAgent(t, s, service, &Election{Namespace: "shop", Name: "agents", RetryPeriod: 500 * time.Millisecond})
+			if tt.taken {
+				await(t, "asked", func() bool { return service.asked.Load() > 0 })
+				if took := time.Since(now); took > 10*time.Second {
+					t.Errorf("it acts after %s", took)
+				}
+				return
+			}
+			time.Sleep(3 * time.Second)
+			if service.asked.Load() > 0 {
+				t.Error("it acts although another one holds the Lease")
+			}
+		})
 	}
 }

@@ -16,9 +16,9 @@ import (
 const (
 	// fieldManager is the name of every agent.
 	fieldManager = "setpoint-agent"
-	// builtInManager is the name of the built-in controller, as a part of its controller
+	// BuiltInManager is the name of the built-in controller, as a part of its controller
 	// manager.
-	builtInManager = "kube-controller-manager"
+	BuiltInManager = "kube-controller-manager"
 	// oldManagers replaces managers that the API server merged because there were too many.
 	oldManagers = "ancient-changes"
 )
@@ -48,15 +48,15 @@ func keepStatusWriters(stored any) (any, error) {
 	return hpa, nil
 }
 
-// lastWriter returns the last writer of a status other than an agent, and when it wrote, by the
+// LastStatusWriter returns the last writer of a status other than an agent, and when it wrote, by the
 // API server's clock; "": none.
-func lastWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at time.Time) {
+func LastStatusWriter(hpa *autoscalingv2.HorizontalPodAutoscaler) (manager string, at time.Time) {
 	for i := range hpa.ManagedFields {
 		f := &hpa.ManagedFields[i]
 		if f.Subresource != "status" || f.Manager == fieldManager || f.Manager == oldManagers || f.Time == nil {
 			continue
 		}
-		if manager == "" || f.Time.After(at) || f.Time.Time.Equal(at) && f.Manager == builtInManager {
+		if manager == "" || f.Time.After(at) || f.Time.Time.Equal(at) && f.Manager == BuiltInManager {
 			manager, at = f.Manager, f.Time.Time
 		}
 	}
@@ -95,7 +95,7 @@ func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	if v.certain && now.Sub(v.noticed) >= quiet {
 		v.certain = false
 	}
-	manager, at := lastWriter(hpa)
+	manager, at := LastStatusWriter(hpa)
 	first := !v.looked
 	v.looked = true
 	if !at.After(v.wrote) {
@@ -107,7 +107,7 @@ func (v *rivalry) look(now time.Time, o *object) (written bool) {
 	}
 	again := !v.noticed.IsZero() && now.Sub(v.noticed) < quiet
 	v.manager, v.noticed = manager, now
-	v.certain = v.certain || again || manager == builtInManager
+	v.certain = v.certain || again || manager == BuiltInManager
 	return true
 }
 

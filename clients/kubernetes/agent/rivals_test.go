@@ -64,13 +64,13 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		w.workload("shop/web", 3, 30)
 		w.workload("shop/api", 3, 30)
 		hpa := evaluatedHPA("shop", "web")
-		hpa.ManagedFields = wroteStatus(nil, builtInManager) // before the agent started
+		hpa.ManagedFields = wroteStatus(nil, BuiltInManager) // before the agent started
 		key, other := w.add(hpa), w.add(evaluatedHPA("shop", "api"))
 		time.Sleep(3 * period)
 		want(t, "condition after the other has gone", w.conflicting(key), "")
 		want(t, "rivals after the other has gone", w.rivalCount(t), 0)
 
-		w.writeAs(builtInManager, key, 4)
+		w.writeAs(BuiltInManager, key, 4)
 		w.with(func() { w.load["shop/web"], w.load["shop/api"] = 90, 90 })
 		time.Sleep(2 * period)
 		want(t, "replicas beside another controller", w.count("shop/web"), 3)
@@ -81,7 +81,7 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		want(t, "rivals", w.rivalCount(t), 1)
 		written := w.written()
 		for range 60 { // the other one writes now and then: longer than its silence would have to last
-			w.writeAs(builtInManager, key, 4)
+			w.writeAs(BuiltInManager, key, 4)
 			time.Sleep(2 * period)
 		}
 		want(t, "replicas later", w.count("shop/web"), 3)
@@ -97,7 +97,7 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		want(t, "condition when the other has gone", w.conflicting(key), "")
 		want(t, "rivals when the other has gone", w.rivalCount(t), 0)
 
-		w.writeAs(builtInManager, key, 4)
+		w.writeAs(BuiltInManager, key, 4)
 		time.Sleep(2 * period)
 		want(t, "rivals when it is back", w.rivalCount(t), 1)
 		w.remove(key)
@@ -125,7 +125,7 @@ func TestTheAgentContinuesIfConfigured(t *testing.T) {
 		w.workload("shop/web", 3, 30)
 		key := w.add(evaluatedHPA("shop", "web"))
 		time.Sleep(2 * period)
-		w.writeAs(builtInManager, key, 4)
+		w.writeAs(BuiltInManager, key, 4)
 		w.with(func() { w.load["shop/web"] = 90 })
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 9)
@@ -154,15 +154,15 @@ func TestWhoIsARival(t *testing.T) {
 		name  string
 		looks []look
 	}{
-		{"the built-in controller", []look{{0, "", nobody}, {period, builtInManager, rival}, {period, "", quiet}}},
-		{"who wrote before the first look", []look{{0, builtInManager, nobody}, {period, "", nobody}}},
-		{"and comes again", []look{{0, builtInManager, nobody}, {period, builtInManager, rival}}},
+		{"the built-in controller", []look{{0, "", nobody}, {period, BuiltInManager, rival}, {period, "", quiet}}},
+		{"who wrote before the first look", []look{{0, BuiltInManager, nobody}, {period, "", nobody}}},
+		{"and comes again", []look{{0, BuiltInManager, nobody}, {period, BuiltInManager, rival}}},
 		{"a person", []look{{0, "", nobody}, {period, "kubectl-edit", once}, {period, "", nobody}}},
 		{"who comes again is none", []look{{0, "", nobody}, {period, "hpa", once}, {rivalQuiet - time.Second, "hpa", rival}}},
 		{"after a while he is", []look{{0, "", nobody}, {period, "hpa", once}, {rivalQuiet, "hpa", once}}},
 		{"the agent itself", []look{{0, "", nobody}, {period, fieldManager, nobody}, {period, fieldManager, nobody}}},
 		{"many of once", []look{{0, "", nobody}, {period, oldManagers, nobody}, {period, oldManagers, nobody}}},
-		{"it is one until it was quiet", []look{{0, "", nobody}, {period, builtInManager, rival}, {rivalQuiet - time.Second, "", quiet}, {time.Second, "", nobody}}},
+		{"it is one until it was quiet", []look{{0, "", nobody}, {period, BuiltInManager, rival}, {rivalQuiet - time.Second, "", quiet}, {time.Second, "", nobody}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +184,7 @@ func TestWhoIsARival(t *testing.T) {
 	spec.Subresource = ""
 	hpa.ManagedFields = []metav1.ManagedFieldsEntry{spec}
 	want(t, "a change of the spec", v.look(start, objectOfHPA(hpa, settings{period: period})), false)
-	hpa.ManagedFields = []metav1.ManagedFieldsEntry{statusEntry(builtInManager, start)}
+	hpa.ManagedFields = []metav1.ManagedFieldsEntry{statusEntry(BuiltInManager, start)}
 	want(t, "what is written to a shadow", v.look(start, objectOfHPA(hpa, settings{period: period, shadow: true})), false)
 	want(t, "the first look at what was a shadow", v.look(start, objectOfHPA(hpa, settings{period: period})), false)
 	want(t, "how long an object that is seldom looked at must be left alone", quietOf(time.Hour), 2*time.Hour)
@@ -207,7 +207,7 @@ func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 		const times = 61
 		for range times {
 			for _, key := range keys {
-				w.writeAs(builtInManager, key, 4)
+				w.writeAs(BuiltInManager, key, 4)
 			}
 			time.Sleep(period + pace.Slack(period))
 		}
@@ -216,7 +216,7 @@ func TestRivalsAreWarnedOfNowAndThen(t *testing.T) {
 		}
 		last := lines.All()[lines.Len()-1].ContextMap()
 		want(t, "objects", last["objects"], any(int64(len(keys))))
-		want(t, "manager", last["manager"], any(builtInManager))
+		want(t, "manager", last["manager"], any(BuiltInManager))
 	})
 }
 
@@ -281,7 +281,7 @@ func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 		}
 	}
 	writer := func() string {
-		manager, _ := lastWriter(cached())
+		manager, _ := LastStatusWriter(cached())
 		return manager
 	}
 	write(3)
@@ -289,14 +289,14 @@ func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 	want(t, "entries in the cache", len(cached().ManagedFields), 1)
 	theirs := server.stored.DeepCopy()
 	theirs.Status.DesiredReplicas, theirs.Status.CurrentReplicas = 7, 7
-	if err := server.update(t.Context(), nil, "status", theirs, client.FieldOwner(builtInManager)); err != nil {
+	if err := server.update(t.Context(), nil, "status", theirs, client.FieldOwner(BuiltInManager)); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "others after the built-in controller wrote", writer(), builtInManager)
-	_, before := lastWriter(cached())
+	want(t, "others after the built-in controller wrote", writer(), BuiltInManager)
+	_, before := LastStatusWriter(cached())
 	status.CurrentReplicas = 7 // the agent agrees: the field stays the other's
 	write(5)
-	_, after := lastWriter(cached())
+	_, after := LastStatusWriter(cached())
 	want(t, "when the built-in controller wrote, after the agent wrote again", after, before)
 	for _, f := range cached().ManagedFields {
 		if f.FieldsV1 != nil {

@@ -66,7 +66,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 	if o.shadow || sourceOf(o.key) != Autoscaler {
 		return ""
 	}
-	target := scaleTarget(o.autoscaler.Spec.ScaleTargetRef)
+	target := ScaleTarget(o.autoscaler.Spec.ScaleTargetRef)
 	scales := ""
 	for i := range hpas {
 		hpa := &hpas[i]
@@ -75,7 +75,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 		case hpa.Namespace != o.key.Namespace:
 		case hpa.Name == o.key.Name:
 			return key.String() + " has its name"
-		case scales == "" && scaleTarget(hpa.Spec.ScaleTargetRef) == target:
+		case scales == "" && ScaleTarget(hpa.Spec.ScaleTargetRef) == target:
 			scales = key.String() + " scales " + referenceOf(o)
 		}
 	}
@@ -85,7 +85,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 	for i := range autoscalers {
 		other := &autoscalers[i]
 		if other.Namespace == o.key.Namespace && other.Name != o.key.Name && !other.Spec.Shadow &&
-			scaleTarget(other.Spec.ScaleTargetRef) == target && isOlder(other, o.autoscaler) {
+			ScaleTarget(other.Spec.ScaleTargetRef) == target && isOlder(other, o.autoscaler) {
 			return Autoscaler.Key(other.Namespace, other.Name).String() + ", which is older, scales " + referenceOf(o)
 		}
 	}
@@ -93,5 +93,5 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 }
 
 func scalesSame(a, b *object) bool {
-	return scaleTarget(a.autoscaler.Spec.ScaleTargetRef) == scaleTarget(b.autoscaler.Spec.ScaleTargetRef)
+	return ScaleTarget(a.autoscaler.Spec.ScaleTargetRef) == ScaleTarget(b.autoscaler.Spec.ScaleTargetRef)
 }

@@ -123,8 +123,9 @@ const (
 	startWait  = 10 * time.Minute
 )
 
-// Await waits until the API server answers anything, for a bounded time. A permanent failure,
-// such as an untrusted certificate, ends it at once.
+// Await waits until the API server is ready, for a bounded time: one that has just started
+// answers before it serves all kinds. A permanent failure, such as an untrusted certificate, ends
+// it at once.
 func Await(ctx context.Context, config *rest.Config) error {
 	connections, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -137,7 +138,7 @@ func Await(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	for {
-		err := ping(ctx, connections, server.JoinPath("version").String())
+		err := ping(ctx, connections, server.JoinPath("readyz").String())
 		if err == nil {
 			return nil
 		}
@@ -152,7 +153,11 @@ func Await(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// ping sends a request and ignores the answer.
+// errUnready is the error of an API server that answers but does not serve yet.
+var errUnready = errors.New("the API server is not ready")
+
+// ping asks whether the server is ready. One that does not say so, because the path is not there
+// or not allowed, counts as ready.
 func ping(ctx context.Context, connections *http.Client, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -164,12 +169,16 @@ func ping(ctx context.Context, connections *http.Client, address string) error {
 	if err != nil {
 		return err
 	}
-	return response.Body.Close()
+	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
+		err = fmt.Errorf("%w: %s", errUnready, response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
 }
 
-// passes reports whether an error may be temporary: an unreachable server or network.
+// passes reports whether an error may be temporary: an unreachable server or network, or a server
+// that starts.
 func passes(err error) bool {
 	var connection *net.OpError
 	var network net.Error
-	return errors.As(err, &connection) || errors.As(err, &network) && network.Timeout() || errors.Is(err, io.EOF)
+	return errors.As(err, &connection) || errors.As(err, &network) && network.Timeout() || errors.Is(err, io.EOF) || errors.Is(err, errUnready)
 }

@@ -71,7 +71,7 @@ func New(config *rest.Config) (*Client, error) {
 
 // Mapper finds resources by kind in the API server's discovery. For an unknown kind it reads
 // discovery again, at most every ten seconds.
-func (c *Client) Mapper() meta.RESTMapper { return c.discovered }
+func (c *Client) Mapper() meta.ResettableRESTMapper { return c.discovered }
 
 // Metadata reads the metadata of objects of any kind.
 func (c *Client) Metadata() metadata.Interface { return c.metadata }
