@@ -441,6 +441,29 @@ func TestAPollerGetsNoNumberThatWasNotComputed(t *testing.T) {
 	wantReason(t, err, codes.FailedPrecondition, "SCALE_UNKNOWN")
 }
 
+// A failure to compute a count ends with the next report, not a period later; without one it is
+// the answer of the period.
+func TestAFailureToComputeEndsWithTheNextReport(t *testing.T) {
+	s := start(t)
+	s.setSpec(t, queueSpec(1, 100))
+	s.observe(t, 2, "")
+	for _, change := range []func(*setpointv1.GetRecommendationRequest){
+		func(*setpointv1.GetRecommendationRequest) {},
+		func(req *setpointv1.GetRecommendationRequest) { req.CurrentReplicas = proto.Int32(2) },
+	} {
+		_, err := s.poll(t, change)
+		wantReason(t, err, codes.FailedPrecondition, "NOT_COMPUTED")
+	}
+	s.clock.Advance(100 * time.Millisecond)
+	_, before := s.poll(t)
+	_, again := s.poll(t)
+	if fmt.Sprint(before) != fmt.Sprint(again) {
+		t.Errorf("%v, then %v without a report", before, again)
+	}
+	s.observe(t, 2, "35")
+	s.wantPoll(t, 4)
+}
+
 // A caller that applies each recommendation at once, and reports nothing, is trusted.
 func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
 	s := start(t)

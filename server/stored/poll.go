@@ -66,10 +66,13 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		// By a caller's word alone nobody else's workload is switched off.
 		q.unrecorded = by.off && leastOf(q.spec.GetSpec()) > 0
 		answered := answers(&q.history, q.spec, q.now)
-		if answered && q.history.Last.To > 0 {
-			known := newOutcome(last(&q.history), q.history.Last.Error, q.spec)
-			t.remember(by, records, q.history.Last.At, known)
-			return known, nil
+		var decided *outcome
+		if answered {
+			decided = newOutcome(last(&q.history), q.history.Last.Error, q.spec)
+			if q.history.Last.To > 0 && decided.undecided == nil {
+				t.remember(by, records, q.history.Last.At, decided)
+				return decided, nil
+			}
 		}
 		if q.observed, err = t.observations.Load(ctx, key); err != nil {
 			return nil, err
@@ -78,10 +81,10 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		if err != nil {
 			return nil, err
 		}
-		// A target leaves zero as soon as a report says so, not a period later; fetched metrics
-		// are evaluated once per period.
+		// A target leaves zero, and a count that could not be computed is computed, as soon as a
+		// report allows it, not a period later; fetched metrics are evaluated once per period.
 		if answered && (len(q.spec.GetQueries()) > 0 || !newest.After(time.Unix(0, q.history.Last.At))) {
-			return newOutcome(last(&q.history), q.history.Last.Error, q.spec), nil
+			return decided, nil
 		}
 		if poll.Current == nil && !q.spec.GetAssumeApplied() && !(ages{q.now, maxAge(q.spec)}).fresh(scaled) {
 			return nil, q.noScale() // before anything is fetched or decoded
@@ -96,7 +99,7 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		if again {
 			continue
 		}
-		if err == nil && (poll.DryRun || q.unrecorded) {
+		if err == nil && known.undecided == nil && (poll.DryRun || q.unrecorded) {
 			t.remember(by, records, known.recommendation.GetEvaluationTime().AsTime().UnixNano(), known)
 		}
 		return known, err
