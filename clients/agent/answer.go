@@ -10,16 +10,12 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
-	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // check validates an answer against its request before it is used. It remembers a valid
 // answer for the next check.
 func (r *reconcile) check(e *evaluation) error {
 	if err := setpoint.CheckAnswer(r.asked(e), e.Answer); err != nil {
-		return err
-	}
-	if err := checkReadings(e.Answer.GetStatus()); err != nil {
 		return err
 	}
 	r.clearDistrust(theQuestion)
@@ -40,41 +36,8 @@ func (r *reconcile) checkReport(e *evaluation, req *setpointv1.ReportScaleReques
 	if err := setpoint.CheckReport(r.asked(e), e.Answer, req, response); err != nil {
 		return err
 	}
-	if err := checkReadings(response.GetStatus()); err != nil {
-		return err
-	}
 	r.clearDistrust(theReport)
 	return nil
-}
-
-// checkReadings returns an AnswerError if a value in a status is not a quantity.
-func checkReadings(status *setpointv1.HorizontalPodAutoscalerStatus) error {
-	for i, m := range status.GetCurrentMetrics() {
-		for _, value := range values(m) {
-			for _, text := range []*string{value.Value, value.AverageValue} {
-				if text == nil {
-					continue
-				}
-				if _, err := quantity.Parse(*text); err != nil {
-					return &setpoint.AnswerError{Field: "status", Problem: fmt.Sprintf("currentMetrics[%d]: %.64q is not a quantity: %v", i, *text, err)}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// values are the readings of a metric: one in a valid answer.
-func values(m *setpointv1.MetricStatus) (all []*setpointv1.MetricValueStatus) {
-	for _, v := range []*setpointv1.MetricValueStatus{
-		m.GetObject().GetCurrent(), m.GetPods().GetCurrent(), m.GetResource().GetCurrent(),
-		m.GetContainerResource().GetCurrent(), m.GetExternal().GetCurrent(),
-	} {
-		if v != nil {
-			all = append(all, v)
-		}
-	}
-	return all
 }
 
 // question is the kind of request that an answer belongs to.

@@ -1,15 +1,19 @@
 package setpoint
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // MaxClockSkew is how far the instant of an answer may be from the caller's clock, unless
@@ -20,7 +24,6 @@ const MaxClockSkew = 10 * time.Minute
 // Bounds of an answer's lists and texts; texts in bytes.
 const (
 	maxAnswerConditions = 8
-	maxAnswerMetrics    = 1000
 	maxAnswerWord       = 1024
 	maxAnswerText       = 32 << 10
 	// instancesDiffer is how much the clocks of a service's instances may differ.
@@ -75,7 +78,8 @@ type Asked struct {
 //   - action matches the two counts, and a change has a recommendation_id of its own;
 //   - evaluation_time is near now and not before that of the previous answer;
 //   - there is a status, it agrees, and it holds nothing that a HorizontalPodAutoscaler
-//     may not hold.
+//     may not hold, no metric that was not asked for, no time to come and no control
+//     characters.
 //
 // A field that is lost in transit reads as zero, and so does a count. Call CheckAnswer before
 // you apply, report or store an answer.
@@ -101,7 +105,7 @@ func CheckReport(asked Asked, answer *setpointv1.RecommendResponse, report *setp
 	}
 	// An older service does not say which report it answers.
 	if got, want := response.GetRecommendationId(), report.GetRecommendationId(); got != "" && got != want {
-		return wrong("recommendationId", "%.64q, but %.64q was reported on: an answer to another report", got, want)
+		return wrong("recommendationId", "that of another report")
 	}
 	c := answerChecker{asked: asked, answer: answer}
 	status := response.GetStatus()
@@ -167,11 +171,12 @@ func (c *answerChecker) bounds() (least, most int32) {
 }
 
 // question checks that the answer does not belong to another request, perhaps of another
-// target. An older service does not say which request it answers.
+// target. An older service does not say which request it answers. The message has no id, so that
+// it repeats: a status that shows it is written once.
 func (c *answerChecker) question() error {
 	got, want := c.answer.GetRequestId(), c.asked.Request.GetRequestId()
 	if got != "" && want != "" && got != want {
-		return wrong("requestId", "%.64q, but %.64q was asked: an answer to another request", got, want)
+		return wrong("requestId", "that of another request")
 	}
 	return nil
 }
@@ -251,16 +256,7 @@ func (c *answerChecker) instant() error {
 	if !at.IsValid() {
 		return wrong(field, "no instant")
 	}
-	near, limit := c.asked.Now, c.asked.MaxSkew
-	if near.IsZero() {
-		near = time.Now()
-	}
-	if chosen := c.asked.Request.GetEvaluationTime(); chosen != nil {
-		near = chosen.AsTime()
-	}
-	if limit == 0 {
-		limit = MaxClockSkew
-	}
+	near, limit := c.near()
 	if off := at.AsTime().Sub(near); off > limit || off < -limit {
 		return wrong(field, "more than %s from now: an old answer, or a clock is wrong", limit)
 	}
@@ -269,6 +265,18 @@ func (c *answerChecker) instant() error {
 		return wrong(field, "before that of the answer before")
 	}
 	return nil
+}
+
+// near returns the instant that the answer is about, and how far its own may be from it.
+func (c *answerChecker) near() (at time.Time, limit time.Duration) {
+	at = c.asked.Now
+	if at.IsZero() {
+		at = time.Now()
+	}
+	if chosen := c.asked.Request.GetEvaluationTime(); chosen != nil {
+		at = chosen.AsTime()
+	}
+	return at, cmp.Or(c.asked.MaxSkew, MaxClockSkew)
 }
 
 func (c *answerChecker) status() error {
@@ -322,25 +330,38 @@ var word = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 func isWord(s string) bool { return len(s) <= maxAnswerWord && word.MatchString(s) }
 
-func isText(s string) bool { return len(s) <= maxAnswerText && utf8.ValidString(s) }
+// isText reports whether a text can be shown to people: errors of metrics may have several lines,
+// but nothing moves a cursor or colors a terminal.
+func isText(s string) bool {
+	return len(s) <= maxAnswerText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	})
+}
 
 // form checks the parts of a status other than counts.
 func (c *answerChecker) form(status *setpointv1.HorizontalPodAutoscalerStatus) error {
 	if status.ObservedGeneration != nil && status.GetObservedGeneration() < 0 {
 		return wrong("status.observedGeneration", "negative")
 	}
-	if !isInstant(status.GetLastScaleTime()) {
-		return wrong("status.lastScaleTime", "no instant")
+	previous := c.asked.Request.GetPreviousStatus()
+	if problem := c.timeProblem(status.GetLastScaleTime(), previous.GetLastScaleTime()); problem != "" {
+		return wrong("status.lastScaleTime", "%s", problem)
 	}
-	if n := len(status.GetCurrentMetrics()); n > maxAnswerMetrics {
-		return wrong("status.currentMetrics", "%d of them", n)
+	if err := c.readings(status.GetCurrentMetrics()); err != nil {
+		return err
 	}
 	if n := len(status.GetConditions()); n > maxAnswerConditions {
 		return wrong("status.conditions", "%d of them", n)
 	}
 	seen := map[string]bool{}
 	for i, condition := range status.GetConditions() {
-		if problem := conditionProblem(condition, seen); problem != "" {
+		problem := conditionProblem(condition, seen)
+		if problem == "" {
+			if problem = c.timeProblem(condition.GetLastTransitionTime(), transition(previous, condition.GetType())); problem != "" {
+				problem = "lastTransitionTime is " + problem
+			}
+		}
+		if problem != "" {
 			return wrong(fmt.Sprintf("status.conditions[%d]", i), "%s", problem)
 		}
 	}
@@ -368,14 +389,88 @@ func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[s
 		return fmt.Sprintf("reason %.64q is not one word", c.GetReason())
 	case !isText(c.GetMessage()):
 		return "message is not valid text, or too long"
-	case !isInstant(c.GetLastTransitionTime()):
-		return "lastTransitionTime is not a valid time"
 	}
 	return ""
 }
 
+// transition returns the lastTransitionTime of a condition, nil without one.
+func transition(status *setpointv1.HorizontalPodAutoscalerStatus, of string) *timestamppb.Timestamp {
+	for _, c := range status.GetConditions() {
+		if c.GetType() == of {
+			return c.GetLastTransitionTime()
+		}
+	}
+	return nil
+}
+
 // isInstant reports whether a time is valid or absent.
 func isInstant(t *timestamppb.Timestamp) bool { return t == nil || t.IsValid() }
+
+// timeProblem returns the problem of a time of the past, which may be absent: a time to come, unless
+// the caller's own status had it.
+func (c *answerChecker) timeProblem(t, had *timestamppb.Timestamp) string {
+	near, limit := c.near()
+	switch {
+	case !isInstant(t):
+		return "no instant"
+	case t != nil && t.AsTime().Sub(near) > limit && !t.AsTime().Equal(had.AsTime()):
+		return "in the future"
+	}
+	return ""
+}
+
+// readings checks current metrics: each is one that was asked for, or that the previous status
+// had, which a failed evaluation keeps.
+func (c *answerChecker) readings(readings []*setpointv1.MetricStatus) error {
+	spec, previous := c.asked.Request.GetSpec().GetMetrics(), c.asked.Request.GetPreviousStatus().GetCurrentMetrics()
+	if n := len(readings); n > max(len(spec), len(previous), 1) {
+		return wrong("status.currentMetrics", "%d of them, for %d metrics", n, len(spec))
+	}
+	known := map[string]bool{
+		nameOfMetric("", "", "", "", ""): true, // could not be computed
+	}
+	if len(spec) == 0 {
+		known[nameOfMetric("Resource", "cpu", "", "", "")] = true // the default
+	}
+	for _, m := range spec {
+		known[nameOfMetric(m.GetType(), m.GetResource().GetName(), m.GetContainerResource().GetContainer()+m.GetContainerResource().GetName(),
+			m.GetObject().GetMetric().GetName()+m.GetPods().GetMetric().GetName(), m.GetExternal().GetMetric().GetName())] = true
+	}
+	nameOf := func(m *setpointv1.MetricStatus) string {
+		return nameOfMetric(m.GetType(), m.GetResource().GetName(), m.GetContainerResource().GetContainer()+m.GetContainerResource().GetName(),
+			m.GetObject().GetMetric().GetName()+m.GetPods().GetMetric().GetName(), m.GetExternal().GetMetric().GetName())
+	}
+	for _, m := range previous {
+		known[nameOf(m)] = true
+	}
+	for i, m := range readings {
+		if !known[nameOf(m)] {
+			return wrong(fmt.Sprintf("status.currentMetrics[%d]", i), "type %.64q is of a metric that was not asked for", m.GetType())
+		}
+		for _, v := range []*setpointv1.MetricValueStatus{
+			m.GetObject().GetCurrent(), m.GetPods().GetCurrent(), m.GetResource().GetCurrent(),
+			m.GetContainerResource().GetCurrent(), m.GetExternal().GetCurrent(),
+		} {
+			if v == nil {
+				continue
+			}
+			for _, text := range []*string{v.Value, v.AverageValue} {
+				if text == nil {
+					continue
+				}
+				if _, err := quantity.Parse(*text); err != nil {
+					return wrong("status", "currentMetrics[%d]: %.64q is not a quantity: %v", i, *text, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// nameOfMetric identifies a metric of a spec or a status.
+func nameOfMetric(kind, resource, container, custom, external string) string {
+	return strings.Join([]string{kind, resource, container, custom, external}, "\x00")
+}
 
 func (c *answerChecker) texts() error {
 	if !isText(c.answer.GetReason()) {

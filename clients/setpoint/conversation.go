@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -70,7 +71,7 @@ var errSilent = status.Error(codes.Unavailable, "the server did not answer in ti
 func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stream, err := s.client.recommendations.StreamRecommend(ctx)
+	stream, err := s.client.recommendations.StreamRecommend(ctx, grpc.ForceCodecV2(newStreamCodec()))
 	if err != nil {
 		s.tried()
 		return false, err

@@ -431,6 +431,38 @@ func TestErrorsOfRequestsOfAStream(t *testing.T) {
 	}
 }
 
+// An answer that can't be decoded is an error of its request alone, on a stream that goes on.
+func TestAnAnswerOfAStreamThatCannotBeDecoded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			for {
+				req, err := stream.Recv()
+				if err != nil {
+					return err
+				}
+				answer := answerTo(req)
+				if req.GetRequest().GetScale().GetSpecReplicas() == 1 {
+					answer.Result = nil
+					answer.ProtoReflect().SetUnknown([]byte{2<<3 | 2, 100, 0xff}) // cut off within the response
+				}
+				if err := stream.Send(answer); err != nil {
+					return err
+				}
+			}
+		}).serve(t, two)
+		results := ask(t, client.Stream(0), 4)
+		if err := results[1].Err; status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "can't be decoded") {
+			t.Errorf("got %v, want INTERNAL", err)
+		}
+		results[1] = setpoint.Result{Response: &setpointv1.RecommendResponse{DesiredReplicas: 1}}
+		wantAnswers(t, results)
+		if len(s.streams) != 1 {
+			t.Errorf("streams began at %v, want one", s.streams)
+		}
+	})
+}
+
 // After its caller left, nothing reads a request any more, and its answer is dropped.
 func TestACallerMayLeaveAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

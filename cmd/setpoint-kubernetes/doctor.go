@@ -280,7 +280,7 @@ func (p *patient) objects(ctx context.Context) []doctor.Finding {
 	for source, n := range map[agent.Source]int{agent.HPA: len(p.hpas), agent.Autoscaler: len(p.autoscalers)} {
 		if p.has(source) {
 			total += n
-			counts = append(counts, fmt.Sprintf("%d %ss", n, source.Kind()))
+			counts = append(counts, fmt.Sprintf("%ss: %d", source.Kind(), n))
 		}
 	}
 	slices.Sort(counts)
@@ -320,7 +320,7 @@ func (p *patient) metrics(ctx context.Context) []doctor.Finding {
 		if version := versions[api]; version != "" {
 			// Asks the adapter: a group alone answers without.
 			if err = p.api.RESTClient().Get().AbsPath("/apis/" + version).Do(ctx).Error(); err == nil {
-				found = append(found, doctor.Good("%s answers; %d objects use it", version, users[api])...)
+				found = append(found, doctor.Good("%s answers; objects that use it: %d", version, users[api])...)
 				continue
 			}
 			problem = "does not answer: " + err.Error()
@@ -328,11 +328,11 @@ func (p *patient) metrics(ctx context.Context) []doctor.Finding {
 		switch {
 		case users[api] == 0:
 		case api == metricsAPIs[0]:
-			found = append(found, doctor.Bad("install metrics-server; kubectl get apiservices shows its state", "%d objects use %s, which %s", users[api], api, problem)...)
+			found = append(found, doctor.Bad("install metrics-server; kubectl get apiservices shows its state", "%s %s; objects that use it: %d", api, problem, users[api])...)
 		case api == metricsAPIs[2] && p.SourcesFile != "":
-			found = append(found, doctor.Notice("", "%d objects have external metrics, which --sources-file may have; %s %s", users[api], api, problem)...)
+			found = append(found, doctor.Notice("", "%s %s; objects that use it, unless --sources-file has their metrics: %d", api, problem, users[api])...)
 		default:
-			found = append(found, doctor.Bad("install an adapter of this API, such as prometheus-adapter; kubectl get apiservices shows its state", "%d objects use %s, which %s", users[api], api, problem)...)
+			found = append(found, doctor.Bad("install an adapter of this API, such as prometheus-adapter; kubectl get apiservices shows its state", "%s %s; objects that use it: %d", api, problem, users[api])...)
 		}
 	}
 	return found

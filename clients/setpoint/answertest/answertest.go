@@ -73,6 +73,24 @@ func Tamperings() []Tampering {
 		{"a condition twice", "status.conditions[1]", func(a *setpointv1.RecommendResponse) {
 			a.Status.Conditions[1] = proto.CloneOf(a.Status.Conditions[0])
 		}},
+		{"a message with colors", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) { c.Message = "\x1b[31mall is lost" })},
+		{"a transition to come", "status.conditions[0]", condition(func(c *setpointv1.HorizontalPodAutoscalerCondition) {
+			c.LastTransitionTime = timestamppb.New(time.Now().Add(24 * time.Hour))
+		})},
+		{"a scale to come", "status.lastScaleTime", func(a *setpointv1.RecommendResponse) {
+			a.Status.LastScaleTime = timestamppb.New(time.Now().Add(24 * time.Hour))
+		}},
+		{"a metric of no type that there is", "status.currentMetrics[0]", func(a *setpointv1.RecommendResponse) { a.Status.CurrentMetrics[0].Type = "Zonk" }},
+		{"more readings than metrics", "status.currentMetrics", func(a *setpointv1.RecommendResponse) {
+			for range 990 {
+				a.Status.CurrentMetrics = append(a.Status.CurrentMetrics, proto.CloneOf(a.Status.CurrentMetrics[0]))
+			}
+		}},
+		{"another target's metric", "status.currentMetrics[0]", func(a *setpointv1.RecommendResponse) {
+			a.Status.CurrentMetrics[0] = &setpointv1.MetricStatus{Type: "External", External: &setpointv1.ExternalMetricStatus{
+				Metric: &setpointv1.MetricIdentifier{Name: "another's"}, Current: &setpointv1.MetricValueStatus{Value: new("1")},
+			}}
+		}},
 		{"a reading that is none", "status", func(a *setpointv1.RecommendResponse) {
 			current := a.GetStatus().GetCurrentMetrics()[0].GetExternal().GetCurrent()
 			if current == nil {
