@@ -24,6 +24,7 @@ const MaxClockSkew = 10 * time.Minute
 // Bounds of an answer's lists and texts; texts in bytes.
 const (
 	maxAnswerConditions = 8
+	maxAnswerMetrics    = 1000
 	maxAnswerWord       = 1024
 	maxAnswerText       = 32 << 10
 	// instancesDiffer is how much the clocks of a service's instances may differ.
@@ -423,7 +424,12 @@ func (c *answerChecker) timeProblem(t, had *timestamppb.Timestamp) string {
 // had, which a failed evaluation keeps.
 func (c *answerChecker) readings(readings []*setpointv1.MetricStatus) error {
 	spec, previous := c.asked.Request.GetSpec().GetMetrics(), c.asked.Request.GetPreviousStatus().GetCurrentMetrics()
-	if n := len(readings); n > max(len(spec), len(previous), 1) {
+	asked := c.asked.Request.GetSpec() != nil // a report that is sent again may have lost it
+	most := max(len(spec), len(previous), 1)
+	if !asked {
+		most = maxAnswerMetrics
+	}
+	if n := len(readings); n > most {
 		return wrong("status.currentMetrics", "%d of them, for %d metrics", n, len(spec))
 	}
 	known := map[string]bool{
@@ -444,7 +450,7 @@ func (c *answerChecker) readings(readings []*setpointv1.MetricStatus) error {
 		known[nameOf(m)] = true
 	}
 	for i, m := range readings {
-		if !known[nameOf(m)] {
+		if asked && !known[nameOf(m)] {
 			return wrong(fmt.Sprintf("status.currentMetrics[%d]", i), "type %.64q is of a metric that was not asked for", m.GetType())
 		}
 		for _, v := range []*setpointv1.MetricValueStatus{

@@ -39,7 +39,7 @@ func newDoctor() *cobra.Command {
 		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems",
 		Long: agentcmd.DoctorLong("the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects"),
 		Example: `  setpoint-kubernetes doctor --cluster=demo --source=hpa --server=setpoint:9090 --token-file=token
-  kubectl -n setpoint exec deploy/setpoint-agent -- setpoint-kubernetes doctor`,
+  kubectl -n setpoint exec deploy/setpoint-agent -- /setpoint-kubernetes doctor`,
 		Args: cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {

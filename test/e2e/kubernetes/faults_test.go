@@ -205,7 +205,16 @@ func TestFaultsAStandbyActsSoonAfterTheAPIServersReturn(t *testing.T) {
 	cpu(700, 14).do(w.place, app)
 	must(t, c.StartAPIServer())
 	back := time.Now()
-	w.awaitReplicas(app, 14)
+	await(t, "the count is applied", func() string { // whatever the controller of Deployments does with it
+		d, err := c.Client().AppsV1().Deployments(w.namespace).Get(t.Context(), app, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if n := *d.Spec.Replicas; n != 14 {
+			return fmt.Sprintf("%d replicas are wanted", n)
+		}
+		return ""
+	})
 	took := time.Since(back)
 	t.Logf("acted after %s", took)
 	if took > 10*time.Second {
