@@ -64,13 +64,15 @@ func (e *Error) Error() string {
 type failure struct {
 	outcome Outcome
 	message string
+	// file is the one that can't be read, for the operator's log; empty: none.
+	file string
 }
 
 // Error implements error.
 func (f *failure) Error() string { return f.message }
 
 func failed(outcome Outcome, format string, args ...any) error {
-	return &failure{outcome, fmt.Sprintf(format, args...)}
+	return &failure{outcome: outcome, message: fmt.Sprintf(format, args...)}
 }
 
 // classify returns the failure for an error of a client or a connection. Where the text could
@@ -91,22 +93,24 @@ func classify(err error) *failure {
 	if errors.As(err, &own) {
 		return own
 	}
-	unreachable := func(reason string) *failure { return &failure{Unreachable, "the connection failed: " + reason} }
+	unreachable := func(reason string) *failure {
+		return &failure{outcome: Unreachable, message: "the connection failed: " + reason}
+	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &failure{Timeout, "no answer in time"}
+		return &failure{outcome: Timeout, message: "no answer in time"}
 	case errors.Is(err, context.Canceled):
-		return &failure{Cancelled, "the query was cancelled"}
+		return &failure{outcome: Cancelled, message: "the query was cancelled"}
 	case errors.As(err, &authority):
-		return &failure{Unreachable, "its certificate is not trusted: it is not signed by a trusted authority (tls.caFile)"}
+		return &failure{outcome: Unreachable, message: "its certificate is not trusted: it is not signed by a trusted authority (tls.caFile)"}
 	case errors.As(err, &host):
-		return &failure{Unreachable, "its certificate is not trusted: it is not valid for the requested name (tls.serverName)"}
+		return &failure{outcome: Unreachable, message: "its certificate is not trusted: it is not valid for the requested name (tls.serverName)"}
 	case errors.As(err, &invalid):
-		return &failure{Unreachable, "its certificate is not trusted: it is expired, not valid yet, or not for servers"}
+		return &failure{outcome: Unreachable, message: "its certificate is not trusted: it is expired, not valid yet, or not for servers"}
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return &failure{Unreachable, "it does not speak TLS: should url begin with http://?"}
+		return &failure{outcome: Unreachable, message: "it does not speak TLS: should url begin with http://?"}
 	case errors.As(err, &netErr) && netErr.Timeout():
-		return &failure{Timeout, "no answer in time"}
+		return &failure{outcome: Timeout, message: "no answer in time"}
 	case errors.As(err, &lookup):
 		return unreachable("its name is not known (DNS)")
 	case errors.As(err, &alert):

@@ -3,6 +3,7 @@ package samples
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -38,7 +39,11 @@ func (t *TLS) config(address string) (*tls.Config, error) {
 	config, err := files.TLS(*t).Config(address)
 	var wrong *files.TLSError
 	if errors.As(err, &wrong) {
-		return nil, failed(Unprepared, "tls.%s %s", strings.Join(wrong.Settings, " and tls."), reasonOf(wrong.Err))
+		f := &failure{outcome: Unprepared, message: fmt.Sprintf("tls.%s %s", strings.Join(wrong.Settings, " and tls."), reasonOf(wrong.Err))}
+		if path := (*fs.PathError)(nil); errors.As(wrong.Err, &path) {
+			f.file = path.Path
+		}
+		return nil, f
 	}
 	return config, err
 }
@@ -46,12 +51,12 @@ func (t *TLS) config(address string) (*tls.Config, error) {
 // secretFile is a credential in a file.
 type secretFile struct {
 	// key is the setting of the file, for errors.
-	key  string
-	file *files.Secret
+	key, name string
+	file      *files.Secret
 }
 
 func newSecretFile(key, name string, log *zap.Logger) *secretFile {
-	f := &secretFile{key: key}
+	f := &secretFile{key: key, name: name}
 	f.file = files.NewSecret(name, func(err error) {
 		if err != nil {
 			log.Error("file not read, keeping its previous content", zap.String("file", name), zap.String("error", f.problem(err)))
@@ -67,7 +72,7 @@ func newSecretFile(key, name string, log *zap.Logger) *secretFile {
 func (f *secretFile) read() (string, error) {
 	text, err := f.file.Get()
 	if err != nil {
-		return "", failed(Unprepared, "%s", f.problem(err))
+		return "", &failure{outcome: Unprepared, message: f.problem(err), file: f.name}
 	}
 	return text, nil
 }

@@ -245,7 +245,7 @@ func (v *value) read(from any, allowNegative bool) {
 }
 
 // errOld is the failure of a value that is older than maxAge.
-var errOld error = &failure{Invalid, "the value is older than maxAge"}
+var errOld error = &failure{outcome: Invalid, message: "the value is older than maxAge"}
 
 // instant returns the time of a value.
 func (q Query) instant(of any, d page) (time.Time, error) {

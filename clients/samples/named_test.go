@@ -183,6 +183,9 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		for _, line := range logs.TakeAll() {
 			text, _ := line.ContextMap()["error"].(string)
 			got = append(got, line.Message+": "+text)
+			if line.ContextMap()["file"] != token && !strings.HasPrefix(line.Message, "source queried again") {
+				t.Errorf("the operator's line names no file: %v", line.ContextMap())
+			}
 		}
 		if text := strings.Join(got, "\n"); len(got) > 1 || step.want == "" && text != "" || !strings.HasPrefix(text, step.want) || strings.Contains(text, "s3cret") {
 			t.Errorf("logged %q, want %q", text, step.want)

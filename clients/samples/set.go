@@ -252,7 +252,7 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 	if err != nil {
 		f := classify(err)
 		if f.outcome == Timeout {
-			f = &failure{Timeout, fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
+			f = &failure{outcome: Timeout, message: fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
 		}
 		outcome, err = f.outcome, f
 	}
@@ -264,17 +264,20 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 // noteFiles logs once that required files are unreadable, and once that they are readable
 // again. The owner of a workload sees the problem in a status, but can't fix it.
 func (s *source) noteFiles(outcome Outcome, err error) {
-	text := ""
+	text, file := "", ""
 	switch outcome {
 	case Unprepared:
 		text = err.Error()
+		if f := (*failure)(nil); errors.As(err, &f) {
+			file = f.file
+		}
 	case Cancelled, Busy, Timeout, Invalid: // the files may not have been read
 		return
 	}
 	before := s.unprepared.Swap(&text)
 	switch {
 	case text != "" && (before == nil || *before != text):
-		s.log.Error("source not queried, a file can't be read", zap.String("error", text))
+		s.log.Error("source not queried, a file can't be read", zap.String("error", text), zap.String("file", file))
 	case text == "" && before != nil && *before != "":
 		s.log.Info("source queried again, its files can be read")
 	}

@@ -49,6 +49,16 @@ var (
 	leastMilli = resource.NewMilliQuantity(-math.MaxInt64, resource.DecimalSI)
 )
 
+// CheckValue returns an error for a quantity that the controller's arithmetic would take for an
+// overflow, and scale to the maximum: one below 0, or too large. Other texts are no quantities for
+// the service to refuse.
+func CheckValue(text string) error {
+	if _, err := fromText(text, false); errors.Is(err, errNegative) || errors.Is(err, errTooLarge) {
+		return err
+	}
+	return nil
+}
+
 // fromText converts a number or quantity in text form exactly (to the billionth, the precision
 // of a quantity).
 func fromText(text string, allowNegative bool) (resource.Quantity, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -153,6 +154,9 @@ const maxValue = 64 << 10
 func (p *parser) sort() {
 	for _, label := range slices.Sorted(maps.Keys(p.labels)) {
 		if !strings.HasPrefix(label, prefix) {
+			if len(label) > len(prefix) && strings.EqualFold(label[:len(prefix)], prefix) {
+				p.add(label, "begins with %s in another case: write it in lower case", prefix)
+			}
 			continue
 		}
 		if len(p.labels[label]) > maxValue {
@@ -223,7 +227,7 @@ func (p *parser) number(label, what string) int32 {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 || text[0] == '+' {
-		p.add(label, "must be a whole number of %s from 1, not %s", what, quote(value))
+		p.add(label, "must be a whole number of %s from 1 to %d, not %s", what, math.MaxInt32, quote(value))
 		return 0
 	}
 	return int32(n)

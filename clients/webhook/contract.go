@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	kjson "sigs.k8s.io/json"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -133,9 +134,33 @@ func strict(data []byte, into any) error {
 		err = problems[0]
 	}
 	if err != nil {
-		return errors.New(shorten(strings.TrimPrefix(err.Error(), "json: ")))
+		return errors.New(shorten(plain(strings.TrimPrefix(err.Error(), "json: "))))
 	}
 	return nil
+}
+
+// wrongType matches what the library says of a value of another type, which names types of Go.
+var wrongType = regexp.MustCompile(`^cannot unmarshal (\w+) into Go (?:value|struct field \w+\.(\S+)) of type (\S+)$`)
+
+// plain words an error of the library for authors in any language.
+func plain(text string) string {
+	found := wrongType.FindStringSubmatch(text)
+	if found == nil {
+		return text
+	}
+	is := "an object"
+	switch goType := found[3]; {
+	case goType == "string", goType == "bool":
+		is = "a " + goType
+	case strings.HasPrefix(goType, "int"):
+		is = "a whole number"
+	case strings.HasPrefix(goType, "[]"):
+		is = "a list"
+	}
+	if text = "must be " + is + ", is of type " + found[1]; found[2] != "" {
+		text = found[2] + ": " + text
+	}
+	return text
 }
 
 // message reads a message of the service's contract.
@@ -362,25 +387,78 @@ func (o *Observation) request(limits Limits) (*setpointv1.RecommendRequest, erro
 		return nil, errors.New("request: is required")
 	}
 	req := &setpointv1.RecommendRequest{}
+	var fields map[string]json.RawMessage
+	if err := strict(o.Request, &fields); err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(observed, name) {
+			return nil, fmt.Errorf("request: may only have %s; %q is the agent's, or no field", strings.Join(observed, ", "), shorten(name))
+		}
+	}
 	if err := message("request", o.Request, req); err != nil {
 		return nil, err
-	}
-	allowed := &setpointv1.RecommendRequest{
-		Scale: req.GetScale(), Pods: req.GetPods(), PodMetrics: req.GetPodMetrics(), CustomMetrics: req.GetCustomMetrics(),
-		ExternalMetrics: req.GetExternalMetrics(), MetricErrors: req.GetMetricErrors(),
 	}
 	samples := len(req.GetPodMetrics()) + len(req.GetCustomMetrics()) + len(req.GetExternalMetrics()) + len(req.GetMetricErrors())
 	switch {
 	case req.GetScale() == nil:
 		return nil, errors.New("request.scale: is required")
-	case !proto.Equal(allowed, req):
-		return nil, errors.New("request: may only have scale, pods, podMetrics, customMetrics, externalMetrics and metricErrors: the agent sets the other fields")
 	case len(req.GetPods()) > limits.Pods:
 		return nil, fmt.Errorf("request.pods: has %d pods, more than the %d that this agent takes", len(req.GetPods()), limits.Pods)
 	case samples > limits.Samples:
 		return nil, fmt.Errorf("request: has %d samples, more than the %d that this agent takes", samples, limits.Samples)
 	}
+	withoutUnusable(req, time.Now())
 	return req, nil
+}
+
+// observed are the fields that an observation may have.
+var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externalMetrics", "metricErrors"}
+
+// maxSampleAge is the age from which a value of a metric is no longer used.
+const maxSampleAge = 5 * time.Minute
+
+// withoutUnusable turns values that nothing should be decided by into errors of their metrics:
+// those that would be taken for an overflow, and old ones.
+func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
+	why := func(value string, at *timestamppb.Timestamp) string {
+		if err := samples.CheckValue(value); err != nil {
+			return err.Error()
+		}
+		if at != nil && now.Sub(at.AsTime()) > maxSampleAge {
+			return fmt.Sprintf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
+		}
+		return ""
+	}
+	wrong := map[string]string{}
+	for _, v := range req.GetExternalMetrics() {
+		if text := why(v.GetValue(), v.Timestamp); text != "" {
+			wrong["External:"+v.GetMetric().GetName()] = text
+		}
+	}
+	metricOf := func(v *setpointv1.CustomMetric) string {
+		if v.GetDescribedObject().GetKind() == "Pod" {
+			return "Pods:" + v.GetMetric().GetName()
+		}
+		return "Object:" + v.GetMetric().GetName()
+	}
+	for _, v := range req.GetCustomMetrics() {
+		if text := why(v.GetValue(), v.Timestamp); text != "" {
+			wrong[metricOf(v)] = text
+		}
+	}
+	if len(wrong) == 0 {
+		return
+	}
+	req.ExternalMetrics = slices.DeleteFunc(req.ExternalMetrics, func(v *setpointv1.ExternalMetric) bool {
+		return wrong["External:"+v.GetMetric().GetName()] != ""
+	})
+	req.CustomMetrics = slices.DeleteFunc(req.CustomMetrics, func(v *setpointv1.CustomMetric) bool {
+		return wrong[metricOf(v)] != ""
+	})
+	for _, metric := range slices.Sorted(maps.Keys(wrong)) {
+		req.MetricErrors = append(req.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: wrong[metric]})
+	}
 }
 
 // shorten returns another's text such that it can stand in a status or a log: one line, valid

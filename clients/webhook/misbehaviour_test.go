@@ -331,14 +331,65 @@ func TestAListThatCantBeRead(t *testing.T) {
 	}
 }
 
+// Values that the controller would take for an overflow, and old ones, are errors of their metrics,
+// as from metric sources.
+func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ value, at, want string }{
+		"a negative value":   {"-50", "", "the value is negative"},
+		"an overflow":        {"1e18", "", "the value is beyond"},
+		"an old value":       {"50", "1999-12-31T12:00:00Z", "the value is of 1999-12-31T12:00:00Z, more than 5m0s ago"},
+		"a value of now":     {"50", "2000-01-01T00:00:00Z", ""},
+		"one without a time": {"50", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				at := ""
+				if tt.at != "" {
+					at = `,"timestamp":"` + tt.at + `"`
+				}
+				value := `{"metric":{"name":"queue"},"value":"` + tt.value + `"` + at + `}`
+				pod := `{"describedObject":{"kind":"Pod","name":"a"},"metric":{"name":"depth"},"value":"` + tt.value + `"` + at + `}`
+				set(w.world, &w.mangle, func(path string, r *reply) {
+					if path == "/observe" {
+						r.body = []byte(`{"request":{"scale":{},"externalMetrics":[` + value + `],"customMetrics":[` + pod + `]}}`)
+					}
+				})
+				seen, err := w.platform.Observe(t.Context(), w.object(t, key))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := seen.Request
+				if tt.want == "" {
+					if len(got.GetMetricErrors()) != 0 || len(got.GetExternalMetrics()) != 1 || len(got.GetCustomMetrics()) != 1 {
+						t.Errorf("got %v", got)
+					}
+					return
+				}
+				errs := got.GetMetricErrors()
+				if len(errs) != 2 || errs[0].GetMetric() != "External:queue" || errs[1].GetMetric() != "Pods:depth" || !strings.HasPrefix(errs[0].GetMessage(), tt.want) ||
+					len(got.GetExternalMetrics())+len(got.GetCustomMetrics()) != 0 {
+					t.Errorf("got %v", got)
+				}
+			})
+		})
+	}
+}
+
 func TestAnObservationThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	many := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
 	for name, tt := range map[string]struct{ body, want string }{
 		"an unknown field":            {`{"request":{"scale":{}},"pods":[]}`, `unknown field "pods"`},
 		"no request":                  {`{}`, "request: is required"},
+		"a text":                      {`"{}"`, "the answer: must be an object, is of type string"},
+		"a request that is a text":    {`{"request":"{}"}`, "request: must be an object, is of type string"},
+		"a version that is a number":  {`{"request":{"scale":{}},"version":3}`, "the answer: version: must be a string, is of type number"},
 		"no scale":                    {`{"request":{}}`, "request.scale: is required"},
-		"an unknown field within":     {`{"request":{"scale":{},"podz":[]}}`, `request: (line 1:13): unknown field "podz"`},
+		"an unknown field within":     {`{"request":{"scale":{},"podz":[]}}`, `"podz" is the agent's, or no field`},
 		"a field that is the agent's": {`{"request":{"scale":{},"target":"clusters/other/namespaces/a/targets/b"}}`, "request: may only have"},
 		"another spec":                {`{"request":{"scale":{},"spec":{"maxReplicas":1000}}}`, "request: may only have"},
 		"a dry run":                   {`{"request":{"scale":{},"dryRun":true}}`, "request: may only have"},

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -73,7 +77,17 @@ func bindDockerHost(flags *pflag.FlagSet, host *string) {
 	flags.StringVar(host, "docker-host", "", "`address` of the Docker Engine, such as unix:///var/run/docker.sock; empty means $DOCKER_HOST with its TLS variables, or that socket")
 }
 
+// refuseHost refuses addresses of an engine that only the command docker can reach.
+func refuseHost(refuse agentcmd.Refuse, host string) {
+	host = cmp.Or(host, os.Getenv("DOCKER_HOST"))
+	scheme, _, ok := strings.Cut(host, "://")
+	if host != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "http", "https", "npipe"}, scheme)) {
+		refuse("docker-host", "%q: must begin with unix://, tcp://, http:// or https://; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
+	}
+}
+
 func (s *settings) validate(refuse agentcmd.Refuse) {
+	refuseHost(refuse, s.dockerHost)
 	byTLS := s.nodesTLS != nodes.TLS{}
 	switch {
 	case s.nodesAddress == "" && (s.nodesSecret != "" || byTLS):

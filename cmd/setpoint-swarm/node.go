@@ -58,6 +58,7 @@ func (s *nodeSettings) bind(flags *pflag.FlagSet) {
 func (s *nodeSettings) validate() error {
 	var problems agentcmd.Problems
 	refuse := problems.Refuse
+	refuseHost(refuse, s.dockerHost)
 	if _, _, err := net.SplitHostPort(s.agentAddress); err != nil {
 		refuse("agent-address", "must be host:port of the agent")
 	}

@@ -51,6 +51,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a source that can't tell", append(agent, "--usage-source=jobs", "--sources-file="+sources), "--usage-source: query: is for a source of prometheus"},
 		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h"},
 		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: "},
+		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`},
 		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
 		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of"},
 		{"a node's half certificate", append(node, "--agent-address=a:1", "--tls-cert-file=b"), "--tls-ca-file: must be given together with --tls-cert-file and"},
