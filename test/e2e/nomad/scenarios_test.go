@@ -296,8 +296,12 @@ func TestNomadComesAndGoes(t *testing.T) {
 	byUsage := n.group("usage", 1, "cpu: 60")
 	byUsage.Tasks[0].Driver, byUsage.Tasks[0].Config = "raw_exec", map[string]any{"command": "/bin/sleep", "args": []string{"1h"}}
 	n.register("usage", byUsage)
+	for i := range 8 {
+		name := fmt.Sprintf("other-%d", i)
+		n.register(name, n.group(name, 2, byQueue))
+	}
 	a := startAgent(t, n, service.Start(t))
-	a.awaitReconciles(4)
+	a.awaitReconciles(20)
 	a.awaitState("usage.usage", func(s state) error {
 		if !strings.Contains(s.Error, "publish_allocation_metrics = true") {
 			return errors.New("it does not say why there is no usage")
@@ -307,6 +311,9 @@ func TestNomadComesAndGoes(t *testing.T) {
 	s.kill()
 	n.queue.Store(30)
 	time.Sleep(5 * time.Second)
+	if lines := strings.Count(a.log(), "not read"); lines > 3 {
+		t.Errorf("for one cause it logged %d lines in 5 s", lines)
+	}
 	must(t, s.start())
 	n.await("web", 3)
 	// Drained: allocations have nowhere to go, and the count stays what the queue asks for.
