@@ -71,8 +71,8 @@ demo: ## Send the README's request to a running server
 test: ## Run the tests of all packages, five to ten minutes on two processors; installs Redis where it is missing
 	@scripts/redis.sh || test -z "$${CI:-}"
 	@echo 'This takes five to ten minutes on two processors, and longer beside other programs. Packages whose sources did not change are not tested again.'
-	@# Some packages mostly wait, so one more runs than there are processors.
-	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m -p=$$(($$(getconf _NPROCESSORS_ONLN) + 1))
+	@# Many tests mostly wait, so more run at a time than there are processors.
+	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m -p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) -parallel=$$((2 * $$(getconf _NPROCESSORS_ONLN)))
 	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs and large hostile requests (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
 	@command -v redis-server >/dev/null || echo 'LEFT OUT, too, for there is no Redis: the tests of store/redis that need a server. sudo scripts/redis.sh installs it.'
 

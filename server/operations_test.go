@@ -35,6 +35,10 @@ func TestWhoCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if skew := time.Since(reader.GetCaller().GetCurrentTime().AsTime()); skew < 0 || skew > time.Hour {
+		t.Errorf("the time is %v, off by %v", reader.GetCaller().GetCurrentTime(), skew)
+	}
+	reader.Caller.CurrentTime = nil
 	sameMessage(t, reader.GetCaller(), &setpointv1.Caller{
 		Name: "token:reader", Method: "token",
 		Permissions: []*setpointv1.Permission{{Verbs: []string{"read"}, Clusters: []string{"demo"}, Namespaces: []string{"*"}}},
