@@ -158,6 +158,13 @@ e2e-chart: ## Render the Helm chart, and install, upgrade, roll back and remove 
 	@scripts/control-plane.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-chart standard-verbose ./chart/... -count=1 -timeout=30m
 
+.PHONY: e2e-keda
+e2e-keda: ## Run KEDA's operator and metrics adapter, which it builds, with the service as the chart installs it; needs root
+	@scripts/redis.sh
+	@scripts/control-plane.sh
+	@scripts/keda.sh
+	cd test/e2e && ../../scripts/gotest.sh e2e-keda standard-verbose ./keda -count=1 -timeout=30m
+
 .PHONY: e2e-pace
 e2e-pace: ## Compare the duration of the agent's steps with the native controller's; PACE=15s
 	@scripts/control-plane.sh

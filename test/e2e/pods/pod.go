@@ -171,7 +171,7 @@ func (p *pod) prepare(ctx context.Context) error {
 		return never("image: %w", err)
 	}
 	files := map[string]string{
-		"/etc/resolv.conf": fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n", p.node.namespace, p.node.names.dns()),
+		"/etc/resolv.conf": p.node.Resolver(),
 		"/etc/hosts":       fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", p.address, p.object.Name),
 	}
 	for name, text := range files {

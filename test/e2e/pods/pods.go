@@ -203,6 +203,11 @@ func (n *Node) Target(service string, port int) string {
 	return fmt.Sprintf("dns://%s/%s.%s.svc.cluster.local:%d", n.names.dns(), service, n.namespace, port)
 }
 
+// Resolver is the content of /etc/resolv.conf in a pod.
+func (n *Node) Resolver() string {
+	return fmt.Sprintf("search %s.svc.cluster.local svc.cluster.local cluster.local\nnameserver %s\noptions ndots:5\n", n.namespace, n.names.dns())
+}
+
 // Run runs a program in the root of each ready pod with the labels, as kubectl exec does, and
 // returns the outputs.
 func (n *Node) Run(ctx context.Context, labels map[string]string, command ...string) (answers []string) {
