@@ -18,6 +18,7 @@ func TestAmounts(t *testing.T) {
 		{inCores, 0, "0", "0"},
 		{inCores, 450, "450m", "450m"},
 		{inCores, 1000, "1 core", "1000m"},
+		{inMHz, 142465, "142.465 MHz", "142.465 MHz"},
 		{inCores, 1350, "1.35 cores", "1350m"},
 		{inCores, -1350, "-1.35 cores", "-1350m"},
 		{inUnits, 4200000, "4200", "4200"},
