@@ -168,7 +168,7 @@ var worked = map[string]work{
 			w.check(w.s.AppendFeed(w.t.Context(), some))
 			return 0
 		}
-	}, 2*feedStep(workFeed/feedParts) + 16, (2*feedStep(workFeed/feedParts) + 1) * (store.MaxFeedEntryBytes + 64)},
+	}, 2*feedStep(workFeed/feedParts) + 16, (2*feedStep(workFeed/feedParts) + 4) * (store.MaxFeedEntryBytes + 64)}, // and the first names of some tenants
 	"readFeedScript": {func(w *worker) func() int {
 		w.feeds()
 		return func() (got int) {
