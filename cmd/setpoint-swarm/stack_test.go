@@ -2,10 +2,12 @@ package main
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
@@ -53,6 +55,26 @@ func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 				t.Errorf("%s: %s is no setting of it", name, variable)
 			}
 		}
+	}
+	for _, file := range []string{"sources.yaml", "monitoring.yaml"} {
+		for name, added := range readStack(t, file).Services {
+			cmd, _, err := newRoot().Find([]string{name})
+			if err != nil || cmd.Name() != name {
+				continue // another program
+			}
+			for variable := range added.Environment {
+				if !slices.ContainsFunc(config.Describe(cmd.Flags()), func(s config.Setting) bool { return s.Variable == variable }) {
+					t.Errorf("%s: %s: %s is no setting of it", file, name, variable)
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile("../../deploy/swarm/sources-example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := samples.ParseConfig(text); err != nil {
+		t.Errorf("the sources of the example: %v", err)
 	}
 	if s.Services["node"].Deploy.Mode != "global" {
 		t.Error("node does not run on each node")

@@ -135,7 +135,7 @@ func TestApplyProblems(t *testing.T) {
 		},
 		{
 			name:    "a variable of another command",
-			environ: []string{"SETPOINT_SERVER=x", "SETPOINT_SERVERS=x"},
+			environ: []string{"SETPOINT_SERVER=x", "SETPOINT_SERVERS=x", "SETPOINT_IMAGE=the stack's"},
 			foreign: []string{"SETPOINT_SERVER"},
 			want:    []string{"SETPOINT_SERVERS: no such setting"},
 		},

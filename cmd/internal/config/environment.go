@@ -35,7 +35,7 @@ func applyEnvironment(flags *pflag.FlagSet, environ, foreign []string) (problems
 			if err := setText(flags, flag, value); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", name, err))
 			}
-		case slices.Contains(foreign, name) || isServiceLink(name, value):
+		case slices.Contains(foreign, name) || slices.Contains(ofDeploy, name) || isServiceLink(name, value):
 		default:
 			problems = append(problems, unknownVariable(name, byVariable))
 		}
@@ -56,6 +56,9 @@ func unknownVariable(name string, known map[string]*pflag.Flag) error {
 	}
 	return fmt.Errorf("%s: no such setting", name)
 }
+
+// ofDeploy are variables of the files in deploy/, which an operator's shell may have exported.
+var ofDeploy = []string{"SETPOINT_IMAGE", "SETPOINT_CLUSTER", "SETPOINT_DOCKER_SOCKET", "SETPOINT_SECRETS", "SETPOINT_REST", "SETPOINT_GRPC"}
 
 // serviceVariable matches the names, and servicePort the values of those named
 // …_PORT, that containers get for each service: for one named setpoint-redis
