@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -141,6 +142,11 @@ func TestWhichCallsAreLogged(t *testing.T) {
 			_, _ = s.recommendations.Recommend(t.Context(), &setpointv1.RecommendRequest{Target: web})
 			if got := counted() == before+1; got != tt.bad {
 				t.Errorf("a call that failed is logged: %v, want %v", got, tt.bad)
+			}
+			before = counted()
+			_, err := s.targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: "clusters/demo/namespaces/shop/targets/new"})
+			if got := counted() == before+1; got != tt.ok || status.Code(err) != codes.NotFound {
+				t.Errorf("a delete that found nothing (%v) is logged: %v, want %v", err, got, tt.ok)
 			}
 			before = counted()
 			s.ask(t, http.MethodGet, "/v1/nothing", nil)

@@ -114,6 +114,7 @@ func TestExplainReadsTheCluster(t *testing.T) {
 		want int
 	}{
 		{"an HPA", []string{"--live", "hpa/web"}, 3},
+		{"as kubectl's arguments are", []string{"-n=shop", "hpa/web"}, 3},
 		{"by its full name", []string{"--live", "horizontalpodautoscalers.v2.autoscaling/web", "-n", "shop"}, 3},
 		{"an Autoscaler decides by its own options", []string{"--live", "autoscaler/web"}, 2},
 		{"by its short name, as kubectl takes it", []string{"--live", "asr/web"}, 2},

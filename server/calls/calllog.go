@@ -33,9 +33,13 @@ func LoggedChoices() []Logged { return []Logged{LogNone, LogFailed, LogAll} }
 // callMessage is the message of a call's log line.
 const callMessage = "call"
 
-// level is the level of a call's log line.
-func (o *Observer) level(code codes.Code, probe bool) zapcore.Level {
+// level is the level of a call's log line. A delete that found nothing is what its caller wanted:
+// agents send one for each new object.
+func (o *Observer) level(method string, code codes.Code) zapcore.Level {
+	probe := strings.HasPrefix(method, "grpc.health.")
 	switch {
+	case code == codes.NotFound && o.which != LogAll && strings.HasSuffix(method, "/DeleteTarget"):
+		return zap.DebugLevel
 	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
 		return zap.ErrorLevel
 	case code != codes.OK && o.which != LogNone && o.which != "",
@@ -47,7 +51,7 @@ func (o *Observer) level(code codes.Code, probe bool) zapcore.Level {
 
 // line returns the log line of a call, nil for none.
 func (o *Observer) line(method *telemetry.Method, code codes.Code) *zapcore.CheckedEntry {
-	return o.check(o.level(code, strings.HasPrefix(method.Name, "grpc.health.")))
+	return o.check(o.level(method.Name, code))
 }
 
 func (o *Observer) check(level zapcore.Level) *zapcore.CheckedEntry {

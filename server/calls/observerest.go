@@ -42,7 +42,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 		if c.err != nil {
 			code = apierror.CodeOf(c.err)
 		}
-		if line := o.check(o.level(code, false)); line != nil {
+		if line := o.check(o.level("", code)); line != nil {
 			fields := append(make([]zap.Field, 0, 16),
 				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+apierror.Clip(r.URL.Path)),
 				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),

@@ -82,10 +82,10 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			"PROBLEM  service      " + free + " does not answer", "connection refused", "→ is the service running there",
 			"skipped  cluster      not checked, because of the problem with: token", "ok       fake", "1 problem found",
 		}},
-		{"an unknown authority", []string{"--server=" + address, "--token-file=" + token, "--cluster=demo"}, 1, []string{"unknown authority", "→ --tls-ca-file must have the CA"}},
+		{"an unknown authority", []string{"--server=" + address, "--tls-ca-file=" + caOfFew, "--token-file=" + token, "--cluster=demo"}, 1, []string{"unknown authority", "→ --tls-ca-file must have the CA"}},
 		{"another name", []string{"--server=" + strings.Replace(address, "localhost", "127.0.0.1", 1), "--tls-server-name=setpoint", "--tls-ca-file=" + ca, "--cluster=demo"}, 1, []string{"→ use one of these names in --server"}},
 		{"TLS is not spoken", []string{"--server=" + address, "--insecure", "--cluster=demo"}, 1, []string{"→ the service may talk TLS only"}},
-		{"only TLS is spoken", []string{"--server=localhost:" + openPort, "--cluster=demo"}, 1, []string{"→ the service talks without TLS: --insecure"}},
+		{"TLS is asked for", []string{"--server=localhost:" + openPort, "--tls-ca-file=" + ca, "--cluster=demo"}, 1, []string{"→ the service talks without TLS: --insecure"}},
 		{"no token", []string{"--server=" + address, "--tls-ca-file=" + ca, "--cluster=demo"}, 1, []string{
 			"ok       service", "PROBLEM  token        the service refuses the caller: a bearer token is needed", "→ set --token-file",
 		}},

@@ -5,6 +5,7 @@ package explaincmd
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,15 +77,15 @@ var partFlags = []struct {
 func New(fromLive FromLive) *cobra.Command {
 	c := &explainCommand{fromLive: fromLive, output: cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
-		Use:   "explain",
+		Use:   "explain [KIND/NAME]",
 		Short: "Explain what HPA would do, from a cluster or from kubectl's output",
 		Long: `Explain what the HorizontalPodAutoscaler controller would do and why: each metric's
 arithmetic, how each pod counted, windows, policies, bounds and conditions.
 
-With --live it reads the cluster of the current kubeconfig context, with the user's
-permissions, and changes nothing:
+With KIND/NAME, or --live, it reads the cluster of the current kubeconfig context, with the
+user's permissions, and changes nothing:
 
-  setpoint explain --live hpa/web -n shop
+  setpoint explain hpa/web -n shop
 
 Otherwise it reads kubectl's output, JSON or YAML: one file for each kind, or one for all
 (--dump):
@@ -94,12 +95,23 @@ Otherwise it reads kubectl's output, JSON or YAML: one file for each kind, or on
   kubectl get --raw /apis/metrics.k8s.io/v1beta1/namespaces/shop/pods > podmetrics.json
   kubectl get --raw /apis/apps/v1/namespaces/shop/deployments/web/scale > scale.json
 
-It decides for the time of the newest sample, with --live for the current time, or for
+It decides for the time of the newest sample, of a cluster for the current time, or for
 the time of --at. It can't read the controller's own history, so the controller's windows
 and policies may limit the count more than shown.`,
-		Example: "  setpoint explain --live hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
-		Args:    cobra.NoArgs,
-		RunE:    c.run,
+		Example: "  setpoint explain hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && c.live.Reference != "" {
+				return fmt.Errorf("one autoscaler can be explained, KIND/NAME; unexpected argument %q", args[len(args)-1])
+			}
+			if len(args) == 1 {
+				if !strings.Contains(args[0], "/") {
+					return fmt.Errorf("unexpected argument %q: an autoscaler of the cluster is KIND/NAME, such as hpa/web; files have flags (--hpa, --dump)", args[0])
+				}
+				c.live.Reference = args[0]
+			}
+			return nil
+		},
+		RunE: c.run,
 	}
 	flags := cmd.Flags()
 	c.files = make(map[manifest.Part]*[]string)
