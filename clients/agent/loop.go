@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,6 +27,8 @@ type Loop struct {
 	shadows     *shadow.Ledger
 	log         *zap.Logger
 	once        once
+	// rival is when another caller of a target was last seen, in nanoseconds since 1970; 0: never.
+	rival atomic.Int64
 }
 
 // New returns a loop over the objects of a platform, which may also be a Teller. It connects
@@ -65,6 +68,15 @@ func (l *Loop) Shadows() *shadow.Report { return l.shadows.Report(time.Now().UTC
 // SetClusterUID sets Options.ClusterUID if it was not known before. Call it before the first
 // reconcile.
 func (l *Loop) SetClusterUID(uid string) { l.options.ClusterUID = uid }
+
+// Rival is when another caller was last seen that asks about this agent's targets; the zero time:
+// never.
+func (l *Loop) Rival() time.Time {
+	if at := l.rival.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
 
 // Objects returns the objects with state, ordered by namespace, name and kind.
 func (l *Loop) Objects() []Key { return l.states.keys() }

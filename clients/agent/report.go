@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -36,7 +37,8 @@ func (r *reconcile) report(ctx context.Context, e *evaluation) {
 	e.Report = nil
 	if wrong.AnotherCaller {
 		// Nothing is wrong with the answer: the status is that of the decision.
-		r.log.Warn("another caller asked about this target since the decision; of two callers each undoes the other's changes, so a target should have one",
+		r.rival.Store(time.Now().UnixNano())
+		r.once.say(r.log, zapcore.WarnLevel, "another caller asked about this target since the decision; of two callers each undoes the other's changes, so a target should have one", "",
 			zap.String("field", wrong.Field), zap.String("problem", wrong.Problem))
 		return
 	}

@@ -73,6 +73,8 @@ type Platform struct {
 	// listed reports that the services have been listed once, and listErr why not.
 	listed  atomic.Bool
 	listErr atomic.Pointer[error]
+	// rivals is Problem's text; nil: not looked yet.
+	rivals atomic.Pointer[string]
 }
 
 var _ agent.Watched = (*Platform)(nil)
@@ -401,7 +403,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	known := map[agent.Key]string{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	listed := time.Now()
+	listed, looked := time.Now(), time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -425,6 +427,7 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 			return err
 		}
 		p.listed.Store(true)
+		looked = p.lookForRivals(ctx, looked)
 		listed = time.Now()
 		timer.Reset(resyncEvery)
 	}

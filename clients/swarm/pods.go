@@ -151,3 +151,15 @@ func notice(tasks []swarm.Task, replicas int32) string {
 	}
 	return text
 }
+
+// WithoutRequest returns the resources whose utilization a service is scaled by, but of which its
+// tasks have neither a reservation nor a limit.
+func WithoutRequest(s *swarm.Service, wants *Wants) (missing []string) {
+	have := requests(s.Spec.TaskTemplate.Resources)
+	for _, m := range wants.Spec.GetMetrics() {
+		if name := m.GetResource().GetName(); name != "" && m.GetResource().GetTarget().GetType() == "Utilization" && have[name] == "" {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}

@@ -151,7 +151,8 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	}
 	return &agentcmd.Platform{
 		Watched: platform, Kinds: map[string]string{swarm.Kind: "service"},
-		ClusterUID: engine.ClusterID, Ready: platform.Ready, Run: take, Close: engine.Close,
+		ClusterUID: engine.ClusterID, Ready: platform.Ready, Problem: platform.Problem, Run: take, Close: engine.Close,
+		Checks: checks(engine, platform),
 	}, nil
 }
 

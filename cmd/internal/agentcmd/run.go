@@ -85,6 +85,9 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		if s.Problem == "" && platform.Problem != nil {
 			s.Problem = platform.Problem()
 		}
+		if seen := driver.Rival(); s.Problem == "" && time.Since(seen) < 5*time.Minute {
+			s.Problem = fmt.Sprintf("another caller asks the service about the same targets, last seen %s ago: of two agents each undoes the counts of the other; keep one", age(s.At, seen))
+		}
 		return s
 	}
 	pages := append([]daemon.Page{}, platform.Pages...)
