@@ -94,7 +94,7 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 	out := cmd.OutOrStdout()
 	switch c.output.Form {
 	case cli.AsText:
-		err = lint.WriteText(out, findings, linter.Autoscalers())
+		err = lint.WriteText(out, findings, linter.Autoscalers(), linter.Refused())
 	case cli.AsJSON:
 		err = lint.WriteJSON(out, findings)
 	case asSARIF:
@@ -132,6 +132,6 @@ func lintDocument() (string, error) {
 		return "", err
 	}
 	var shown strings.Builder
-	err = lint.WriteText(&shown, findings, linter.Autoscalers())
+	err = lint.WriteText(&shown, findings, linter.Autoscalers(), linter.Refused())
 	return lint.Document(lintedExample, shown.String()), err
 }

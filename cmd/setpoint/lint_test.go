@@ -45,7 +45,7 @@ func TestLintExitCodes(t *testing.T) {
 		{"errors that do not fail", "", []string{linted, "--fail-on=never"}, 0, "[target-unreachable]", ""},
 		{"lines", "", []string{linted, "-o", "json"}, cli.ExitFailed, `{"rule":"target-unreachable","severity":"error",`, ""},
 		{"for code hosts", "", []string{linted, "-o", "sarif"}, cli.ExitFailed, `"ruleId": "target-unreachable"`, ""},
-		{"an invalid spec", invalid, nil, cli.ExitUsage, "", "spec.maxReplicas"},
+		{"an invalid spec", invalid, nil, cli.ExitUsage, "0 autoscalers: 0 errors, 0 warnings, 0 notes; 1 not checked", "spec.maxReplicas"},
 		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no autoscaler"},
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
 		{"with a load", "", []string{linted, "--scenario=../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},

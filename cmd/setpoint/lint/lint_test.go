@@ -76,7 +76,7 @@ func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	findings := check(t, autoscaler(1, 10, `{type: External, external: {metric: {name: "q\e[31m\nf.yaml: error: x"}, target: {type: AverageValue, averageValue: "1"}}}`, ""))
 	var text bytes.Buffer
-	if err := WriteText(&text, findings, 1); err != nil {
+	if err := WriteText(&text, findings, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if len(findings) == 0 || strings.Contains(text.String(), "\x1b") || strings.Contains(text.String(), "\nf.yaml") {

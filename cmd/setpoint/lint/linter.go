@@ -37,6 +37,8 @@ type Linter struct {
 	dump  manifest.Dump
 	files []string // of the dump's autoscalers, in their order
 	lines lines
+	// refused is how many specs the service would refuse.
+	refused int
 }
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
@@ -58,6 +60,9 @@ func (l *Linter) Read(name string, r io.Reader) error {
 
 // Autoscalers is how many were read.
 func (l *Linter) Autoscalers() int { return len(l.files) }
+
+// Refused is how many of these Check could not check.
+func (l *Linter) Refused() int { return l.refused }
 
 // Check returns what was found, in the order of the files and of Rules. The error tells of
 // specs that the service would refuse; the rest is checked all the same. More than
@@ -85,6 +90,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
 		if err != nil {
 			refused = append(refused, err)
+			l.refused++
 			continue
 		}
 		of := l.subject(i, written, a, len(scalers[targetOf(written)]))

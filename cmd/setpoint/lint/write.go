@@ -13,8 +13,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
-// WriteText writes findings for people, and a last line that counts them.
-func WriteText(w io.Writer, findings []Finding, autoscalers int) error {
+// WriteText writes findings for people, and a last line that counts them, and what was not checked.
+func WriteText(w io.Writer, findings []Finding, autoscalers, refused int) error {
 	var out strings.Builder
 	// Names of metrics may be any text, and those of files, too.
 	plain := cli.Plain
@@ -27,7 +27,11 @@ func WriteText(w io.Writer, findings []Finding, autoscalers int) error {
 		}
 		fmt.Fprintf(&out, "\n    %s\n", f.Link)
 	}
-	fmt.Fprintf(&out, "%d autoscalers: %d errors, %d warnings, %d notes\n", autoscalers, counts[Error], counts[Warning], counts[Note])
+	fmt.Fprintf(&out, "%d autoscalers: %d errors, %d warnings, %d notes", autoscalers-refused, counts[Error], counts[Warning], counts[Note])
+	if refused > 0 {
+		fmt.Fprintf(&out, "; %d not checked: see the errors", refused)
+	}
+	out.WriteByte('\n')
 	_, err := io.WriteString(w, out.String())
 	return err
 }
