@@ -37,7 +37,7 @@ func TestTranslate(t *testing.T) {
 	must(t, err)
 	g.Scaling = parsed.TaskGroups[0].Scaling
 	n.run(job)
-	n.awaitEvents("web", "2→4 4→7 7→10") // twice as many, and 3 at most
+	n.await("web", 10)
 	a.awaitState("web.web", func(s state) error {
 		if s.Hold != nil || s.Warning != "" || s.Error != "" {
 			return errors.New("something is left")
