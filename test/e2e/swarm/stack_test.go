@@ -44,6 +44,15 @@ func TestTheStackScales(t *testing.T) {
 	if err != nil || !strings.Contains(shown, "web") {
 		t.Errorf("setpoint-swarm status in the agent's container: %v\n%s", err, shown)
 	}
+	if found, err := s.docker(1, "exec", s.container("setpoint_agent"), "/setpoint-swarm", "doctor"); err != nil || !strings.Contains(found, "1 services have opted in") {
+		t.Errorf("setpoint-swarm doctor in the agent's container: %v\n%s", err, found)
+	}
+	// A second agent is told by both.
+	s.must(t, 1, "service", "create", "--detach", "--no-resolve-image", "--name=second", "setpoint:dev", "agent", "swarm")
+	if _, err := s.docker(1, "exec", s.container("setpoint_agent"), "/setpoint-swarm", "doctor"); err == nil || !strings.Contains(err.Error(), "2 agents run in this swarm (second, setpoint_agent)") {
+		t.Errorf("setpoint-swarm doctor beside a second agent: %v", err)
+	}
+	s.must(t, 1, "service", "rm", "second")
 	web.use(t, idle)
 	s.counts(t, web, func(n int) bool { return n == 1 })
 
