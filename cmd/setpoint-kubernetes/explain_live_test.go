@@ -321,7 +321,7 @@ func TestAsAPluginOfKubectl(t *testing.T) {
 	}
 	for _, program := range []string{"/usr/local/bin/kubectl-setpoint", "kubectl-setpoint.exe"} {
 		text := help(program, "explain", "--help")
-		if !strings.Contains(text, "Usage:\n  kubectl setpoint explain [flags]") || !strings.Contains(text, "\n  kubectl setpoint explain --live hpa/web") ||
+		if !strings.Contains(text, "Usage:\n  kubectl setpoint explain [KIND/NAME] [flags]") || !strings.Contains(text, "\n  kubectl setpoint explain hpa/web") ||
 			strings.Contains(text, "\n  setpoint ") {
 			t.Errorf("%s: got\n%s", program, text)
 		}

@@ -31,8 +31,8 @@ func readDocuments(name string, r io.Reader) ([]document, error) {
 	var documents []document
 	if first := bytes.TrimSpace(content); len(first) > 0 && first[0] == '{' {
 		documents, err = jsonDocuments(name, content)
-		// What begins like JSON may be YAML written in one line.
-		if err != nil && len(content) <= yamldocument.MaxBytes {
+		// What begins like JSON, and whose first value is none, may be YAML written in one line.
+		if one := json.NewDecoder(bytes.NewReader(content)); err != nil && len(content) <= yamldocument.MaxBytes && one.Decode(new(json.RawMessage)) != nil {
 			if written, refused := yamlDocuments(name, content); refused == nil {
 				documents, err = written, nil
 			}

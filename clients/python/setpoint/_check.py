@@ -18,6 +18,8 @@ _MAX_CONDITIONS, _MAX_METRICS, _MAX_WORD, _MAX_TEXT = 8, 1000, 1024, 32 << 10
 _MAX_SEED_METRICS, _MAX_SEED_METRIC_BYTES = 100, 16 << 10
 # How much the clocks of a service's instances may differ, seconds.
 _INSTANCES_DIFFER = 1.0
+# What no text for people has.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # What a reason is, as the Kubernetes API has it.
 _WORD = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
@@ -131,7 +133,7 @@ class _Checker:
     def question(self) -> None:
         got, want = self.answer.request_id, self.request.request_id
         if got and want and got != want:
-            _wrong("requestId", f"{got[:64]!r}, but {want[:64]!r} was asked: an answer to another request")
+            _wrong("requestId", "that of another request")
 
     def counts(self) -> None:
         current, desired = self.answer.current_replicas, self.answer.desired_replicas
@@ -172,8 +174,7 @@ class _Checker:
         at = self.answer.evaluation_time
         if not _is_instant(at):
             _wrong(field, "no instant")
-        near = _seconds(self.request.evaluation_time) if self.request.HasField("evaluation_time") else self.now
-        if abs(_seconds(at) - near) > self.max_skew:
+        if abs(_seconds(at) - self._near()) > self.max_skew:
             _wrong(field, f"more than {self.max_skew:g} s from now: an old answer, or a clock is wrong")
         before = self.previous
         if before is not None and before.HasField("evaluation_time") and _seconds(at) < _seconds(before.evaluation_time) - _INSTANCES_DIFFER:
@@ -212,17 +213,46 @@ class _Checker:
         """Checks what a status holds besides counts."""
         if status.HasField("observed_generation") and status.observed_generation < 0:
             _wrong("status.observedGeneration", "negative")
-        if status.HasField("last_scale_time") and not _is_instant(status.last_scale_time):
-            _wrong("status.lastScaleTime", "no instant")
-        if len(status.current_metrics) > _MAX_METRICS:
-            _wrong("status.currentMetrics", f"{len(status.current_metrics)} of them")
+        had = self.request.previous_status
+        problem = self._time_problem(status, "last_scale_time", had)
+        if problem:
+            _wrong("status.lastScaleTime", problem)
+        self._readings(status.current_metrics)
         if len(status.conditions) > _MAX_CONDITIONS:
             _wrong("status.conditions", f"{len(status.conditions)} of them")
         seen: set[str] = set()
         for i, condition in enumerate(status.conditions):
-            problem = _condition_problem(condition, seen)
+            before = next((c for c in had.conditions if c.type == condition.type), autoscaling.HorizontalPodAutoscalerCondition())
+            problem = _condition_problem(condition, seen) or self._time_problem(condition, "last_transition_time", before)
             if problem:
                 _wrong(f"status.conditions[{i}]", problem)
+
+    def _near(self) -> float:
+        """Returns the instant that the answer is about; 0: unknown, of a report."""
+        return _seconds(self.request.evaluation_time) if self.request.HasField("evaluation_time") else self.now
+
+    def _time_problem(self, of: Any, field: str, had: Any) -> str:
+        """Says what is wrong with a time of the past: one to come, unless the caller's own status had it."""
+        if not of.HasField(field):
+            return ""
+        at = getattr(of, field)
+        if not _is_instant(at):
+            return f"{field} is no instant"
+        to_come = _seconds(at) - (self._near() or time.time()) > (self.max_skew or 600.0)
+        return f"{field} is in the future" if to_come and at != getattr(had, field) else ""
+
+    def _readings(self, readings: Sequence[Any]) -> None:
+        """Checks that current metrics are of the spec, or of the status before, which a failed evaluation keeps."""
+        spec, previous = self.request.spec.metrics, self.request.previous_status.current_metrics
+        asked = self.request.HasField("spec")  # a report that is sent again may have lost it
+        if len(readings) > (max(len(spec), len(previous), 1) if asked else _MAX_METRICS):
+            _wrong("status.currentMetrics", f"{len(readings)} of them, for {len(spec)} metrics")
+        known = {_metric_name(m) for m in (*spec, *previous)} | {("", "", "", "", "")}  # the last could not be computed
+        if not spec:
+            known.add(("Resource", "cpu", "", "", ""))  # the default
+        for i, m in enumerate(readings):
+            if asked and _metric_name(m) not in known:
+                _wrong(f"status.currentMetrics[{i}]", f"type {m.type[:64]!r} is of a metric that was not asked for")
 
     def texts(self) -> None:
         if not _is_text(self.answer.reason):
@@ -253,10 +283,14 @@ def _condition_problem(c: autoscaling.HorizontalPodAutoscalerCondition, seen: se
     if not _is_word(c.reason):
         return f"reason {c.reason[:64]!r} is not one word"
     if not _is_text(c.message):
-        return "message is too long"
-    if c.HasField("last_transition_time") and not _is_instant(c.last_transition_time):
-        return "lastTransitionTime is not a valid time"
+        return "message is not valid text, or too long"
     return ""
+
+
+def _metric_name(m: Any) -> tuple[str, str, str, str, str]:
+    """Identifies a metric of a spec or a status."""
+    container = m.container_resource.container + m.container_resource.name
+    return (m.type, m.resource.name, container, m.object.metric.name + m.pods.metric.name, m.external.metric.name)
 
 
 def _bytes(text: str) -> int:
@@ -268,7 +302,8 @@ def _is_word(text: str) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    return _bytes(text) <= _MAX_TEXT
+    """Tells whether a text can be shown: it may have lines, and nothing that moves a cursor or colors a terminal."""
+    return _bytes(text) <= _MAX_TEXT and _CONTROL.search(text) is None
 
 
 def _is_instant(t: Timestamp) -> bool:

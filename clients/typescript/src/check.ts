@@ -5,7 +5,7 @@ import { quoted } from "./client.js";
 import {
   HorizontalPodAutoscalerConditionSchema, HorizontalPodAutoscalerStatusSchema, MetricStatusSchema,
 } from "./gen/setpoint/v1/autoscaling_pb.js";
-import type { HorizontalPodAutoscalerCondition, HorizontalPodAutoscalerStatus } from "./gen/setpoint/v1/autoscaling_pb.js";
+import type { HorizontalPodAutoscalerCondition, HorizontalPodAutoscalerStatus, MetricStatus } from "./gen/setpoint/v1/autoscaling_pb.js";
 import { RecommendRequestSchema, ReportScaleRequestSchema } from "./gen/setpoint/v1/recommendation_service_pb.js";
 import type {
   Event, RecommendRequest, RecommendResponse, ReportScaleResponse,
@@ -124,7 +124,7 @@ class Checker {
   question(): void {
     const got = this.answer.requestId ?? "", want = this.request.requestId;
     if (got !== "" && want !== "" && got !== want) {
-      wrong("requestId", `${quoted(got)}, but ${quoted(want)} was asked: an answer to another request`);
+      wrong("requestId", "that of another request");
     }
   }
 
@@ -194,8 +194,7 @@ class Checker {
     if (!isInstant(at)) {
       wrong(field, "no instant");
     }
-    const chosen = this.request.evaluationTime;
-    const near = chosen ? milliseconds(chosen) : this.asked.now ?? Date.now();
+    const near = this.near();
     const limit = this.asked.maxSkewMs ?? maxClockSkewMs;
     if (Math.abs(milliseconds(at) - near) > limit) {
       wrong(field, `more than ${limit / 1000} s from now: an old answer, or a clock is wrong`);
@@ -242,20 +241,58 @@ class Checker {
     if (status.observedGeneration !== undefined && status.observedGeneration < 0n) {
       wrong("status.observedGeneration", "negative");
     }
-    if (status.lastScaleTime && !isInstant(status.lastScaleTime)) {
-      wrong("status.lastScaleTime", "no instant");
+    const had = this.request.previousStatus;
+    const scaled = this.timeProblem(status.lastScaleTime, had?.lastScaleTime);
+    if (scaled !== "") {
+      wrong("status.lastScaleTime", scaled);
     }
-    if (status.currentMetrics.length > maxMetrics) {
-      wrong("status.currentMetrics", `${status.currentMetrics.length} of them`);
-    }
+    this.readings(status.currentMetrics);
     if (status.conditions.length > maxConditions) {
       wrong("status.conditions", `${status.conditions.length} of them`);
     }
     const seen = new Set<string>();
     status.conditions.forEach((condition, i) => {
-      const problem = conditionProblem(condition, seen);
+      const before = had?.conditions.find((c) => c.type === condition.type);
+      const problem = conditionProblem(condition, seen) || this.timeProblem(condition.lastTransitionTime, before?.lastTransitionTime);
       if (problem !== "") {
         wrong(`status.conditions[${i}]`, problem);
+      }
+    });
+  }
+
+  /** near is the instant that the answer is about. */
+  near(): number {
+    const chosen = this.request.evaluationTime;
+    return chosen ? milliseconds(chosen) : this.asked.now ?? Date.now();
+  }
+
+  /** timeProblem says what is wrong with a time of the past: one to come, unless the caller's own status had it. */
+  timeProblem(t: Timestamp | undefined, had: Timestamp | undefined): string {
+    if (!t) {
+      return "";
+    }
+    if (!isInstant(t)) {
+      return "no instant";
+    }
+    const toCome = milliseconds(t) - this.near() > (this.asked.maxSkewMs ?? maxClockSkewMs);
+    return toCome && !(had && t.seconds === had.seconds && t.nanos === had.nanos) ? "a time in the future" : "";
+  }
+
+  /** readings checks that current metrics are of the spec, or of the status before, which a failed evaluation keeps. */
+  readings(readings: readonly MetricStatus[]): void {
+    const { spec, previousStatus } = this.request;
+    const metrics = spec?.metrics ?? [], previous = previousStatus?.currentMetrics ?? [];
+    // A report that is sent again may have lost its spec.
+    if (readings.length > (spec ? Math.max(metrics.length, previous.length, 1) : maxMetrics)) {
+      wrong("status.currentMetrics", `${readings.length} of them, for ${metrics.length} metrics`);
+    }
+    const known = new Set([...metrics, ...previous].map(nameOfMetric)).add(nameOfMetric({ type: "" })); // the last could not be computed
+    if (metrics.length === 0) {
+      known.add(nameOfMetric({ type: "Resource", resource: { name: "cpu" } })); // the default
+    }
+    readings.forEach((metric, i) => {
+      if (spec && !known.has(nameOfMetric(metric))) {
+        wrong(`status.currentMetrics[${i}]`, `type ${quoted(metric.type)} is of a metric that was not asked for`);
       }
     });
   }
@@ -302,7 +339,22 @@ function conditionProblem(c: HorizontalPodAutoscalerCondition, seen: Set<string>
   if (!isText(c.message)) {
     return "message is not valid text, or too long";
   }
-  return c.lastTransitionTime && !isInstant(c.lastTransitionTime) ? "lastTransitionTime is not a valid time" : "";
+  return "";
+}
+
+/** What identifies a metric of a spec or a status. */
+interface NamedMetric {
+  type: string;
+  resource?: { name: string } | undefined;
+  containerResource?: { name: string; container: string } | undefined;
+  object?: { metric?: { name: string } | undefined } | undefined;
+  pods?: { metric?: { name: string } | undefined } | undefined;
+  external?: { metric?: { name: string } | undefined } | undefined;
+}
+
+function nameOfMetric({ type, resource, containerResource, object, pods, external }: NamedMetric): string {
+  const container = containerResource ? containerResource.container + containerResource.name : "";
+  return JSON.stringify([type, resource?.name ?? "", container, (object?.metric?.name ?? "") + (pods?.metric?.name ?? ""), external?.metric?.name ?? ""]);
 }
 
 /** word is what a reason is, as the Kubernetes API has it. */
@@ -316,8 +368,9 @@ function isWord(text: string): boolean {
   return bytes(text) <= maxWord && word.test(text);
 }
 
+/** isText tells whether a text can be shown: it may have lines, and nothing that moves a cursor or colors a terminal. */
 function isText(text: string): boolean {
-  return bytes(text) <= maxText;
+  return bytes(text) <= maxText && !/[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/.test(text);
 }
 
 /** isInstant tells whether a time is one: from the year 1 to 9999. */
