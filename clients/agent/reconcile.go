@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // reconcile is one reconcile of one object: observe, ask, apply, report.
@@ -158,6 +159,13 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	e.Request.Target, e.Request.TargetUid, e.Request.ClusterUid = r.target(), r.o.UID, r.options.ClusterUID
 	e.Request.PreviousStatus = setpoint.Seed(e.Request.GetPreviousStatus())
 	e.Request.Options = r.o.Options
+	// Errors come back in conditions, where CheckAnswer takes no control characters.
+	for _, m := range e.Request.GetMetricErrors() {
+		m.Message = printable.Lines(m.GetMessage())
+	}
+	if e.Request.ScaleError != nil {
+		e.Request.ScaleError.Message = printable.Lines(e.Request.ScaleError.GetMessage())
+	}
 	e.Request.RequestId = newRequestID()
 	e.Request.Explain = r.o.Shadow
 	e.asked = time.Now()

@@ -131,6 +131,33 @@ func TestAPlatformsWaitIsRecorded(t *testing.T) {
 	})
 }
 
+// coloring is a platform whose metrics fail with texts that move a cursor.
+type coloring struct{ *telling }
+
+func (p coloring) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	seen, err := p.telling.Observe(ctx, o)
+	if err == nil {
+		seen.Request.MetricErrors = append(seen.Request.MetricErrors, &setpointv1.MetricError{Metric: "queue", Message: "\x1b[31mno\nmetric"})
+	}
+	return seen, err
+}
+
+// What a metrics API says comes back in a condition, and is no reason to refuse the answer.
+func TestErrorsOfMetricsMaySayAnything(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.InfoLevel)
+		p, s := coloring{&telling{Fake: &agenttest.Fake{}}}, agenttest.NewService(testserver.Recommendations(t))
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4, Steady: true})
+		drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if refused := lines.FilterMessageSnippet("does not match the request"); refused.Len() > 0 || s.AskedSince(time.Time{}) == 0 {
+			t.Errorf("%d answers are refused: %v", refused.Len(), refused.All())
+		}
+	})
+}
+
 // contested is a platform on which others always change the count first.
 type contested struct{ *telling }
 

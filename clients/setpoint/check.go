@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
@@ -334,9 +334,7 @@ func isWord(s string) bool { return len(s) <= maxAnswerWord && word.MatchString(
 // isText reports whether a text can be shown to people: errors of metrics may have several lines,
 // but nothing moves a cursor or colors a terminal.
 func isText(s string) bool {
-	return len(s) <= maxAnswerText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
-	})
+	return len(s) <= maxAnswerText && utf8.ValidString(s) && printable.Lines(s) == s
 }
 
 // form checks the parts of a status other than counts.

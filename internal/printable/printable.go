@@ -16,3 +16,14 @@ func Text(text string) string {
 		return r
 	}, text)
 }
+
+// Lines returns text that is safe in several lines for people: control characters other than
+// newline, carriage return and tab are replaced.
+func Lines(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
