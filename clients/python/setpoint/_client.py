@@ -117,6 +117,8 @@ class Client:
         request fails alone. More than a service takes at once go in several calls, one after the
         other. Requests that failed for a reason that may pass are sent again, together, unless a
         later one for their target was answered meanwhile."""
+        if isinstance(requests, (Mapping, str)):
+            raise TypeError("setpoint: batch_recommend takes a list of requests")
         everything: list[recommendations.RecommendRequest] = []
         refused: list[tuple[int, Error]] = []  # mappings that are no requests
         for i, request in enumerate(requests):
@@ -156,12 +158,12 @@ class Client:
 
     def get_target(self, name: str, *, timeout: Optional[float] = None) -> targets.Target:
         """Returns what is kept of a target."""
-        return self._call(_TARGETS + "GetTarget", targets.GetTargetRequest(name=name), targets.GetTargetResponse, timeout).target
+        return self._call(_TARGETS + "GetTarget", targets.GetTargetRequest(name=_name(name)), targets.GetTargetResponse, timeout).target
 
     def list_targets(self, parent: str, *, timeout: Optional[float] = None) -> Iterator[targets.Target]:
         """Lists the targets of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of
         either, sorted by name and without their history. Pages are asked for as they are needed."""
-        request = targets.ListTargetsRequest(parent=parent)
+        request = targets.ListTargetsRequest(parent=_name(parent))
         while True:
             page = self._call(_TARGETS + "ListTargets", request, targets.ListTargetsResponse, timeout)
             yield from page.targets
@@ -171,7 +173,7 @@ class Client:
 
     def list_decisions(self, target: str, *, timeout: Optional[float] = None) -> Iterator[targets.Decision]:
         """Lists the last decisions about a target, the newest first."""
-        request = targets.ListDecisionsRequest(parent=target)
+        request = targets.ListDecisionsRequest(parent=_name(target))
         while True:
             page = self._call(_TARGETS + "ListDecisions", request, targets.ListDecisionsResponse, timeout)
             yield from page.decisions
@@ -245,17 +247,17 @@ class Client:
         """Forgets a target, or only the incarnation that the uids name. NOT_FOUND says that there
         was none; it is taken for success when an earlier attempt of this call failed, for that may
         have deleted it."""
-        request = targets.DeleteTargetRequest(name=name, target_uid=target_uid, cluster_uid=cluster_uid)
+        request = targets.DeleteTargetRequest(name=_name(name), target_uid=target_uid, cluster_uid=cluster_uid)
         self._call(_TARGETS + "DeleteTarget", request, targets.DeleteTargetResponse, timeout, gone=True)
 
     def set_target_spec(self, name: str, spec: Union[targets.TargetSpec, Mapping[str, Any]], *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Stores a spec. It is sent once: of an error it is not known whether the spec was stored."""
-        request = targets.SetTargetSpecRequest(name=name, target_spec=read(targets.TargetSpec, spec))
+        request = targets.SetTargetSpecRequest(name=_name(name), target_spec=read(targets.TargetSpec, spec))
         return self._call(_TARGETS + "SetTargetSpec", request, targets.SetTargetSpecResponse, timeout, repeat=False).target_spec
 
     def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Returns the stored spec of a target."""
-        return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=name), targets.GetTargetSpecResponse, timeout).target_spec
+        return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=_name(name)), targets.GetTargetSpecResponse, timeout).target_spec
 
     def _call(self, path: str, request: Message, answer: type[M], timeout: Optional[float], *, repeat: bool = True, gone: bool = False) -> M:
         return self._answer(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)
@@ -367,6 +369,12 @@ class Client:
                 again.append(i)
                 longest = max(longest, least)
         return again, longest
+
+
+def _name(name: str) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"setpoint: a name is wanted, such as clusters/demo/namespaces/shop/targets/web, not {type(name).__name__}")
+    return name
 
 
 def _constant(token: str) -> TokenSource:

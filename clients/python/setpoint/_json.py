@@ -34,7 +34,7 @@ def read(kind: type[M], value: Union[M, Mapping[str, Any]]) -> M:
             return message
         except (json_format.ParseError, TypeError, ValueError) as error:
             wrong.append(Violation("", str(error).splitlines()[0]))
-    first = f"{wrong[0].field}: {wrong[0].description}".lstrip(": ")
+    first = f"{wrong[0].field}: {wrong[0].description}" if wrong[0].field else wrong[0].description
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     invalid = Error(grpc.StatusCode.INVALID_ARGUMENT, f"invalid request: {first}{more}")
     invalid.violations = tuple(wrong[:100])
@@ -52,20 +52,60 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
         field = known.get(name)
         if field is None:
             close = difflib.get_close_matches(str(name), [f.json_name for f in kind.fields], 1)
+            # A spec where a message with a spec is wanted.
+            close = close or [f"{f.json_name}.{name}" for f in kind.fields if f.message_type and name in f.message_type.fields_by_camelcase_name]
             wrong.append(Violation(at, "unknown field" + (f", did you mean {json.dumps(close[0])}?" if close else "")))
+        elif one is None:
+            continue
         elif isinstance(one, (list, tuple)):
             form[name] = [_element(e, field, f"{at}[{i}]", wrong) for i, e in enumerate(one)]
-        elif isinstance(one, Mapping) and field.message_type is not None and field.message_type.GetOptions().map_entry:
+        elif field.message_type is not None and field.message_type.GetOptions().map_entry:
+            if not isinstance(one, Mapping):
+                wrong.append(Violation(at, f"must be a mapping, is {_said(one)}"))
+                continue
             values = field.message_type.fields_by_name["value"]
             form[name] = {key: _element(e, values, f"{at}.{key}", wrong, field.name) for key, e in one.items()}
+        elif _is_repeated(field):
+            wrong.append(Violation(at, f"must be a list, is {_said(one)}"))
         else:
             form[name] = _element(one, field, at, wrong)
     return form
 
 
+def _is_repeated(field: FieldDescriptor) -> bool:
+    # label is deprecated since protobuf 6, which has is_repeated.
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED)
+
+
+def _said(value: Any) -> str:
+    return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+_WHOLE = {
+    FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64,
+    FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64,
+}  # fmt: skip
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.lstrip("-").isdigit()
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
+
+
 def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violation], name: str = "") -> Any:
     if field.message_type is not None:
-        return json_format.MessageToDict(value) if isinstance(value, Message) else _form(value, field.message_type, path, wrong)
+        if isinstance(value, Message):
+            return json_format.MessageToDict(value)
+        if not isinstance(value, Mapping) and not field.message_type.full_name.startswith("google.protobuf."):
+            wrong.append(Violation(path, f"must be a mapping, is {_said(value)}"))
+        return _form(value, field.message_type, path, wrong)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and (name or field.name) in _QUANTITIES and field.type == FieldDescriptor.TYPE_STRING:
         return json.dumps(value)
+    if field.type == FieldDescriptor.TYPE_STRING and not isinstance(value, str):
+        wrong.append(Violation(path, f"must be a string, is {_said(value)}"))
+    elif field.type in _WHOLE and not _is_whole(value):
+        wrong.append(Violation(path, f"must be a whole number, is {_said(value)}"))
+    elif field.type == FieldDescriptor.TYPE_BOOL and not isinstance(value, bool):
+        wrong.append(Violation(path, f"must be true or false, is {_said(value)}"))
     return value

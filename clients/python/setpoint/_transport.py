@@ -34,6 +34,8 @@ class TLS:
 
 def read_addresses(target: str) -> list[str]:
     """Returns the addresses of a list that commas separate, each with its port."""
+    if not isinstance(target, str):
+        raise TypeError("setpoint: target must be a string, addresses separated by commas")
     return list(dict.fromkeys(_with_port(part.strip(), target) for part in target.split(",")))
 
 
@@ -189,9 +191,9 @@ class Transport:
                 if not first and version == self._version:
                     return
                 credentials = self._credentials()
-            except OSError:
+            except OSError as error:
                 if first:
-                    raise
+                    raise type(error)(error.errno, f"setpoint: a file of tls: {error.strerror}", error.filename) from None
                 return  # files are being replaced
             # Calls on the channels of before end by themselves; these close when nobody has them.
             self._channels = [

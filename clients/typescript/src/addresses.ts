@@ -1,5 +1,8 @@
 /** readAddresses returns the addresses of a list that commas separate, each with its port. */
 export function readAddresses(list: string, defaultPort = "9090"): string[] {
+  if (typeof list !== "string") {
+    throw new TypeError("setpoint: the target must be a string, addresses separated by commas");
+  }
   const all = list.split(",").map((part) => withPort(part.trim(), defaultPort, list));
   return [...new Set(all)];
 }

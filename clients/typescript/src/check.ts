@@ -114,6 +114,9 @@ class Checker {
   private readonly request: RecommendRequest;
 
   constructor(private readonly asked: Asked, private readonly answer: RecommendResponse) {
+    if (asked?.request === undefined) {
+      throw new TypeError("setpoint: the first argument must be what was asked, { request }");
+    }
     this.request = made(RecommendRequestSchema, asked.request);
   }
 

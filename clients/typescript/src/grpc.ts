@@ -189,7 +189,7 @@ export class GrpcTransport implements Transport {
       before.forEach((client) => client.close());
     } catch (error) {
       if (first) {
-        throw error;
+        throw new TypeError(`setpoint: a file of tls: ${error instanceof Error ? error.message : String(error)}`);
       } // else: files are being replaced
     }
   }

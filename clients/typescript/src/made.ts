@@ -23,7 +23,8 @@ export function made<D extends DescMessage>(schema: D, init: MessageInitShape<D>
 /** invalid is the error of the service for what is wrong with a request. */
 export function invalid(violations: Violation[]): SetpointError {
   const [first] = violations, more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
-  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${first!.field}: ${first!.description}${more}`, { violations: violations.slice(0, 100) });
+  const where = first!.field === "" ? "the request" : `${first!.field}:`;
+  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
 }
 
 function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violation[]): unknown {
@@ -42,7 +43,8 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
       continue;
     }
     if (!member) {
-      const close = closest(name, schema.members.map((m) => m.localName));
+      const within = schema.fields.find((f) => f.fieldKind === "message" && f.message.field[name]);
+      const close = closest(name, schema.members.map((m) => m.localName)) ?? (within && `${within.localName}.${name}`);
       wrong.push({ field: at, description: `unknown field${close === undefined ? "" : `, did you mean ${JSON.stringify(close)}?`}` });
     } else if (member.kind === "oneof") {
       const { case: chosen, value: one } = value as { case?: string; value?: unknown };
@@ -83,9 +85,13 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
   const want = field.enum ? "number" : kinds[field.scalar!];
   if (want !== undefined && typeof value !== want && !(want === "bigint" && (typeof value === "number" || typeof value === "string"))) {
     wrong.push({ field: path, description: `must be a ${want}, is ${said(value)}` });
+  } else if (typeof value === "number" && want === "number" && !fractions.has(field.scalar!) && (!Number.isInteger(value) || Math.abs(value) > 2 ** 32)) {
+    wrong.push({ field: path, description: `must be a whole number of 32 bits, is ${value}` });
   }
   return value;
 }
+
+const fractions = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 
 /** The types of JavaScript for scalars; bytes have none of their own. */
 const kinds: Partial<Record<ScalarType, string>> = {

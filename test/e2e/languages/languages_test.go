@@ -656,6 +656,11 @@ func TestObjectsOfUsers(t *testing.T) {
 			{"a misspelled field", func(_, spec, _ map[string]any) { spec["behaviour"] = map[string]any{} }, []string{"spec.behaviour"}},
 			{"two of them", func(request, _, metric map[string]any) { request["dryrun"], metric["vale"] = true, "1" }, []string{"dryrun", "externalMetrics[0].vale"}},
 			{"a target that is none", func(request, _, _ map[string]any) { request["target"] = "web" }, []string{"target"}},
+			{"half a replica", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3.5} }, []string{"scale.specReplicas"}},
+			{"a word for a number", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": "three"} }, []string{"scale.specReplicas"}},
+			{"an object for a list", func(request, _, metric map[string]any) { request["externalMetrics"] = metric }, []string{"externalMetrics"}},
+			{"a text for an object", func(request, _, _ map[string]any) { request["spec"] = "y" }, []string{"spec"}},
+			{"a field one level up", func(request, _, _ map[string]any) { request["maxReplicas"] = 3 }, []string{"maxReplicas"}},
 			{"no target", func(request, _, _ map[string]any) { delete(request, "target") }, []string{"target"}},
 		} {
 			metric := map[string]any{"metric": map[string]any{"name": "queue"}, "value": "50"}
