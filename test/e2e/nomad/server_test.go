@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -164,6 +165,7 @@ func (s *server) end() error {
 		fmt.Fprintln(os.Stderr, "nomad:", err)
 	}
 	s.process.Kill() // of what it still does nothing is wanted
+	s.endLeft()
 	for _, name := range []string{"secrets", "private"} {
 		mounted, err := filepath.Glob(filepath.Join(s.folder, "data", "alloc", "*", "*", name))
 		if err != nil {
@@ -174,6 +176,20 @@ func (s *server) end() error {
 		}
 	}
 	return os.RemoveAll(s.folder)
+}
+
+// endLeft ends what a Nomad that was killed leaves behind: executors, which name its folder, and
+// tasks, which run in it.
+func (s *server) endLeft() {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, at := range processes {
+		command, _ := os.ReadFile(filepath.Join(at, "cmdline"))
+		in, _ := os.Readlink(filepath.Join(at, "cwd"))
+		id, err := strconv.Atoi(filepath.Base(at))
+		if err == nil && id != os.Getpid() && (strings.Contains(string(command), s.folder+"/") || strings.HasPrefix(in, s.folder+"/")) {
+			_ = syscall.Kill(id, syscall.SIGKILL) // it may have ended
+		}
+	}
 }
 
 // common is the Nomad of all tests that need none of their own, once one has asked for it.
