@@ -45,6 +45,8 @@ func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
 		await(t, "started again", patience, func() error { return c.restarted(part, 1) })
 		// A connection that was lost may wait a while before it dials again.
 		await(t, "answering as before", patience, func() error { return remembered(c.caller.connect(t)) })
+		// And the other instance may have yet to find Redis again.
+		await(t, "answering as before on the connection that was there", patience, func() error { return remembered(conn) })
 	}
 }
 
