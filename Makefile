@@ -1,4 +1,4 @@
-# Setpoint. `make help` lists the targets.
+# Setpoint. `make help` lists the targets for every day, `make help-all` all.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ CONFORMANCESTEPS ?= 100000
 REST ?= http://127.0.0.1:8080
 ATTACK ?=
 # Tests of test/e2e/edge that use all processors to load the service, and measure.
-MEASURED := ^(TestAbuseOfHTTP|TestHealthIsAnsweredUnderAttack|TestHostileCallers|TestOverload.*|TestUnknownCallersTakeNothing)$$
+MEASURED := ^TestOverload
 
 # One build mode for all that has no race detector, so that what one target compiled the next
 # one finds; scripts/gotest.sh has the other.
@@ -29,9 +29,20 @@ export CGO_ENABLED := 0
 # CI sets RERUN=1: a failed test gets a second try, which is reported. Other runs are strict.
 export RERUN ?=
 
+# listed GROUP,TARGETS : prints the targets' help under a title.
+listed = @printf '%s\n' '$(1)'; for one in $(2); do sed -nE "s/^($$one):.*\#\# (.*)/\1\t\2/p" Makefile; done | awk -F '\t' '{printf "  %-18s %s\n", $$1, $$2}'; echo
+
 .PHONY: help
-help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+help: ## List the targets for every day
+	$(call listed,Run it,run run-redis demo build)
+	$(call listed,Change it,one test lint generate web-dev programs)
+	$(call listed,Prove it,test-docs e2e attack conformance-quick)
+	$(call listed,Measure and release,bench release-snapshot)
+	@echo 'make help-all lists all targets; .ci/run [NAME...] runs what CI runs.'
+
+.PHONY: help-all
+help-all: ## List all targets
+	@grep -hE '^[a-z0-9-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  %-22s %s\n", $$1, $$2}'
 
 .PHONY: build
 build: engine ## Build bin/setpoint, and beside it the programs of platforms
@@ -73,8 +84,12 @@ test: ## Run the tests of all packages, five to ten minutes on two processors; i
 	@echo 'This takes five to ten minutes on two processors, and longer beside other programs. Packages whose sources did not change are not tested again.'
 	@# Many tests mostly wait, so more run at a time than there are processors.
 	PATH="$$(scripts/newcomer-path.sh bin/newcomer)" scripts/gotest.sh test pkgname "$$(go list ./... | grep -v /examples$$)" -timeout=45m -p=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) -parallel=$$((2 * $$(getconf _NPROCESSORS_ONLN)))
-	@echo 'LEFT OUT, for they take long or need more: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), what the documentation tells its readers to type (make test-docs), the clients of other languages (make test-clients), costs and large hostile requests (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
-	@command -v redis-server >/dev/null || echo 'LEFT OUT, too, for there is no Redis: the tests of store/redis that need a server. sudo scripts/redis.sh installs it.'
+	@echo 'LEFT OUT, because they are slow or need more programs: the race detector (make test-race), the examples in Go, Python, Node.js and curl (make test-examples), the commands of the documentation (make test-docs), the clients of other languages (make test-clients), costs and large hostile requests (make guard), fuzzing (make fuzz), the modules beside the main one (make test-modules), the real controllers (make conformance-quick), whole processes (make e2e), attacks (make attack), clusters (make e2e-kubernetes) and images (make e2e-deploy).'
+	@command -v redis-server >/dev/null || echo 'LEFT OUT, too, because there is no Redis: the tests of store/redis that need a server. sudo scripts/redis.sh installs it.'
+
+.PHONY: one
+one: ## Run one test of any module: RUN=TestX, with PKG=./test/e2e/edge, N=50 times, FLAGS=-race
+	@scripts/one.sh '$(RUN)' $(or $(N),1) '$(PKG)' $(FLAGS)
 
 .PHONY: test-race
 test-race: ## The same with the race detector
@@ -94,11 +109,6 @@ test-docs: ## Run the documentation's commands, and compare their output; PAGES=
 .PHONY: prose
 prose: ## Check spelling and words of the documentation, by docs/style
 	scripts/prose.sh
-
-.PHONY: site
-site: ## Make the documentation as a static site, with a search that works from files: bin/site
-	@rm -rf bin/site
-	go run ./docs/site/build bin/site
 
 .PHONY: test-examples
 test-examples: ## Run the examples as users do; installs Node.js and Python's gRPC where they are missing
@@ -121,14 +131,14 @@ guard: ## Fail if a recommendation exceeds its bounds on allocations, system cal
 
 .PHONY: programs
 programs: ## Install the tests' missing requirements: Redis, Prometheus, Docker, Node.js and the like
-	@for one in redis http2 prometheus node python chromium docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
+	@for one in redis prometheus node python chromium docker; do scripts/$$one.sh || test -z "$${CI:-}"; done
 
 .PHONY: control-plane
 control-plane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into the user's cache, unless they are there
 	@scripts/control-plane.sh
 
 .PHONY: e2e
-e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, hostile callers
+e2e: e2e-faults e2e-load ## Run the tests of whole processes: instances killed, Redis killed, failovers, faults, overload
 
 .PHONY: e2e-faults
 e2e-faults: ## The e2e tests that mostly wait: instances killed, Redis killed, failovers, faults, two versions on one Redis
@@ -137,9 +147,8 @@ e2e-faults: ## The e2e tests that mostly wait: instances killed, Redis killed, f
 	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose './edge ./faults ./hostile ./panels ./redis ./samples ./service ./versions' -count=1 -race -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
-e2e-load: ## The e2e tests that load the service and measure, which need a quiet machine: hostile callers, overload
+e2e-load: ## The e2e tests that load the service and measure, which need a quiet machine: overload
 	@scripts/redis.sh
-	@scripts/http2.sh || test -z "$${CI:-}"
 	cd test/e2e && ../../scripts/gotest.sh e2e-load standard-verbose ./edge -count=1 -race -timeout=60m -run='$(MEASURED)'
 
 .PHONY: attack
@@ -164,11 +173,6 @@ e2e-keda: ## Run KEDA's operator and metrics adapter, which it builds, with the 
 	@scripts/control-plane.sh
 	@scripts/keda.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-keda standard-verbose ./keda -count=1 -timeout=30m
-
-.PHONY: e2e-pace
-e2e-pace: ## Compare the duration of the agent's steps with the native controller's; PACE=15s
-	@scripts/control-plane.sh
-	cd test/e2e && go test -count=1 -v -timeout=45m -run='^TestStepsTakeAsLongAsNatives$$' ./kubernetes -pace-period=$(or $(PACE),15s)
 
 .PHONY: figures-kubernetes
 figures-kubernetes: ## Measure the agent beside the native controller with as many objects; FIGURES=500,2000,10000
@@ -206,11 +210,11 @@ e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have join
 .PHONY: test-modules
 test-modules: ## Run the tests of the modules beside the main one that no other target runs
 	@scripts/redis.sh
-	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations test/keda tools/gremlins tools/image tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
+	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations tools/gremlins tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
 conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
-	cd conformance && go run . compare -steps=100000 -coverage -benchmarks -report=REPORT.md
+	cd conformance && go run . compare -steps=100000 -coverage -report=REPORT.md
 
 .PHONY: conformance-nightly
 conformance-nightly: ## Compare CONFORMANCESTEPS (100000) with each real controller, from a fresh seed; write bin/nightly/CONFORMANCE.md
@@ -218,7 +222,7 @@ conformance-nightly: ## Compare CONFORMANCESTEPS (100000) with each real control
 	cd conformance && go run . compare -steps=$(CONFORMANCESTEPS) -coverage -report=../bin/nightly/CONFORMANCE.md
 
 .PHONY: conformance-quick
-conformance-quick: ## Compare some thousand steps with the newest real controllers, from a fresh seed, and a thousand with each older one unless the same sources passed before; ALL=1
+conformance-quick: ## Compare some thousand random steps with the real controllers; older ones only if sources changed, or with ALL=1
 	@scripts/conformance-quick.sh
 
 .PHONY: recordings
@@ -226,11 +230,10 @@ recordings: ## Record the real controllers again: the recordings in clients/kube
 	cd conformance && go run . record
 
 .PHONY: bench
-bench: ## Measure the service beside bare handlers, and write the tables in docs/operate/performance.md and docs/operate/scaling.md; takes some twenty minutes
+bench: ## Measure the service beside bare handlers, and write the tables in docs/operate/performance.md; takes a quarter of an hour
 	@scripts/redis.sh
 	@mkdir -p bin
 	cd bench && go run . -update=../docs/operate/performance.md -json=../bin/bench.json
-	cd bench && go run . cost -measure=cost/testdata/points.json -update=../docs/operate/scaling.md
 
 .PHONY: bench-beside
 bench-beside: ## Measure the service of an older commit and this one in turns: a table of old, new, new of old; OLD=commit
@@ -241,12 +244,8 @@ bench-micro: ## Run the engine's and the service's benchmarks
 	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
 
 .PHONY: bench-edge
-bench-edge: ## Measure the effect of attacks and overload on honest callers; fails if a goal is missed
-	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestHostileCallers|TestAbuseOfHTTP|TestOverload$$' ./edge -goals
-
-.PHONY: bench-wire
-bench-wire: ## Measure the fast path of the wire format beside generated protobuf, vtprotobuf with pools, and protojson
-	scripts/bench-wire.sh -count=5
+bench-edge: ## Measure the effect of overload on callers; fails if a goal is missed
+	cd test/e2e && go test -count=1 -v -timeout=20m -run='TestOverload$$' ./edge -goals
 
 .PHONY: bench-store
 bench-store: ## Compare the service on Redis with a minimal one, and measure both engines
@@ -287,21 +286,16 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh --tree bin/generated . api/setpoint api/externalscaler
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
 	scripts/put.sh --tree bin/generated .
-	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/kustomize/crd/autoscalers.yaml
-	scripts/put.sh docs/reference/configuration.md go run ./cmd/setpoint docs configuration
-	scripts/put.sh docs/reference/configuration-webhook.md go run ./cmd/setpoint-webhook docs
+	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/helm/setpoint/files/crd/autoscalers.yaml
 	scripts/put.sh deploy/setpoint.yaml go run ./cmd/setpoint docs example-config
 	scripts/put.sh docs/reference/metrics.md go run ./cmd/setpoint docs metrics
 	scripts/put.sh docs/reference/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
 	scripts/put.sh docs/reference/lint.md go run ./cmd/setpoint docs lint
-	scripts/put.sh docs/reference/configuration-swarm.md go run ./cmd/setpoint-swarm docs
 	scripts/put.sh docs/reference/swarm.md go run ./cmd/setpoint-swarm reference
-	scripts/put.sh docs/reference/configuration-nomad.md go run ./cmd/setpoint-nomad docs
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
-	scripts/put.sh api/openapi/setpoint.openapi.json go run -C tools/openapi . document ../../api/openapi/setpoint.swagger.json
 	rm -rf bin/generated/api-pages && mkdir -p bin/generated/api-pages/docs/reference
 	$(BUF) generate --template buf.gen.docs.yaml --output bin/generated-docs
-	cd tools/openapi && go run . pages ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
+	cd tools/openapi && go run . ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
 	scripts/put.sh --tree bin/generated/api-pages . docs/reference/api
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
@@ -312,12 +306,12 @@ drawings: ## Draw the pictures of the documentation in docs/images from the prog
 	go run ./docs/pictures/draw .
 
 .PHONY: dashboards
-dashboards: ## Write Grafana's dashboards, deploy/monitoring/dashboards, from their code
-	go run ./deploy/monitoring/grafana deploy/monitoring/dashboards
+dashboards: ## Write Grafana's dashboards, which the Helm chart has, from their code
+	go run ./deploy/monitoring/grafana deploy/helm/setpoint/files/dashboards
 
 .PHONY: chart
-chart: dashboards ## Write the generated parts of the Helm chart: its schema, its README, copies of dashboards and of the kind Autoscaler
-	go run ./deploy/helm/generate deploy
+chart: dashboards ## Write the generated parts of the Helm chart: its schema, its README, the dashboards
+	go run ./deploy/helm/generate deploy/helm/setpoint
 
 .PHONY: web
 web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm where it is missing
@@ -325,17 +319,15 @@ web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm wh
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd tools/esbuild && go run .
 
-.PHONY: playground
-playground: ## Make the playground as a static page, for any file server: bin/playground
+.PHONY: web-dev
+web-dev: ## Serve the page from its sources on PAGE (127.0.0.1:8081), reloaded at each save; calls go to SERVICE (http://127.0.0.1:8080)
 	@scripts/node.sh
-	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	cd tools/esbuild && go run . -static ../../bin/playground
-	@scripts/zopfli.sh
-	scripts/wasm.sh bin/playground/engine bin/playground/engine
+	@test web/node_modules/.package-lock.json -nt web/package-lock.json || (cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+	cd tools/esbuild && go run . -develop=$(or $(PAGE),127.0.0.1:8081) -service=$(or $(SERVICE),http://127.0.0.1:8080)
 
 .PHONY: test-web
 test-web: ## Check the types of the page's sources and run their tests; installs Node.js where it is missing
-	@scripts/node.sh
+	@scripts/node.sh && scripts/python.sh # protoc, for the client that the page is built on
 	scripts/test-web.sh
 
 .PHONY: check-generated
@@ -360,7 +352,7 @@ compatibility: ## Compare the contract, stored data, flags and metrics with the 
 	@scripts/redis.sh || test -z "$${CI:-}"
 	scripts/contract.sh
 	go test -count=1 ./test/compatibility
-	go test -count=1 -run='^TestFormat[0-9]+StaysReadable$$' ./recommender/encoding
+	go test -count=1 -run='^TestFormat[0-9]+StaysReadable$$' ./server/record
 	cd cmd/setpoint-external-metrics && go test -count=1 -run='^TestFlagsOfTheLastReleaseAreThere$$' .
 
 .PHONY: contract

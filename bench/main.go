@@ -26,15 +26,13 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
-	"github.com/setpoint-dev/setpoint/bench/cost"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
-	"github.com/setpoint-dev/setpoint/bench/still"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
-// Arguments that run packages bare and still.
-const bareCommand, stillCommand = "bare", "still"
+// bareCommand is the argument that runs package bare.
+const bareCommand = "bare"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,12 +52,6 @@ const collectorPercent = 1000
 func run(ctx context.Context, args []string) error {
 	if len(args) == 1 && args[0] == bareCommand {
 		return bare.Serve(ctx, os.Stdin, os.Stdout)
-	}
-	if len(args) == 1 && args[0] == stillCommand {
-		return still.Serve(ctx, os.Stdout)
-	}
-	if len(args) > 0 && args[0] == cost.Command {
-		return cost.Run(ctx, args[1:], os.Stdout)
 	}
 	if len(args) > 0 && args[0] == report.BesideCommand {
 		return report.RunBeside(args[1:], os.Stdout)
@@ -162,7 +154,7 @@ func (o *options) prepare(folder string) (err error) {
 	if err != nil {
 		return err
 	}
-	o.Bare, o.Still = []string{self, bareCommand}, []string{self, stillCommand}
+	o.Bare = []string{self, bareCommand}
 	if o.Profiles != "" {
 		return os.MkdirAll(o.Profiles, 0o755)
 	}

@@ -75,7 +75,6 @@ func compare(ctx context.Context, args []string) error {
 	findings := flags.Int("findings", 1, "end with this `many` scenarios that come out otherwise")
 	coverage := flags.Bool("coverage", false, "measure which statements of the controllers are run")
 	report := flags.String("report", "", "write a report to this `file`")
-	benchmarks := flags.Bool("benchmarks", false, "run the benchmarks for the report")
 	saved := flags.String("saved", filepath.Join("testdata", "saved"), "`folder` of saved scenarios; new ones that fail go there")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -117,12 +116,6 @@ func compare(ctx context.Context, args []string) error {
 	}
 	if err := r.Summary(os.Stdout); err != nil {
 		return err
-	}
-	if *benchmarks {
-		if r.Benchmarks, err = differential.RunBenchmarks(ctx, "."); err != nil {
-			return err
-		}
-		fmt.Println(r.Benchmarks)
 	}
 	if *report != "" {
 		if err := write(*report, &r, "make conformance"); err != nil {

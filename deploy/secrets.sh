@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Makes what a deployment keeps secret: a certificate for the service from a CA made for it, a
-# token for the agent, a password for Redis.
+# Makes the secrets of a deployment: a CA and a certificate of the service, a token for the agent, a
+# password for Redis.
 #
 #   deploy/secrets.sh --kubernetes | kubectl apply --server-side -f -   # for kustomize/base
 #   deploy/secrets.sh deploy/secrets                                    # files, for compose.yaml
 #
-# Run it once, as each run makes others. NAMES (none) are further DNS names of the service,
+# Run it once: each run makes new secrets. NAMES (none) are further DNS names of the service,
 # separated by commas; NAMESPACE (setpoint) is where the Secrets go. CALLERS (none) are further
-# callers, separated by commas: each gets a token, caller-NAME, and needs a grant in the policy. For a
-# caller that comes later, append what `setpoint token` prints to the file of tokens.
-# Certificates are good for a year, and the key of the CA is kept nowhere. With cert-manager leave the first two Secrets to a
-# Certificate with secretName setpoint-tls and these names, and to a copy of its ca.crt.
+# callers, separated by commas: each gets a token, caller-NAME, and needs a grant in the policy. To add a
+# caller later, append the output of `setpoint token` to the tokens file.
+# Certificates are valid for a year; the key of the CA is not kept. With cert-manager, let a Certificate
+# with secretName setpoint-tls and these names, and a copy of its ca.crt, replace the first two Secrets.
 set -euo pipefail
 umask 077
 destination=${1:-}
@@ -59,7 +59,7 @@ password=$(openssl rand -hex 32)
 printf %s "$password" >password
 printf 'requirepass %s\n' "$password" >redis.conf
 
-# Files: who may enter the folder may read them, as in containers they are another user's.
+# The folder is private, its files are readable: in containers another user reads them.
 if [ "$destination" != --kubernetes ]; then
   for file in tls.pem ca.crt tokens.yaml token password redis.conf "${callers[@]}"; do
     test ! -e "$destination/$file" || { echo "$destination/$file is there already"; exit 1; }

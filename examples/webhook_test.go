@@ -128,8 +128,8 @@ func TestWebhook(t *testing.T) {
 		}
 	}
 	running := start(t, dir, agent, "agent", "--cluster=demo", "--insecure", "--server="+address, "--list-every=1s",
-		"--webhook-url="+url, "--webhook-key-file=keys", "--webhook-ca-file="+files.CAFile, "--admin-address="+adminAddress,
-		"--webhook-cert-file="+files.ClientCertFile, "--webhook-cert-key-file="+files.ClientKeyFile)
+		"--webhook-url="+url, "--webhook-key-file=keys", "--webhook-tls-ca-file="+files.CAFile, "--admin-address="+adminAddress,
+		"--webhook-tls-cert-file="+files.ClientCertFile, "--webhook-tls-key-file="+files.ClientKeyFile)
 	server.await("1 -> 6 workers: external metric queue")
 	t.Logf("six workers %s after the jobs were there", time.Since(began).Round(time.Millisecond))
 	server.await(" -> 1 workers: ")

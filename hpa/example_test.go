@@ -69,7 +69,7 @@ func Example_tune() {
 	best := hpa.Spec(&result.Best.Spec)
 	fmt.Printf("at least %d replicas, target %d %%\n", *best.MinReplicas, *best.Metrics[0].Resource.Target.AverageUtilization)
 	// Output:
-	// at least 2 replicas, target 81 %
+	// at least 2 replicas, target 60 %
 }
 
 // A controller of one's own: objects in, a count and the object's new status out. The program

@@ -11,12 +11,12 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/lint"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/report"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
@@ -26,17 +26,24 @@ const (
 	MaxSpecs = 4
 	// MaxSpecBytes bounds the text of a spec.
 	MaxSpecBytes = 1 << 18
+	// MaxExportBytes bounds an export of all steps.
+	MaxExportBytes = 32 << 20
 )
 
-// Question is what is asked.
+// Question is a request of the page.
 type Question struct {
-	// Ask is check, simulate, step, lint, hpa, autoscaler or k6.
+	// Ask is check, simulate, step or lint, or what to export: of the first spec hpa, autoscaler or
+	// patch; of the scenario k6, or its recorded files in their shortest form: files; of the result
+	// svg, csv or json.
 	Ask string `json:"ask"`
-	// Scenario is that of setpoint simulate, as YAML; Files are those that it names.
+	// Scenario is a scenario of setpoint simulate, as YAML; Files are the files that it names.
 	Scenario string            `json:"scenario"`
 	Files    map[string]string `json:"files"`
-	// Specs run side by side. Profile is that of the controller whose rules hold, empty: the
-	// service's own.
+	// Recorded is the count that there really was, as CSV or a response of Prometheus; empty: not
+	// known.
+	Recorded string `json:"recorded"`
+	// Specs run side by side. Profile is the profile of their decisions; empty: the service's
+	// default.
 	Specs   []SpecText `json:"specs"`
 	Profile string     `json:"profile"`
 	// Spec and Step say which step of which spec is to be explained, from 0.
@@ -50,9 +57,9 @@ type SpecText struct {
 	Text string `json:"text"`
 }
 
-// Problem is what is wrong with a text.
+// Problem is an error in a text.
 type Problem struct {
-	// In is the name of the spec, or "scenario".
+	// In is the name of the spec, "scenario" or "recorded".
 	In string `json:"in"`
 	// Line from 1, 0: the whole.
 	Line int    `json:"line,omitempty"`
@@ -60,25 +67,30 @@ type Problem struct {
 	Text string `json:"text"`
 }
 
-// answer is what all answers have.
+// answer is the answer to any question.
 type answer struct {
 	Problems []Problem   `json:"problems,omitempty"`
 	Findings []finding   `json:"findings,omitempty"`
 	Run      *runAnswer  `json:"run,omitempty"`
 	Step     *stepAnswer `json:"step,omitempty"`
 	Export   string      `json:"export,omitempty"`
+	// Files are the recorded files in their shortest form, with the recorded count as "recorded".
+	Files map[string]string `json:"files,omitempty"`
 }
 
-// finding is one of lint's, with its line.
+// finding is a finding of lint, with its line.
 type finding struct {
 	lint.Finding
 	Line int `json:"line,omitempty"`
 }
 
-// scenarioName is what problems with the scenario are said to be in.
-const scenarioName = "scenario"
+// Problem.In for problems of the scenario, and of the recorded count.
+const (
+	scenarioName = "scenario"
+	recordedName = "recorded"
+)
 
-// Answer answers a question in JSON, in JSON. What is wrong with texts are problems in it.
+// Answer answers a question; both are JSON. Errors in texts are problems of the answer.
 func Answer(question []byte) []byte {
 	var q Question
 	decoder := json.NewDecoder(bytes.NewReader(question))
@@ -98,9 +110,12 @@ func Answer(question []byte) []byte {
 	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n"))
 }
 
-// asked is what was read of a question.
+// asked is a question as read.
 type asked struct {
 	scenario *simulation.Scenario
+	// files says that the load is recorded; count is the recorded count, nil: not known.
+	files    bool
+	count    *scenario.Series
 	specs    []*spec
 	problems []Problem
 }
@@ -121,6 +136,8 @@ func (q *Question) answer() answer {
 		return a.export(horizontalPodAutoscaler)
 	case "autoscaler":
 		return a.export(autoscaler)
+	case "patch":
+		return a.patch()
 	}
 	a.world(q)
 	if len(a.problems) > 0 {
@@ -135,10 +152,14 @@ func (q *Question) answer() answer {
 		return a.step(q)
 	case "k6":
 		var out strings.Builder
-		if err := simulate.WriteK6(&out, "the playground", a.scenario); err != nil {
+		if err := report.WriteK6(&out, "the playground", a.scenario); err != nil {
 			a.refuse(scenarioName, err.Error())
 		}
 		return answer{Problems: a.problems, Export: out.String()}
+	case "files":
+		return a.shortFiles(q)
+	case "svg", "csv", "json":
+		return a.result(q.Ask)
 	}
 	a.refuse("question", fmt.Sprintf("ask %q is unknown", q.Ask))
 	return answer{Problems: a.problems}
@@ -146,10 +167,10 @@ func (q *Question) answer() answer {
 
 func (a *asked) refuse(in, text string) { a.problems = append(a.problems, Problem{In: in, Text: text}) }
 
-// lineIn finds a line in what the YAML parser says.
+// lineIn finds the line in an error of the YAML parser.
 var lineIn = regexp.MustCompile(`\bline (\d+): `)
 
-// note notes an error that may join several, with their lines.
+// note notes an error, or each of several joined ones, with its line.
 func (a *asked) note(in string, err error) {
 	if err == nil {
 		return
@@ -178,7 +199,7 @@ func (a *asked) world(q *Question) {
 		a.refuse(scenarioName, fmt.Sprintf("is longer than %d bytes", scenario.MaxScenarioBytes))
 		return
 	}
-	s, err := scenario.Read(context.Background(), scenarioName, []byte(q.Scenario), nil, func(name string) ([]byte, error) {
+	s, recorded, err := scenario.ReadRecorded(context.Background(), scenarioName, []byte(q.Scenario), nil, func(name string) ([]byte, error) {
 		content, is := q.Files[name]
 		if !is {
 			return nil, fmt.Errorf("there is no file %q: add it to the load", name)
@@ -191,7 +212,11 @@ func (a *asked) world(q *Question) {
 	if profile, ok := recommender.ProfileByName(q.Profile); ok && s.Loop.SyncPeriod == 0 {
 		s.Loop.SyncPeriod = profile.SyncPeriod()
 	}
-	a.scenario = s
+	a.scenario, a.files = s, len(recorded.Files) > 0
+	if q.Recorded != "" {
+		a.count, err = scenario.ReadSeries(context.Background(), []byte(q.Recorded), s.Start.Location())
+		a.note(recordedName, err)
+	}
 	for _, spec := range a.specs {
 		if spec.autoscaler != nil {
 			a.note(spec.name, simulation.Check(s, spec.autoscaler))

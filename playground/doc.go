@@ -1,5 +1,5 @@
-// Package playground is what the page's playground asks: simulate specs in a scenario, check
-// them, explain a step, export them. Questions and answers are JSON, so that the same code
+// Package playground answers the page's playground: it simulates specs in a scenario, checks
+// them, explains a step, and exports them. Questions and answers are JSON, so that the same code
 // answers in a browser, compiled to WebAssembly (folder wasm), and in tests:
 //
 //	answer := playground.Answer([]byte(`{"ask": "simulate", "scenario": "…", "specs": [{"name": "A", "text": "…"}]}`))

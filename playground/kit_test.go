@@ -37,14 +37,28 @@ type answered struct {
 				Reason   string
 			}
 		}
+		Recorded *struct {
+			Counts                    []*float64
+			Least, Most, ReplicaHours float64
+			Same                      []float64
+		}
+		Unfit *struct {
+			Load, Replicas float64
+			Bound          int32
+			Few            bool
+		}
 		Rows []struct {
 			Name   string
 			Values []string
 			Best   []int
 		}
 	} `json:"run"`
-	Step   *struct{ Summary, Text string } `json:"step"`
-	Export string                          `json:"export"`
+	Step *struct {
+		At            float64
+		Summary, Text string
+	} `json:"step"`
+	Export string            `json:"export"`
+	Files  map[string]string `json:"files"`
 }
 
 func ask(t *testing.T, q playground.Question) answered {

@@ -159,7 +159,7 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"what is missing is where it belongs", world, sound + "  behavior:\n    scaleUp:\n      policies:\n      - type: Pods\n        value: 1\n",
 			playground.Problem{In: "A", Line: 9, Path: "spec.behavior.scaleUp.policies[0].periodSeconds", Text: "Invalid value: 0: must be greater than zero"}},
 		{"a type", world, strings.Replace(sound, "10", `"10"`, 1), playground.Problem{In: "A", Line: 5, Path: "spec.maxReplicas", Text: "must be a whole number, is a string"}},
-		{"no YAML", world, "a: b: c", playground.Problem{In: "A", Text: "is neither YAML nor JSON: mapping values are not allowed in this context"}},
+		{"no YAML", world, "a: b: c", playground.Problem{In: "A", Line: 1, Text: "is neither YAML nor JSON: mapping values are not allowed in this context"}},
 		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
 		{"a stored spec", world, "period: 10s\nspec:\n  maxReplicas: -1\n", playground.Problem{In: "A", Line: 3, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
 		{"a stored spec with options", world, "spec:\n  maxReplicas: 1\noptions: {}\n", playground.Problem{In: "A", Line: 3, Path: "options", Text: "are read from manifests here, and by setpoint simulate: leave them out"}},
@@ -211,6 +211,138 @@ func TestExports(t *testing.T) {
 	q.Ask = "k6"
 	if script := ask(t, q).Export; !hasText(script, "ramping-arrival-rate") {
 		t.Errorf("the load as k6: %.200s", script)
+	}
+}
+
+// cores is a day of usage in cores as Prometheus has it, in two series, of pods that need three to
+// eight replicas at 60 % of 500m.
+func cores() playground.Question {
+	series := make([]string, 2)
+	for i := range 1440 {
+		for k := range series {
+			series[k] += fmt.Sprintf(`,[%d,"%g"]`, 1778160600+60*i, 0.45+float64(i%720)/1000)
+		}
+	}
+	file := `{"status":"success","data":{"resultType":"matrix","result":[{"values":[` + series[0][1:] + `]},{"values":[` + series[1][1:] + `]}]}}`
+	return playground.Question{
+		Ask: "simulate", Files: map[string]string{"load-1": file}, Recorded: "1778160600,4\n1778160900,4\n1778161200,6\n",
+		Scenario: "timezone: Europe/Berlin\nload: [{prometheus: {file: load-1}}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m, idle: 20m}]}\n",
+		Specs:    []playground.SpecText{{Name: "A", Text: sound + "  minReplicas: 2\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n"}},
+	}
+}
+
+// A recorded load is compared with the spec's bounds: cores taken for requests never ask for a
+// replica more.
+func TestALoadInAnotherUnitIsTold(t *testing.T) {
+	t.Parallel()
+	q := cores()
+	few := ask(t, q)
+	if few.Run == nil || few.Run.Unfit == nil || !few.Run.Unfit.Few || few.Run.Unfit.Bound != 2 || few.Run.Unfit.Replicas > 0.1 {
+		t.Fatalf("cores as requests a second: %+v, problems %+v", few.Run, few.Problems)
+	}
+	as := func(perLoad string) playground.Question {
+		q := q
+		q.Scenario = strings.Replace(q.Scenario, "10m, idle: 20m", perLoad, 1)
+		return q
+	}
+	if fits := ask(t, as(`"1"`)); fits.Run == nil || fits.Run.Unfit != nil {
+		t.Errorf("cores as cores: %+v, problems %+v", fits.Run.Unfit, fits.Problems)
+	}
+	if many := ask(t, as(`"100"`)); many.Run == nil || many.Run.Unfit == nil || many.Run.Unfit.Few || many.Run.Unfit.Bound != 10 {
+		t.Errorf("a hundredfold: problems %+v", many.Problems)
+	}
+	shapes := shop(t)
+	shapes.Scenario = strings.Replace(shapes.Scenario, "perLoad: ", "perLoad: 0.001", 1)
+	if got := ask(t, shapes); got.Run != nil && got.Run.Unfit != nil {
+		t.Errorf("no recorded load: %+v", got.Run.Unfit)
+	}
+}
+
+// A recorded load runs at its own time, beside the recorded count, and its explained step is that time.
+func TestARecordedLoadAndCount(t *testing.T) {
+	t.Parallel()
+	q := cores()
+	got := ask(t, q).Run
+	r := got.Recorded
+	// The last count stands for five minutes.
+	if r == nil || len(r.Counts) != len(got.At) || *r.Counts[0] != 4 || *r.Counts[40] != 6 || *r.Counts[60] != 6 || r.Counts[61] != nil || r.Least != 4 || r.Most != 6 || len(r.Same) != 1 || r.Same[0] != 0 {
+		t.Fatalf("recorded: %+v", r)
+	}
+	if want := (40*4 + 21*6) * 15 / 3600.0; r.ReplicaHours < want-0.01 || r.ReplicaHours > want+0.01 {
+		t.Errorf("%g replica-hours, want %g", r.ReplicaHours, want)
+	}
+	q.Ask, q.Step = "step", 4
+	if got := ask(t, q).Step; got == nil || got.At != 60 || !hasText(got.Text, "2026-05-07 15:31:00 CEST") {
+		t.Errorf("step 4: %+v", got)
+	}
+	for _, bad := range []string{"0,4\n60,4\n", "time,count\n", "1778160600,NaN\n", "{"} {
+		q.Ask, q.Recorded = "simulate", bad
+		if got := ask(t, q); len(got.Problems) != 1 || got.Problems[0].In != "recorded" {
+			t.Errorf("%q: %+v", bad, got.Problems)
+		}
+	}
+}
+
+// Files in their shortest form are the same load.
+func TestShortFilesAreTheSameLoad(t *testing.T) {
+	t.Parallel()
+	q := cores()
+	want := ask(t, q).Run
+	q.Ask = "files"
+	short := ask(t, q)
+	if content := short.Files["load-1"]; !strings.HasPrefix(content, "1778160600,0.9\n1778160660,0.902\n") || short.Files["recorded"] != q.Recorded {
+		t.Fatalf("problems %+v, %.100q", short.Problems, content)
+	}
+	q.Ask, q.Files, q.Recorded = "simulate", map[string]string{"load-1": short.Files["load-1"]}, short.Files["recorded"]
+	q.Scenario = strings.Replace(q.Scenario, "prometheus:", "csv:", 1)
+	if got := ask(t, q).Run; !reflect.DeepEqual(got, want) {
+		t.Error("another run")
+	}
+}
+
+// What a file may have in it is bounded, and told with its place.
+func TestHostileFiles(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"infinite": "0,1e308\n60,1e308\n", "huge": "0,1e13\n", "not a number": "0,x\n", "back in time": "60,1\n0,1\n", "an age": "0,1\n1e9,1\n", "negative": "0,-1\n",
+		"many": strings.Repeat("0,1\n1,2\n", 600_000),
+	} {
+		q := cores()
+		q.Files["load-1"], q.Scenario = content, strings.Replace(q.Scenario, "prometheus:", "csv:", 1)
+		if got := ask(t, q); len(got.Problems) == 0 || got.Run != nil {
+			t.Errorf("%s: no problem", name)
+		}
+	}
+}
+
+func TestResultsAreThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	q := cores()
+	for form, want := range map[string]string{"svg": ">recorded</text>", "csv": "\nA,2026-05-07T15:30:00+02:00,0,0.9,,2,", "json": `{"spec":"A","figures":{`} {
+		q.Ask = form
+		if got := ask(t, q); !hasText(got.Export, want) {
+			t.Errorf("%s: problems %+v, %.300s", form, got.Problems, got.Export)
+		}
+	}
+	q.Ask, q.Scenario = "csv", strings.Replace(shop(t).Scenario, "duration: 24h", "duration: 2400h", 1)
+	if got := ask(t, q); got.Export != "" || len(got.Problems) != 1 || !hasText(got.Problems[0].Text, "is larger than 32 MiB so: shorten the scenario") {
+		t.Errorf("an endless table: %d bytes, problems %+v", len(got.Export), got.Problems)
+	}
+}
+
+func TestASpecAsAPatch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ text, want string }{
+		{sound, `kubectl patch horizontalpodautoscalers.v2.autoscaling web --type=json --patch='[{"op":"add","path":"/spec/minReplicas","value":null},{"op":"add","path":"/spec/maxReplicas","value":10},{"op":"add","path":"/spec/metrics","value":null},{"op":"add","path":"/spec/behavior","value":null}]'` + "\n"},
+		{"maxReplicas: 3\n", "kubectl patch horizontalpodautoscalers.v2.autoscaling NAME --type=json "},
+		{"apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web, namespace: shop}\nspec: {maxReplicas: 3, shadow: true, options: {tolerance: 0.05}}\n",
+			`{"op":"add","path":"/spec/options","value":{"tolerance":0.05}},{"op":"add","path":"/spec/shadow","value":true}]'` + "\n"},
+		{"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: \"a'; rm -rf / #\"}\nspec: {maxReplicas: 3}\n", `autoscaling 'a'\''; rm -rf / #' --type=json`},
+	} {
+		got := ask(t, playground.Question{Ask: "patch", Specs: []playground.SpecText{{Name: "A", Text: tt.text}}})
+		if !hasText(got.Export, tt.want) {
+			t.Errorf("problems %+v, got\n%s", got.Problems, got.Export)
+		}
 	}
 }
 

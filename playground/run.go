@@ -3,53 +3,81 @@ package playground
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
+	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/report"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
-// MaxPoints bounds the points of a series: of longer runs a point stands for several steps.
+// MaxPoints bounds the points of a series: in longer runs a point stands for several steps.
 const MaxPoints = 6000
 
-// runAnswer is what came of all specs.
+// runAnswer is the result of all specs.
 type runAnswer struct {
-	// Start is the instant of the start, seconds of Unix time; Seconds the length.
+	// Start is the start in seconds of Unix time, Seconds the length.
 	Start   float64 `json:"start"`
 	Seconds float64 `json:"seconds"`
 	// Zone is the scenario's time zone, for people.
 	Zone string `json:"zone"`
-	// Steps is how many evaluations there are, each point stands for Stride of them.
+	// Steps is the number of evaluations; each point stands for Stride of them.
 	Steps  int `json:"steps"`
 	Stride int `json:"stride"`
-	// At are the seconds since the start, and Load is the rate then.
+	// At is the time of each point in seconds since the start, Load the rate then.
 	At   []float64 `json:"at"`
 	Load []float64 `json:"load"`
 	Runs []oneRun  `json:"runs"`
 	// Rows are the figures in words, side by side.
-	Rows []simulate.Row `json:"rows"`
+	Rows []report.Row `json:"rows"`
+	// Recorded is the count that there really was; absent: not known.
+	Recorded *recordedCount `json:"recorded,omitempty"`
+	// Unfit says that the recorded load does not fit the spec.
+	Unfit *unfit `json:"unfit,omitempty"`
 }
 
-// oneRun is what came of one spec. Series have a value for each of At.
+// recordedCount is the recorded count, by points; null: not recorded then.
+type recordedCount struct {
+	Counts       []*float64 `json:"counts"`
+	Least        float64    `json:"least"`
+	Most         float64    `json:"most"`
+	ReplicaHours float64    `json:"replicaHours"`
+	// Same is the share of the recorded time in which each run has the same count.
+	Same []float64 `json:"same"`
+}
+
+// unfit is a recorded load that never asks for more than the minimum of the first spec, or nearly
+// always for more than ten times its maximum: its unit may not be that of the usage per load.
+type unfit struct {
+	// Load asks for so many replicas: the highest load, or one that half of the points exceed.
+	Load     float64 `json:"load"`
+	Replicas float64 `json:"replicas"`
+	// Bound is the minimum or the maximum.
+	Bound int32 `json:"bound"`
+	Few   bool  `json:"few"`
+}
+
+// oneRun is the result of one spec. Series have a value for each point.
 type oneRun struct {
 	Name string `json:"name"`
-	// Capacity of the ready pods, null: any load.
+	// Capacity of the ready pods; null: unlimited.
 	Capacity []*float64 `json:"capacity"`
 	Queued   []float64  `json:"queued,omitempty"`
 	Replicas []int32    `json:"replicas"`
 	Ready    []int32    `json:"ready"`
 	Needed   []int32    `json:"needed"`
-	// Proposal is what metrics ask for, null: nothing; Held is what windows made of it.
+	// Proposal is the count that the metrics ask for; null: none. Held is the count after the windows.
 	Proposal []*int32 `json:"proposal"`
 	Held     []*int32 `json:"held"`
-	// Causes are what decided, as numbers of CauseNames.
+	// Causes say what decided each step, as indexes of CauseNames.
 	Causes     []int    `json:"causes"`
 	CauseNames []string `json:"causeNames"`
-	// Metrics are the usage ratios, 1: on target; null: not computed.
+	// Metrics have the usage ratios; 1: on target, null: not computed.
 	Metrics []metricSeries `json:"metrics"`
 	Actions []action       `json:"actions"`
 }
@@ -57,7 +85,7 @@ type oneRun struct {
 type metricSeries struct {
 	Name  string     `json:"name"`
 	Ratio []*float64 `json:"ratio"`
-	// Proposal is what the metric asks for, null: nothing. Left out where it is the only metric.
+	// Proposal is the count that the metric asks for; null: none. Absent if it is the only metric.
 	Proposal []*int32 `json:"proposal,omitempty"`
 }
 
@@ -87,11 +115,16 @@ func (a *asked) simulate() answer {
 		Start: float64(s.Start.UnixMilli()) / 1000, Seconds: s.Duration.Seconds(), Zone: s.Start.Location().String(),
 		Stride: max(1, (steps+MaxPoints-1)/MaxPoints), At: []float64{}, Load: []float64{},
 	}
-	report := &simulate.Report{Name: "playground", Scenario: s}
+	all := &report.Report{Name: "playground", Scenario: s}
+	count := &counter{series: a.count, period: period, stride: out.Stride}
 	for i, spec := range a.specs {
 		run := oneRun{Name: spec.name, Actions: []action{}, CauseNames: []string{}}
 		g := &gatherer{out: out, run: &run, first: i == 0, causes: map[simulation.Cause]int{}, stride: out.Stride, several: len(spec.autoscaler.Spec.Metrics)}
-		result, err := simulation.Run(s, spec.autoscaler, g.add)
+		count.begin()
+		result, err := simulation.Run(s, spec.autoscaler, func(s *simulation.Step) error {
+			count.add(s)
+			return g.add(s)
+		})
 		if err != nil {
 			a.note(spec.name, err)
 			continue
@@ -103,16 +136,88 @@ func (a *asked) simulate() answer {
 			})
 		}
 		out.Runs = append(out.Runs, run)
-		report.Runs = append(report.Runs, simulate.Run{Name: spec.name, Result: result})
+		all.Runs = append(all.Runs, report.Run{Name: spec.name, Result: result})
 	}
 	if len(a.problems) > 0 {
 		return answer{Problems: a.problems}
 	}
-	out.Rows = simulate.Rows(report)
+	out.Rows = report.Rows(all)
+	out.Recorded = count.answer()
+	if a.files {
+		out.Unfit = a.unfit(out.Load)
+	}
 	return answer{Run: out}
 }
 
-// gatherer takes the steps of a run in.
+// counter compares the runs with the recorded count.
+type counter struct {
+	series *scenario.Series
+	period time.Duration
+	stride int
+	out    recordedCount
+	// steps of the run, how many of them have a recorded count, and how many that count.
+	steps, known, same int
+}
+
+// begin begins the next run.
+func (c *counter) begin() {
+	c.steps, c.known, c.same = 0, 0, 0
+	c.out.Counts, c.out.ReplicaHours = []*float64{}, 0
+	c.out.Same = append(c.out.Same, 0)
+}
+
+func (c *counter) add(s *simulation.Step) {
+	if c.series == nil {
+		return
+	}
+	count, ok := c.series.At(s.Time)
+	if c.steps%c.stride == 0 {
+		c.out.Counts = append(c.out.Counts, nil)
+		if ok {
+			c.out.Counts[len(c.out.Counts)-1] = new(round(count))
+		}
+	}
+	if c.steps++; !ok {
+		return
+	}
+	if c.known++; math.Abs(count-float64(s.Replicas)) < 0.5 {
+		c.same++
+	}
+	if c.known == 1 && len(c.out.Same) == 1 {
+		c.out.Least = count
+	}
+	c.out.Least, c.out.Most = min(c.out.Least, count), max(c.out.Most, count)
+	c.out.ReplicaHours += float64(count * c.period.Hours())
+	c.out.Same[len(c.out.Same)-1] = round(float64(c.same) / float64(c.known))
+}
+
+func (c *counter) answer() *recordedCount {
+	if c.known == 0 {
+		return nil
+	}
+	c.out.Least, c.out.Most, c.out.ReplicaHours = round(c.out.Least), round(c.out.Most), round(c.out.ReplicaHours)
+	return &c.out
+}
+
+// unfit compares the load of all points with the bounds of the first spec.
+func (a *asked) unfit(load []float64) *unfit {
+	spec := a.specs[0].autoscaler
+	of := func(load float64, bound int32, few bool) *unfit {
+		return &unfit{load, round(simulation.Wanted(a.scenario, spec, load)), bound, few}
+	}
+	sorted := slices.Sorted(slices.Values(load))
+	if least := max(1, spec.Spec.MinReplicas); len(sorted) > 0 {
+		if few := of(sorted[len(sorted)-1], least, true); few.Replicas > 0 && few.Replicas <= float64(least) {
+			return few
+		}
+		if many := of(sorted[len(sorted)/2], spec.Spec.MaxReplicas, false); many.Replicas > 10*float64(many.Bound) {
+			return many
+		}
+	}
+	return nil
+}
+
+// gatherer collects the steps of a run.
 type gatherer struct {
 	out    *runAnswer
 	run    *oneRun
@@ -123,7 +228,7 @@ type gatherer struct {
 	// changes are the steps that change the count.
 	changes []int
 	queued  bool
-	// several is how many metrics the spec has.
+	// several is the number of metrics of the spec.
 	several int
 }
 
@@ -165,7 +270,7 @@ func (g *gatherer) add(s *simulation.Step) error {
 	return nil
 }
 
-// queue notes what waits, from the first step on at which anything does.
+// queue notes the waiting load, from the first step with any.
 func (g *gatherer) queue(s *simulation.Step) {
 	if !g.queued && s.Queued > 0 {
 		g.queued = true
@@ -206,14 +311,14 @@ func (g *gatherer) metrics(s *simulation.Step) {
 	}
 }
 
-// propose notes what one of several metrics asks for.
+// propose notes the proposal of one of several metrics.
 func (g *gatherer) propose(i int, proposal *int32) {
 	if m := &g.run.Metrics[i]; g.several > 1 {
 		m.Proposal = append(m.Proposal, proposal)
 	}
 }
 
-// round leaves of a number what a plot can show, which is a third as long.
+// round keeps the digits that a plot can show, a third of the text.
 func round(f float64) float64 {
 	if f == 0 || math.IsInf(f, 0) {
 		return f
@@ -232,7 +337,7 @@ type stepAnswer struct {
 	Text    string  `json:"text"`
 }
 
-// errFound ends a run at the step that was asked for.
+// errFound ends a run at the requested step.
 var errFound = errors.New("found")
 
 func (a *asked) step(q *Question) answer {
@@ -269,7 +374,7 @@ func (a *asked) step(q *Question) answer {
 	return answer{Problems: a.problems}
 }
 
-// nameOr is the workload's name, or that of the autoscaler.
+// nameOr is the name of the workload, else of the autoscaler.
 func nameOr(in *recommender.Input, orElse string) string {
 	if in.Spec.ScaleTargetRef.Name != "" {
 		return in.Spec.ScaleTargetRef.Name

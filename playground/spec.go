@@ -13,7 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// The kinds that are read and written.
+// Kinds of manifests.
 const (
 	horizontalPodAutoscaler = "HorizontalPodAutoscaler"
 	autoscaler              = "Autoscaler"
@@ -22,17 +22,20 @@ const (
 	apiOfAutoscaler = "autoscaling.setpoint.dev/v1"
 )
 
-// spec is a manifest that was read.
+// spec is a manifest as read.
 type spec struct {
 	name, object, namespace string
 	text                    string
 	message                 *setpointv1.HorizontalPodAutoscalerSpec
 	options                 *setpointv1.RecommendOptions
 	autoscaler              *simulation.Autoscaler
-	lines                   map[string]int
+	// fields of the spec as they are in the document, and whether it is an Autoscaler's.
+	fields map[string]document.Value
+	own    bool
+	lines  map[string]int
 }
 
-// line is that of a field, or of what holds it; 0: not known.
+// line is the line of a field, or of its parent; 0: unknown.
 func (s *spec) line(path string) int {
 	for path != "" {
 		if line, ok := s.lines[path]; ok {
@@ -43,9 +46,9 @@ func (s *spec) line(path string) int {
 	return 0
 }
 
-// read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. What has
-// neither apiVersion nor kind is a stored spec or a request, of which the spec counts, or the spec
-// itself. Values are judged by the API's rules, elsewhere.
+// read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. A
+// document without apiVersion and kind is a stored spec or a request, whose spec is used, or the
+// spec itself. The API's rules check values elsewhere.
 func (s *spec) read(data []byte) error {
 	s.text, s.namespace, s.object = string(data), "default", ""
 	s.message = &setpointv1.HorizontalPodAutoscalerSpec{}
@@ -78,7 +81,7 @@ func (s *spec) read(data []byte) error {
 	})
 }
 
-// unnamed reads what is no manifest, and reports whether this is none.
+// unnamed reads a document without apiVersion and kind, and reports whether it is one.
 func (s *spec) unnamed(root document.Value) bool {
 	parts := make(map[string]document.Value)
 	root.Entries(func(key string, _, value document.Value) { parts[key] = value })
@@ -116,6 +119,8 @@ func (s *spec) metadata(v document.Value) {
 
 func (s *spec) specOf(v document.Value, own bool) {
 	m := s.message
+	s.fields, s.own = make(map[string]document.Value), own
+	v.Entries(func(key string, _, value document.Value) { s.fields[key] = value })
 	fields := []document.Field{
 		document.Optional("scaleTargetRef", func(v document.Value) { m.ScaleTargetRef = reference(v) }),
 		document.Optional("minReplicas", number(&m.MinReplicas)),
@@ -291,7 +296,7 @@ func rules(v document.Value) *setpointv1.HPAScalingRules {
 }
 
 // export writes the first spec as a manifest of a kind: its own text, with the two lines that
-// name the kind. What autoscaling/v2 does not have, an HPA leaves out.
+// name the kind. An HPA leaves out what autoscaling/v2 does not have.
 func (a *asked) export(kind string) answer {
 	if len(a.problems) > 0 || len(a.specs) == 0 || a.specs[0].autoscaler == nil {
 		return answer{Problems: a.problems}

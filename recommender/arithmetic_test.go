@@ -38,7 +38,6 @@ func TestNumbersOutOfRangeSaturate(t *testing.T) {
 	}
 }
 
-// §1.5.
 func TestToleranceEdges(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -82,11 +81,11 @@ func TestToleranceOfBehaviorReplacesTheOption(t *testing.T) {
 		{"down", &Behavior{ScaleDown: rules(ptr(0.3))}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.3}},
 		{"0 counts", &Behavior{rules(ptr(0.0)), rules(ptr(0.0))}, Tolerances{ScaleUp: 0, ScaleDown: 0}},
 	} {
-		equal(t, tt.name, tolerancesOf(tt.behavior, &options, &V136), tt.want)
+		equal(t, tt.name, tolerancesOf(tt.behavior, &options, &v136), tt.want)
 	}
 }
 
-// §4.4 and §4.5: totals where a count or a reading does not fit.
+// Totals where a count or a reading does not fit.
 func TestTotalsAtTheirLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -118,7 +117,7 @@ func observed(in *Input, replicas int32) *Input {
 	return in
 }
 
-// §6: 0 counts as «none yet».
+// 0 counts as «none yet».
 func TestSelectionAmongProposals(t *testing.T) {
 	failure := &MetricFailure{Reason: "R", Inner: "i", Outer: "o"}
 	const failed = math.MinInt32
@@ -150,7 +149,7 @@ func TestSelectionAmongProposals(t *testing.T) {
 				}
 				metrics = append(metrics, MetricEvaluation{Proposal: p})
 			}
-			s := selectProposal(metrics, tt.current, &V136)
+			s := selectProposal(metrics, tt.current, &v136)
 			equal(t, "replicas", int(s.replicas), tt.replicas)
 			equal(t, "winner", s.winner, tt.winner)
 			equal(t, "blocked", s.failed != nil, tt.blocked)

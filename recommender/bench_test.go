@@ -9,6 +9,33 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
+// BenchmarkOutlook measures one outlook after a fall of the load: a window of 300 s of that many
+// recommendations, then a policy of 20 % a minute.
+func BenchmarkOutlook(b *testing.B) {
+	for _, entries := range []int{20, 300, 3600} {
+		b.Run(fmt.Sprintf("recommendations=%d", entries), func(b *testing.B) {
+			in := wanting(14)
+			in.Spec.Behavior = behavior(nil, policies(ScalingPolicy{PercentPolicy, 20, 60}))
+			in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(300))
+			var history History
+			spacing := 299 * time.Second / time.Duration(entries)
+			for i := range entries {
+				if i == entries/2 {
+					read(in, 0, 5*unit)
+				}
+				_, history = Recommend(t0.Add(time.Duration(i)*spacing), in, &history)
+			}
+			last, history := Recommend(t0.Add(299*time.Second), in, &history)
+			b.ReportAllocs()
+			for b.Loop() {
+				if o, _ := history.Outlook(in, &last.Basis, t0.Add(300*time.Second), time.Second); len(o.Changes) != 4 {
+					b.Fatal(o.text())
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkRecommend measures one whole decision: pods of one container (two with
 // «sidecar») that are ready, samples in the order of pods (but for «unordered»), a history of one
 // downscale window. Usage is 5 % above the target, within tolerance, as it mostly

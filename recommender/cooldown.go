@@ -20,7 +20,7 @@ func (d *decider) reconcileWithCooldown() {
 	case d.current < spec.MinReplicas:
 		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	case d.current == 0:
-		d.enforceBound(PathBelowMin, 1, "Current number of replicas must be greater than 0")
+		d.enforceBound(PathBelowMin, 1, notAboveZero)
 	default:
 		d.followMetricsWithCooldown()
 	}
@@ -45,7 +45,7 @@ func (d *decider) followMetricsWithCooldown() {
 	d.warnOfGrowth()
 	d.reportBounds()
 	read := d.now
-	if proposal > 0 {
+	if proposal > 0 && d.in.proposals == nil {
 		read = d.readAt(s.winner)
 	}
 	t.Stabilization = coolDown(&d.in.Options, d.next.Status.LastScaleTime, read, d.current, t.Bounds.Bounded)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The cooldown profile, by the steps of hpa-semantics §12.2.2.
+// The cooldown profile, step by step.
 
 const notAtAll = time.Duration(-1)
 
@@ -13,7 +13,7 @@ const notAtAll = time.Duration(-1)
 // their reading, which is of now.
 func cooled(wanted int32, changed time.Duration) *Input {
 	in := wants(10, wanted)
-	in.Options.Profile = &Cooldown
+	in.Options.Profile = &cooldown
 	in.Readings[0].Timestamp = t0
 	if changed != notAtAll {
 		in.PreviousStatus = &Status{LastScaleTime: t0.Add(-changed)}
@@ -68,7 +68,7 @@ func TestCooldownDelays(t *testing.T) {
 			equal(t, "ScalingLimited", reasonOf(d.Status.Conditions, ScalingLimited), "False DesiredWithinRange")
 			equal(t, "desired replicas of the status", d.Status.DesiredReplicas, tt.want)
 			equal(t, "readings", d.Status.CurrentMetrics[0].Type, ExternalMetric)
-			equal(t, "what v1.36, which waits for nothing, comes to", by(&V136, in).Desired, tt.wants)
+			equal(t, "what v1.36, which waits for nothing, comes to", by(&v136, in).Desired, tt.wants)
 		})
 	}
 }
@@ -133,11 +133,11 @@ func TestCooldownRunsToTheReading(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.in.PreviousStatus = &Status{LastScaleTime: t0.Add(-changedAgo - 1)}
-			d := by(&Cooldown, tt.in)
+			d := by(&cooldown, tt.in)
 			equal(t, "replicas", d.Desired, int32(10))
 			equal(t, "AbleToScale", reasonOf(d.Status.Conditions, AbleToScale), "False BackoffDownscale")
 			equal(t, "what is asked for", d.Explanation.Proposal, int32(4))
-			equal(t, "the same read now", by(&Cooldown, unstamped(tt.in)).Desired, int32(4))
+			equal(t, "the same read now", by(&cooldown, unstamped(tt.in)).Desired, int32(4))
 		})
 	}
 
@@ -145,12 +145,12 @@ func TestCooldownRunsToTheReading(t *testing.T) {
 		in := cooled(12, 4*time.Minute)
 		in.Spec.Metrics = append(in.Spec.Metrics, externalAverage(unit))
 		in.Readings = append(in.Readings, Readings{Values: []Value{{Milli: 14 * unit}}, Timestamp: t0.Add(-time.Minute)})
-		equal(t, "the second one, of a minute ago", by(&Cooldown, in).Desired, int32(10))
+		equal(t, "the second one, of a minute ago", by(&cooldown, in).Desired, int32(10))
 		in.Readings[1].Timestamp = t0.Add(-time.Minute + 1)
-		equal(t, "a nanosecond less", by(&Cooldown, in).Desired, int32(14))
+		equal(t, "a nanosecond less", by(&cooldown, in).Desired, int32(14))
 		in.Readings[0].Values[0].Milli = 14 * unit
 		in.Readings[0].Timestamp = t0.Add(-time.Minute)
-		equal(t, "of equals the first one", by(&Cooldown, in).Desired, int32(10))
+		equal(t, "of equals the first one", by(&cooldown, in).Desired, int32(10))
 	})
 
 	t.Run("now where nothing is asked for", func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestCooldownCountsWhatIsObserved(t *testing.T) {
 			equal(t, "the status", [2]int32{d.Status.CurrentReplicas, d.Status.DesiredReplicas}, [2]int32{tt.current, tt.want})
 			equal(t, "a change is pending", next.Pending != nil, d.Changes())
 			equal(t, "recommendations", len(next.Recommendations), 0)
-			equal(t, "replicas of v1.36", by(&V136, tt.in).Desired, tt.of136)
+			equal(t, "replicas of v1.36", by(&v136, tt.in).Desired, tt.of136)
 		})
 	}
 }
@@ -260,7 +260,7 @@ func TestCooldownEndsWithTheFirstFailure(t *testing.T) {
 	})
 	equal(t, "desired replicas stay", d.Status.DesiredReplicas, previous.DesiredReplicas)
 	equal(t, "readings stay", d.Status.CurrentMetrics, previous.CurrentMetrics)
-	equal(t, "replicas of v1.36", by(&V136, in).Desired, int32(15))
+	equal(t, "replicas of v1.36", by(&v136, in).Desired, int32(15))
 
 	first := cooled(15, 0)
 	first.Spec.Metrics = []MetricSpec{podsAverage(unit), externalAverage(unit)}
@@ -287,7 +287,7 @@ func TestCooldownLimits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := changed(wants(tt.from, tt.to), tt.change)
-			d := by(&Cooldown, in)
+			d := by(&cooldown, in)
 			equal(t, "replicas", d.Desired, tt.want)
 			equal(t, "ScalingLimited", reasonOf(d.Status.Conditions, ScalingLimited), tt.limited)
 		})
@@ -331,7 +331,7 @@ func TestCooldownConditions(t *testing.T) {
 func TestCooldownOverTime(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	in := wanting(10)
-	in.Options.Profile = &Cooldown
+	in.Options.Profile = &cooldown
 	x := follow(t, in, []step{
 		{at: 0, wants: 12, want: 12, able: ReadyForNewScale, reason: "external metric queue(nil) above target"},
 		{at: 15 * s, wants: 14, want: 12, able: "BackoffBoth"},

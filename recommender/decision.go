@@ -1,6 +1,9 @@
 package recommender
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Path is the branch of the controller that a decision took.
 type Path uint8
@@ -23,8 +26,8 @@ const (
 	PathBelowMin
 )
 
-// PathNames are the API's words for the paths.
-var PathNames = [...]string{
+// pathNames are the API's words for the paths.
+var pathNames = [...]string{
 	PathMetrics:          "Metrics",
 	PathMetricsFailed:    "MetricsFailed",
 	PathSelectorFailed:   "SelectorFailed",
@@ -35,14 +38,15 @@ var PathNames = [...]string{
 }
 
 // String returns the API's word for the path.
-func (p Path) String() string { return PathNames[p] }
+func (p Path) String() string { return pathNames[p] }
+
+// PathNames returns the words for all paths, in order.
+func PathNames() []string { return slices.Clone(pathNames[:]) }
 
 // Decision is the result of one evaluation.
 type Decision struct {
 	// ID is the input's, and names the change in Settle.
 	ID ID
-	// RequestID is the request's, repeated in the response. No decision depends on it.
-	RequestID string
 	// At is the instant of the decision: the requested one, or the newest record's if
 	// that is later.
 	At   time.Time

@@ -17,7 +17,7 @@ func (d *decider) reconcileByDesign() {
 	if e := d.in.ScaleError; e != nil {
 		d.decision.Path = PathScaleUnavailable
 		d.event(FailedGetScale, e.Message)
-		d.decision.Error = "failed to query scale subresource for " + d.ref() + ": " + e.Message
+		d.decision.Error = noScale + d.ref() + ": " + e.Message
 		d.current = d.next.Status.CurrentReplicas
 		d.decision.Current, d.decision.Desired = d.current, d.current
 		return
@@ -30,7 +30,7 @@ func (d *decider) reconcileByDesign() {
 	case d.current < spec.MinReplicas:
 		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	case d.current == 0:
-		d.enforceBound(PathBelowMin, 1, "Current number of replicas must be greater than 0")
+		d.enforceBound(PathBelowMin, 1, notAboveZero)
 	default:
 		d.followDesign()
 	}
@@ -46,7 +46,15 @@ func (d *decider) followDesign() {
 			problem = "selector is required"
 		}
 	}
-	if problem == "" {
+	target := big.NewRat(designTarget, 100)
+	if t := e.Spec.Target.AverageUtilization; t != nil && *t != 0 {
+		target.SetFrac64(int64(*t), 100)
+	}
+	switch {
+	case problem != "":
+	case d.in.proposals != nil:
+		problem = u.assume(d, target)
+	default:
 		problem = u.add(d)
 	}
 	if problem != "" {
@@ -57,10 +65,6 @@ func (d *decider) followDesign() {
 		d.decision.Error = "failed to compute desired number of replicas based on CPU utilization for " + d.ref() + ": " + problem
 		d.setStatus(d.previousDesired, d.next.Status.CurrentMetrics)
 		return
-	}
-	target := big.NewRat(designTarget, 100)
-	if t := e.Spec.Target.AverageUtilization; t != nil && *t != 0 {
-		target.SetFrac64(int64(*t), 100)
 	}
 	wanted := new(big.Rat).Quo(&u.sum, target)
 	ratio := new(big.Rat).Quo(wanted, big.NewRat(int64(u.pods), 1))
@@ -180,6 +184,17 @@ func (u *utilizationSum) add(d *decider) (problem string) {
 		u.requests += request
 		u.pods++
 	}
+	return ""
+}
+
+// assume sets what the current replicas use when the proposal of an outlook is what they need.
+func (u *utilizationSum) assume(d *decider, target *big.Rat) (problem string) {
+	proposed := d.in.proposals.evaluate(d.designMetric(), 0)
+	if proposed.Failure != nil {
+		return proposed.Failure.Inner
+	}
+	u.sum.Mul(target, big.NewRat(int64(proposed.Proposal), 1))
+	u.pods = int(d.current)
 	return ""
 }
 

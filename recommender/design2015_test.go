@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// The profile design-2015, by the steps of hpa-semantics §12.2.1.
+// The profile design-2015, step by step.
 
 // utilized is an input with a target of 80 % and pods that use so many percent.
 func utilized(replicas int32, percent ...int64) *Input {
 	in := workload(cpuUtilization(80), replicas, 100, usages(percent...))
-	in.Options.Profile = &Design2015
+	in.Options.Profile = &design2015
 	return in
 }
 
@@ -79,7 +79,7 @@ func TestDesignCounts(t *testing.T) {
 			equal(t, "conditions", len(d.Status.Conditions), 0)
 			equal(t, "events", len(d.Events), 0)
 			if len(tt.in.Spec.Metrics) > 0 { // which the API never leaves without one
-				equal(t, "replicas of v1.36", by(&V136, tt.in).Desired, tt.of136)
+				equal(t, "replicas of v1.36", by(&v136, tt.in).Desired, tt.of136)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestDesignCountsAllPods(t *testing.T) {
 	)
 	in := workload(cpuUtilization(80), 5, 100, pods)
 	in.PodMetrics = append(in.PodMetrics, podMetrics("ghost", "cpu", 1e6)) // of an unlisted pod
-	d := by(&Design2015, in)
+	d := by(&design2015, in)
 	equal(t, "replicas", d.Desired, int32(10))
 	e := d.Explanation.Metrics[0]
 	equal(t, "pods", e.Counts, PodCounts{Ready: 5})
@@ -105,7 +105,7 @@ func TestDesignCountsAllPods(t *testing.T) {
 		Type: ResourceMetric, Resource: "cpu",
 		Current: MetricValue{AverageUtilization: 160, HasAverageUtilization: true, AverageValue: 160, HasAverageValue: true},
 	}})
-	equal(t, "replicas of v1.36, which leaves three out", by(&V136, in).Desired, int32(5))
+	equal(t, "replicas of v1.36, which leaves three out", by(&v136, in).Desired, int32(5))
 }
 
 // What floating point, summed up as written, gets wrong by one.
@@ -175,7 +175,7 @@ func TestDesignWaits(t *testing.T) {
 			in := changedBefore(tt.in, tt.changed)
 			in.PodMetrics[0].Timestamp = t0.Add(-time.Hour) // which plays no part
 			equal(t, "replicas", decide(in).Desired, tt.want)
-			equal(t, "replicas of v1.36", by(&V136, in).Desired, tt.of136)
+			equal(t, "replicas of v1.36", by(&v136, in).Desired, tt.of136)
 		})
 	}
 	s := decide(changedBefore(more(), 4*time.Minute)).Explanation.Stabilization
@@ -209,13 +209,13 @@ func TestDesignCorrectsWhatIsOutOfRangeAtOnce(t *testing.T) {
 			equal(t, "replicas", [2]int32{d.Current, d.Desired}, [2]int32{tt.observed, tt.want})
 			equal(t, "the reason", d.Reason, tt.reason)
 			equal(t, "conditions", len(d.Status.Conditions), 0)
-			equal(t, "path of v1.36, which goes by what is asked for", by(&V136, in).Path, PathMetricsFailed)
+			equal(t, "path of v1.36, which goes by what is asked for", by(&v136, in).Path, PathMetricsFailed)
 		})
 	}
 	t.Run("what someone scaled to zero is scaled up again", func(t *testing.T) {
 		in := utilized(0)
 		equal(t, "replicas", decide(in).Desired, int32(1))
-		equal(t, "replicas of v1.36", by(&V136, in).Desired, int32(0))
+		equal(t, "replicas of v1.36", by(&v136, in).Desired, int32(0))
 	})
 }
 
@@ -262,7 +262,7 @@ func TestDesignErrors(t *testing.T) {
 			in.SelectorProblem = &SelectorProblem{Reason: AmbiguousSelector, Message: "ambiguous"}
 		})
 		equal(t, "replicas", decide(in).Desired, int32(6))
-		equal(t, "path of v1.36", by(&V136, in).Path, PathSelectorFailed)
+		equal(t, "path of v1.36", by(&v136, in).Path, PathSelectorFailed)
 	})
 	t.Run("without a scale", func(t *testing.T) {
 		in := three(func(in *Input) { in.ScaleError = &ScaleError{Message: "gone"} })

@@ -12,6 +12,10 @@
 // stabilization windows), scale events (for the periods of scaling policies), the status, and a
 // change that is not yet known to be applied. Package encoding serializes it.
 //
+// [History.Outlook] tells what comes next if the load stays as it is, and what a decision can come to
+// now: it makes those decisions. [History.Retrace] explains the last decision from what the history
+// has of it.
+//
 // The steps of a decision, one file each: requests of pods (requests.go), grouping of pods
 // (pods.go), one metric's proposal (perpod.go, total.go, metric.go), several metrics (select.go),
 // stabilization (stabilize.go), rate limits (ratelimit.go) and the reconciliation around them

@@ -1,6 +1,7 @@
 package recommender_test
 
 import (
+	"github.com/setpoint-dev/setpoint/internal/codec"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/recommender/historytest"
@@ -8,5 +9,11 @@ import (
 
 func init() {
 	recommender.AppendEncoded, recommender.Decode, recommender.RandomHistory = encoding.AppendHistory, encoding.DecodeHistory, historytest.Random
-	recommender.NewDecode = func() func(b []byte) (recommender.History, error) { return new(encoding.Room).DecodeHistory }
+	recommender.NewDecode = func() func(b []byte) (recommender.History, error) {
+		reused := new(codec.Memory)
+		return func(b []byte) (h recommender.History, err error) {
+			err = reused.Decode(b, &h, &codec.Frame{})
+			return h, err
+		}
+	}
 }

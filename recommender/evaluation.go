@@ -63,6 +63,10 @@ type MetricEvaluation struct {
 	LeftOut int
 	// Series is how many values were summed.
 	Series int
+	// Recalled reports whether only the reading, its target and the proposal are known, see
+	// History.Retrace: not the totals, but for ValueCalculation, and no pods. Rule is NoProposal
+	// where these would be needed, and Unproposed reports that the proposal is unknown, too.
+	Recalled, Unproposed bool
 }
 
 // MetricFailure is why a metric could not be computed.

@@ -79,6 +79,53 @@ func ExampleRecommend() {
 	// ScalingLimited False DesiredWithinRange
 }
 
+// What comes next if the load stays as it was at the last decision.
+func ExampleHistory_Outlook() {
+	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	perReplica, window := int64(1000), int32(300)
+	input := recommender.Input{
+		Namespace: "shop", Options: recommender.DefaultOptions(),
+		Spec: recommender.Spec{
+			MinReplicas: 2, MaxReplicas: 30,
+			Metrics: []recommender.MetricSpec{{
+				Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "requests_per_second"},
+				Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &perReplica},
+			}},
+			Behavior: &recommender.Behavior{
+				ScaleUp: recommender.DefaultScaleUp(),
+				ScaleDown: recommender.ScalingRules{
+					StabilizationWindowSeconds: &window, SelectPolicy: recommender.MaxChange,
+					Policies: []recommender.ScalingPolicy{{Type: recommender.PercentPolicy, Value: 20, PeriodSeconds: 60}},
+				},
+			},
+		},
+		Scale: recommender.Scale{SpecReplicas: 14, StatusReplicas: 14},
+	}
+	load := func(milli int64) {
+		input.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: milli}}}}
+	}
+	load(14000)
+	_, history := recommender.Recommend(start, &input, nil)
+	load(5000)
+	last, history := recommender.Recommend(start.Add(15*time.Second), &input, &history)
+
+	outlook, _ := history.Outlook(&input, &last.Basis, start.Add(30*time.Second), 15*time.Second)
+	fmt.Printf("%d replicas, the metrics ask for %d, a decision now can come to %d to %d\n",
+		outlook.Replicas, outlook.Proposal, outlook.Lowest, outlook.Highest)
+	fmt.Println(outlook.Hold.Reason, "until", time.Unix(0, outlook.Hold.Until).UTC().Format(time.TimeOnly))
+	for _, change := range outlook.Changes {
+		fmt.Printf("%s: %d %s\n", change.At.Format(time.TimeOnly), change.Replicas, change.Hold.Reason)
+	}
+
+	// Output:
+	// 14 replicas, the metrics ask for 5, a decision now can come to 14 to 28
+	// ScaleDownStabilized until 12:05:00
+	// 12:05:00: 11 ScaleDownLimit
+	// 12:06:00: 8 ScaleDownLimit
+	// 12:07:00: 6 ScaleDownLimit
+	// 12:08:00: 5
+}
+
 // A history is kept as bytes.
 func Example_encoding() {
 	history := recommender.History{Seen: true, Recommendations: []recommender.TimedRecommendation{{Replicas: 5, At: 1767268800e9}}}

@@ -43,7 +43,7 @@ func TestPropertyWindowsLetGoWhenTheySay(t *testing.T) {
 func TestPropertyPoliciesLetGoWhenTheySay(t *testing.T) {
 	random := newRandom(17)
 	for range 2000 {
-		d := decider{profile: &V136}
+		d := decider{profile: &v136}
 		for range random.IntN(5) {
 			d.next.ScaleUps = append(d.next.ScaleUps, ScaleEvent{Change: int32(random.between(1, 5)), At: t0.UnixNano() + random.Int64N(60e9)})
 			d.next.ScaleDowns = append(d.next.ScaleDowns, ScaleEvent{Change: int32(random.between(1, 5)), At: t0.UnixNano() + random.Int64N(60e9)})

@@ -11,7 +11,7 @@ import (
 //     early; lower ones are dropped, because they would delay scale-ups. A scale-up is
 //     delayed by one more window at most.
 //   - Changes count as made now, so that policies allow no more than they should.
-//   - The last change of the replicas, conditions and answers get the instant now.
+//   - The last change of the replicas and conditions get the instant now.
 //
 // A history without such records is returned unchanged.
 func (h History) WithoutFuture(now time.Time) History {
@@ -30,11 +30,6 @@ func (h History) WithoutFuture(now time.Time) History {
 		h.Pending = &pending
 	}
 	h.Last.At = min(h.Last.At, nanos)
-	h.Answers = slices.Clone(h.Answers)
-	for i := range h.Answers {
-		a := &h.Answers[i]
-		a.At, a.Status = min(a.At, nanos), a.Status.present(now)
-	}
 	return h
 }
 

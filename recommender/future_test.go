@@ -43,7 +43,6 @@ func TestWhatBecomesOfRecordsFromTheFuture(t *testing.T) {
 		Pending:         &Pending{At: after},
 		Last:            LastDecision{At: after},
 		Status:          Status{LastScaleTime: t0.Add(time.Hour), Conditions: []Condition{{Type: AbleToScale, LastTransitionTime: t0.Add(time.Hour)}}},
-		Answers:         []Answer{{RequestID: "a", At: after}, {RequestID: "b", At: before}},
 	}
 	untouched := clone(&h)
 	got := h.WithoutFuture(t0)
@@ -51,7 +50,7 @@ func TestWhatBecomesOfRecordsFromTheFuture(t *testing.T) {
 	want := *clone(&h)
 	want.Since, want.Updated = now, t0
 	want.Recommendations = []TimedRecommendation{{4, before}, {9, now}}
-	want.ScaleUps[1].At, want.ScaleDowns[0].At, want.Pending.At, want.Last.At, want.Answers[0].At = now, now, now, now, now
+	want.ScaleUps[1].At, want.ScaleDowns[0].At, want.Pending.At, want.Last.At = now, now, now, now
 	want.Status.LastScaleTime, want.Status.Conditions[0].LastTransitionTime = t0, t0
 	equal(t, "what it becomes", string(Encode(&got)), string(Encode(&want)))
 	equal(t, "once more", string(func() []byte { g := got.WithoutFuture(t0); return Encode(&g) }()), string(Encode(&want)))

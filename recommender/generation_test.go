@@ -60,7 +60,7 @@ func TestObservedGeneration(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, p := range profiles {
 				want := tt.others
-				if p == &V137 {
+				if p == &v137 {
 					want = tt.want
 				}
 				x := &target{in: wanting(3)}
@@ -103,7 +103,7 @@ func TestObservedGeneration(t *testing.T) {
 // A history keeps the generation it has seen, whatever comes after it.
 func TestObservedGenerationIsNotShared(t *testing.T) {
 	in := wanting(3)
-	in.Options.Profile, in.Generation, in.HasGeneration = &V137, 1, true
+	in.Options.Profile, in.Generation, in.HasGeneration = &v137, 1, true
 	_, first := Recommend(t0, in, longKnown())
 	in.Generation = 2
 	_, second := Recommend(t0.Add(time.Minute), in, &first)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// §2, row by row and at its edges. The pod starts at start and its sample covers
+// The groups of pods, each rule and its edges. The pod starts at start and its sample covers
 // the 30 s before measured.
 func TestGroupingOfPods(t *testing.T) {
 	const minute, s = time.Minute, time.Second
@@ -93,7 +93,7 @@ func TestTheInitializationPeriodAndReadinessDelayAreOptions(t *testing.T) {
 	equal(t, "ready once", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 2})
 }
 
-// §5: valid and missing samples.
+// Valid and missing samples.
 func TestSamplesOfResources(t *testing.T) {
 	usage := func(containers ...ContainerMetrics) PodMetrics {
 		return PodMetrics{Pod: "web-0", Timestamp: t0, Containers: containers}

@@ -32,12 +32,6 @@ func ParseID(s string) (id ID, ok bool) {
 type History struct {
 	// Seen reports whether the target was ever evaluated; an initial status is then ignored.
 	Seen bool
-	// Incarnation is the incarnation that the history belongs to, from the last request
-	// with one; 0: none had one.
-	Incarnation uint64
-	// Cluster is the cluster that owns the target, from the first request with one; 0:
-	// none had one.
-	Cluster uint32
 	// Updated is the instant of the newest record. Nothing is recorded before it.
 	Updated time.Time
 	// Recommendations are upstream's slots: the proposals before stabilization and
@@ -68,8 +62,6 @@ type History struct {
 	Target ObjectReference
 	// Last is the last decision that was recorded, for display.
 	Last LastDecision
-	// Answers are the latest answers to requests with a request id, oldest first.
-	Answers []Answer
 }
 
 // LongestWindow is the longest stabilization window that the API allows. Keep a history at
@@ -121,9 +113,8 @@ type Pending struct {
 	// fails.
 	KeepsMetrics    bool
 	PreviousMetrics []MetricStatus
-	// Reason is the reason of the change. RequestID and Error are for display, as in
-	// LastDecision.
-	Reason, RequestID, Error string
+	// Reason is the reason of the change. Error is for display, as in LastDecision.
+	Reason, Error string
 }
 
 // ZeroTransition is the effect of a change on the ScaledToZero condition.
@@ -159,8 +150,7 @@ type Settled struct {
 
 // LastDecision summarizes the last recorded decision.
 type LastDecision struct {
-	ID        ID
-	RequestID string
+	ID ID
 	// At is in nanoseconds since the Unix epoch.
 	At       int64
 	From, To int32
@@ -169,141 +159,10 @@ type LastDecision struct {
 	Outcome  Outcome
 }
 
-// Answer is an answer kept for retries with the same request id.
-type Answer struct {
-	RequestID string
-	ID        ID
-	// At is the instant of the decision, in nanoseconds since the Unix epoch.
-	At       int64
-	From, To int32
-	Reason   string
-	Error    string
-	Status   Status
-	Events   []Event
-	// Explanation is opaque here; empty: the request wanted none.
-	Explanation []byte
-}
-
-// NewAnswer returns the part of a decision that an answer keeps.
-func NewAnswer(requestID string, d *Decision, explanation []byte) Answer {
-	return Answer{
-		RequestID: requestID, ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired,
-		Reason: d.Reason, Error: d.Error, Status: d.Status, Events: d.Events, Explanation: explanation,
-	}
-}
-
-// Decision returns the decision of the answer, without its explanation.
-func (a *Answer) Decision() Decision {
-	return Decision{
-		ID: a.ID, At: time.Unix(0, a.At).UTC(), Current: a.From, Desired: a.To,
-		Reason: a.Reason, Error: a.Error, Status: a.Status, Events: a.Events,
-	}
-}
-
-// AnswerFor returns the answer to that request id, nil if there is none.
-func (h *History) AnswerFor(requestID string) *Answer {
-	for i := range h.Answers {
-		if h.Answers[i].RequestID == requestID {
-			return &h.Answers[i]
-		}
-	}
-	return nil
-}
-
-// AnswerLimits limit the answers that a history keeps.
-type AnswerLimits struct {
-	// Retention is how long an answer is kept.
-	Retention time.Duration
-	// Count is the number of answers.
-	Count int
-	// Bytes is their total size. The newest answer is always kept.
-	Bytes int
-}
-
-// WithAnswer returns the history with an answer added, within the limits.
-func (h History) WithAnswer(a Answer, limits AnswerLimits) History {
-	h.Answers = append(h.Answers[:len(h.Answers):len(h.Answers)], a)
-	h.Last.RequestID = a.RequestID
-	if h.Pending != nil && h.Pending.ID == a.ID {
-		pending := *h.Pending
-		pending.RequestID = a.RequestID
-		h.Pending = &pending
-	}
-	return h.WithinLimits(a.At, limits)
-}
-
-// WithinLimits returns the history without answers older than the retention at the given
-// instant, in nanoseconds since the Unix epoch. If the rest is too many or too large, it
-// drops the oldest explanations first, which a retry does not need, and then the oldest
-// answers.
-func (h History) WithinLimits(now int64, limits AnswerLimits) History {
-	first := max(0, len(h.Answers)-limits.Count)
-	kept := h.Answers[first:]
-	if slices.ContainsFunc(kept, func(a Answer) bool { return a.expired(now, limits.Retention) }) {
-		kept = slices.DeleteFunc(slices.Clone(kept), func(a Answer) bool { return a.expired(now, limits.Retention) })
-	}
-	if excess := sizeOf(kept) - limits.Bytes; excess > 0 && len(kept) > 0 {
-		kept = shed(slices.Clone(kept), excess)
-	}
-	if h.Answers = kept; len(kept) == 0 {
-		h.Answers = nil
-	}
-	return h
-}
-
-func (a *Answer) expired(now int64, retention time.Duration) bool { return now-a.At > int64(retention) }
-
-// sizeOf estimates the size of the answers in the encoding, which may be smaller because it
-// abbreviates most messages.
-func sizeOf(answers []Answer) (bytes int) {
-	for i := range answers {
-		bytes += answers[i].size()
-	}
-	return bytes
-}
-
-func (a *Answer) size() int {
-	const fields = 64 // approximate size of all fields that are not texts
-	n := fields + len(a.RequestID) + len(a.Reason) + len(a.Error) + len(a.Explanation)
-	for i := range a.Events {
-		n += len(a.Events[i].Reason) + len(a.Events[i].Message) + 4
-	}
-	for i := range a.Status.Conditions {
-		n += len(a.Status.Conditions[i].Message) + 16
-	}
-	for i := range a.Status.CurrentMetrics {
-		n += a.Status.CurrentMetrics[i].size()
-	}
-	return n
-}
-
-func (m *MetricStatus) size() int {
-	o := &m.DescribedObject
-	n := 32 + len(m.Resource) + len(m.Container) + len(m.Metric.Name) + len(o.Kind) + len(o.Name) + len(o.APIVersion)
-	if m.Metric.Selector != nil {
-		n += m.Metric.Selector.Size()
-	}
-	return n
-}
-
-// shed frees that many bytes of the answers, which it may change in place: explanations
-// first, oldest first.
-func shed(answers []Answer, excess int) []Answer {
-	for i := 0; i < len(answers)-1 && excess > 0; i++ {
-		excess -= len(answers[i].Explanation)
-		answers[i].Explanation = nil
-	}
-	for len(answers) > 1 && excess > 0 {
-		excess -= answers[0].size()
-		answers = answers[1:]
-	}
-	return answers
-}
-
 // recordRecommendation returns the slots with a new recommendation in the given slot,
 // appended where that is negative.
-func recordRecommendation(room *Room, slots []TimedRecommendation, slot int, r TimedRecommendation) []TimedRecommendation {
-	next := room.slots(len(slots))
+func recordRecommendation(memory *memory, slots []TimedRecommendation, slot int, r TimedRecommendation) []TimedRecommendation {
+	next := memory.Recommendations(len(slots))
 	copy(next, slots)
 	if slot < 0 {
 		return append(next, r)

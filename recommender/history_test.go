@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// §8.1: a new recommendation takes the last slot that may be reused, or a new one.
+// A new recommendation takes the last slot that may be reused, or a new one.
 func TestSlotsOfRecommendations(t *testing.T) {
 	const window = 10 * time.Second
 	slots := func(ages ...time.Duration) (s []TimedRecommendation) {
@@ -36,7 +36,7 @@ func TestSlotsOfRecommendations(t *testing.T) {
 	equal(t, "the slots before", before, slots(0, 1))
 }
 
-// §8.6: a mark is for good, the last marked slot is taken.
+// A mark is for good, the last marked slot is taken.
 func TestSlotsOfEvents(t *testing.T) {
 	const period = 60
 	second := func(n int64) int64 { return n * int64(time.Second) }
@@ -76,58 +76,6 @@ func TestAnEventMayBeForgottenByTheOtherDirection(t *testing.T) {
 		{at: 12 * time.Second, wants: 14, want: 12}, // takes the slot of those 4
 		{at: 13 * time.Second, wants: 1, want: 12},  // had it been kept: 8
 	})
-}
-
-func TestAnswersAreRememberedForAWhile(t *testing.T) {
-	var h History
-	for i := range 5 {
-		h = h.WithAnswer(Answer{RequestID: string(rune('a' + i)), At: int64(i) * 10}, AnswerLimits{25, 4, 1 << 20})
-	}
-	var kept []string
-	for _, a := range h.Answers {
-		kept = append(kept, a.RequestID)
-	}
-	equal(t, "those not older than 25", kept, []string{"c", "d", "e"})
-	equal(t, "the last decision's request", h.Last.RequestID, "e")
-	equal(t, "a remembered one", h.AnswerFor("d").At, int64(30))
-	equal(t, "a forgotten one", h.AnswerFor("a"), (*Answer)(nil))
-
-	next := h.WithAnswer(Answer{RequestID: "f", At: 41}, AnswerLimits{25, 2, 1 << 20})
-	equal(t, "at most two", len(next.Answers), 2)
-	equal(t, "the history before", len(h.Answers), 3)
-	exact := History{Answers: []Answer{{RequestID: "a"}}}.WithAnswer(Answer{RequestID: "b", At: 25}, AnswerLimits{25, 9, 1 << 20})
-	equal(t, "one exactly as old as the retention stays", len(exact.Answers), 2)
-}
-
-// The request's id goes to the decision's change too, and not to another's.
-func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
-	in := wanting(5)
-	in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
-	read(in, 0, 8*unit)
-	d, decided := Recommend(t0, in, nil)
-	before := clone(&decided)
-	next := decided.WithAnswer(NewAnswer("r", &d, nil), AnswerLimits{time.Minute, 10, 1 << 20})
-	equal(t, "the change's request", next.Pending.RequestID, "r")
-	equal(t, "the change's error", next.Pending.Error, d.Error)
-	equal(t, "the history before", &decided, before)
-	other := decided.WithAnswer(Answer{RequestID: "s", ID: ID{9}}, AnswerLimits{time.Minute, 10, 1 << 20})
-	equal(t, "another's request", other.Pending.RequestID, "")
-}
-
-func TestAnAnswerIsTheDecisionAgain(t *testing.T) {
-	in := wanting(5)
-	in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
-	read(in, 0, 8*unit)
-	d, next := Recommend(t0, in, nil)
-	next = next.WithAnswer(NewAnswer("r", &d, []byte("because")), AnswerLimits{time.Minute, 10, 1 << 20})
-	decoded, err := Decode(Encode(&next))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := decoded.AnswerFor("r")
-	d.Basis = Basis{} // is not kept with answers
-	equal(t, "the decision", a.Decision(), d)
-	equal(t, "the explanation", string(a.Explanation), "because")
 }
 
 func TestIDs(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
-// slots is upstream's algorithm of §8 with its slot lists, as it is written there, for a
+// slots is upstream's algorithm with its slot lists, as it is written there, for a
 // spec with behavior or without. It has no limit.
 type slots struct {
 	recs       []TimedRecommendation
@@ -300,7 +300,7 @@ func TestPropertyBeyondTheLimitPoliciesAllowNoMore(t *testing.T) {
 					rules = up
 				}
 				side.h.recordChange(&Pending{At: now.UnixNano(), From: from, To: to, LongestPeriod: longestPeriod(rules)})
-				d := &decider{in: side.in, profile: &V136, behavior: in.Spec.Behavior, nowNanos: now.UnixNano(), next: *side.h}
+				d := &decider{in: side.in, profile: &v136, behavior: in.Spec.Behavior, nowNanos: now.UnixNano(), next: *side.h}
 				d.compact()
 				*side.h = d.next
 			}
@@ -311,7 +311,7 @@ func TestPropertyBeyondTheLimitPoliciesAllowNoMore(t *testing.T) {
 					rules = down
 				}
 				limit := func(in *Input, h History) (int32, bool) {
-					d := &decider{in: in, profile: &V136, behavior: in.Spec.Behavior, nowNanos: later, next: h, current: 5000}
+					d := &decider{in: in, profile: &v136, behavior: in.Spec.Behavior, nowNanos: later, next: h, current: 5000}
 					return d.limitRate(direction, rules).Limit, d.changesLast
 				}
 				got, says := limit(in, limitedHistory)

@@ -32,7 +32,7 @@ func TestDelaysAreAdjustable(t *testing.T) {
 			equal(t, "down, a nanosecond later", delayed(tt.fewer(), down+1), tt.toFewer)
 		})
 	}
-	for _, p := range []*Profile{&V136, &V137, &V128, &V119, &V115} {
+	for _, p := range []*Profile{&v136, &v137, &v128, &v119, &v115} {
 		in := wanting(10)
 		in.Options.Profile = p
 		read(in, 0, 12*unit)
@@ -130,7 +130,7 @@ func TestIgnoredSettingsAreReportedOnEveryPath(t *testing.T) {
 		"metrics that fail":          func(in *Input) { in.PodMetrics = nil },
 	} {
 		in := utilized(3, alike(3, 80)...)
-		in.Options.Profile, in.Spec.Behavior = &V115, defaultBehavior()
+		in.Options.Profile, in.Spec.Behavior = &v115, defaultBehavior()
 		change(in)
 		equal(t, name, decide(in).Explanation.Warnings, []string{"spec.behavior is ignored: the profile v1.15 does not have it"})
 	}
@@ -140,7 +140,7 @@ func TestIgnoredSettingsAreReportedOnEveryPath(t *testing.T) {
 func TestPeriodsOfProfiles(t *testing.T) {
 	for _, profile := range profiles {
 		want := 15 * time.Second
-		if profile == &Cooldown || profile == &Design2015 {
+		if profile == &cooldown || profile == &design2015 {
 			want = 30 * time.Second
 		}
 		equal(t, profile.Name(), profile.SyncPeriod(), want)

@@ -29,12 +29,6 @@ type Input struct {
 	PodMetrics []PodMetrics
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
-	// Incarnation is the target's incarnation; 0: the request has none. The caller passes
-	// the history that History.Of returns for it.
-	Incarnation uint64
-	// Cluster is the calling cluster; 0: the request has none. The caller refuses a
-	// cluster that the history does not belong to.
-	Cluster uint32
 	// Generation is that of the spec, which the status shows as observed; at least 0.
 	// No decision depends on it. It counts only if HasGeneration.
 	Generation    int64
@@ -53,6 +47,8 @@ type Input struct {
 	ExplainLimit int
 	// Notes are added to the explanation's warnings.
 	Notes []string
+	// proposals replace what metrics read, for History.Outlook; nil: metrics are read.
+	proposals proposals
 }
 
 // Limits of the pods in an explanation.
@@ -63,7 +59,7 @@ const (
 
 // Options are the controller's flags and feature gates.
 type Options struct {
-	// Profile is the version to decide as; nil means V136.
+	// Profile is the version to decide as, see ProfileByName; nil means DefaultProfile.
 	Profile *Profile
 	// Tolerance of both directions where behavior sets none; upstream's is 0.1.
 	Tolerance float64

@@ -2,11 +2,6 @@ package recommender
 
 import "slices"
 
-// maxMergedAnswers is how many answers a merged history may keep even if neither side
-// had as many. Each may have an explanation, and nothing else limits them until the
-// next one is recorded.
-const maxMergedAnswers = 32
-
 // Merge combines two histories that descend from the same one: stored is the store's, local
 // the one that decisions used while the store was unavailable. The history of a target that
 // was never evaluated adds nothing. Merge changes neither; the result may share parts with
@@ -21,9 +16,9 @@ const maxMergedAnswers = 32
 // side alone, up or down: a window with more recommendations keeps the count where it is or
 // closer to it, and a policy that counts more changes of its direction allows fewer. The
 // exceptions:
-//   - a policy counts changes of the other direction that only the other side knew: of 10
-//     replicas a policy of 2 pods leaves 8, but 4 if 4 of the 10 came within its period, for
-//     it counts from the 6 before;
+//   - a policy counts changes of the other direction that only the other side knew. Example:
+//     "at most 2 pods down" of 10 replicas allows 8. If the other side added 4 of them within
+//     the period, the period began at 6, and it allows 4;
 //   - there is no behavior: a higher recommendation in the downscale window keeps the count,
 //     and may raise it;
 //   - a change was dropped on one side, or for a later one of the other side, and applied
@@ -37,28 +32,12 @@ func Merge(stored, local History) History {
 		return local
 	case !local.Seen:
 		return stored
-	case !stored.IsOfCluster(local.Cluster):
-		// Two clusters with one name: the store's side already owns the target, and all
-		// others see that.
-		return stored
-	case !stored.IsOf(local.Incarnation):
-		// Two successive objects with one name: the history is that of the later one.
-		cluster := max(stored.Cluster, local.Cluster)
-		if local.Updated.After(stored.Updated) {
-			stored = local
-		}
-		stored.Cluster = cluster
-		return stored
 	}
 	for _, h := range []*History{&stored, &local} { // changed in place below
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 	}
 	settleEachOther(&stored, &local)
 	merged := stored
-	if merged.Incarnation == 0 {
-		merged.Incarnation = local.Incarnation
-	}
-	merged.Cluster = max(stored.Cluster, local.Cluster) // equal, or one of them is 0
 	if local.Updated.After(stored.Updated) {
 		merged.Updated, merged.Status, merged.Target, merged.Last = local.Updated, local.Status, local.Target, local.Last
 	}
@@ -80,7 +59,6 @@ func Merge(stored, local History) History {
 		merged.Pending = local.Pending
 	}
 	merged.Settled = mergeSettled(stored.Settled, local.Settled)
-	merged.Answers = mergeAnswers(stored.Answers, local.Answers)
 	return merged
 }
 
@@ -187,34 +165,4 @@ func mergeSettled(stored, local []Settled) []Settled {
 	}
 	merged := slices.Concat(before, stored, after)
 	return merged[max(0, len(merged)-MaxSettled):]
-}
-
-// mergeAnswers returns the answers of both by their instants. Where both answered one request,
-// stored's answer is kept, unless both belong to the same decision: then no caller saw
-// stored's, for it would not have been decided again. Only the newest remain: as many as the
-// side with more of them, and at least maxMergedAnswers.
-func mergeAnswers(stored, local []Answer) []Answer {
-	stored = slices.Clone(stored)
-	known := make(map[string]int, len(stored))
-	for i := range stored {
-		known[stored[i].RequestID] = i
-	}
-	missing := slices.DeleteFunc(slices.Clone(local), func(a Answer) bool {
-		i, twice := known[a.RequestID]
-		if twice && a.ID != (ID{}) && stored[i].ID == a.ID && stored[i].At == a.At {
-			stored[i] = a
-		}
-		return twice
-	})
-	var merged []Answer
-	for _, a := range stored {
-		// At the same instant local's come first, so that an entry left out here stays
-		// out.
-		for len(missing) > 0 && missing[0].At <= a.At {
-			merged, missing = append(merged, missing[0]), missing[1:]
-		}
-		merged = append(merged, a)
-	}
-	merged = append(merged, missing...)
-	return merged[max(0, len(merged)-max(len(stored), len(local), maxMergedAnswers)):]
 }

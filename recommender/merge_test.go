@@ -63,7 +63,6 @@ func TestMergingRules(t *testing.T) {
 	}
 	toZero := Condition{ScaledToZero, ConditionTrue, "ScaledToZero", "x", t0}
 	notToZero := Condition{ScaledToZero, ConditionFalse, "NotScaledToZero", "x", t0}
-	answers := func(a ...Answer) func(*History) { return func(h *History) { h.Answers = a } }
 	all := func(changes ...func(*History)) func(*History) {
 		return func(h *History) {
 			for _, change := range changes {
@@ -83,13 +82,6 @@ func TestMergingRules(t *testing.T) {
 	}
 	lastChange := func(h *History) any {
 		return fmt.Sprintf("%v %s", h.Status.LastScaleTime.Sub(t0), reasonOf(h.Status.Conditions, ScaledToZero))
-	}
-	requests := func(h *History) any {
-		var ids string
-		for _, a := range h.Answers {
-			ids += a.RequestID + a.Reason
-		}
-		return ids
 	}
 	type list = []TimedRecommendation
 	type events = []ScaleEvent
@@ -230,18 +222,6 @@ func TestMergingRules(t *testing.T) {
 			"settled: stored's outcome",
 			seen(1, settled(Settled{ID{1}, Applied})), seen(2, settled(Settled{ID{1}, Failed})), outcomes, []Settled{{ID{1}, Applied}},
 		},
-		{
-			"answers: by instant, of one request stored's",
-			seen(1, answers(Answer{RequestID: "a", At: 1}, Answer{RequestID: "c", At: 3, Reason: "+"})),
-			seen(2, answers(Answer{RequestID: "b", At: 2}, Answer{RequestID: "c", At: 3, Reason: "-"}, Answer{RequestID: "d", At: 4})),
-			requests, "abc+d",
-		},
-		{
-			"answers: of one instant local's own come first",
-			seen(1, answers(Answer{RequestID: "a", At: 1}, Answer{RequestID: "c", At: 1})),
-			seen(2, answers(Answer{RequestID: "b", At: 1}, Answer{RequestID: "d", At: 1})),
-			requests, "bdac",
-		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			merged := merge(t, tt.stored, tt.local)
@@ -351,32 +331,6 @@ func TestMergingBoundsSettledChanges(t *testing.T) {
 	}
 }
 
-// Retries are possible as long as an answer is kept: at least as many as either side
-// had, and at least maxMergedAnswers.
-func TestMergingBoundsAnswers(t *testing.T) {
-	answers := func(from, to, step int) func(*History) {
-		return func(h *History) {
-			for i := from; i <= to; i += step {
-				h.Answers = append(h.Answers, Answer{RequestID: fmt.Sprint(i), At: int64(i)})
-			}
-		}
-	}
-	for _, tt := range []struct {
-		name          string
-		stored, local History
-		want          History
-	}{
-		{"all there is room for", seen(0, answers(1, 31, 2)), seen(0, answers(2, 32, 2)), seen(0, answers(1, 32, 1))},
-		{"the newest of more", seen(0, answers(1, 39, 2)), seen(0, answers(2, 40, 2)), seen(0, answers(9, 40, 1))},
-		{"as many as stored had", seen(0, answers(1, 50, 1)), seen(0, answers(51, 53, 1)), seen(0, answers(4, 53, 1))},
-		{"as many as local had", seen(0, answers(51, 53, 1)), seen(0, answers(1, 50, 1)), seen(0, answers(4, 53, 1))},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			equal(t, "answers", merge(t, tt.stored, tt.local).Answers, tt.want.Answers)
-		})
-	}
-}
-
 // Histories that no trace leaves behind, and that have nothing in common.
 func TestPropertyAnyHistoriesMerge(t *testing.T) {
 	testlength.SkipUnderRace(t)
@@ -389,8 +343,8 @@ func TestPropertyAnyHistoriesMerge(t *testing.T) {
 			b.Updated = a.Updated
 		}
 		merged := merge(t, a, b)
-		if len(merged.Settled) > MaxSettled || len(merged.Answers) > maxMergedAnswers {
-			t.Fatalf("%d settled, %d answers", len(merged.Settled), len(merged.Answers))
+		if len(merged.Settled) > MaxSettled {
+			t.Fatalf("%d settled", len(merged.Settled))
 		}
 	}
 }
@@ -438,9 +392,6 @@ func (p *parting) evaluate(h History) History {
 		in.ScaleError = &ScaleError{Message: "x"}
 	}
 	d, next := Recommend(p.now, &in, &h)
-	if p.chance(30) {
-		next = next.WithAnswer(NewAnswer(in.ID.String(), &d, nil), AnswerLimits{time.Minute, 10, 1 << 20})
-	}
 	switch {
 	case !d.Changes():
 	case p.chance(80):
@@ -737,15 +688,10 @@ func TestADecisionReportedAsWithheldIsMergedAsReported(t *testing.T) {
 	stored.Pending = &Pending{ID: id, At: stored.Updated.UnixNano(), From: 5, To: 3, PreviousDesired: 5}
 	stored.Last = LastDecision{ID: id, At: stored.Updated.UnixNano(), From: 5, To: 3, Outcome: Undecided}
 	stored.Status.DesiredReplicas = 3
-	stored.Answers = []Answer{{RequestID: "r", ID: id, At: 1, From: 5, To: 3}}
 	local.Last = LastDecision{ID: id, At: local.Updated.UnixNano(), From: 5, To: 5, Outcome: NotChanged}
-	local.Answers = []Answer{{RequestID: "r", ID: id, At: 1, From: 5, To: 5}}
 	merged := Merge(stored, local)
 	if merged.Pending != nil {
 		t.Errorf("pending is %+v, which no caller received", merged.Pending)
-	}
-	if len(merged.Answers) != 1 || merged.Answers[0].To != 5 {
-		t.Errorf("answers are %+v", merged.Answers)
 	}
 	if merged.Status.DesiredReplicas != 5 {
 		t.Errorf("desired are %d", merged.Status.DesiredReplicas)
@@ -753,7 +699,7 @@ func TestADecisionReportedAsWithheldIsMergedAsReported(t *testing.T) {
 	if again := Merge(merged, local); !reflect.DeepEqual(again, merged) {
 		t.Error("merged once more it is another")
 	}
-	if stored.Pending == nil || stored.Answers[0].To != 3 {
+	if stored.Pending == nil {
 		t.Error("the stored history was written to")
 	}
 }

@@ -9,11 +9,14 @@ import (
 // evaluate computes one metric of the spec. Upstream: computeReplicasForMetric.
 func (d *decider) evaluate(index int) MetricEvaluation {
 	spec := &d.in.Spec.Metrics[index]
+	if d.in.proposals != nil {
+		return d.in.proposals.evaluate(spec, index)
+	}
 	var readings Readings
 	if index < len(d.in.Readings) {
 		readings = d.in.Readings[index]
 	}
-	e := MetricEvaluation{Spec: spec}
+	e := MetricEvaluation{Spec: spec, Calculation: spec.calculation()}
 	switch spec.Type {
 	case ResourceMetric:
 		d.evaluateResource(&e, &readings, "")
@@ -35,6 +38,37 @@ func (d *decider) evaluate(index int) MetricEvaluation {
 	return e
 }
 
+// calculation returns the arithmetic of the metric's type and target; NoCalculation: they don't fit.
+func (m *MetricSpec) calculation() Calculation {
+	t := &m.Target
+	switch m.Type {
+	case ResourceMetric, ContainerResourceMetric:
+		switch {
+		case t.AverageValue != nil:
+			return AverageValueCalculation
+		case t.AverageUtilization != nil:
+			return UtilizationCalculation
+		}
+	case PodsMetric:
+		return AverageValueCalculation
+	case ObjectMetric:
+		switch {
+		case t.Type == ValueTarget && t.Value != nil:
+			return ValueCalculation
+		case t.Type == AverageValueTarget && t.AverageValue != nil:
+			return AverageValuePerReplicaCalculation
+		}
+	case ExternalMetric:
+		switch {
+		case t.AverageValue != nil:
+			return AverageValuePerReplicaCalculation
+		case t.Value != nil:
+			return ValueCalculation
+		}
+	}
+	return NoCalculation
+}
+
 func (d *decider) unknownType(e *MetricEvaluation) {
 	text := "unknown metric source type " + strconv.Quote(string(e.Spec.Type))
 	if d.profile.texts.bareSources {
@@ -47,12 +81,12 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 	spec := e.Spec
 	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples, profile: d.profile}
 	what := "usage"
-	switch {
-	case spec.Target.AverageValue != nil:
-		c.target, e.Calculation = *spec.Target.AverageValue, AverageValueCalculation
-	case spec.Target.AverageUtilization != nil:
+	switch e.Calculation {
+	case AverageValueCalculation:
+		c.target = *spec.Target.AverageValue
+	case UtilizationCalculation:
 		c.target, c.utilization = int64(*spec.Target.AverageUtilization), true
-		e.Calculation, what = UtilizationCalculation, "utilization"
+		what = "utilization"
 	default:
 		text := "invalid resource metric source: neither an average utilization target nor an average value (usage) target was set"
 		e.Failure = resourceFailure(spec, text)
@@ -108,7 +142,6 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
 		if spec.Target.AverageValue != nil {
 			c.target = *spec.Target.AverageValue
 		}
-		e.Calculation = AverageValueCalculation
 		c.samples.reset(len(d.in.Pods))
 		problem = fetchProblem("custom", readings.Error)
 		if problem == "" {
@@ -133,11 +166,9 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 	spec := e.Spec
 	target, outer := spec.Target, "failed to get object metric value: "
 	problem := ""
-	switch {
-	case target.Type == ValueTarget && target.Value != nil:
-		e.Calculation = ValueCalculation
-	case target.Type == AverageValueTarget && target.AverageValue != nil:
-		e.Calculation = AverageValuePerReplicaCalculation
+	switch e.Calculation {
+	case ValueCalculation:
+	case AverageValuePerReplicaCalculation:
 		outer += "failed to get " + spec.Metric.Name + " object metric: "
 	default:
 		problem = "invalid object metric source: neither a value target nor an average value target was set"
@@ -202,12 +233,10 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 		outer = ""
 	}
 	problem := ""
-	switch {
-	case target.AverageValue != nil:
-		e.Calculation = AverageValuePerReplicaCalculation
+	switch e.Calculation {
+	case AverageValuePerReplicaCalculation:
 		outer += "failed to get " + name + " external metric: "
-	case target.Value != nil:
-		e.Calculation = ValueCalculation
+	case ValueCalculation:
 		outer += "failed to get external metric " + name + ": "
 	default:
 		problem = "invalid external metric source: neither a value target nor an average value target was set"

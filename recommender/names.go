@@ -3,7 +3,7 @@ package recommender
 import "strings"
 
 // Name returns the metric as upstream names it in reasons and conditions.
-func (m *MetricSpec) Name() string { return m.name(&V136.texts) }
+func (m *MetricSpec) Name() string { return m.name(&v136.texts) }
 
 // name is Name in the wording of a version.
 func (m *MetricSpec) name(texts *texts) string {
@@ -42,7 +42,7 @@ func (m *MetricSpec) externalName(texts *texts) string {
 
 // String prints a selector as Go's generated Kubernetes code does, because upstream's
 // texts contain it: "nil", or &LabelSelector{…}.
-func (s *LabelSelector) String() string { return s.text(&V136.texts) }
+func (s *LabelSelector) String() string { return s.text(&v136.texts) }
 
 // text is String in the wording of a version.
 func (s *LabelSelector) text(texts *texts) string {

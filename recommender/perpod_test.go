@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// §4.1, beside the worked examples: what becomes of missing and unready pods.
+// Beside the worked examples: what becomes of missing and unready pods.
 func TestProposalsOfPerPodMetrics(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -91,7 +91,7 @@ func TestSamplesAreJoinedAsPodsAreRead(t *testing.T) {
 			}
 		}
 		group := func(before bool) (perPod, pass, string) {
-			d := decider{in: in, scratch: new(scratch), profile: &V136}
+			d := decider{in: in, scratch: new(scratch), profile: &v136}
 			d.initializing = t0.Add(-time.Minute)
 			d.initializingSeconds = d.initializing.Unix()
 			c := perPod{utilization: true, target: 50, resource: "cpu", container: oneOf(newRandom(seed), "", "app"), samples: &d.scratch.samples, profile: d.profile}

@@ -15,7 +15,7 @@ const (
 // PodRule is the rule that put a pod into its group.
 type PodRule uint8
 
-// The rules, in the order of hpa-semantics §2.
+// The rules, in the order in which they apply.
 const (
 	RuleSampled PodRule = iota
 	RuleDeleting

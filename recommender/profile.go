@@ -160,8 +160,16 @@ type texts struct {
 	podsAsObjects bool
 }
 
-// Name returns the profile's name, for example "v1.36".
-func (p *Profile) Name() string { return p.name }
+// DefaultProfile is the name of the reference, which decides where options name no profile.
+const DefaultProfile = "v1.36"
+
+// Name returns the profile's name, for example "v1.36"; that of a nil one is DefaultProfile.
+func (p *Profile) Name() string {
+	if p == nil {
+		return DefaultProfile
+	}
+	return p.name
+}
 
 // Sidecars reports whether requests of restartable init containers count, as v1.28 and those
 // before it don't.

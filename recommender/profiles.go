@@ -1,23 +1,22 @@
 package recommender
 
 // The profiles. Their differences come from that version's sources; the conformance
-// module compares each with its real controller, where that still builds. hpa-semantics
-// §12 lists them.
+// module compares each with its real controller, where that still builds.
 
-// V136 is Kubernetes v1.36, the reference.
-var V136 = Profile{name: "v1.36"}
+// v136 is Kubernetes v1.36, the reference.
+var v136 = Profile{name: DefaultProfile}
 
-// V137 is Kubernetes v1.37: scaling to zero is on, the status shows the generation of
+// v137 is Kubernetes v1.37: scaling to zero is on, the status shows the generation of
 // the spec, and two errors are worded otherwise.
-var V137 = Profile{
+var v137 = Profile{
 	name:               "v1.37",
 	scaleToZero:        true,
 	observesGeneration: true,
 	texts:              texts{repairedObjectErrors: true, oneOtherAutoscaler: true},
 }
 
-// V128 is Kubernetes v1.28.
-var V128 = Profile{
+// v128 is Kubernetes v1.28.
+var v128 = Profile{
 	name:                "v1.28",
 	containersOnly:      true,
 	strictContainers:    true,
@@ -30,9 +29,9 @@ var V128 = Profile{
 	messagesAreFormats:  true,
 }
 
-// V119 is Kubernetes v1.19.0. Later patch releases fixed two of its bugs,
+// v119 is Kubernetes v1.19.0. Later patch releases fixed two of its bugs,
 // ignoredPodsCount and minSelectionBlocks.
-var V119 = Profile{
+var v119 = Profile{
 	name:                "v1.19",
 	ignoredPodsCount:    true,
 	containersOnly:      true,
@@ -57,8 +56,8 @@ var V119 = Profile{
 	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true},
 }
 
-// V115 is Kubernetes v1.15, before behavior, without the guard of v1.15.10.
-var V115 = Profile{
+// v115 is Kubernetes v1.15, before behavior, without the guard of v1.15.10.
+var v115 = Profile{
 	name:                "v1.15",
 	pendingPodsCount:    true,
 	ignoredPodsCount:    true,
@@ -84,21 +83,19 @@ var V115 = Profile{
 	texts:               texts{shortRequests: true, bareSources: true, anyReadyPods: true, podsAsObjects: true, plainExpressions: true},
 }
 
-// Cooldown is the controller of v1.6 to v1.11, which forbade a change for a while after
-// the previous one, with the metrics of V115. Those versions treat pods differently,
+// cooldown is the controller of v1.6 to v1.11, which forbade a change for a while after
+// the previous one, with the metrics of v115. Those versions treat pods differently,
 // which it does not reproduce.
-var Cooldown = cooldown()
-
-func cooldown() Profile {
-	p := V115
+var cooldown = func() Profile {
+	p := v115
 	p.name = "cooldown"
 	p.algorithm = cooldownAlgorithm
 	p.partialFailure = failureAborts
 	p.texts.podsAsObjects = false // of v1.15 only
 	return p
-}
+}()
 
-// Design2015 is the algorithm of the design proposal behind the first controller.
-var Design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
+// design2015 is the algorithm of the design proposal behind the first controller.
+var design2015 = Profile{name: "design-2015", algorithm: designAlgorithm, keepsMetrics: true, noBehavior: true, zero: zeroAlways}
 
-var profiles = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown, &Design2015}
+var profiles = []*Profile{&v136, &v137, &v128, &v119, &v115, &cooldown, &design2015}

@@ -12,14 +12,14 @@ import (
 )
 
 // controllers are the profiles that stand for a version of the controller.
-var controllers = []*Profile{&V136, &V137, &V128, &V119, &V115, &Cooldown}
+var controllers = []*Profile{&v136, &v137, &v128, &v119, &v115, &cooldown}
 
 // The profiles that share a property.
 var (
-	upTo128 = []*Profile{&Cooldown, &V115, &V119, &V128}
+	upTo128 = []*Profile{&cooldown, &v115, &v119, &v128}
 	upTo119 = upTo128[:3]
 	upTo115 = upTo128[:2]
-	only119 = []*Profile{&V119}
+	only119 = []*Profile{&v119}
 )
 
 // outcome is one profile's result for a case.
@@ -211,7 +211,7 @@ func TestProfilesOfPods(t *testing.T) {
 			})), // 100 over 100
 			want: "failed to get cpu utilization: container app not found in Pod web-1",
 			others: []instead{
-				{[]*Profile{&V128}, int32(4)},
+				{[]*Profile{&v128}, int32(4)},
 				{upTo119, `unknown metric source type "ContainerResource"`},
 			},
 		},
@@ -231,7 +231,7 @@ func TestProfilesOfPods(t *testing.T) {
 			})), // 66 % of 3
 			want: int32(2),
 			others: []instead{
-				{[]*Profile{&V128}, "failed to get cpu utilization: unable to get metrics for resource cpu: " +
+				{[]*Profile{&v128}, "failed to get cpu utilization: unable to get metrics for resource cpu: " +
 					"failed to get container metrics: container app not present in metrics for pod ns/web-1"},
 				{upTo119, `unknown metric source type "ContainerResource"`},
 			},
@@ -244,7 +244,7 @@ func TestProfilesOfPods(t *testing.T) {
 			})),
 			want: int32(2),
 			others: []instead{
-				{[]*Profile{&V128}, "failed to get cpu utilization: unable to get metrics for resource cpu: " +
+				{[]*Profile{&v128}, "failed to get cpu utilization: unable to get metrics for resource cpu: " +
 					"failed to get container metrics: container app not present in metrics for pod ns/ghost"},
 				{upTo119, `unknown metric source type "ContainerResource"`},
 			},
@@ -368,7 +368,7 @@ func TestProfilesOfProposals(t *testing.T) {
 			outcome: reading(total(externalAverage(10*unit), 4, math.MaxInt64)),
 			want:    MetricValue{AverageValue: math.MaxInt64, HasAverageValue: true},
 			others: []instead{
-				{[]*Profile{&V128}, MetricValue{AverageValue: 1 << 61, HasAverageValue: true}},
+				{[]*Profile{&v128}, MetricValue{AverageValue: 1 << 61, HasAverageValue: true}},
 				{upTo119, MetricValue{AverageValue: 1 << 61, HasAverageValue: true, HasValue: true}},
 			},
 		},
@@ -477,7 +477,7 @@ func TestProfilesOfCounts(t *testing.T) {
 			name:    "noBehavior: nor its windows",
 			outcome: countAfter(known(map[time.Duration]int32{time.Minute: 8}), behaving(wants(8, 5), windows(0, 0)), AbleToScale),
 			want:    count{5, ready},
-			others:  []instead{{[]*Profile{&V115}, count{8, "True ScaleDownStabilized"}}},
+			others:  []instead{{[]*Profile{&v115}, count{8, "True ScaleDownStabilized"}}},
 		},
 		{
 			name: "noBehavior: nor is a change an event",
@@ -496,8 +496,8 @@ func TestProfilesOfCounts(t *testing.T) {
 			outcome: countAfter(known(map[time.Duration]int32{time.Minute: 3}), behaving(wants(2, 1), windows(300, 300)), AbleToScale),
 			want:    count{2, "True ScaleDownStabilized"},
 			others: []instead{
-				{[]*Profile{&V119, &V115}, count{3, "True ScaleDownStabilized"}},
-				{[]*Profile{&Cooldown}, count{1, ready}},
+				{[]*Profile{&v119, &v115}, count{3, "True ScaleDownStabilized"}},
+				{[]*Profile{&cooldown}, count{1, ready}},
 			},
 		},
 		{
@@ -513,7 +513,7 @@ func TestProfilesOfCounts(t *testing.T) {
 			name:    "oneSidedWindows: a window of the other direction is not searched",
 			outcome: countAfter(known(map[time.Duration]int32{time.Minute: 9}), behaving(wants(5, 8), windows(0, 300)), AbleToScale),
 			want:    count{8, ready},
-			others:  []instead{{[]*Profile{&V115}, count{9, "True ScaleDownStabilized"}}},
+			others:  []instead{{[]*Profile{&v115}, count{9, "True ScaleDownStabilized"}}},
 		},
 		{
 			name:    "oneSidedWindows: at the count it is the upward one that is",
@@ -637,7 +637,7 @@ func TestProfilesAtZero(t *testing.T) {
 			return reasonOf(next.Status.Conditions, kind)
 		}
 	}
-	byMinimum := []*Profile{&V128, &V119}
+	byMinimum := []*Profile{&v128, &v119}
 	for _, c := range []comparedWith136{
 		{
 			name:    "by someone else with a minimum of 0: the versions that go by that scale up",
@@ -753,8 +753,8 @@ func TestProfilesOfFailures(t *testing.T) {
 			want:    verdict{7, compute + first, noPods, unable + podsText, bothAndAll},
 			others: []instead{
 				{only119, verdict{2, "", found, valid, both}},
-				{[]*Profile{&V115}, blocked115},
-				{[]*Profile{&Cooldown}, aborted},
+				{[]*Profile{&v115}, blocked115},
+				{[]*Profile{&cooldown}, aborted},
 			},
 		},
 		{
@@ -762,8 +762,8 @@ func TestProfilesOfFailures(t *testing.T) {
 			outcome: both136(func(*Input) {}),
 			want:    verdict{9, first, found, valid, both},
 			others: []instead{
-				{[]*Profile{&V119, &V115}, verdict{9, "", found, valid, both}},
-				{[]*Profile{&Cooldown}, aborted},
+				{[]*Profile{&v119, &v115}, verdict{9, "", found, valid, both}},
+				{[]*Profile{&cooldown}, aborted},
 			},
 		},
 		{
@@ -771,8 +771,8 @@ func TestProfilesOfFailures(t *testing.T) {
 			outcome: both136(func(in *Input) { read(in, 1, 7*unit) }),
 			want:    verdict{7, first, found, valid, both},
 			others: []instead{
-				{[]*Profile{&V119, &V115}, verdict{7, "", found, valid, both}},
-				{[]*Profile{&Cooldown}, aborted},
+				{[]*Profile{&v119, &v115}, verdict{7, "", found, valid, both}},
+				{[]*Profile{&cooldown}, aborted},
 			},
 		},
 		{
@@ -783,8 +783,8 @@ func TestProfilesOfFailures(t *testing.T) {
 			}),
 			want: verdict{7, compute + strings.Replace(first, "of 3", "of 2", 1), noPods, unable + podsText, bothAndAll},
 			others: []instead{
-				{[]*Profile{&V115}, verdict{7, strings.Replace(blocked115.error, "of 3", "of 2", 1), noObject, unable + objectText, bothAndAll}},
-				{[]*Profile{&Cooldown}, aborted},
+				{[]*Profile{&v115}, verdict{7, strings.Replace(blocked115.error, "of 3", "of 2", 1), noObject, unable + objectText, bothAndAll}},
+				{[]*Profile{&cooldown}, aborted},
 			},
 		},
 		{
@@ -800,19 +800,19 @@ func TestProfilesOfFailures(t *testing.T) {
 			name:    "repairedObjectErrors: v1.37 has the parts in place",
 			outcome: failure(changed(total(objectValue(unit), 3), func(in *Input) { in.Readings[0].Error = "gone" })),
 			want:    MetricFailure{"FailedGetObjectMetric", objectText, otherPrefix + objectText},
-			others:  others([]*Profile{&V137}, MetricFailure{"FailedGetObjectMetric", object137, otherPrefix + object137}),
+			others:  others([]*Profile{&v137}, MetricFailure{"FailedGetObjectMetric", object137, otherPrefix + object137}),
 		},
 		{
 			name:    "repairedObjectErrors: of an average too",
 			outcome: failure(changed(total(objectAverage(unit), 3), func(in *Input) { in.Readings[0].Error = "gone" })),
 			want:    MetricFailure{"FailedGetObjectMetric", objectText, otherPrefix + "failed to get rps object metric: " + objectText},
-			others:  others([]*Profile{&V137}, MetricFailure{"FailedGetObjectMetric", object137, otherPrefix + "failed to get rps object metric: " + object137}),
+			others:  others([]*Profile{&v137}, MetricFailure{"FailedGetObjectMetric", object137, otherPrefix + "failed to get rps object metric: " + object137}),
 		},
 		{
 			name:    "podsAsObjects: v1.15 calls a Pods metric that fails an object metric",
 			outcome: failure(changed(workload(podsAverage(unit), 3, 0, each(3, unit)), func(in *Input) { in.Readings[0] = Readings{Error: "away"} })),
 			want:    MetricFailure{"FailedGetPodsMetric", podsText, podsPrefix + podsText},
-			others:  others([]*Profile{&V115}, MetricFailure{"FailedGetPodsMetric", podsText, otherPrefix + podsText}),
+			others:  others([]*Profile{&v115}, MetricFailure{"FailedGetPodsMetric", podsText, otherPrefix + podsText}),
 		},
 	} {
 		c.run(t)
@@ -929,13 +929,13 @@ func TestProfilesOfTexts(t *testing.T) {
 
 	t.Run("anyReadyPods: of a Pods metric", func(t *testing.T) {
 		in := workload(podsAverage(unit), 3, 0, with(each(3, unit), func(p *Pod) { p.Phase = PhasePending }))
-		for p, want := range map[*Profile]string{&V136: unreadyText, &V128: unreadyText, &V119: anyReady} {
+		for p, want := range map[*Profile]string{&v136: unreadyText, &v128: unreadyText, &v119: anyReady} {
 			equal(t, p.Name(), failure(in)(t, p), any(MetricFailure{"FailedGetPodsMetric", want, "failed to get pods metric value: " + want}))
 		}
 	})
 	t.Run("shortRequests: v1.28 names the container too", func(t *testing.T) {
 		in := changed(cpu(each(5, 50)), noRequest)
-		equal(t, "the text", failure(in)(t, &V128).(MetricFailure).Inner, utilization+"missing request for cpu in container app of Pod web-3")
+		equal(t, "the text", failure(in)(t, &v128).(MetricFailure).Inner, utilization+"missing request for cpu in container app of Pod web-3")
 	})
 }
 
@@ -976,7 +976,7 @@ func TestProfilesOfSelectors(t *testing.T) {
 			outcome: problemOf(selects(SelectorProblem{Reason: AmbiguousSelector, Selector: "app=web", Autoscalers: []string{"ns/a", "ns/b", "ns/c"}})),
 			want:    same("pods by selector app=web are controlled by multiple HPAs: [ns/a ns/b ns/c]"),
 			others: []instead{
-				{[]*Profile{&V137}, same("pods by selector app=web are controlled by more than one HPA (e.g. [ns/a ns/b])")},
+				{[]*Profile{&v137}, same("pods by selector app=web are controlled by more than one HPA (e.g. [ns/a ns/b])")},
 				{upTo119, int32(8)},
 			},
 		},
@@ -985,7 +985,7 @@ func TestProfilesOfSelectors(t *testing.T) {
 			outcome: problemOf(selects(SelectorProblem{Reason: AmbiguousSelector, Selector: "app=web", Autoscalers: []string{"ns/a"}})),
 			want:    same("pods by selector app=web are controlled by multiple HPAs: [ns/a]"),
 			others: []instead{
-				{[]*Profile{&V137}, same("pods by selector app=web are controlled by more than one HPA (e.g. [ns/a])")},
+				{[]*Profile{&v137}, same("pods by selector app=web are controlled by more than one HPA (e.g. [ns/a])")},
 				{upTo119, int32(8)},
 			},
 		},
@@ -994,7 +994,7 @@ func TestProfilesOfSelectors(t *testing.T) {
 			outcome: problemOf(selects(SelectorProblem{Reason: AmbiguousSelector, Message: "50% off"})),
 			want:    same("50% off"),
 			others: []instead{
-				{[]*Profile{&V128}, failed(AmbiguousSelector, "50% off", "50%!o(MISSING)ff")},
+				{[]*Profile{&v128}, failed(AmbiguousSelector, "50% off", "50%!o(MISSING)ff")},
 				{upTo119, int32(8)},
 			},
 		},
@@ -1008,7 +1008,7 @@ func TestProfilesOfSelectors(t *testing.T) {
 			name:    "messagesAreFormats: why metrics fail, where the condition is made at the end",
 			outcome: message(changed(wants(5, 8), func(in *Input) { in.Readings[0].Error = "50% off" }), ScalingActive),
 			want:    unable + "50% off",
-			others:  others([]*Profile{&V128, &V119}, unable+"50%!o(MISSING)ff"),
+			others:  others([]*Profile{&v128, &v119}, unable+"50%!o(MISSING)ff"),
 		},
 		{
 			name: "messagesAreFormats: not the event, nor the error",
@@ -1018,7 +1018,7 @@ func TestProfilesOfSelectors(t *testing.T) {
 				return strings.Contains(d.Error, "50% off") && strings.Contains(d.Events[0].Message, "50% off") &&
 					strings.Contains(d.Events[1].Message, "50% off") && strings.Contains(conditions, "MISSING")
 			},
-			want: false, others: others([]*Profile{&V128, &V119}, true),
+			want: false, others: others([]*Profile{&v128, &v119}, true),
 		},
 	} {
 		c.run(t)
@@ -1026,13 +1026,13 @@ func TestProfilesOfSelectors(t *testing.T) {
 	t.Run("messagesAreFormats: of a type that is not known v1.19 makes one twice", func(t *testing.T) {
 		in := changed(wants(5, 8), func(in *Input) { in.Spec.Metrics[0].Type = "50% off" })
 		for p, want := range map[*Profile]MetricFailure{
-			&V136: {"InvalidMetricSourceType", `unknown metric source type "50% off"`, `unknown metric source type "50% off"`},
-			&V128: {"InvalidMetricSourceType", `unknown metric source type "50% off"`, `unknown metric source type "50% off"`},
-			&V119: {"InvalidMetricSourceType", `unknown metric source type "50%!o(MISSING)ff"`, `unknown metric source type "50%!o(MISSING)ff"`},
+			&v136: {"InvalidMetricSourceType", `unknown metric source type "50% off"`, `unknown metric source type "50% off"`},
+			&v128: {"InvalidMetricSourceType", `unknown metric source type "50% off"`, `unknown metric source type "50% off"`},
+			&v119: {"InvalidMetricSourceType", `unknown metric source type "50%!o(MISSING)ff"`, `unknown metric source type "50%!o(MISSING)ff"`},
 		} {
 			equal(t, p.Name(), failure(in)(t, p), any(want))
 		}
-		equal(t, "the condition", message(in, ScalingActive)(t, &V119),
+		equal(t, "the condition", message(in, ScalingActive)(t, &v119),
 			any(`the HPA was unable to compute the replica count: unknown metric source type "50%!!(MISSING)o(MISSING)ff"`))
 	})
 	t.Run("messagesAreFormats: not what stands in a text as an argument", func(t *testing.T) {
@@ -1124,7 +1124,7 @@ func TestProfilesOfStatus(t *testing.T) {
 		equal(t, p.Name()+": the object of a total", object(objectValue(unit))(t, p), any(service))
 		equal(t, p.Name()+": the readings once a change is applied", readings(wants(5, 8), Applied)(t, p).([]MetricStatus)[0].Current.AverageValue, int64(1600))
 	}
-	equal(t, "the version explained", by(&V119, wants(5, 8)).Explanation.Profile, "v1.19")
+	equal(t, "the version explained", by(&v119, wants(5, 8)).Explanation.Profile, "v1.19")
 }
 
 // Up to v1.19 the controller reads what the API keeps as autoscaling/v1: one target cpu
@@ -1181,8 +1181,8 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 			},
 			want: [2]string{"FailedGetResourceMetric", "False FailedGetResourceMetric"},
 			others: []instead{
-				{[]*Profile{&V119, &Cooldown}, [2]string{"FailedGetExternalMetric", "False FailedGetExternalMetric"}},
-				{[]*Profile{&V115}, [2]string{"FailedGetExternalMetric", "False FailedGetResourceMetric"}}, // the last one's
+				{[]*Profile{&v119, &cooldown}, [2]string{"FailedGetExternalMetric", "False FailedGetExternalMetric"}},
+				{[]*Profile{&v115}, [2]string{"FailedGetExternalMetric", "False FailedGetResourceMetric"}}, // the last one's
 			},
 		},
 		{
@@ -1197,7 +1197,7 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 				return strings.Join(events, " ")
 			},
 			want:   "FailedGetResourceMetric",
-			others: others([]*Profile{&Cooldown}, "FailedGetResourceMetric FailedComputeMetricsReplicas"),
+			others: others([]*Profile{&cooldown}, "FailedGetResourceMetric FailedComputeMetricsReplicas"),
 		},
 		{
 			name:    "storedAsV1: a second one is lost",
@@ -1213,7 +1213,7 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 			name:    "storedAsV1: one of memory is not",
 			outcome: types(spec(changedMetric(cpuUtilization(50), func(m *MetricSpec) { m.Resource = "memory" }), external)),
 			want:    []MetricType{"", ExternalMetric},
-			others:  others([]*Profile{&Cooldown}, []MetricType(nil)), // which ends there
+			others:  others([]*Profile{&cooldown}, []MetricType(nil)), // which ends there
 		},
 		{
 			name:    "storedAsV1: it takes the place of an average in the same metric",
@@ -1269,11 +1269,11 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 	t.Run("plainExpressions: none", func(t *testing.T) {
 		m := externalAverage(unit)
 		m.Metric.Selector = &LabelSelector{}
-		equal(t, "the reason", by(&V115, spec(m)).Reason, "external metric queue(&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[],}) above target")
+		equal(t, "the reason", by(&v115, spec(m)).Reason, "external metric queue(&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[],}) above target")
 	})
 	t.Run("storedAsV1: no metric at all is the default one", func(t *testing.T) {
-		equal(t, "the proposal", by(&V119, spec()).Explanation.Proposal, int32(5)) // 80 %
-		equal(t, "the reading", by(&V119, spec()).Status.CurrentMetrics[0].Current.AverageUtilization, int32(80))
+		equal(t, "the proposal", by(&v119, spec()).Explanation.Proposal, int32(5)) // 80 %
+		equal(t, "the reading", by(&v119, spec()).Status.CurrentMetrics[0].Current.AverageUtilization, int32(80))
 	})
 }
 
@@ -1285,6 +1285,7 @@ func changedMetric(m MetricSpec, change func(*MetricSpec)) MetricSpec {
 func TestProfilesByName(t *testing.T) {
 	want := []string{"v1.36", "v1.37", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"}
 	equal(t, "the names", ProfileNames(), want)
+	equal(t, "the default", (*Profile)(nil).Name(), want[0])
 	for _, name := range want {
 		p, ok := ProfileByName(name)
 		if !ok || p.Name() != name {
@@ -1298,12 +1299,12 @@ func TestProfilesByName(t *testing.T) {
 			t.Errorf("%q: %v", name, p)
 		}
 	}
-	equal(t, "the reference has no switch on", V136, Profile{name: "v1.36"})
+	equal(t, "the reference has no switch on", v136, Profile{name: "v1.36"})
 	options := DefaultOptions()
-	equal(t, "the default", options.profile(), &V136)
+	equal(t, "the default", options.profile(), &v136)
 }
 
-// §13.5. W54 to W56 are in design2015_test.go and W57 in cooldown_test.go too, among
+// W54 to W56 are in design2015_test.go and W57 in cooldown_test.go too, among
 // their like.
 func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 	changedAgo := func(in *Input, ago time.Duration) *Input {
@@ -1329,13 +1330,13 @@ func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 		of136 int32
 		able  string
 	}{
-		{name: "W54 the utilization is added up and divided by the target", profile: &Design2015, in: threePods(), want: 4, of136: 4},
-		{name: "W55 exactly three minutes after a change there is none", profile: &Design2015, in: changedAgo(threePods(), 3*time.Minute), want: 3, of136: 4},
-		{name: "W55 a nanosecond later there is", profile: &Design2015, in: changedAgo(threePods(), 3*time.Minute+1), want: 4, of136: 4},
-		{name: "W56 a ratio of 1.0875 is within tolerance", profile: &Design2015, in: workload(cpuUtilization(80), 4, 100, each(4, 87)), want: 4, of136: 4},
-		{name: "W57 four minutes after a change there is none down", profile: &Cooldown, in: atTheReading(wants(10, 3)), want: 10, of136: 3, able: "False BackoffDownscale"},
-		{name: "W57 there is one up", profile: &Cooldown, in: atTheReading(wants(10, 12)), want: 12, of136: 12, able: "False BackoffDownscale"},
-		{name: "W58 what is higher in the window scales up", profile: &V119, in: oneSided, history: minuteAgo, want: 3, of136: 2, able: "True ScaleDownStabilized"},
+		{name: "W54 the utilization is added up and divided by the target", profile: &design2015, in: threePods(), want: 4, of136: 4},
+		{name: "W55 exactly three minutes after a change there is none", profile: &design2015, in: changedAgo(threePods(), 3*time.Minute), want: 3, of136: 4},
+		{name: "W55 a nanosecond later there is", profile: &design2015, in: changedAgo(threePods(), 3*time.Minute+1), want: 4, of136: 4},
+		{name: "W56 a ratio of 1.0875 is within tolerance", profile: &design2015, in: workload(cpuUtilization(80), 4, 100, each(4, 87)), want: 4, of136: 4},
+		{name: "W57 four minutes after a change there is none down", profile: &cooldown, in: atTheReading(wants(10, 3)), want: 10, of136: 3, able: "False BackoffDownscale"},
+		{name: "W57 there is one up", profile: &cooldown, in: atTheReading(wants(10, 12)), want: 12, of136: 12, able: "False BackoffDownscale"},
+		{name: "W58 what is higher in the window scales up", profile: &v119, in: oneSided, history: minuteAgo, want: 3, of136: 2, able: "True ScaleDownStabilized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.history == nil {
@@ -1344,11 +1345,11 @@ func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 			d, _ := after(tt.history, tt.profile, tt.in)
 			equal(t, "replicas", d.Desired, tt.want)
 			equal(t, "AbleToScale", reasonOf(d.Status.Conditions, AbleToScale), tt.able)
-			of136, _ := after(tt.history, &V136, tt.in)
+			of136, _ := after(tt.history, &v136, tt.in)
 			equal(t, "replicas of v1.36", of136.Desired, tt.of136)
 		})
 	}
-	e := by(&Design2015, threePods()).Explanation.Metrics[0]
+	e := by(&design2015, threePods()).Explanation.Metrics[0]
 	equal(t, "W54's ratio", e.UsageRatio, 1.1875)
 }
 
@@ -1357,7 +1358,7 @@ func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 // counts only the changes of one direction, and there are no others.
 func TestDocumentationExampleOfScalingDown(t *testing.T) {
 	want := []int32{72, 64, 57, 51, 45, 40, 36, 32, 28, 24, 20, 16, 12, 10, 10}
-	for _, p := range []*Profile{&V136, &V137, &V128, &V119} {
+	for _, p := range []*Profile{&v136, &v137, &v128, &v119} {
 		t.Run(p.Name(), func(t *testing.T) {
 			in := wanting(80)
 			in.Options.Profile = p
@@ -1379,7 +1380,7 @@ func TestDocumentationExampleOfScalingDown(t *testing.T) {
 	}
 	t.Run("v1.15 knows no behavior", func(t *testing.T) {
 		in := wanting(80)
-		in.Options.Profile = &V115
+		in.Options.Profile = &v115
 		in.Spec.Behavior = behavior(nil, policies(ScalingPolicy{PodsPolicy, 4, 60}, ScalingPolicy{PercentPolicy, 10, 60}))
 		follow(t, in, []step{{at: 0, wants: 10, want: 80}, {at: 5 * time.Minute, wants: 10, want: 80}, {at: 5*time.Minute + 1, wants: 10, want: 10}})
 	})
@@ -1398,15 +1399,15 @@ func TestProfilesShareAHistory(t *testing.T) {
 	}
 	t.Run("recommendations and changes", func(t *testing.T) {
 		x := follow(t, wanting(10), []step{
-			{at: 0, wants: 12, want: 12, able: ReadyForNewScale, change: as(&V136, 10)},
-			{at: 3 * m, wants: 14, want: 12, able: "BackoffBoth", change: as(&Cooldown, 12)},
+			{at: 0, wants: 12, want: 12, able: ReadyForNewScale, change: as(&v136, 10)},
+			{at: 3 * m, wants: 14, want: 12, able: "BackoffBoth", change: as(&cooldown, 12)},
 			{at: 3*m + 1, wants: 14, want: 14, able: "BackoffDownscale"},
-			{at: 4 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&V128, 14)}, // 12 of t0, not the 14 that is not recorded
-			{at: 4*m + 15*s, wants: 20, want: 12, able: "BackoffBoth", change: as(&Cooldown, 12)},
-			{at: 5 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&V115, 12)},
+			{at: 4 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&v128, 14)}, // 12 of t0, not the 14 that is not recorded
+			{at: 4*m + 15*s, wants: 20, want: 12, able: "BackoffBoth", change: as(&cooldown, 12)},
+			{at: 5 * m, wants: 5, want: 12, able: "ScaleDownStabilized", change: as(&v115, 12)},
 			{at: 5*m + 1, wants: 5, want: 5, able: ReadyForNewScale},
-			{at: 8 * m, wants: 9, want: 5, able: "BackoffBoth", change: as(&Cooldown, 5)},
-			{at: 8*m + 15*s, wants: 5, want: 5, able: ReadyForNewScale, change: as(&V119, 5)},
+			{at: 8 * m, wants: 9, want: 5, able: "BackoffBoth", change: as(&cooldown, 5)},
+			{at: 8*m + 15*s, wants: 5, want: 5, able: ReadyForNewScale, change: as(&v119, 5)},
 		})
 		var recommended []int32
 		for _, r := range x.history.Recommendations {
@@ -1418,19 +1419,19 @@ func TestProfilesShareAHistory(t *testing.T) {
 		in := wanting(10)
 		in.Spec.Behavior = behavior(policies(ScalingPolicy{PodsPolicy, 4, 600}), policies(ScalingPolicy{PodsPolicy, 2, 600}))
 		x := follow(t, in, []step{
-			{at: 0, wants: 20, want: 14, limited: "ScaleUpLimit", change: as(&V119, 10)},
-			{at: m, wants: 20, want: 14, limited: "ScaleUpLimit", change: as(&V136, 14)},
-			{at: 2 * m, wants: 20, want: 20, limited: "DesiredWithinRange", change: as(&V115, 14)},
-			{at: 3 * m, wants: 10, want: 18, limited: "ScaleDownLimit", change: as(&V119, 20)}, // the 4 up do not count
-			{at: 4 * m, wants: 10, want: 14, limited: "ScaleDownLimit", change: as(&V128, 18)}, // from 18-4+2
+			{at: 0, wants: 20, want: 14, limited: "ScaleUpLimit", change: as(&v119, 10)},
+			{at: m, wants: 20, want: 14, limited: "ScaleUpLimit", change: as(&v136, 14)},
+			{at: 2 * m, wants: 20, want: 20, limited: "DesiredWithinRange", change: as(&v115, 14)},
+			{at: 3 * m, wants: 10, want: 18, limited: "ScaleDownLimit", change: as(&v119, 20)}, // the 4 up do not count
+			{at: 4 * m, wants: 10, want: 14, limited: "ScaleDownLimit", change: as(&v128, 18)}, // from 18-4+2
 		})
 		equal(t, "scale-ups", x.history.ScaleUps, []ScaleEvent{{Change: 4, At: t0.UnixNano()}})
 		equal(t, "scale-downs", len(x.history.ScaleDowns), 2)
 	})
 	t.Run("the count at first sight is the first that is recommended", func(t *testing.T) {
 		x := follow(t, wanting(10), []step{
-			{at: 0, wants: 10, want: 10, able: ReadyForNewScale, change: as(&Cooldown, 10)},
-			{at: m, wants: 3, want: 10, able: "ScaleDownStabilized", change: as(&V136, 10)},
+			{at: 0, wants: 10, want: 10, able: ReadyForNewScale, change: as(&cooldown, 10)},
+			{at: m, wants: 3, want: 10, able: "ScaleDownStabilized", change: as(&v136, 10)},
 		})
 		equal(t, "recommendations", x.history.Recommendations, []TimedRecommendation{{10, t0.Add(m).UnixNano()}, {3, t0.Add(m).UnixNano()}})
 		equal(t, "since", x.history.Since, t0.Add(m).UnixNano())
@@ -1439,7 +1440,7 @@ func TestProfilesShareAHistory(t *testing.T) {
 		in := utilized(3, alike(3, 160)...)
 		x := &target{in: in}
 		d := x.recommend(t, 0)
-		in.Options.Profile = &V136
+		in.Options.Profile = &v136
 		in.Scale = Scale{SpecReplicas: d.Desired, StatusReplicas: d.Desired}
 		next := x.recommend(t, 15*s)
 		equal(t, "settled before", next.SettledBefore, Settled{d.ID, Applied})

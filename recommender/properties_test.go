@@ -163,7 +163,7 @@ func TestPropertyAFailedMetricNeverScalesDown(t *testing.T) {
 	}
 }
 
-// plain is the arithmetic of §8 over everything that ever happened: no slots, no
+// plain is the arithmetic of windows and policies over everything that ever happened: no slots, no
 // reuse, nothing dropped.
 type plain struct {
 	recommended []TimedRecommendation
@@ -180,7 +180,7 @@ func (p *plain) change(events []ScaleEvent, now int64, period int32) (sum int32)
 	return sum
 }
 
-// limit is §8.5.
+// limit is what policies allow.
 func (p *plain) limit(now int64, up bool, rules *ScalingRules, current int32) int32 {
 	if rules.SelectPolicy == NoSelection {
 		return current
@@ -206,7 +206,7 @@ func (p *plain) limit(now int64, up bool, rules *ScalingRules, current int32) in
 	return slices.Min(allowed)
 }
 
-// stabilized is §8.2 and §8.3.
+// stabilized is the arithmetic of windows.
 func (p *plain) stabilized(now int64, in *Input, current, proposal int32) int32 {
 	up, down := proposal, proposal
 	if in.Spec.Behavior == nil {
@@ -230,7 +230,7 @@ func (p *plain) stabilized(now int64, in *Input, current, proposal int32) int32 
 	return min(max(current, up), down)
 }
 
-// bounded is §8.2 and §8.4.
+// bounded is the arithmetic of policies and bounds.
 func (p *plain) bounded(now int64, in *Input, current, wanted int32) int32 {
 	spec := &in.Spec
 	switch {

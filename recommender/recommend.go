@@ -1,9 +1,12 @@
 package recommender
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/arena"
 )
 
 // decider is the state of one decision.
@@ -20,8 +23,8 @@ type decider struct {
 	current             int32
 	tolerances          Tolerances
 	scratch             *scratch
-	room                *Room
-	parts               *statusParts
+	memory              *memory
+	status              *arena.Status[Condition, MetricStatus]
 	decision            Decision
 	next                History
 	trace               Explanation
@@ -49,8 +52,42 @@ var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
 // are ignored but kept. Recommend returns the decision, and the history to store to make the
 // decision count. It does not change the given history, which is nil for a new target.
 func Recommend(now time.Time, in *Input, history *History) (Decision, History) {
-	var fresh *Room
-	return fresh.Recommend(now, in, history)
+	return RecommendIn(nil, now, in, history)
+}
+
+// memory is what a service has decisions reuse.
+type memory = arena.Decisions[Condition, MetricStatus, TimedRecommendation]
+
+// RecommendIn is Recommend for this module's service: the decision and the next history are in the
+// memory, and valid until the next call, see its Keep; the given history must not be in it. A
+// decision shares no list with the given history.
+func RecommendIn(memory *memory, now time.Time, in *Input, history *History) (Decision, History) {
+	if in.Options.profile().storedAsV1 {
+		in = in.asStored()
+	}
+	var later laterRecords
+	if in.Again && history != nil && now.Before(history.Updated) {
+		history, later = history.until(now.UnixNano())
+	}
+	d := decider{in: in, memory: memory, scratch: scratchPool.Get().(*scratch)}
+	d.start(now, history)
+	d.reconcile()
+	d.finish()
+	d.next.take(later)
+	if metrics := d.decision.Status.CurrentMetrics; memory != nil && history.owns(metrics) {
+		d.decision.Status.CurrentMetrics = slices.Clone(metrics)
+	}
+	clear(d.scratch.metrics) // keep no references to the input
+	scratchPool.Put(d.scratch)
+	return d.decision, d.next
+}
+
+// owns reports whether the list is one of the history's.
+func (h *History) owns(metrics []MetricStatus) bool {
+	isSame := func(other []MetricStatus) bool {
+		return len(metrics) > 0 && len(other) > 0 && &metrics[0] == &other[0]
+	}
+	return h != nil && (isSame(h.Status.CurrentMetrics) || h.Pending != nil && isSame(h.Pending.PreviousMetrics))
 }
 
 func (d *decider) start(now time.Time, history *History) {
@@ -72,8 +109,8 @@ func (d *decider) start(now time.Time, history *History) {
 	d.initializing = now.Add(-d.in.Options.CPUInitializationPeriod)
 	d.initializingSeconds = d.initializing.Unix()
 	// Conditions are changed in place below.
-	d.parts = d.room.statusParts()
-	d.next.Status.Conditions = append(d.parts.conditions[:0], d.next.Status.Conditions...)
+	d.status = d.memory.Status()
+	d.next.Status.Conditions = append(d.status.Conditions[:0], d.next.Status.Conditions...)
 	if d.in.ScaleError == nil {
 		d.decision.SettledBefore = d.next.settleBySight(d.in.Scale.SpecReplicas)
 	}
@@ -121,12 +158,6 @@ func (d *decider) finish() {
 	if n.Seen = true; n.Updated.Before(d.now) {
 		n.Updated = d.now
 	}
-	if d.in.Incarnation != 0 {
-		n.Incarnation = d.in.Incarnation
-	}
-	if d.in.Cluster != 0 {
-		n.Cluster = d.in.Cluster
-	}
 	n.Target = d.in.Spec.ScaleTargetRef
 	outcome := NotChanged
 	if d.decision.Changes() {
@@ -157,7 +188,7 @@ func (d *decider) explain() {
 
 func (o *Options) profile() *Profile {
 	if o.Profile == nil {
-		return &V136
+		return &v136
 	}
 	return o.Profile
 }

@@ -75,17 +75,24 @@ func (d *decider) hasTotalMetric() bool {
 	return false
 }
 
+// Beginnings of the errors of a scale that could not be read, in upstream's words.
+const (
+	invalidAPIVersion = "invalid API version in scale target reference: "
+	unknownKind       = "unable to determine resource for scale target reference: "
+	noScale           = "failed to query scale subresource for "
+)
+
 func (d *decider) scaleUnavailable(e *ScaleError) {
 	d.decision.Path = PathScaleUnavailable
 	d.setCondition(AbleToScale, ConditionFalse, FailedGetScale, "the HPA controller was unable to get the target's current scale: "+e.Message)
 	d.event(FailedGetScale, e.Message)
 	switch e.Reason {
 	case ScaleInvalidAPIVersion:
-		d.decision.Error = "invalid API version in scale target reference: " + e.Message
+		d.decision.Error = invalidAPIVersion + e.Message
 	case ScaleUnknownKind:
-		d.decision.Error = "unable to determine resource for scale target reference: " + e.Message
+		d.decision.Error = unknownKind + e.Message
 	default:
-		d.decision.Error = "failed to query scale subresource for " + d.ref() + ": " + e.Message
+		d.decision.Error = noScale + d.ref() + ": " + e.Message
 	}
 	d.current = d.next.Status.CurrentReplicas
 	d.decision.Current, d.decision.Desired = d.current, d.current
@@ -104,6 +111,7 @@ func (d *decider) scalingDisabled() {
 const (
 	AboveMaxReplicas = "Current number of replicas above Spec.MaxReplicas"
 	BelowMinReplicas = "Current number of replicas below Spec.MinReplicas"
+	notAboveZero     = "Current number of replicas must be greater than 0"
 )
 
 // enforceBound moves to a bound at once, without stabilization, policies or metrics.
@@ -151,7 +159,7 @@ func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricSt
 		return nil, nil, s, false
 	}
 	metrics = d.evaluateAll()
-	statuses = d.parts.metrics[:]
+	statuses = d.status.Metrics[:]
 	if len(metrics) != len(statuses) {
 		statuses = make([]MetricStatus, len(metrics))
 	}
@@ -289,9 +297,10 @@ func (d *decider) metricsFailed(s *selection, statuses []MetricStatus) {
 	d.holdCount(s.problem, statuses)
 }
 
-func failureMessage(f *MetricFailure) string {
-	return "the HPA was unable to compute the replica count: " + f.Inner
-}
+// noCount begins the message of ScalingActive where no count could be computed.
+const noCount = "the HPA was unable to compute the replica count: "
+
+func failureMessage(f *MetricFailure) string { return noCount + f.Inner }
 
 // holdCount ends an evaluation that computed no count: the status keeps its desired
 // replicas.
@@ -333,7 +342,7 @@ func (d *decider) normalize(proposal int32) int32 {
 func (d *decider) record(r TimedRecommendation) {
 	s := &d.trace.Stabilization
 	if !d.next.RecommendationsLimited {
-		d.next.Recommendations = recordRecommendation(d.room, d.next.Recommendations, s.slot, r)
+		d.next.Recommendations = recordRecommendation(d.memory, d.next.Recommendations, s.slot, r)
 		return
 	}
 	// Upstream would have reused the slots of some that are in no window now.

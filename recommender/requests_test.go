@@ -2,7 +2,7 @@ package recommender
 
 import "testing"
 
-// §3, beside the worked examples.
+// Requests of pods, beside the worked examples.
 func TestRequestsOfPods(t *testing.T) {
 	request := func(resource string, milli int64) []ResourceRequest {
 		return []ResourceRequest{{resource, milliQuantity(milli)}}

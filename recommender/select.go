@@ -14,6 +14,9 @@ type selection struct {
 	failed *MetricFailure
 }
 
+// firstError comes before the error that the problem quotes.
+const firstError = ", first error is: "
+
 // selectProposal takes the largest proposal. A failed metric keeps the others from
 // scaling down, because it might have proposed more. Upstream:
 // computeReplicasForMetrics.
@@ -43,13 +46,13 @@ func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile)
 	blocked := failures == len(metrics) || s.replicas < current
 	switch profile.partialFailure {
 	case failureBlocksDown:
-		s.problem = "invalid metrics (" + counts + ", first error is: " + first.Outer
+		s.problem = "invalid metrics (" + counts + firstError + first.Outer
 		if blocked {
 			s.failed = first
 		}
 	case failureIgnored:
 		if failures == len(metrics) {
-			s.problem, s.failed = "invalid metrics ("+counts+", first error is: "+first.Outer, first
+			s.problem, s.failed = "invalid metrics ("+counts+firstError+first.Outer, first
 		}
 	case lastFailureBlocksDown:
 		if blocked {

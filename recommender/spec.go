@@ -166,26 +166,3 @@ func DefaultScaleDown() ScalingRules {
 		Policies:     []ScalingPolicy{{Type: PercentPolicy, Value: 100, PeriodSeconds: 15}},
 	}
 }
-
-// Size is the approximate size of the selector's texts in bytes.
-func (s *LabelSelector) Size() (bytes int) {
-	for i := range s.MatchLabels {
-		bytes += s.MatchLabels[i].Size()
-	}
-	for i := range s.MatchExpressions {
-		bytes += s.MatchExpressions[i].Size()
-	}
-	return bytes
-}
-
-// Size is the approximate size of the label's texts in bytes.
-func (l *Label) Size() int { return len(l.Key) + len(l.Value) + 4 }
-
-// Size is the approximate size of the requirement's texts in bytes.
-func (r *LabelRequirement) Size() int {
-	n := len(r.Key) + len(r.Operator) + 6
-	for _, v := range r.Values {
-		n += len(v) + 2
-	}
-	return n
-}

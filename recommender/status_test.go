@@ -33,7 +33,7 @@ var (
 	inRange = Condition{ScalingLimited, ConditionFalse, "DesiredWithinRange", "the desired count is within the acceptable range", t0}
 )
 
-// §7.5: the whole status by the path that a decision took. Every path starts
+// The whole status by the path that a decision took. Every path starts
 // with the status previous and 5 replicas that want 5.
 func TestStatusByPath(t *testing.T) {
 	const active, limited = 2, 0 // in previous.Conditions
@@ -166,7 +166,7 @@ func changedStatus(change func(*Status)) Status {
 	return s
 }
 
-// §7.5, the paths C, F and G once it is known whether a change was applied.
+// The paths C, F and G once it is known whether a change was applied.
 func TestStatusOfASettledChange(t *testing.T) {
 	later := t0.Add(7 * time.Second) // settled then; the recommendation's instant counts
 	for _, tt := range []struct {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The strings of hpa-semantics §14, in upstream's words.
+// The texts, in the words of upstream.
 
-// §14.1, those that depend on no metric's failure.
+// Texts that depend on no metric's failure.
 func TestTextsOfConditions(t *testing.T) {
 	upWindow := defaultBehavior()
 	upWindow.ScaleUp.StabilizationWindowSeconds = ptr(int32(60))
@@ -124,7 +124,7 @@ func selectorProblem(reason SelectorReason, message string) *Input {
 	return changed(wanting(5), func(in *Input) { in.SelectorProblem = &SelectorProblem{Reason: reason, Message: message} })
 }
 
-// §14.2 and §7.5: events in their order, and the error of the reconcile.
+// Events in their order, and the error of the reconcile.
 func TestEventsAndErrors(t *testing.T) {
 	const failedToCompute = "failed to compute desired number of replicas based on listed metrics for Deployment/ns/web: "
 	scaleError := func(reason ScaleErrorReason) *Input {
@@ -176,7 +176,7 @@ func TestEventsAndErrors(t *testing.T) {
 			`invalid metrics (1 invalid out of 2), first error is: unknown metric source type "Foo"`,
 		},
 		{
-			"the example of §14.3",
+			"an example",
 			changed(wanting(5), func(in *Input) { in.Readings[0].Error = "x" }),
 			[]Event{
 				{EventWarning, "FailedGetExternalMetric", "unable to get external metric ns/queue/nil: unable to fetch metrics from external metrics API: x"},
@@ -208,7 +208,7 @@ func TestTextsOfASettledChange(t *testing.T) {
 	equal(t, "the error once failed", s.Error, "failed to rescale Deployment/ns/web: conflict")
 }
 
-// §14.3: each source's error, within (event and condition) and without (error of
+// Each source's error, within (event and condition) and without (error of
 // the reconcile), for each cause.
 func TestTextsOfFailedMetrics(t *testing.T) {
 	cpu := func(groups ...[]testPod) *Input { return workload(cpuUtilization(50), 5, 100, groups...) }
@@ -426,7 +426,7 @@ func podLevelMemory(pod Pod) Pod {
 	return pod
 }
 
-// §4.2: the names that stand in reasons and in ScalingActive.
+// The names that stand in reasons and in ScalingActive.
 func TestNamesOfMetrics(t *testing.T) {
 	labels := func(m MetricSpec, s LabelSelector) MetricSpec {
 		m.Metric.Selector = &s

@@ -9,8 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// The traps of hpa-semantics §15, by their numbers: what an implementation from
-// memory gets wrong.
+// Traps: what an implementation from memory gets wrong.
 func TestTraps(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -99,7 +98,7 @@ func trapNoEpsilon(t *testing.T) {
 		}
 	}
 	limit := func(direction Direction, percent, current int32) int32 {
-		d := decider{in: &Input{}, profile: &V136, current: current}
+		d := decider{in: &Input{}, profile: &v136, current: current}
 		return d.limitOf(direction, ScalingPolicy{PercentPolicy, percent, 60}).Limit
 	}
 	equal(t, "10 % up from 100", limit(Up, 10, 100), int32(111))

@@ -7,10 +7,9 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
-// The worked examples of hpa-semantics §13, by their numbers. All were run on
-// the code of Kubernetes v1.36.
+// Worked examples. All were run on the code of Kubernetes v1.36.
 
-// §13.1: what metrics propose, before stabilization and limits.
+// What metrics propose, before stabilization and limits.
 func TestWorkedExamplesOfProposals(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -292,7 +291,7 @@ func mainContainers() *Input {
 	return in
 }
 
-// §13.2: the cpu request of a pod.
+// The cpu request of a pod.
 func TestWorkedExamplesOfRequests(t *testing.T) {
 	cpu := func(amount string) []ResourceRequest {
 		q, err := quantity.Parse(amount)
@@ -339,7 +338,7 @@ func TestWorkedExamplesOfRequests(t *testing.T) {
 	}
 }
 
-// §13.3: several metrics, forced moves, zero.
+// Several metrics, forced moves, zero.
 func TestWorkedExamplesOfPaths(t *testing.T) {
 	const cpuFailure = "failed to get cpu utilization: unable to get metrics for resource cpu: no metrics returned from resource metrics API"
 	cpuFails := func(current int32, queue int64) *Input {
@@ -462,7 +461,7 @@ func TestWorkedExamplesOfPaths(t *testing.T) {
 	})
 }
 
-// §13.4: windows and policies over time.
+// Windows and policies over time.
 func TestWorkedExamplesOfTime(t *testing.T) {
 	const s, window = time.Second, 300 * time.Second
 	every := func(period time.Duration, wants int32, want ...int32) []step {

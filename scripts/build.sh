@@ -15,19 +15,18 @@ cd "$root"
 . scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
-  programs=()
-  for folder_of in cmd/setpoint*/; do
-    # A program with a module of its own is built by its name.
-    test -e "$folder_of/go.mod" || programs+=("$(basename "$folder_of")")
-  done
+  mapfile -t programs < <(cut -d' ' -f1 cmd/programs/programs.txt)
 fi
 flags='-s -w'
 for setting in "release=${RELEASE:-}" "commit=${COMMIT:-}" "date=${DATE:-}"; do
   test -z "${setting#*=}" || flags+=" -X github.com/setpoint-dev/setpoint/cmd/internal/cli.$setting"
 done
 build=(go build -ldflags="$flags" -o "$folder/")
-# With a given commit, the bytes must not depend on Go's view of the folder.
-test -z "${COMMIT:-}" || build+=(-buildvcs=false)
+if [ -n "${COMMIT:-}" ]; then
+  build+=(-buildvcs=false) # the bytes must not depend on Go's view of the folder
+elif git rev-parse --verify -q HEAD >/dev/null 2>&1; then
+  build+=(-buildvcs=auto) # `version` has the commit, whatever GOFLAGS says
+fi
 # shellcheck disable=SC2154 # tags is set by mode.sh
 test -z "${TAGS:-}" || build+=(-tags="$tags,$TAGS")
 if [ -n "${RACE:-}" ]; then

@@ -3,7 +3,7 @@
 # FLAGS... With RERUN=1, which only CI sets, a test that failed gets a second try, told
 # in bin/rerun/SUITE.txt: at most three tests of a suite, whole ones with all their
 # subtests, and none where there was a data race, a panic, a time-out or a package that
-# didn't build. See docs/decisions/0043-a-second-try-in-ci.md.
+# didn't build. See docs/decisions/a-second-try-in-ci.md.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 suite=$1 format=$2 packages=$3

@@ -25,23 +25,34 @@ forbid() {
   done < <(go list "$@" | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - "$deps")
 }
 
+# The SDK of a platform is in its own program, setpoint-PLATFORM.
+sdks="^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad"
 # The engine is pure: the quantity parser is its only dependency.
 forbid "^$module/(api|server|store|clients|cmd|simulation|hpa|web)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./recommender/...
 forbid "^$module/(api|server|store|clients|cmd|hpa)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./simulation/...
+# Libraries for people's commands and for other programs are no commands.
+forbid "^$module/cmd|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./explain ./lint ./replay ./sources ./playground
 # What brings specs to them knows neither a cluster nor a server that listens.
 forbid "^$module/(cmd|store/|server$|server/(rest|services|admission|decision)$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime" ./hpa
 forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...
 forbid "^$module/(server|recommender|store|cmd)" ./clients/...
-forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" ./server/...
+# The kit that starts it in tests has engines.
+mapfile -t service < <(go list ./server/... | grep -v /servertest$)
+forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" "${service[@]}"
 forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
+# A decision knows neither a caller nor a price: package requests does.
+found=$(go list -f '{{join .Imports "\n"}}' ./server/decision | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|requests|services|waits|wire)(/|$)" || true)
+if [ -n "$found" ]; then
+  printf 'server/decision must not import:\n%s\n' "$found"
+  status=1
+fi
 # The loop of every platform's agent knows no platform; of Kubernetes it takes the quantity
-# parser only, as the engine does.
-forbid "^k8s.io/(api|client-go|metrics|kubectl)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./clients/agent/...
+# parser only, as the engine does. Its vocabulary of settings has the queries of the sources below.
+mapfile -t loop < <(go list ./clients/agent/... | grep -v /settings$)
+forbid "^k8s.io/(api|client-go|metrics|kubectl)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(kubernetes|swarm|nomad|webhook)" "${loop[@]}"
 # Sources of metrics are read for any platform; of client-go they take the JSONPath, which is
 # two packages on top of the standard library.
-forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/" ./clients/samples/...
-# The SDK of a platform is in its own program, setpoint-PLATFORM.
-sdks="^sigs.k8s.io/controller-runtime|^k8s.io/kubectl|^github.com/(docker|moby)/|^github.com/hashicorp/nomad"
+forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(agent$|kubernetes|nomad|setpoint|swarm|webhook)" ./clients/samples/... ./clients/agent/settings
 mapfile -t internal < <(go list ./cmd/internal/... | grep -v /agentcmd$)
 forbid "^k8s.io/client-go|$sdks" "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
 # The agents' shared package has the sources of metrics, and with them that JSONPath.
@@ -50,7 +61,7 @@ forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./cmd/setpoint/...
 # Test kits stay in tests, and engines out of the server. cmd/internal/clitest is a kit itself.
 mapfile -t commands < <(go list ./cmd/... | grep -v /clitest$)
-forbid "^$module/(internal/(process|testlength|testpki)|recommender/historytest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" ./server/... ./store/memory ./store/redis
+forbid "^$module/(internal/(process|testlength|testpki)|recommender/historytest|server/servertest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" "${service[@]}" ./explain ./lint ./replay ./sources ./store/memory ./store/redis
 # User-written YAML is parsed in one place, by one set of rules. The chart's
 # generator reads the comments of its own file, and the check of a release what goreleaser wrote.
 found=$(git grep -nE '\b[a-z0-9]*yaml[a-z0-9]*\.(Unmarshal|YAMLToJSON|NewDecoder)' -- '*.go' ':!*_test.go' ':!internal/document' ':!test' ':!tools' ':!conformance' ':!clients/kubernetes/internal/kubernetestest' ':!deploy/helm/generate' ':!packaging/check' || true)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that KEDA's operator and metrics adapter are there, of the version that
-# test/keda/go.mod pins, and prints the folder that has them, with KEDA's manifests in config/. It
+# tools/keda/go.mod pins, and prints the folder that has them, with KEDA's manifests in config/. It
 # is in the user's cache, as scripts/control-plane.sh has it.
 #
 # They are built of KEDA's module, with KEDA's go.mod, without what needs the clients of other
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 cache=${SETPOINT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/setpoint}
 
 module=github.com/kedacore/keda/v2
-version=$(go list -C test/keda -m -f '{{.Version}}' $module)
+version=$(go list -C tools/keda -m -f '{{.Version}}' $module)
 made_of=$({ go env GOVERSION GOOS GOARCH; cat scripts/keda.sh; } | git hash-object --stdin)
 folder=$cache/keda/$version-${made_of::12}
 mkdir -p "$folder"
@@ -27,8 +27,8 @@ if test -x "$folder/adapter"; then
 fi
 
 echo 'building the operator and the metrics adapter of KEDA, which may take minutes' >&2
-go mod download -C test/keda $module
-from=$(go list -C test/keda -m -f '{{.Dir}}' $module)
+go mod download -C tools/keda $module
+from=$(go list -C tools/keda -m -f '{{.Dir}}' $module)
 sources=$(mktemp -d)
 trap 'rm -rf "$sources"' EXIT
 cp -r "$from"/{apis,cmd,config,controllers,pkg,version,go.mod,go.sum} "$sources"

@@ -2,10 +2,9 @@
 # Changes the code of packages one operator at a time and checks that a test of the
 # package fails: mutation.sh DURATION [TARGET...]. Each target is a package, with an
 # optional regular expression of its files after a colon, for example
-# './server/limit:^(ticket|limiter)\.go$'. Where the tests of a package lie beside another, that one
-# follows a plus sign: './server/decision+./server' runs both packages' tests for each change.
-# None: those of the decision path. A target gets at most DURATION; what was tried by then
-# counts. bin/mutation has the results, and bin/mutation/REPORT.md the score and the survivors.
+# './server/limit:^(ticket|limiter)\.go$'. None: those of the decision path. A target gets at most
+# DURATION; what was tried by then counts. bin/mutation has the results, and bin/mutation/REPORT.md
+# the score and the survivors.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 duration=${1:?usage: mutation.sh DURATION [TARGET...]}
@@ -14,44 +13,26 @@ targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   targets=(
     './recommender'
-    './recommender/encoding'
+    './server/record'
     './store/redis'
-    './server/decision+./server'
+    './server/decision'
+    './server/requests'
+    './server/access:^(rights|caller)\.go$'
     './server/decisionlog'
-    './server/services+./server:^(stream|decisions)\.go$'
-    './server/admission+./server:^(enter|limited|receive|body|callerlimits)\.go$'
-    './server/rest+./server:^routes\.go$'
+    './server/services:^(stream|decisions)\.go$'
+    './server/admission:^(enter|limited|receive|body|callerlimits)\.go$'
+    './server/rest:^routes\.go$'
   )
 fi
 into=bin/mutation
 rm -rf "$into"
 mkdir -p "$into"
-go=$(type -P go)
 go build -modfile=tools/gremlins/go.mod -o "$into/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
-# The tool runs the tests of the package that it changes and no others. It finds this in the
-# place of go, which adds a package to each run of tests, without those that measure: they
-# take long, and fail on a busy machine whatever was changed.
-mkdir "$into/with"
-cat >"$into/with/go" <<EOF
-#!/usr/bin/env bash
-if [ "\$1" = test ] && [ -n "\${MUTATION_ALSO:-}" ]; then
-  measured=()
-  case " \$* " in *' -cover '*) measured=(-coverpkg="\$MUTATION_PACKAGE") ;; esac
-  exec "$go" "\$@" "\$MUTATION_ALSO" "\${measured[@]}" -skip='^(TestCost|TestHonest|TestOverload|TestABatchForOneTargetReads)'
-fi
-exec "$go" "\$@"
-EOF
-chmod +x "$into/with/go"
-module=$(go list -m)
 # vet would fail mutants that a test has to; and each run of the tests is to be a real one.
 export GOFLAGS="${GOFLAGS:-} -vet=off -count=1"
 results=()
 for target in "${targets[@]}"; do
-  package=${target%%:*} also=
-  if [[ $package == *+* ]]; then
-    also=$module/${package#*+./}
-    package=${package%%+*}
-  fi
+  package=${target%%:*}
   name=$(tr -c 'a-z0-9\n' - <<<"${package#./}")
   # The tool takes files to leave out, so those wanted are turned into those that are not.
   leave_out=()
@@ -63,8 +44,7 @@ for target in "${targets[@]}"; do
   fi
   echo "== $target, at most $duration"
   # Its log is complete even if it is interrupted.
-  PATH=$PWD/$into/with:$PATH MUTATION_ALSO=$also MUTATION_PACKAGE=$module/${package#./} \
-    timeout --signal=INT --kill-after=10m "$duration" \
+  timeout --signal=INT --kill-after=10m "$duration" \
     "$into/gremlins" unleash --workers "${MUTATION_WORKERS:-2}" --timeout-coefficient 8 \
     "${leave_out[@]}" "$package" | tee "$into/$name.log" || test $? -eq 124
   results+=("$PWD/$into/$name.log")

@@ -109,7 +109,7 @@ if [ "$what" != test ]; then
   request=$(awk '/^```/ { inside = !inside; next } inside && /^curl .*recommend|^curl/ { on = 1 } inside && on { print } !inside { on = 0 }' README.md | sed "s/8080/$rest/")
   [ -n "$request" ] || fail 'README.md has no request'
   newcomer "$request" | tee "$work/answer.json"
-  grep -q '"desiredReplicas": *5' "$work/answer.json" || fail 'the answer is another than that of README.md'
+  grep -q '"desiredReplicas": *5' "$work/answer.json" || fail 'the answer differs from the one in README.md'
   step 'make demo'
   newcomer 'make demo' >"$work/demo.log" 2>&1 || { cat "$work/demo.log"; fail 'make demo'; }
   grep -q '"desiredReplicas": *5' "$work/demo.log" || { cat "$work/demo.log"; fail 'make demo answers otherwise'; }

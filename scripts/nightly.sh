@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 into=bin/nightly
 mkdir -p "$into"
-export RERUN= # no second tries here: what fails is told
+export RERUN= # no second tries here: each failure is reported
 export FULL=1 # nor shorter tests
 export FUZZTIME=${FUZZTIME:-10m} MUTATIONTIME=${MUTATIONTIME:-2h} CONFORMANCESTEPS=${CONFORMANCESTEPS:-100000}
 report=$into/REPORT.md
@@ -43,6 +43,7 @@ ran=0
   printf '| What | Result | Time | Command |\n|---|---|---:|---|\n'
 } >"$report"
 
+# Each step has a place in the matrix of .github/workflows/nightly.yml.
 step lint 30m make lint
 step prose 15m make prose
 step race 1h make test-race
@@ -60,7 +61,6 @@ step e2e-swarm 1h "${root[@]}" make e2e-swarm
 step e2e-kubernetes 1h make e2e-kubernetes
 step e2e-chart 30m make e2e-chart
 step e2e-keda 30m "${root[@]}" make e2e-keda
-step e2e-pace 30m make e2e-pace
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
 step release 2h make release-snapshot
 step packages 30m "${root[@]}" make test-packages
@@ -82,7 +82,6 @@ section() {
 quoted() { printf '```\n'; "$@"; local code=$?; printf '```\n'; return $code; }
 section conformance 'Conformance' quoted grep -A8 '^profile' "$into/conformance.log"
 section attack 'Attacks' quoted tail -n 40 "$into/attack.log"
-section e2e-pace 'How long steps take, beside the native controller' quoted grep -E 'native:|setpoint:' "$into/e2e-pace.log"
 section figures-kubernetes 'Figures beside the native controller' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-kubernetes.log"
 section fuzz 'Fuzzing' quoted grep -E '^(==|ok|FAIL|---|[0-9]+ fuzz targets|fuzz: elapsed: [0-9hm]+s, .*\(total)' "$into/fuzz.log"
 section mutation 'Mutation' cat bin/mutation/REPORT.md

@@ -2,14 +2,14 @@
 # Makes sure that the version before this one is installed: setpoint, setpoint-kubernetes and
 # the Helm chart (chart/), and prints the folder that has them. That is what SETPOINT_PREVIOUS
 # names, or the last tag before this commit, or as long as there is none the first commit that
-# has both the chart and WatchDecisions. It is in the user's cache (SETPOINT_CACHE, or else setpoint/ in
+# reads what today's writes. It is in the user's cache (SETPOINT_CACHE, or else setpoint/ in
 # XDG_CACHE_HOME or ~/.cache), by commit. It needs the history: git fetch --unshallow.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${SETPOINT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/setpoint}
 
 name=${SETPOINT_PREVIOUS:-$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || true)}
-name=${name:-25239c4f0cd7f43b7e7b74d7241426af598eb49b}
+name=${name:-1ed9086d6b0122c527537979eaeeca18e93897f7}
 commit=$(git rev-parse --verify --quiet "$name^{commit}") || {
   echo "there is no $name here; in a shallow clone: git fetch --unshallow --tags" >&2
   exit 1

@@ -10,9 +10,10 @@ rm -rf $into
 mkdir -p $into/{programs,completions,man,licenses,scripts,tools}
 
 RELEASE=${RELEASE:-dev} scripts/wasm.sh bin/engine web/engine
-GOOS='' GOARCH='' scripts/build.sh $into/programs setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook cmd/setpoint-external-metrics
+mapfile -t programs < <(cut -d' ' -f1 cmd/programs/programs.txt)
+GOOS='' GOARCH='' scripts/build.sh $into/programs "${programs[@]}" cmd/setpoint-external-metrics
 # The plugin of kubectl speaks of itself by the name that it was called by.
-for program in setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook setpoint-external-metrics; do
+for program in "${programs[@]}" setpoint-external-metrics; do
   mkdir -p $into/man/$program $into/completions/$program
   $into/programs/$program man $into/man/$program
   for page in $into/man/$program/*.1; do gzip -9n "$page"; done

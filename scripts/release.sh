@@ -29,7 +29,7 @@ export TZ=UTC GOMAXPROCS=${GOMAXPROCS:-$(nproc)}
 "$goreleaser" release --config=$config --timeout=3h --clean --parallelism="${PARALLELISM:-2}" --skip=announce "$@"
 scripts/formula.sh bin/release >bin/release/setpoint.rb
 if command -v ruby >/dev/null; then ruby -c bin/release/setpoint.rb >/dev/null; fi
-# As who downloads it looks at it. What is wrong is told before a person publishes the draft.
+# Problems have to show before a person publishes the draft.
 # shellcheck disable=SC2086 # a list
 go run ./packaging/check bin/release ${TARGETS:-}
 ls -l bin/release/*.{gz,zip,deb,rpm,txt,rb} 2>/dev/null || true

@@ -25,8 +25,8 @@ fi
 
 arch=$(dpkg --print-architecture)
 ls bin/release/*_"$arch".deb >/dev/null 2>&1 || TARGETS=linux_$arch scripts/release.sh --snapshot
-packages=(setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webhook)
-# package NAME FORMAT : its file, of which there must be one.
+mapfile -t packages < <(cut -d' ' -f1 cmd/programs/programs.txt)
+# package NAME FORMAT : its only file.
 package() {
   local files=()
   case "$2" in

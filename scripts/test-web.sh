@@ -5,7 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 into=$PWD/bin/web-tests
 rm -rf "$into"
-(cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && npx --no-install tsc -p .)
+for folder in clients/typescript web; do (cd $folder && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error); done
+clients/typescript/generate.sh # the types of the API's JSON
+(cd web && npx --no-install tsc -p .)
 mapfile -t tests < <(find web/src -name '*.test.ts' | sort)
 go tool -modfile=tools/esbuild/go.mod esbuild "${tests[@]}" --bundle --platform=node --format=esm \
   --jsx=automatic --jsx-import-source=preact --loader:.css=empty \

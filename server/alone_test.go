@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,16 +21,21 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
@@ -56,13 +62,39 @@ type soloist struct {
 	// outages has it lose its store, and no call cut off: what the cache has then depends on when such
 	// a call ends.
 	outages bool
+	// hasty has its calls end at any time.
+	hasty bool
 	// got is what it got, in order.
 	got []string
 }
 
+// markPattern finds the marks in a text.
+var markPattern = regexp.MustCompile(`zq\d\d\dqz`)
+
+// marks are those in a text, each once.
+func marks(text string) []string {
+	found := markPattern.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// mayFail are the codes of calls that are wrong, are cut off, lose each race, find no store, or panic.
+var mayFail = []codes.Code{
+	codes.InvalidArgument, codes.NotFound, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.Internal,
+}
+
+// failed notes an error.
+func (c *soloist) failed(what string, err error) {
+	c.t.Helper()
+	c.note(what, statusText(err))
+	if !slices.Contains(mayFail, grpcstatus.Code(err)) {
+		c.t.Errorf("%s of %s: %v", what, c.mark, err)
+	}
+}
+
 // stage is a service on which soloists perform.
 type stage struct {
-	*service
+	*servertest.Service
 	engine store.Store
 	log    store.Log
 	logs   *observer.ObservedLogs
@@ -74,7 +106,7 @@ type stage struct {
 func newSoloist(t *testing.T, on *stage, number int) *soloist {
 	c := &soloist{
 		stage: on, t: t, mark: fmt.Sprintf("zq%03dqz", number), random: rand.New(rand.NewPCG(7, uint64(number))),
-		now: t0, outages: number%2 == 0, replicas: map[string]int32{}, ids: map[string]string{}, raced: map[string]bool{},
+		now: servertest.T0, outages: number%2 == 0, replicas: map[string]int32{}, ids: map[string]string{}, raced: map[string]bool{},
 	}
 	for kind := range 4 {
 		// Lengths differ, so that what is left of another name shows.
@@ -114,11 +146,11 @@ func (c *soloist) request(kind int) *setpointv1.RecommendRequest {
 	c.calls++
 	c.now = c.now.Add(time.Second * time.Duration(1+c.random.IntN(9)))
 	metric := &setpointv1.MetricIdentifier{Name: c.mark, Selector: &setpointv1.LabelSelector{MatchLabels: map[string]string{c.mark: c.mark + "-label"}}}
-	req := queue(name, c.replicas[name], 10*c.random.Int32N(40))
+	req := servertest.Queue(name, c.replicas[name], 10*c.random.Int32N(40))
 	if kind < 2 {
 		req.Spec.Metrics[0].External.Metric, req.ExternalMetrics[0].Metric = metric, metric
 	} else {
-		req = webRequest(c.t, withTarget(name))
+		req = servertest.WebRequest(c.t, servertest.WithTarget(name))
 		req.Scale = &setpointv1.Scale{SpecReplicas: c.replicas[name]}
 		full, pod, sample := req.GetPods()[0], req.GetPods()[1], req.GetPodMetrics()[1]
 		req.Pods, req.PodMetrics = nil, nil
@@ -132,7 +164,7 @@ func (c *soloist) request(kind int) *setpointv1.RecommendRequest {
 		}
 	}
 	req.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: c.mark + "-workload", ApiVersion: "apps/v1"}
-	req.EvaluationTime = timestampOf(c.now)
+	req.EvaluationTime = timestamppb.New(c.now)
 	req.Explain = c.random.IntN(2) == 0
 	if c.random.IntN(3) > 0 {
 		req.RequestId = fmt.Sprint(c.mark, "-", c.calls)
@@ -183,7 +215,12 @@ func (c *soloist) shape(pod, full *setpointv1.Pod, sample *setpointv1.PodMetrics
 
 // called is the context of a call, which has an id of the caller's.
 func (c *soloist) called(ctx context.Context, prefix string) context.Context {
-	return named(ctx, fmt.Sprint(prefix, c.mark, "-call-", c.calls))
+	if c.hasty && rand.IntN(4) == 0 {
+		brief, cancel := context.WithTimeout(ctx, rand.N(2*time.Millisecond))
+		c.t.Cleanup(cancel)
+		ctx = brief
+	}
+	return servertest.Named(ctx, fmt.Sprint(prefix, c.mark, "-call-", c.calls))
 }
 
 func statusText(err error) string { return prototext.Format(grpcstatus.Convert(err).Proto()) }
@@ -194,7 +231,7 @@ const cutOffPrefix = "cut-off-"
 // cutOff makes a call that may end at any time, unless its outcome would matter: the same call
 // comes again, and gets the same answer.
 func (c *soloist) cutOff(req *setpointv1.RecommendRequest, call func(ctx context.Context) (text string, ok bool)) (text string) {
-	if c.outages || req.GetRequestId() == "" && !req.GetDryRun() || c.random.IntN(3) > 0 {
+	if c.hasty || c.outages || req.GetRequestId() == "" && !req.GetDryRun() || c.random.IntN(3) > 0 {
 		return ""
 	}
 	c.raced[req.GetRequestId()] = true
@@ -221,6 +258,12 @@ func (c *soloist) again(before, now string) {
 
 // learn does what the answer says, or says nothing of it.
 func (c *soloist) learn(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse) {
+	if m := req.GetExternalMetrics(); resp != nil && len(m) > 0 && req.GetScale() != nil {
+		entries, _ := strconv.Atoi(m[0].GetValue())
+		if got := resp.GetDesiredReplicas(); got != max(1, int32(entries/10)) && got != req.GetScale().GetSpecReplicas() {
+			c.t.Errorf("%s got %d replicas for\n%s", c.mark, got, prototext.Format(req))
+		}
+	}
 	if resp.GetRecommendationId() != "" && c.random.IntN(3) > 0 {
 		c.replicas[req.GetTarget()] = max(1, resp.GetDesiredReplicas())
 	}
@@ -230,7 +273,7 @@ func (c *soloist) unary() {
 	req := c.request(c.random.IntN(len(c.targets)))
 	var header metadata.MD
 	call := func(ctx context.Context) (*setpointv1.RecommendResponse, error) {
-		return c.recommendations.Recommend(ctx, req, grpc.Header(&header))
+		return c.Recommendations.Recommend(ctx, req, grpc.Header(&header))
 	}
 	before := c.cutOff(req, func(ctx context.Context) (string, bool) {
 		resp, err := call(ctx)
@@ -241,7 +284,7 @@ func (c *soloist) unary() {
 	})
 	resp, err := call(c.called(c.t.Context(), ""))
 	if err != nil {
-		c.note("an error", statusText(err))
+		c.failed("an error", err)
 		return
 	}
 	c.again(before, prototext.Format(resp))
@@ -257,9 +300,9 @@ func (c *soloist) settle(target, id string) {
 	if c.random.IntN(2) == 0 {
 		req.Outcome, req.Message = "FAILED", c.mark+" was refused"
 	}
-	resp, err := c.recommendations.ReportScale(c.called(c.t.Context(), "report-"), req)
+	resp, err := c.Recommendations.ReportScale(c.called(c.t.Context(), "report-"), req)
 	if err != nil {
-		c.note("the error of a report", statusText(err))
+		c.failed("the error of a report", err)
 		return
 	}
 	c.note("a settlement", prototext.Format(resp))
@@ -276,7 +319,7 @@ func (c *soloist) batch(requests ...*setpointv1.RecommendRequest) {
 		resp = &setpointv1.BatchRecommendResponse{}
 		for _, req := range requests {
 			result := &setpointv1.BatchRecommendResult{}
-			if one, err := c.recommendations.Recommend(ctx, req); err != nil {
+			if one, err := c.Recommendations.Recommend(ctx, req); err != nil {
 				result.Result = &setpointv1.BatchRecommendResult_Error{Error: grpcstatus.Convert(err).Proto()}
 			} else {
 				result.Result = &setpointv1.BatchRecommendResult_Response{Response: one}
@@ -285,8 +328,8 @@ func (c *soloist) batch(requests ...*setpointv1.RecommendRequest) {
 		}
 	} else {
 		var err error
-		if resp, err = c.recommendations.BatchRecommend(ctx, &setpointv1.BatchRecommendRequest{Requests: requests}); err != nil {
-			c.note("the error of a batch", statusText(err))
+		if resp, err = c.Recommendations.BatchRecommend(ctx, &setpointv1.BatchRecommendRequest{Requests: requests}); err != nil {
+			c.failed("the error of a batch", err)
 			return
 		}
 	}
@@ -323,7 +366,7 @@ func (c *soloist) oneByOne(requests map[string]*setpointv1.RecommendRequest) map
 	answers := map[string]*setpointv1.StreamRecommendResponse{}
 	for id, req := range requests {
 		answers[id] = &setpointv1.StreamRecommendResponse{Id: id}
-		if one, err := c.recommendations.Recommend(c.called(c.t.Context(), "many-"), req); err != nil {
+		if one, err := c.Recommendations.Recommend(c.called(c.t.Context(), "many-"), req); err != nil {
 			answers[id].Result = &setpointv1.StreamRecommendResponse_Error{Error: grpcstatus.Convert(err).Proto()}
 		} else {
 			answers[id].Result = &setpointv1.StreamRecommendResponse_Response{Response: one}
@@ -337,28 +380,25 @@ func (c *soloist) streamed(requests map[string]*setpointv1.RecommendRequest) map
 	answers := map[string]*setpointv1.StreamRecommendResponse{}
 	ctx, cancel := context.WithCancel(c.called(c.t.Context(), "many-"))
 	defer cancel()
-	stream, err := c.recommendations.StreamRecommend(ctx)
-	if err != nil {
-		c.t.Error(err)
-		return nil
-	}
-	for id, req := range requests {
-		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: id, Request: req}); err != nil {
-			c.t.Error(err)
-			return nil
+	stream, err := c.Recommendations.StreamRecommend(ctx)
+	for _, id := range slices.Sorted(maps.Keys(requests)) {
+		if err == nil {
+			err = stream.Send(&setpointv1.StreamRecommendRequest{Id: id, Request: requests[id]})
 		}
 	}
-	_ = stream.CloseSend()
-	for {
-		resp, err := stream.Recv()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				c.t.Errorf("a stream of %s: %v", c.mark, err)
-			}
-			return answers
-		}
-		answers[resp.GetId()] = resp
+	if err == nil {
+		_ = stream.CloseSend()
 	}
+	for err == nil {
+		var resp *setpointv1.StreamRecommendResponse
+		if resp, err = stream.Recv(); err == nil {
+			answers[resp.GetId()] = resp
+		}
+	}
+	if !errors.Is(err, io.EOF) && !c.hasty {
+		c.t.Errorf("a stream of %s: %v", c.mark, err)
+	}
+	return answers
 }
 
 // rest calls over REST, with or without the gateway.
@@ -366,31 +406,31 @@ func (c *soloist) rest() {
 	req := c.request(c.random.IntN(len(c.targets)))
 	body := proto.CloneOf(req)
 	body.Target = ""
-	path, gateway := recommendPath(req.GetTarget()), c.random.IntN(3) == 0
+	path, gateway := servertest.RecommendPath(req.GetTarget()), c.random.IntN(3) == 0
 	var sent proto.Message = body
 	if c.random.IntN(4) == 0 {
 		path, sent = "/v1/targets:batchRecommend", &setpointv1.BatchRecommendRequest{Requests: []*setpointv1.RecommendRequest{req}}
 	}
-	text, err := marshalJSON(sent)
+	text, err := protojson.Marshal(sent)
 	if err != nil {
 		c.t.Error(err)
 		return
 	}
 	call := func(ctx context.Context) (string, bool) {
-		asked, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, bytes.NewReader(text))
+		asked, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+path, bytes.NewReader(text))
 		if err != nil {
 			return err.Error(), false
 		}
 		if gateway {
-			asked.Header.Set(overGateway, "100S")
+			asked.Header.Set(servertest.OverGateway, "100S")
 		}
 		md, _ := metadata.FromOutgoingContext(ctx)
 		asked.Header.Set("X-Request-Id", md.Get("x-request-id")[0])
-		a, err := c.send(asked)
+		a, err := c.Send(asked)
 		if err != nil {
 			return err.Error(), false
 		}
-		return string(a.raw), a.code == http.StatusOK
+		return string(a.Raw), a.Code == http.StatusOK
 	}
 	before := c.cutOff(req, call)
 	answer, ok := call(c.called(c.t.Context(), ""))
@@ -398,7 +438,7 @@ func (c *soloist) rest() {
 	if ok && path != "/v1/targets:batchRecommend" {
 		c.again(before, answer)
 		resp := &setpointv1.RecommendResponse{}
-		if err := jsonInto(answer, resp); err != nil {
+		if err := protojson.Unmarshal([]byte(answer), resp); err != nil {
 			c.t.Errorf("%s got %s: %v", c.mark, answer, err)
 		}
 		c.learn(req, resp)
@@ -423,8 +463,8 @@ const lastID = "-last"
 // that watchers got.
 func (c *soloist) perform(calls int) {
 	watched := make(chan map[string][]string, 1)
-	w := c.watch(c.t, &setpointv1.WatchDecisionsRequest{Parent: "clusters/" + c.mark + "/namespaces/-/targets/-", MaxDecisions: c.random.Int32N(50)})
-	go func() { watched <- c.watches(w.stream, len(c.targets)) }()
+	w := openWatch(c.t, c.Service, &setpointv1.WatchDecisionsRequest{Parent: "clusters/" + c.mark + "/namespaces/-/targets/-", MaxDecisions: c.random.Int32N(50)})
+	go func() { watched <- c.watches(w, len(c.targets)) }()
 	first := make([]*setpointv1.RecommendRequest, len(c.targets))
 	for kind := range c.targets {
 		first[kind] = c.request(kind)
@@ -448,16 +488,16 @@ func (c *soloist) perform(calls int) {
 	last := make([]*setpointv1.RecommendRequest, len(c.targets))
 	for kind, name := range c.targets {
 		c.now = c.now.Add(time.Second)
-		last[kind] = with(queue(name, c.replicas[name], 10), withID(fmt.Sprint(c.mark, lastID)), evaluatedAt(c.now), func(r *setpointv1.RecommendRequest) {
+		last[kind] = servertest.With(servertest.Queue(name, c.replicas[name], 10), servertest.WithID(fmt.Sprint(c.mark, lastID)), servertest.EvaluatedAt(c.now), func(r *setpointv1.RecommendRequest) {
 			r.Spec.MinReplicas, r.Spec.MaxReplicas = new(c.replicas[name]+1), c.replicas[name]+1
 		})
 	}
-	resp, err := c.recommendations.BatchRecommend(c.called(c.t.Context(), "last-"), &setpointv1.BatchRecommendRequest{Requests: last})
+	resp, err := c.Recommendations.BatchRecommend(c.called(c.t.Context(), "last-"), &setpointv1.BatchRecommendRequest{Requests: last})
 	if err != nil {
 		c.t.Errorf("the last batch of %s: %v", c.mark, err)
 	}
 	c.note("the last batch", prototext.Format(resp))
-	fed := w.whole(watched)
+	fed := whole(c.t, watched)
 	for _, name := range c.targets {
 		c.note("the feed", strings.Join(fed[name], "\n"))
 		c.stored(name)
@@ -467,33 +507,33 @@ func (c *soloist) perform(calls int) {
 // stored notes what is stored of a target.
 func (c *soloist) stored(name string) {
 	ctx := c.t.Context()
-	target, err := c.service.targets.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
+	target, err := c.Targets.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
 	if err != nil {
 		c.t.Errorf("GetTarget: %v", err)
 	}
 	c.note("a target", prototext.Format(target))
-	decisions, err := c.service.targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
+	decisions, err := c.Targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
 	if err != nil {
 		c.t.Errorf("ListDecisions: %v", err)
 	}
 	c.note("the log", prototext.Format(decisions))
-	record, err := c.engine.Load(ctx, keyOf(name))
+	record, err := c.engine.Load(ctx, servertest.KeyOf(name))
 	if err != nil {
 		c.t.Errorf("Load: %v", err)
 	}
 	c.note("the record", fmt.Sprintf("%q", c.withoutIDs(record.Value)))
-	values, _, err := c.log.ReadLog(ctx, keyOf(name), "", 1000)
+	values, _, err := c.log.ReadLog(ctx, servertest.KeyOf(name), "", 1000)
 	if err != nil {
 		c.t.Errorf("ReadLog: %v", err)
 	}
 	for _, value := range values {
-		c.note("an entry of the log", fmt.Sprintf("%q", c.withoutIDs(value)))
+		c.note("an entry of the log", prototext.Format(decisionlog.Read(value)))
 	}
 }
 
-// withoutIDs returns an encoded history without its random ids.
+// withoutIDs returns an encoded record without its random ids.
 func (c *soloist) withoutIDs(value []byte) []byte {
-	h, err := encoding.DecodeHistory(value)
+	h, err := record.Decode(value)
 	if err != nil {
 		c.t.Errorf("%s has the value %q: %v", c.mark, value, err)
 		return nil
@@ -515,7 +555,7 @@ func (c *soloist) withoutIDs(value []byte) []byte {
 	for i := range h.Answers {
 		number(&h.Answers[i].ID)
 	}
-	return encoding.AppendHistory(nil, &h)
+	return record.Append(nil, &h)
 }
 
 // watches returns what a watcher gets of each target, until it has the last decision of that many.
@@ -540,16 +580,28 @@ func (c *stage) watches(stream grpc.ServerStreamingClient[setpointv1.WatchDecisi
 	return got
 }
 
+// openWatch opens a watch, and returns when it is there.
+func openWatch(t *testing.T, s *servertest.Service, req *setpointv1.WatchDecisionsRequest) grpc.ServerStreamingClient[setpointv1.WatchDecisionsResponse] {
+	t.Helper()
+	stream, err := s.Targets.WatchDecisions(t.Context(), req)
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
 // whole waits for what a watcher got, for a while: the last decision may be lost if there is a fault.
-func (w *watching) whole(watched <-chan map[string][]string) map[string][]string {
-	w.tb.Helper()
+func whole(t *testing.T, watched <-chan map[string][]string) map[string][]string {
+	t.Helper()
 	select {
 	case got := <-watched:
 		return got
 	case <-time.After(time.Minute):
-		w.tb.Error("a watcher waits for the last decisions in vain")
-		w.cancel()
-		return <-watched
+		t.Error("a watcher waits for the last decisions in vain")
+		return nil
 	}
 }
 
@@ -587,15 +639,15 @@ func openStage(t *testing.T, engine store.Store) *stage {
 	st := &stage{}
 	core, logs := observer.New(zap.DebugLevel)
 	st.logs = logs
-	spurious := spuriously(6)
+	spurious := servertest.Spuriously(6)
 	var swaps atomic.Int64
-	load := func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error) {
+	load := func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
 		if err := st.unreached(key); err != nil {
 			return store.Record{}, err
 		}
 		return load(ctx, key)
 	}
-	swap := func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error) {
+	swap := func(ctx context.Context, swap store.Swap, compareAndSwap servertest.SwapFunc) (store.SwapResult, error) {
 		if err := st.unreached(swap.Key); err != nil {
 			return store.SwapResult{}, err
 		}
@@ -607,27 +659,27 @@ func openStage(t *testing.T, engine store.Store) *stage {
 		}
 		return spurious(ctx, swap, compareAndSwap)
 	}
-	st.service = start(t, holdingDown, func(su *setup) {
-		su.store.load, su.store.swap = load, swap
-		st.engine, st.log = su.store, su.log
+	st.Service = servertest.Start(t, servertest.HoldingDown, func(su *servertest.Setup) {
+		su.Store.OnLoad, su.Store.OnSwap = load, swap
+		st.engine, st.log = su.Store, su.Log
 		if engine != nil {
 			on := &hookedRedis{engine.(*redis.Store), load, swap}
-			su.engine, su.log, su.options.MaxClockSkew = on, on, 0 // the service's clock is a test's
+			su.Engine, su.Log, su.Options.MaxClockSkew = on, on, 0 // the service's clock is a test's
 			st.engine, st.log = on, on
 		}
-		su.options.Log, su.options.LogCalls = zap.New(core), server.LogAllCalls
-		su.options.LoggedRepeats, su.options.MaxAttempts = 1<<20, 10_000
+		su.Options.Log, su.Options.LogCalls = zap.New(core), server.LogAllCalls
+		su.Options.LoggedRepeats, su.Options.MaxAttempts = 1<<20, 10_000
 		// What is answered without the store depends on the cache: it must drop nothing.
-		su.options.CacheBytes, su.options.AnswerBytes = 512<<20, 8<<10
+		su.Options.CacheBytes, su.Options.AnswerBytes = 512<<20, 8<<10
 	})
 	return st
 }
 
-// hookedRedis has the hooks of faultyStore on Redis.
+// hookedRedis has the hooks of servertest on Redis.
 type hookedRedis struct {
 	*redis.Store
-	load func(ctx context.Context, key store.Key, load loadFunc) (store.Record, error)
-	swap func(ctx context.Context, swap store.Swap, compareAndSwap swapFunc) (store.SwapResult, error)
+	load func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error)
+	swap func(ctx context.Context, swap store.Swap, compareAndSwap servertest.SwapFunc) (store.SwapResult, error)
 }
 
 func (h *hookedRedis) Load(ctx context.Context, key store.Key) (store.Record, error) {
@@ -675,7 +727,7 @@ func TestManyCallersGetWhatEachGetsAlone(t *testing.T) {
 		alone[i] = newSoloist(t, st, i)
 		alone[i].single = true
 		alone[i].perform(calls)
-		if st.stopAndWait(t); t.Failed() {
+		if st.StopAndWait(t); t.Failed() {
 			return // what was alone before is already in the answers of this one
 		}
 	}
@@ -684,22 +736,22 @@ func TestManyCallersGetWhatEachGetsAlone(t *testing.T) {
 		open func(t *testing.T) store.Store
 	}{
 		{"memory", func(*testing.T) store.Store { return nil }},
-		{"Redis", func(t *testing.T) store.Store { return onRedis(t)() }},
+		{"Redis", func(t *testing.T) store.Store { return servertest.OnRedis(t)() }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := openStage(t, tt.open(t))
 			together := make([]*soloist, callers)
 			all := make(chan map[string][]string, 1)
-			w := st.watch(t, &setpointv1.WatchDecisionsRequest{Parent: everything})
-			go func() { all <- st.watches(w.stream, callers*len(alone[0].targets)) }()
+			w := openWatch(t, st.Service, &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything})
+			go func() { all <- st.watches(w, callers*len(alone[0].targets)) }()
 			var performing sync.WaitGroup
 			for i := range together {
 				together[i] = newSoloist(t, st, i)
 				performing.Go(func() { together[i].perform(calls) })
 			}
 			performing.Wait()
-			fed := w.whole(all)
-			st.stopAndWait(t)
+			fed := whole(t, all)
+			st.StopAndWait(t)
 			for i, c := range together {
 				want := alone[i]
 				c.same(c.got, want.got)

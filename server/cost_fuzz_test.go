@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // grammar generates encoded messages of the contract from bytes: each selects the next
@@ -35,7 +36,7 @@ func (g *grammar) next() int {
 var words = []string{
 	"", "a", "#", "cpu", "memory", "app", "queue-depth", "p#", "web-1", "Pod", "v1", "apps/v1", "Resource", "ContainerResource", "Pods", "Object",
 	"External", "AverageValue", "Value", "Utilization", "1", "#m", "1e99", "-1Ei", "0.000000000000000000001", "In", "NotIn", "Exists", "DoesNotExist",
-	"True", "False", "Running", "Failed", "Max", "Percent", "a=#,b=#", "metrics.k8s.io", "external.metrics.k8s.io", web, "\xff", "é",
+	"True", "False", "Running", "Failed", "Max", "Percent", "a=#,b=#", "metrics.k8s.io", "external.metrics.k8s.io", servertest.Web, "\xff", "é",
 }
 
 // message makes a message.
@@ -111,9 +112,9 @@ func FuzzCost(f *testing.F) {
 		f.Add(field%4, []byte{3, field, 1, field, 16, 0, 17, field, 2, 3, 15, 16, 2, 1, 15})
 		f.Add((field+2)%4+4, []byte{2, field, 0, 17, 8, 0, 17})
 	}
-	s := start(f)
+	s := servertest.Start(f)
 	request := (&setpointv1.RecommendRequest{}).ProtoReflect().Descriptor()
-	base := encoded(f, queue(web, 3, 50))
+	base := servertest.Encoded(f, servertest.Queue(servertest.Web, 3, 50))
 	f.Fuzz(func(t *testing.T, way byte, choices []byte) {
 		data := choices
 		if way != 255 {
@@ -126,14 +127,14 @@ func FuzzCost(f *testing.F) {
 		switch way % 4 {
 		case 0:
 			checkCost(t, len(data), func() bool {
-				_, err := s.sendRaw(t.Context(), unaryMethod, data)
+				_, err := s.SendRaw(t.Context(), servertest.UnaryMethod, data)
 				return err == nil
 			})
 		case 1:
 			batch := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), data)
 			batch = bytes.Repeat(batch, min(1000, 1+fuzzedRoom/len(batch)))
 			checkCost(t, len(batch), func() bool {
-				answer, err := s.sendRaw(t.Context(), batchedMethod, batch)
+				answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch)
 				resp := &setpointv1.BatchRecommendResponse{}
 				return err == nil && proto.Unmarshal(answer, resp) == nil && !slices.ContainsFunc(resp.GetResults(), failedResult)
 			})
@@ -141,7 +142,7 @@ func FuzzCost(f *testing.F) {
 			message := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "1")
 			message = protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), data)
 			checkCost(t, len(message), func() bool {
-				answer, err := s.streamRaw(t.Context(), message)
+				answer, err := s.StreamRaw(t.Context(), message)
 				resp := &setpointv1.StreamRecommendResponse{}
 				return err == nil && proto.Unmarshal(answer, resp) == nil && resp.GetError() == nil
 			})
@@ -154,7 +155,7 @@ func FuzzCost(f *testing.F) {
 			if err != nil || len(body) > 16<<20 {
 				return
 			}
-			checkCost(t, len(body), func() bool { return s.postRaw(t, recommendPath(web), body) == 200 })
+			checkCost(t, len(body), func() bool { return postRaw(t, s, servertest.RecommendPath(servertest.Web), body) == 200 })
 		}
 	})
 }

@@ -8,8 +8,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // podsMetrics adds metrics of custom.metrics.k8s.io with a value of each pod.
@@ -23,7 +25,7 @@ func podsMetrics(metrics int) func(*setpointv1.RecommendRequest) {
 			for _, p := range req.Pods {
 				req.CustomMetrics = append(req.CustomMetrics, &setpointv1.CustomMetric{
 					Metric: id, DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Pod", Name: p.Name, ApiVersion: "v1"},
-					Timestamp: timestampOf(t0), Value: "99500m",
+					Timestamp: timestamppb.New(servertest.T0), Value: "99500m",
 				})
 			}
 		}
@@ -53,44 +55,38 @@ func series(n int) func(*setpointv1.RecommendRequest) {
 			req.ExternalMetrics = append(req.ExternalMetrics, &setpointv1.ExternalMetric{
 				Metric:    &setpointv1.MetricIdentifier{Name: "queue-depth"},
 				Labels:    map[string]string{"queue": fmt.Sprintf("orders-%06d", i), "region": "eu-central-1", "tenant": "shop"},
-				Timestamp: timestampOf(t0), Value: "1",
+				Timestamp: timestamppb.New(servertest.T0), Value: "1",
 			})
 		}
 	}
-}
-
-// unusual makes an encoded message take the slow path: by a field that is not
-// known, as a newer caller's would have.
-func unusual(data []byte) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(data[:len(data):len(data)], 1000, protowire.VarintType), 1)
 }
 
 // What honest callers ask for is served, however much it is: by every transport, on the fast
 // path and on the slow one, with the same answer.
 func TestHonestRequestsAreServed(t *testing.T) {
 	measures(t)
-	s := start(t)
+	s := servertest.Start(t)
 	for name, c := range map[string]struct {
 		req *setpointv1.RecommendRequest
 		// listed is how many pods an explanation lists at least, of each metric.
 		listed int
 	}{
-		"20,000 pods":                                {req: podsRequest(20_000)},
-		"20,000 pods, explained":                     {req: with(podsRequest(20_000), explained), listed: 1000},
-		"20,000 pods with 100 metrics":               {req: with(podsRequest(20_000), resourceMetrics(100))},
-		"20,000 pods with 3 metrics of their own":    {req: with(podsRequest(20_000), podsMetrics(3))},
-		"1,000 pods, explained whole":                {req: with(podsRequest(1000), explained), listed: 1000},
-		"1,000 pods with 10 of their own, explained": {req: with(podsRequest(1000), podsMetrics(10), explained), listed: 1000},
-		"50,000 series":                              {req: with(queue(web, 3, 50), series(50_000))},
+		"20,000 pods":                                {req: servertest.PodsRequest(20_000)},
+		"20,000 pods, explained":                     {req: servertest.With(servertest.PodsRequest(20_000), servertest.Explained), listed: 1000},
+		"20,000 pods with 100 metrics":               {req: servertest.With(servertest.PodsRequest(20_000), resourceMetrics(100))},
+		"20,000 pods with 3 metrics of their own":    {req: servertest.With(servertest.PodsRequest(20_000), podsMetrics(3))},
+		"1,000 pods, explained whole":                {req: servertest.With(servertest.PodsRequest(1000), servertest.Explained), listed: 1000},
+		"1,000 pods with 10 of their own, explained": {req: servertest.With(servertest.PodsRequest(1000), podsMetrics(10), servertest.Explained), listed: 1000},
+		"50,000 series":                              {req: servertest.With(servertest.Queue(servertest.Web, 3, 50), series(50_000))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.req.DryRun = true
 			c.req.Spec.MaxReplicas = 30_000 // else it has too many, and its metrics don't matter
-			data := encoded(t, c.req)
+			data := servertest.Encoded(t, c.req)
 			var first *setpointv1.RecommendResponse
 			// How many pods an explanation lists differs with what reading takes.
 			plain := func(resp *setpointv1.RecommendResponse) *setpointv1.RecommendResponse {
-				resp = withoutID(resp)
+				resp = servertest.WithoutID(resp)
 				resp.Explanation = nil
 				return resp
 			}
@@ -117,9 +113,9 @@ func TestHonestRequestsAreServed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for way, data := range map[string][]byte{"short": data, "long": unusual(data)} {
+			for way, data := range map[string][]byte{"short": data, "long": servertest.Unusual(data)} {
 				t.Run("unary, "+way, func(t *testing.T) {
-					answer, err := s.sendRaw(t.Context(), unaryMethod, data)
+					answer, err := s.SendRaw(t.Context(), servertest.UnaryMethod, data)
 					if err != nil {
 						t.Fatalf("%d bytes: %v", len(data), err)
 					}
@@ -130,7 +126,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 				t.Run("stream, "+way, func(t *testing.T) {
 					message := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "1")
 					message = protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), data)
-					answer, err := s.streamRaw(t.Context(), message)
+					answer, err := s.StreamRaw(t.Context(), message)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -143,7 +139,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 				})
 				t.Run("batch, "+way, func(t *testing.T) {
 					batch := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), data)
-					answer, err := s.sendRaw(t.Context(), batchedMethod, batch)
+					answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -155,12 +151,12 @@ func TestHonestRequestsAreServed(t *testing.T) {
 					check(t, resp.GetResults()[0].GetResponse())
 				})
 			}
-			rest := with(c.req, withTarget(""))
+			rest := servertest.With(c.req, servertest.WithTarget(""))
 			body, err := protojson.Marshal(rest)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for way, path := range map[string]string{"short": recommendPath(web), "gateway": recommendPath(web) + "?"} {
+			for way, path := range map[string]string{"short": servertest.RecommendPath(servertest.Web), "gateway": servertest.RecommendPath(servertest.Web) + "?"} {
 				t.Run("REST, "+way, func(t *testing.T) {
 					body := body
 					if len(body) > 16<<20 {
@@ -169,7 +165,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 					if way == "gateway" { // which numbers that are texts go to as well
 						body = []byte(strings.Replace(string(body), `"dryRun":true`, `"dry_run":true`, 1))
 					}
-					if code := s.postRaw(t, path, body); code != 200 {
+					if code := postRaw(t, s, path, body); code != 200 {
 						t.Errorf("HTTP %d for %d bytes", code, len(body))
 					}
 				})
@@ -180,22 +176,22 @@ func TestHonestRequestsAreServed(t *testing.T) {
 
 // A whole batch is served, on the fast path and on the slow one.
 func TestHonestBatchesAreServed(t *testing.T) {
-	s := start(t)
+	s := servertest.Start(t)
 	for name, change := range map[string]func(*setpointv1.RecommendRequest){
 		"plain":                   func(*setpointv1.RecommendRequest) {},
 		"with metrics of its own": podsMetrics(3),
-		"explained":               explained,
+		"explained":               servertest.Explained,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for way, encode := range map[string]func([]byte) []byte{"short": func(b []byte) []byte { return b }, "long": unusual} {
+			for way, encode := range map[string]func([]byte) []byte{"short": func(b []byte) []byte { return b }, "long": servertest.Unusual} {
 				t.Run(way, func(t *testing.T) {
 					var batch []byte
 					for i := range 1000 {
-						req := with(podsRequest(10), withTarget(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i)), change, dryRun)
+						req := servertest.With(servertest.PodsRequest(10), servertest.WithTarget(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i)), change, servertest.DryRun)
 						batch = protowire.AppendTag(batch, 1, protowire.BytesType)
-						batch = protowire.AppendBytes(batch, encode(encoded(t, req)))
+						batch = protowire.AppendBytes(batch, encode(servertest.Encoded(t, req)))
 					}
-					answer, err := s.sendRaw(t.Context(), batchedMethod, batch)
+					answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -222,13 +218,13 @@ func TestHonestBatchesAreServed(t *testing.T) {
 
 // 64 messages of a stream are in flight at once, each of a thousand pods.
 func TestHonestStreamsAreServed(t *testing.T) {
-	s := start(t)
+	s := servertest.Start(t)
 	const n = 64
-	stream := s.stream(t)
+	stream := s.Stream(t)
 	sent := make(chan error, 1)
 	go func() {
 		for i := range n {
-			req := with(podsRequest(1000), withTarget(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i)), explained)
+			req := servertest.With(servertest.PodsRequest(1000), servertest.WithTarget(fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i)), servertest.Explained)
 			if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(i), Request: req}); err != nil {
 				sent <- err
 				return
@@ -236,7 +232,7 @@ func TestHonestStreamsAreServed(t *testing.T) {
 		}
 		sent <- stream.CloseSend()
 	}()
-	all, _ := receiveAll(t, stream)
+	all, _ := servertest.ReceiveAll(t, stream)
 	if err := <-sent; err != nil {
 		t.Fatal(err)
 	}
@@ -245,44 +241,5 @@ func TestHonestStreamsAreServed(t *testing.T) {
 		if r.GetError() != nil || len(r.GetResponse().GetExplanation().GetMetrics()) != 1 || len(r.GetResponse().GetExplanation().GetMetrics()[0].GetPods()) != 1000 {
 			t.Errorf("message %d: %.200v", i, r)
 		}
-	}
-}
-
-// The id of a stream's message is bounded by characters, as its contract says, whichever
-// way the message is read.
-func TestStreamIDsAreBoundedByCharacters(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	request := encoded(t, queue(web, 3, 50))
-	for name, c := range map[string]struct {
-		id string
-		ok bool
-	}{
-		"letters at the bound":                {strings.Repeat("x", 128), true},
-		"letters beyond it":                   {strings.Repeat("x", 129), false},
-		"characters of two bytes at it":       {strings.Repeat("é", 128), true},
-		"characters of two bytes beyond it":   {strings.Repeat("é", 129), false},
-		"characters of four bytes at it":      {strings.Repeat("🦊", 128), true},
-		"characters of four bytes beyond it":  {strings.Repeat("🦊", 129), false},
-		"fewer bytes than characters allowed": {strings.Repeat("é", 64), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			message := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), c.id)
-			message = protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), request)
-			for way, data := range map[string][]byte{"short": message, "long": unusual(message)} {
-				answer, err := s.streamRaw(t.Context(), data)
-				if err != nil {
-					t.Fatalf("%s way: %v", way, err)
-				}
-				resp := &setpointv1.StreamRecommendResponse{}
-				if err := proto.Unmarshal(answer, resp); err != nil {
-					t.Fatal(err)
-				}
-				if served := resp.GetResponse() != nil; served != c.ok || served && resp.GetId() != c.id {
-					t.Errorf("%s way: served %v, want %v: %v", way, served, c.ok, resp.GetError().GetMessage())
-				}
-			}
-		})
 	}
 }

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"io"
 	"os"
@@ -13,12 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/proto"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // What a message may cost: the property that the service promises.
@@ -129,44 +124,9 @@ func checkCost(t *testing.T, size int, send func() (accepted bool)) {
 	}
 }
 
-// plainCodec sends and receives bytes as they are.
-type plainCodec struct{}
-
-func (plainCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
-}
-
-func (plainCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
-func (plainCodec) Name() string { return "proto" }
-
-// sendRaw calls a method with an encoded message.
-func (s *service) sendRaw(ctx context.Context, method string, data []byte) (answer []byte, err error) {
-	err = s.conn.Invoke(ctx, method, &data, &answer, grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256<<20))
-	return answer, err
-}
-
-// streamRaw sends one encoded message on a stream and takes the answer.
-func (s *service) streamRaw(ctx context.Context, data []byte) (answer []byte, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := s.conn.NewStream(ctx, &setpointv1.RecommendationService_ServiceDesc.Streams[0],
-		setpointv1.RecommendationService_StreamRecommend_FullMethodName, grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256<<20))
-	if err != nil {
-		return nil, err
-	}
-	if err := stream.SendMsg(&data); err != nil {
-		return nil, err
-	}
-	return answer, stream.RecvMsg(&answer)
-}
-
 // postRaw posts a body and drops the answer.
-func (s *service) postRaw(tb testing.TB, path string, body []byte) (code int) {
-	resp, err := s.http.Post(s.url+path, "application/json", bytes.NewReader(body))
+func postRaw(tb testing.TB, s *servertest.Service, path string, body []byte) (code int) {
+	resp, err := s.HTTP.Post(s.URL+path, "application/json", bytes.NewReader(body))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -175,19 +135,4 @@ func (s *service) postRaw(tb testing.TB, path string, body []byte) (code int) {
 		tb.Fatal(err)
 	}
 	return resp.StatusCode
-}
-
-// unaryMethod and batchedMethod are those of gRPC.
-const (
-	unaryMethod   = setpointv1.RecommendationService_Recommend_FullMethodName
-	batchedMethod = setpointv1.RecommendationService_BatchRecommend_FullMethodName
-)
-
-func encoded(tb testing.TB, m proto.Message) []byte {
-	tb.Helper()
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return data
 }

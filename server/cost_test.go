@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // empties appends a field of a RecommendRequest without content so often.
@@ -34,7 +35,7 @@ type attack struct {
 
 // attacks are the requests of a hostile review, and their siblings.
 func attacks(tb testing.TB) []attack {
-	base := encoded(tb, webRequest(tb))
+	base := servertest.Encoded(tb, servertest.WebRequest(tb))
 	status := protowire.AppendTag(append([]byte(nil), base...), 16, protowire.BytesType)
 	status = protowire.AppendBytes(status, empties(nil, 5, 1<<20))
 	containers := protowire.AppendTag(append([]byte(nil), base...), 6, protowire.BytesType)
@@ -62,21 +63,21 @@ func attacks(tb testing.TB) []attack {
 		{"2 MB of empty containers of a pod", containers, false},
 		{"16 MB of empty containers of many pods", podsOfContainers, false},
 		{"empty maps of usage", maps, false},
-		{"20,000 pods and 100 metrics, explained", encoded(tb, crowd(20_000, 100)), true},
-		{"series that differ in a label", encoded(tb, differingSeries(3000)), true},
-		{"many series that differ in a label", encoded(tb, differingSeries(50_000)), true},
-		{"selectors and series", encoded(tb, selectorsAndSeries(100, 100, 2000, false)), false},
-		{"selectors of series", encoded(tb, selectorsAndSeries(1, 100, 2000, true)), false},
-		{"long names", encoded(tb, longNames(100, 20_000)), false},
-		{"readings of many metrics", encoded(tb, sharedReadings(100, 20_000)), false},
-		{"unmatched readings, explained", encoded(tb, unmatched(15_000)), true},
+		{"20,000 pods and 100 metrics, explained", servertest.Encoded(tb, crowd(20_000, 100)), true},
+		{"series that differ in a label", servertest.Encoded(tb, differingSeries(3000)), true},
+		{"many series that differ in a label", servertest.Encoded(tb, differingSeries(50_000)), true},
+		{"selectors and series", servertest.Encoded(tb, selectorsAndSeries(100, 100, 2000, false)), false},
+		{"selectors of series", servertest.Encoded(tb, selectorsAndSeries(1, 100, 2000, true)), false},
+		{"long names", servertest.Encoded(tb, longNames(100, 20_000)), false},
+		{"readings of many metrics", servertest.Encoded(tb, sharedReadings(100, 20_000)), false},
+		{"unmatched readings, explained", servertest.Encoded(tb, unmatched(15_000)), true},
 	}
 }
 
 // crowd is a valid request of few bytes with an explanation of many pods.
 func crowd(pods, metrics int) *setpointv1.RecommendRequest {
 	req := &setpointv1.RecommendRequest{
-		Target: web, Explain: true, RequestId: "once", Scale: &setpointv1.Scale{SpecReplicas: 10},
+		Target: servertest.Web, Explain: true, RequestId: "once", Scale: &setpointv1.Scale{SpecReplicas: 10},
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 100},
 	}
 	for range metrics {
@@ -93,7 +94,7 @@ func crowd(pods, metrics int) *setpointv1.RecommendRequest {
 
 // differingSeries has series of one metric that differ in a label.
 func differingSeries(n int) *setpointv1.RecommendRequest {
-	req := queue(web, 3, 50)
+	req := servertest.Queue(servertest.Web, 3, 50)
 	req.ExternalMetrics = nil
 	for i := range n {
 		req.ExternalMetrics = append(req.ExternalMetrics, &setpointv1.ExternalMetric{
@@ -131,7 +132,7 @@ func selectorsAndSeries(metrics, requirements, series int, selected bool) *setpo
 
 // longNames has metrics with long names that can't be computed: each is quoted often.
 func longNames(metrics, length int) *setpointv1.RecommendRequest {
-	req := queue(web, 3, 50)
+	req := servertest.Queue(servertest.Web, 3, 50)
 	metric := req.Spec.Metrics[0]
 	req.Spec.Metrics, req.ExternalMetrics, req.Explain, req.RequestId = nil, nil, true, "once"
 	for i := range metrics {
@@ -165,7 +166,7 @@ func unmatched(n int) *setpointv1.RecommendRequest {
 // stream, and as JSON.
 func TestCostOfAttacks(t *testing.T) {
 	measures(t)
-	s := start(t)
+	s := servertest.Start(t)
 	for _, a := range attacks(t) {
 		t.Run(a.name, func(t *testing.T) {
 			judge := func(t *testing.T, err error) {
@@ -178,7 +179,7 @@ func TestCostOfAttacks(t *testing.T) {
 			}
 			t.Run("unary", func(t *testing.T) {
 				checkCost(t, len(a.data), func() bool {
-					_, err := s.sendRaw(t.Context(), unaryMethod, a.data)
+					_, err := s.SendRaw(t.Context(), servertest.UnaryMethod, a.data)
 					judge(t, err)
 					return a.ok
 				})
@@ -189,7 +190,7 @@ func TestCostOfAttacks(t *testing.T) {
 				message = protowire.AppendTag(message, 2, protowire.BytesType)
 				message = protowire.AppendBytes(message, a.data)
 				checkCost(t, len(message), func() bool {
-					if _, err := s.streamRaw(t.Context(), message); err != nil {
+					if _, err := s.StreamRaw(t.Context(), message); err != nil {
 						t.Error(err)
 					}
 					return a.ok
@@ -202,7 +203,7 @@ func TestCostOfAttacks(t *testing.T) {
 					batch = protowire.AppendBytes(batch, a.data)
 				}
 				checkCost(t, len(batch), func() bool {
-					if _, err := s.sendRaw(t.Context(), batchedMethod, batch); err != nil {
+					if _, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch); err != nil {
 						judge(t, err)
 					}
 					return a.ok
@@ -222,7 +223,7 @@ func TestCostOfAttacks(t *testing.T) {
 					t.Skip("too large as JSON")
 				}
 				checkCost(t, len(body), func() bool {
-					if code := s.postRaw(t, recommendPath(web), body); (code == 200) != a.ok {
+					if code := postRaw(t, s, servertest.RecommendPath(servertest.Web), body); (code == 200) != a.ok {
 						t.Errorf("HTTP %d", code)
 					}
 					return a.ok

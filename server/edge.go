@@ -20,18 +20,25 @@ import (
 // edgeCredentials secure connections, if TLS is configured, and count the frames on them.
 type edgeCredentials struct {
 	credentials.TransportCredentials
+	ports *ports
 }
 
-func newEdgeCredentials(config *tls.Config) credentials.TransportCredentials {
+func newEdgeCredentials(config *tls.Config, p *ports) credentials.TransportCredentials {
 	if config == nil {
-		return edgeCredentials{insecure.NewCredentials()}
+		return edgeCredentials{insecure.NewCredentials(), p}
 	}
-	return edgeCredentials{credentials.NewTLS(config)}
+	config = config.Clone()
+	// Clients of REST get through the handshake, to be told which port is theirs.
+	config.NextProtos = []string{"h2", "http/1.1"}
+	return edgeCredentials{credentials.NewTLS(config), p}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	clear, info, err := c.TransportCredentials.ServerHandshake(conn)
+	if err == nil {
+		clear, err = c.ports.open(clear)
+	}
 	if counted := unfinished.ConnOf(conn.RemoteAddr()); counted != nil && err == nil {
 		clear = counted.Frames(clear)
 	}
@@ -40,7 +47,7 @@ func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 
 // Clone implements credentials.TransportCredentials.
 func (c edgeCredentials) Clone() credentials.TransportCredentials {
-	return edgeCredentials{c.TransportCredentials.Clone()}
+	return edgeCredentials{c.TransportCredentials.Clone(), c.ports}
 }
 
 // serveREST serves REST, with TLS if configured.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
@@ -26,12 +24,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // everyMethod returns the methods of all services that a server has registered, as it says itself.
-func everyMethod(t *testing.T, s *service) (all []protoreflect.MethodDescriptor) {
+func everyMethod(t *testing.T, s *servertest.Service) (all []protoreflect.MethodDescriptor) {
 	t.Helper()
-	stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
+	stream, err := reflectionv1.NewServerReflectionClient(s.Conn).ServerReflectionInfo(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func callOnce(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodD
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var answer []byte
-	options := append([]grpc.CallOption{grpc.ForceCodecV2(plainCodec{}), grpc.MaxCallRecvMsgSize(256 << 20)}, more...)
+	options := append([]grpc.CallOption{grpc.ForceCodecV2(servertest.RawCodec{}), grpc.MaxCallRecvMsgSize(256 << 20)}, more...)
 	if !m.IsStreamingClient() && !m.IsStreamingServer() {
 		return conn.Invoke(ctx, fullMethod(m), &data, &answer, options...)
 	}
@@ -83,40 +83,6 @@ func callOnce(ctx context.Context, conn *grpc.ClientConn, m protoreflect.MethodD
 	}
 	_ = stream.CloseSend()
 	return stream.RecvMsg(&answer)
-}
-
-// binding is a REST route of a method.
-type binding struct {
-	method, path string
-	body         bool
-}
-
-var variable = regexp.MustCompile(`\{([a-z_.]+)=[^}]*\}`)
-
-// bindingOf returns the REST route of a method; false: it has none. The variables of its path are the
-// name of a target or parent.
-func bindingOf(m protoreflect.MethodDescriptor, name, parent string) (binding, bool) {
-	rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
-	var b binding
-	switch {
-	case rule.GetGet() != "":
-		b = binding{http.MethodGet, rule.GetGet(), false}
-	case rule.GetPost() != "":
-		b = binding{http.MethodPost, rule.GetPost(), true}
-	case rule.GetPut() != "":
-		b = binding{http.MethodPut, rule.GetPut(), true}
-	case rule.GetDelete() != "":
-		b = binding{http.MethodDelete, rule.GetDelete(), false}
-	default:
-		return b, false
-	}
-	b.path = variable.ReplaceAllStringFunc(b.path, func(v string) string {
-		if strings.Contains(v, "targets/") {
-			return name
-		}
-		return parent
-	})
-	return b, true
 }
 
 // filled sets all texts in a message, in messages in it, and in one element of each list.
@@ -170,7 +136,7 @@ func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
 		many, length = 400, 450
 		mayStay      = many * length * 3 / 4
 	)
-	s := start(t, withPage)
+	s := servertest.Start(t, servertest.WithPage)
 	var serial atomic.Int64
 	next := func() string {
 		text := fmt.Sprintf("%08d", serial.Add(1))
@@ -194,14 +160,14 @@ func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
 	var doors []door
 	rest := func(name string, method string, path func() string, body func() string) door {
 		return door{name, func() error {
-			req, err := http.NewRequestWithContext(t.Context(), method, s.url+path(), strings.NewReader(body()))
+			req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path(), strings.NewReader(body()))
 			if err != nil {
 				return err
 			}
 			if strings.Contains(req.URL.Path, ":watch") { // else it does not end
 				req.URL.RawQuery = "resumeToken=" + next()
 			}
-			resp, err := s.http.Do(req)
+			resp, err := s.HTTP.Do(req)
 			if err != nil {
 				return err
 			}
@@ -223,18 +189,19 @@ func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
 				return err
 			}
 			for {
-				err := callOnce(t.Context(), s.conn, m, data)
+				err := callOnce(t.Context(), s.Conn, m, data)
 				if status.Code(err) != codes.ResourceExhausted || len(data) > 1<<10 { // else the end of those before is on its way
 					return nil
 				}
 			}
 		}})
-		b, bound := bindingOf(m, "{target}", "clusters/{parent}/namespaces/-")
-		if !bound {
+		routes := servertest.Routes(m, "clusters/{parent}/namespaces/n/targets/{target}")
+		if len(routes) == 0 {
 			continue
 		}
+		b := routes[0]
 		body := none
-		if b.body {
+		if b.Body {
 			body = func() string {
 				text, err := protojson.Marshal(message())
 				if err != nil {
@@ -243,8 +210,8 @@ func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
 				return string(text)
 			}
 		}
-		doors = append(doors, rest(b.method+" "+b.path, b.method, func() string {
-			path := strings.ReplaceAll(b.path, "{target}", target())
+		doors = append(doors, rest(b.Method+" "+b.Path, b.Method, func() string {
+			path := strings.ReplaceAll(b.Path, "{target}", next()[:250])
 			path = strings.ReplaceAll(path, "{parent}", next()[:250])
 			return path + "?pageToken=" + next()
 		}, body))
@@ -288,7 +255,7 @@ func TestCallsThatHaveEndedLeaveNothing(t *testing.T) {
 // No exempt call takes a message that is larger than a name.
 func TestMessagesOfExemptCallsAreShort(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := servertest.Start(t)
 	tried := 0
 	for _, m := range everyMethod(t, s) {
 		package_ := string(m.ParentFile().Package())
@@ -297,7 +264,7 @@ func TestMessagesOfExemptCallsAreShort(t *testing.T) {
 		}
 		tried++
 		// An unknown field, which every message may have.
-		if err := callOnce(t.Context(), s.conn, m, append([]byte{0xfa, 0x7f, 0x80, 0x10}, make([]byte, 2<<10)...)); status.Code(err) != codes.ResourceExhausted {
+		if err := callOnce(t.Context(), s.Conn, m, append([]byte{0xfa, 0x7f, 0x80, 0x10}, make([]byte, 2<<10)...)); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("%s takes 2 KiB: %v", fullMethod(m), err)
 		}
 	}
@@ -315,9 +282,9 @@ func TestNoMethodTakesCompressedMessages(t *testing.T) {
 			t.Errorf("%s is registered, and the server would take it: see noCompression", name)
 		}
 	}
-	s := start(t)
+	s := servertest.Start(t)
 	for _, m := range everyMethod(t, s) {
-		err := callOnce(t.Context(), s.conn, m, make([]byte, 1<<20), grpc.UseCompressor(gzip.Name))
+		err := callOnce(t.Context(), s.Conn, m, make([]byte, 1<<20), grpc.UseCompressor(gzip.Name))
 		if !strings.Contains(status.Convert(err).Message(), "compress") || status.Code(err) != codes.Internal {
 			t.Errorf("%s: %v", fullMethod(m), err)
 		}

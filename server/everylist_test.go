@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
@@ -139,12 +140,12 @@ func jsonLists(path []protoreflect.FieldDescriptor, o ofElements, room int) stri
 // than its bytes allow: of every method that is registered, in whatever message the list is.
 func TestCostOfEveryList(t *testing.T) {
 	measures(t)
-	s := start(t)
-	conn := s.dial(t, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+	s := servertest.Start(t)
+	conn := s.Dial(t, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	const room = 2 << 20
 	lists := 0
 	for _, m := range everyMethod(t, s) {
-		b, bound := bindingOf(m, web, "clusters/demo/namespaces/shop")
+		routes := servertest.Routes(m, servertest.Web)
 		for _, path := range listsIn(m.Input(), nil) {
 			lists++
 			names := make([]string, len(path))
@@ -161,11 +162,11 @@ func TestCostOfEveryList(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", m.Name(), strings.Join(names, "."), shape.name), func(t *testing.T) {
 					data := wireLists(path, shape, room)
 					checkCost(t, len(data), func() bool { return callOnce(t.Context(), conn, m, data) == nil })
-					if !bound || !b.body {
+					if len(routes) == 0 || !routes[0].Body {
 						return
 					}
 					body := []byte(jsonLists(path, shape, room))
-					checkCost(t, len(body), func() bool { return s.postTo(t, b, body) == http.StatusOK })
+					checkCost(t, len(body), func() bool { return postTo(t, s, routes[0], body) == http.StatusOK })
 				})
 			}
 		}
@@ -176,15 +177,15 @@ func TestCostOfEveryList(t *testing.T) {
 }
 
 // postTo sends a body to a route, and returns the status.
-func (s *service) postTo(t *testing.T, b binding, body []byte) int {
+func postTo(t *testing.T, s *servertest.Service, b servertest.Route, body []byte) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), b.method, s.url+b.path, strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), b.Method, s.URL+b.Path, strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.send(req)
+	a, err := s.Send(req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.code
+	return a.Code
 }

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -23,12 +24,12 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	}
 	core, logged := observer.New(zap.DebugLevel)
 	began := time.Now()
-	s := start(t, func(su *setup) {
-		su.options.Log = zap.New(core)
-		su.options.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.Log = zap.New(core)
+		su.Options.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
 	})
 	for range 50 {
-		conn, err := net.Dial("tcp", s.httpAddress)
+		conn, err := net.Dial("tcp", s.HTTPAddress)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	s.stopAndWait(t)
+	s.StopAndWait(t)
 	most := errorlog.Burst + int(time.Since(began)/errorlog.Pause)
 	if n := logged.FilterMessage("TLS handshake failed").Len(); n == 0 || n > most {
 		t.Errorf("%d lines of 50 handshakes, at most %d wanted", n, most)

@@ -17,8 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -28,10 +29,10 @@ import (
 const soon = time.Minute
 
 // wantStopSoon stops a service, and fails the test unless that takes no timeout.
-func wantStopSoon(t *testing.T, s *service) {
+func wantStopSoon(t *testing.T, s *servertest.Service) {
 	t.Helper()
 	begun := time.Now()
-	s.stopAndWait(t)
+	s.StopAndWait(t)
 	if took := time.Since(begun); took > soon {
 		t.Errorf("the stop took %v", took)
 	}
@@ -47,7 +48,7 @@ const slow = "clusters/demo/namespaces/shop/targets/slow"
 
 func newGate() *gate { return &gate{held: make(chan struct{}, 16), open: make(chan struct{})} }
 
-func (g *gate) load(ctx context.Context, key store.Key, load loadFunc) (store.Record, error) {
+func (g *gate) load(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
 	if key.Target == "slow" {
 		g.held <- struct{}{}
 		select {
@@ -67,22 +68,22 @@ type outcome struct {
 
 // askSlow calls for the target slow over gRPC and REST, and returns once both calls are
 // delayed.
-func askSlow(t *testing.T, s *service, g *gate) (overGRPC, overREST <-chan outcome) {
+func askSlow(t *testing.T, s *servertest.Service, g *gate) (overGRPC, overREST <-chan outcome) {
 	t.Helper()
 	viaGRPC, viaREST := make(chan outcome, 1), make(chan outcome, 1)
 	go func() {
-		resp, err := s.recommendations.Recommend(t.Context(), queue(slow, 3, 50))
+		resp, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(slow, 3, 50))
 		viaGRPC <- outcome{resp.GetDesiredReplicas(), err}
 	}()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+recommendPath(slow), reader(t, queue(slow, 3, 50)))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(slow), servertest.Reader(t, servertest.Queue(slow, 3, 50)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		a, err := s.send(req)
+		a, err := s.Send(req)
 		o := outcome{err: err}
 		if err == nil {
-			replicas, _ := a.body["desiredReplicas"].(float64)
+			replicas, _ := a.Body["desiredReplicas"].(float64)
 			o.replicas = int32(replicas)
 		}
 		viaREST <- o
@@ -93,18 +94,18 @@ func askSlow(t *testing.T, s *service, g *gate) (overGRPC, overREST <-chan outco
 }
 
 // awaitDraining returns when the server reports that it stops.
-func awaitDraining(t *testing.T, s *service) {
+func awaitDraining(t *testing.T, s *servertest.Service) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	watch, err := healthv1.NewHealthClient(s.conn).Watch(ctx, &healthv1.HealthCheckRequest{})
+	watch, err := healthv1.NewHealthClient(s.Conn).Watch(ctx, &healthv1.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first, err := watch.Recv(); err != nil || first.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("health begins with %v, %v", first, err)
 	}
-	s.stop()
+	s.Stop()
 	if next, err := watch.Recv(); err != nil || next.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Fatalf("health goes on with %v, %v, want NOT_SERVING", next, err)
 	}
@@ -113,7 +114,7 @@ func awaitDraining(t *testing.T, s *service) {
 func TestADrainFinishesWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	g := newGate()
-	s := start(t, func(su *setup) { su.store.load = g.load })
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Store.OnLoad = g.load })
 	overGRPC, overREST := askSlow(t, s, g)
 	awaitDraining(t, s)
 	close(g.open)
@@ -122,11 +123,11 @@ func TestADrainFinishesWhatIsInFlight(t *testing.T) {
 			t.Errorf("%s: got %d replicas and %v, want 5", name, got.replicas, got.err)
 		}
 	}
-	s.stopAndWait(t)
-	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.httpAddress); err == nil {
+	s.StopAndWait(t)
+	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress); err == nil {
 		t.Error("the REST listener is still open")
 	}
-	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.grpcAddress); err == nil {
+	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.GRPCAddress); err == nil {
 		t.Error("the gRPC listener is still open")
 	}
 }
@@ -134,27 +135,27 @@ func TestADrainFinishesWhatIsInFlight(t *testing.T) {
 func TestADrainRefusesNewCalls(t *testing.T) {
 	t.Parallel()
 	g := newGate()
-	s := start(t, func(su *setup) { su.store.load = g.load })
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Store.OnLoad = g.load })
 	overGRPC, overREST := askSlow(t, s, g)
 	awaitDraining(t, s)
 	for name, client := range map[string]setpointv1.RecommendationServiceClient{
-		"an old connection": s.recommendations,
-		"a new connection":  setpointv1.NewRecommendationServiceClient(s.dial(t)),
+		"an old connection": s.Recommendations,
+		"a new connection":  setpointv1.NewRecommendationServiceClient(s.Dial(t)),
 	} {
-		if _, err := client.Recommend(t.Context(), queue(web, 3, 50)); status.Code(err) != codes.Unavailable {
+		if _, err := client.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50)); status.Code(err) != codes.Unavailable {
 			t.Errorf("gRPC over %s: got %v, want UNAVAILABLE", name, err)
 		}
 	}
-	if got := s.stored(t, web); got != nil {
+	if got := s.Stored(t, servertest.Web); got != nil {
 		t.Error("a call that came while the server drained is recorded")
 	}
 	// The REST listener closes within moments of the start of the drain.
 	for begun := time.Now(); ; {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/healthz", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/healthz", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.send(req); err != nil {
+		if _, err := s.Send(req); err != nil {
 			break
 		}
 		if time.Since(begun) > soon {
@@ -171,13 +172,13 @@ func TestADrainRefusesNewCalls(t *testing.T) {
 // to gRPC only afterwards.
 func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.httpAddress)
+	s := servertest.Start(t)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", recommendPath(web), len(webBody)); err != nil {
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", servertest.RecommendPath(servertest.Web), len(servertest.WebBody)); err != nil {
 		t.Fatal(err)
 	}
 	answers := bufio.NewReader(conn)
@@ -188,7 +189,7 @@ func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitDraining(t, s)
-	if _, err := io.WriteString(conn, webBody); err != nil {
+	if _, err := io.WriteString(conn, servertest.WebBody); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(answers, nil)
@@ -204,21 +205,21 @@ func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
 func TestTheDrainTimeoutCutsOffWhatDoesNotFinish(t *testing.T) {
 	t.Parallel()
 	g := newGate()
-	s := start(t, func(su *setup) {
-		su.store.load = g.load
-		su.options.DrainTimeout = 20 * time.Millisecond
-		su.options.RequestTimeout = time.Hour
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnLoad = g.load
+		su.Options.DrainTimeout = 20 * time.Millisecond
+		su.Options.RequestTimeout = time.Hour
 	})
 	overGRPC, overREST := askSlow(t, s, g)
-	s.stop()
+	s.Stop()
 	if got := <-overGRPC; status.Code(got.err) != codes.Unavailable {
 		t.Errorf("gRPC: got %v, want UNAVAILABLE", got.err)
 	}
 	if got := <-overREST; got.err == nil && got.replicas == 5 {
 		t.Error("REST: a call was answered that never finished")
 	}
-	s.stopAndWait(t)
-	if got := s.stored(t, slow); got != nil {
+	s.StopAndWait(t)
+	if got := s.Stored(t, slow); got != nil {
 		t.Error("a call that was cut off is recorded")
 	}
 }
@@ -228,10 +229,10 @@ func TestTheDrainTimeoutCutsOffWhatDoesNotFinish(t *testing.T) {
 func TestTheDrainTimeoutBoundsSwapsToo(t *testing.T) {
 	t.Parallel()
 	swapping, release := make(chan struct{}), make(chan struct{})
-	s := start(t, func(su *setup) {
-		su.options.DrainTimeout = 20 * time.Millisecond
-		su.options.RequestTimeout = time.Hour
-		su.store.swap = func(ctx context.Context, _ store.Swap, _ swapFunc) (store.SwapResult, error) {
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.DrainTimeout = 20 * time.Millisecond
+		su.Options.RequestTimeout = time.Hour
+		su.Store.OnSwap = func(ctx context.Context, _ store.Swap, _ servertest.SwapFunc) (store.SwapResult, error) {
 			close(swapping)
 			select {
 			case <-release:
@@ -243,17 +244,17 @@ func TestTheDrainTimeoutBoundsSwapsToo(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.recommendations.Recommend(t.Context(), queue(web, 3, 50))
+		_, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50))
 		done <- err
 	}()
 	<-swapping
-	s.stop()
+	s.Stop()
 	if err := <-done; status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled {
 		t.Errorf("the call that was cut off got %v", err)
 	}
 	select {
-	case err := <-s.served:
-		s.served <- err
+	case err := <-s.Served:
+		s.Served <- err
 	case <-time.After(soon):
 		t.Error("Serve waits for a swap long after the drain timeout")
 	}
@@ -264,16 +265,16 @@ func TestTheDrainTimeoutBoundsSwapsToo(t *testing.T) {
 // health, do not hold up a stop.
 func TestWatchersDoNotHoldUpADrain(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T, s *service) error{
-		"health": func(t *testing.T, s *service) error {
-			watch, err := healthv1.NewHealthClient(s.conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	for name, open := range map[string]func(t *testing.T, s *servertest.Service) error{
+		"health": func(t *testing.T, s *servertest.Service) error {
+			watch, err := healthv1.NewHealthClient(s.Conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
 			if err == nil {
 				_, err = watch.Recv()
 			}
 			return err
 		},
-		"reflection": func(t *testing.T, s *service) error {
-			stream, err := reflectionv1.NewServerReflectionClient(s.conn).ServerReflectionInfo(t.Context())
+		"reflection": func(t *testing.T, s *servertest.Service) error {
+			stream, err := reflectionv1.NewServerReflectionClient(s.Conn).ServerReflectionInfo(t.Context())
 			if err == nil {
 				err = stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
 			}
@@ -282,14 +283,14 @@ func TestWatchersDoNotHoldUpADrain(t *testing.T) {
 			}
 			return err
 		},
-		"recommendations": func(t *testing.T, s *service) error {
-			_, err := s.recommendations.StreamRecommend(t.Context())
+		"recommendations": func(t *testing.T, s *servertest.Service) error {
+			_, err := s.Recommendations.StreamRecommend(t.Context())
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t)
+			s := servertest.Start(t)
 			if err := open(t, s); err != nil {
 				t.Fatal(err)
 			}
@@ -300,13 +301,13 @@ func TestWatchersDoNotHoldUpADrain(t *testing.T) {
 
 func TestIdleConnectionsDoNotHoldUpADrain(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	s.recommend(t, webRequest(t))
-	s.ask(t, http.MethodGet, "/v1/"+web, nil).expect(t, http.StatusOK)
+	s := servertest.Start(t)
+	s.Recommend(t, servertest.WebRequest(t))
+	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusOK)
 	begun := time.Now()
-	s.stop() // and the connections stay, which stopAndWait would close
-	err := <-s.served
-	s.served <- err
+	s.Stop() // and the connections stay, which the kit would close
+	err := <-s.Served
+	s.Served <- err
 	if took := time.Since(begun); err != nil || took > soon {
 		t.Errorf("the stop took %v: %v", took, err)
 	}
@@ -314,26 +315,25 @@ func TestIdleConnectionsDoNotHoldUpADrain(t *testing.T) {
 
 func TestDecisionsThatWaitAreLoggedBeforeTheServerStops(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := servertest.Start(t)
 	for range 20 {
-		s.recommend(t, queue(web, 3, 30))
+		s.Recommend(t, servertest.Queue(servertest.Web, 3, 30))
 	}
-	s.stopAndWait(t)
-	values, _, err := s.memory.ReadLog(context.WithoutCancel(t.Context()), keyOf(web), "", 100)
+	s.StopAndWait(t)
+	values, _, err := s.Memory.ReadLog(context.WithoutCancel(t.Context()), servertest.KeyOf(servertest.Web), "", 100)
 	if err != nil || len(values) != 20 {
 		t.Fatalf("%d decisions are in the log, %v, want 20", len(values), err)
 	}
-	h, err := encoding.DecodeHistory(values[0])
-	if err != nil || h.Last.From != 3 || h.Last.To != 3 || len(h.Status.Conditions) == 0 {
-		t.Errorf("the newest is %+v, %v", h.Last, err)
+	if d := decisionlog.Read(values[0]); d.GetCurrentReplicas() != 3 || d.GetDesiredReplicas() != 3 || len(d.GetConditions()) == 0 {
+		t.Errorf("the newest is %v", d)
 	}
 }
 
 func TestTheEnginesStayOpen(t *testing.T) {
 	t.Parallel()
-	s := start(t)
-	s.stopAndWait(t)
-	if err := s.memory.Ping(t.Context()); err != nil {
+	s := servertest.Start(t)
+	s.StopAndWait(t)
+	if err := s.Memory.Ping(t.Context()); err != nil {
 		t.Errorf("the store was closed by who did not open it: %v", err)
 	}
 }
@@ -357,7 +357,7 @@ func TestTheServiceAnswersInTheProcessWithoutServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	resp, err := s.Recommendations().Recommend(t.Context(), queue(web, 3, 50))
+	resp, err := s.Recommendations().Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50))
 	if err != nil || resp.GetDesiredReplicas() != 5 {
 		t.Errorf("got %v, %v, want 5 replicas", resp, err)
 	}
@@ -388,7 +388,7 @@ func TestAListenerThatFailsEndsServing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			grpcListener, httpListener := listen(t), listen(t)
+			grpcListener, httpListener := servertest.Listen(t), servertest.Listen(t)
 			other := httpListener.Addr().String()
 			if tt.breakGRPC {
 				grpcListener = brokenListener{grpcListener}
@@ -410,13 +410,13 @@ func TestAListenerThatFailsEndsServing(t *testing.T) {
 // for longer than the drain timeout.
 func TestHalfSentRequestsAreCutOffByTheDrainTimeout(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(su *setup) { su.options.DrainTimeout = 20 * time.Millisecond })
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.httpAddress)
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.DrainTimeout = 20 * time.Millisecond })
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := io.WriteString(conn, "POST "+recommendPath(web)+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+	if _, err := io.WriteString(conn, "POST "+servertest.RecommendPath(servertest.Web)+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
 	wantStopSoon(t, s)

@@ -11,13 +11,19 @@ import (
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/signin"
+	"github.com/setpoint-dev/setpoint/server/stored"
 )
 
 // Options are the settings of a Server. Start from DefaultOptions.
 type Options struct {
 	// Options are the settings of decisions and their storage.
 	decision.Options
+	// Settings are those of requests.
+	requests.Settings
+	// Sources fetch metrics that stored specs name. Nil: none are fetched.
+	Sources stored.Sources
 	// Access authenticates and authorizes callers. Nil: every caller may do everything.
 	Access *Access
 	// Limits limit calls, in total and per caller, and shed load. The zero value: no such
@@ -71,6 +77,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Page has the files of the web page, with an index.html; it is served at /ui/. Nil: no page.
 	Page fs.FS
+	// PageLinks are shown with each target.
+	PageLinks []PageLink
 	// SignIn signs users of the page in with an OpenID Connect issuer. Nil: not offered. It
 	// needs Page and Access.
 	SignIn *signin.Options
@@ -84,6 +92,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Options:          decision.DefaultOptions(),
+		Settings:         requests.DefaultSettings(),
 		Limits:           limit.DefaultOptions(),
 		MaxConnectionAge: 30 * time.Minute,
 		ConnectionGrace:  time.Minute,

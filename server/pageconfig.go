@@ -19,6 +19,8 @@ type pageConfig struct {
 	// Authentication reports that callers must authenticate; SignIn lists the ways.
 	Authentication bool         `json:"authentication"`
 	SignIn         signInConfig `json:"signIn"`
+	// Links are shown with each target.
+	Links []PageLink `json:"links,omitempty"`
 }
 
 type signInConfig struct {
@@ -40,7 +42,7 @@ type oidcConfig struct {
 
 // signInRoutes serves what the page needs before signing in, and the sign-in itself.
 func (s *Server) signInRoutes(mux *http.ServeMux) {
-	config := pageConfig{Version: s.options.Version}
+	config := pageConfig{Version: s.options.Version, Links: s.options.PageLinks}
 	if access := s.options.Access; access != nil {
 		accepted := access.Authenticator.Accepts()
 		config.Authentication = accepted.Tokens || accepted.Issuers || accepted.Certificates

@@ -19,7 +19,7 @@ const (
 
 // routes adds the web page, the API's description and the health checks to the gateway.
 func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
-	mux := http.NewServeMux()
+	mux, refused := http.NewServeMux(), s.observer.REST(rest.RefuseMethod(http.MethodGet, http.MethodHead))
 	mux.Handle("/", s.observer.REST(withoutWebsites(gateway)))
 	first := docsPath + "/"
 	if s.options.Page != nil {
@@ -32,11 +32,11 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 		mux.Handle("GET "+first, http.StripPrefix(pagePath, files))
 		mux.Handle("GET "+pagePath, redirect(first))
 		for _, path := range []string{pagePath, first} {
-			mux.Handle(path, s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
+			mux.Handle(path, refused)
 		}
 	}
 	mux.Handle("GET /{$}", redirect(first))
-	mux.Handle("/{$}", s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
+	mux.Handle("/{$}", refused)
 	mux.Handle("GET "+docsPath+"/", docs())
 	mux.Handle("GET "+docsPath, redirect(docsPath+"/"))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,7 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux.Handle("GET "+livePath, health)
 	mux.Handle("GET "+readyPath, health)
 	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
-		mux.Handle(path, s.observer.REST(http.HandlerFunc(rest.RefuseMethod)))
+		mux.Handle(path, refused)
 	}
 	return mux, nil
 }

@@ -2,60 +2,20 @@ package server_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/setpoint-dev/setpoint/server/integration"
-	"github.com/setpoint-dev/setpoint/server/stored"
-	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
-
-// contents is everything in the service's store: records of all parts and logs, as text.
-func (s *service) contents(tb testing.TB) string {
-	tb.Helper()
-	var all strings.Builder
-	dump := func(name string, engine store.Store) {
-		keys, err := engine.List(tb.Context(), store.Filter{}, store.Key{}, 1000)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for _, key := range keys {
-			record, err := engine.Load(tb.Context(), key)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			entries, _, err := s.memory.ReadLog(tb.Context(), key, "", 1000)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			fmt.Fprintf(&all, "%s %s: %q %q\n", name, key, record.Value, entries)
-		}
-	}
-	dump("history", s.memory)
-	for part, ttl := range stored.Lives {
-		records, err := s.memory.Part(part, ttl)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		dump(string(part), records)
-	}
-	lines := strings.Split(all.String(), "\n")
-	slices.Sort(lines) // parts are in no order
-	return strings.Join(lines, "\n")
-}
 
 // served is a route of REST about the target polled.
 type served struct {
@@ -64,44 +24,15 @@ type served struct {
 	query string
 }
 
-// templateVariable matches a variable of a route's template, such as {name=clusters/*}.
-var templateVariable = regexp.MustCompile(`\{(\w+)=([^}]*)\}`)
-
 // everyRoute returns all routes: of all methods of the contract, by its descriptors, and of other
 // systems' contracts.
 func everyRoute(tb testing.TB) (routes []served) {
 	tb.Helper()
-	protoregistry.GlobalFiles.RangeFilesByPackage("setpoint.v1", func(file protoreflect.FileDescriptor) bool {
-		for i := range file.Services().Len() {
-			methods := file.Services().Get(i).Methods()
-			for j := range methods.Len() {
-				m := methods.Get(j)
-				rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
-				if rule == nil {
-					continue // gRPC only
-				}
-				for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
-					r.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-						if f.ContainingOneof() != nil { // the pattern: get, post, …
-							path := templateVariable.ReplaceAllString(v.String(), "$2")
-							for collection, name := range map[string]string{"clusters": "demo", "namespaces": "shop", "targets": "polled"} {
-								path = strings.ReplaceAll(path, collection+"/*", collection+"/"+name)
-							}
-							if strings.Contains(path, "*") {
-								tb.Fatalf("%s: no name for %s", m.FullName(), path)
-							}
-							routes = append(routes, served{
-								rpc: string(m.Parent().Name() + "." + m.Name()), method: strings.ToUpper(string(f.Name())), path: path,
-								query: simpleQuery(m, v.String()),
-							})
-						}
-						return true
-					})
-				}
-			}
+	for _, m := range servertest.Methods() {
+		for _, r := range servertest.Routes(m, servertest.Polled) {
+			routes = append(routes, served{string(m.Parent().Name() + "." + m.Name()), r.Method, r.Path, simpleQuery(m, r.Template)})
 		}
-		return true
-	})
+	}
 	for name := range integration.Contracts {
 		routes = append(routes, served{"integrations." + name, http.MethodPost, "/v1/integrations/" + name + "/clusters/demo", ""})
 	}
@@ -135,11 +66,11 @@ var safeEffects = map[string]string{
 }
 
 // prepare starts a service with a stored target whose first decision is due.
-func prepare(t *testing.T) *service {
+func prepare(t *testing.T) *servertest.Service {
 	t.Helper()
-	s := start(t)
-	s.setSpec(t, queueSpec(1, 100))
-	s.observe(t, 2, "80")
+	s := servertest.Start(t)
+	s.SetSpec(t, servertest.QueueSpec(1, 100))
+	s.Observe(t, 2, "80")
 	return s
 }
 
@@ -157,9 +88,9 @@ func TestSafeMethodsChangeNothing(t *testing.T) {
 				if query == "" && strings.HasSuffix(r.path, ":watch") {
 					continue // it would not end
 				}
-				before := s.contents(t)
-				s.ask(t, method, r.path+"?"+query, nil)
-				if s.contents(t) == before {
+				before := s.Contents(t)
+				s.Ask(t, method, r.path+"?"+query, nil)
+				if s.Contents(t) == before {
 					continue
 				}
 				if effects[r.rpc] {
@@ -171,8 +102,8 @@ func TestSafeMethodsChangeNothing(t *testing.T) {
 				}
 			}
 		}
-		if r.rpc == "RecommendationService.GetRecommendation" && s.target(t, polled).GetStatus().GetDesiredReplicas() != 6 {
-			t.Errorf("a GET with bounds recorded %v", s.target(t, polled).GetStatus())
+		if r.rpc == "RecommendationService.GetRecommendation" && s.Target(t, servertest.Polled).GetStatus().GetDesiredReplicas() != 6 {
+			t.Errorf("a GET with bounds recorded %v", s.Target(t, servertest.Polled).GetStatus())
 		}
 	}
 	if got, want := slices.Sorted(maps.Keys(effects)), slices.Sorted(maps.Keys(safeEffects)); !slices.Equal(got, want) {
@@ -195,7 +126,7 @@ func TestOtherSitesAreRefusedAtEveryRoute(t *testing.T) {
 		"an unknown site":         {"Sec-Fetch-Site", "other-site"},
 	}
 	s := prepare(t)
-	before := s.contents(t)
+	before := s.Contents(t)
 	for _, r := range everyRoute(t) {
 		methods := []string{r.method}
 		if r.method == http.MethodGet {
@@ -203,18 +134,18 @@ func TestOtherSitesAreRefusedAtEveryRoute(t *testing.T) {
 		}
 		for name, set := range headers {
 			for _, method := range methods {
-				if code := s.foreign(t, method, r.path, set); code != http.StatusForbidden {
+				if code := foreign(t, s, method, r.path, set); code != http.StatusForbidden {
 					t.Errorf("%s by %s %s: HTTP %d, want 403", name, method, r.path, code)
 				}
 			}
 		}
 	}
-	if s.contents(t) != before {
+	if s.Contents(t) != before {
 		t.Error("what is stored was changed")
 	}
 	// And the page of our own, and what its user types.
 	for _, site := range []string{"same-origin", "none"} {
-		if code := s.foreign(t, http.MethodGet, "/v1/"+polled+"/recommendation", []string{"Sec-Fetch-Site", site}); code != http.StatusOK {
+		if code := foreign(t, s, http.MethodGet, "/v1/"+servertest.Polled+"/recommendation", []string{"Sec-Fetch-Site", site}); code != http.StatusOK {
 			t.Errorf("%s: HTTP %d", site, code)
 		}
 	}
@@ -222,7 +153,7 @@ func TestOtherSitesAreRefusedAtEveryRoute(t *testing.T) {
 
 // foreign makes a call with headers, and returns the status. A stream that is opened is left at
 // once; one that says nothing counts as 0.
-func (s *service) foreign(t *testing.T, method, path string, headers []string) int {
+func foreign(t *testing.T, s *servertest.Service, method, path string, headers []string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -230,14 +161,14 @@ func (s *service) foreign(t *testing.T, method, path string, headers []string) i
 	if method == http.MethodPost || method == http.MethodPut {
 		body = strings.NewReader(`{}`)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := s.http.Do(req)
+	resp, err := s.HTTP.Do(req)
 	if err != nil {
 		return 0
 	}

@@ -39,8 +39,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -67,7 +69,9 @@ type Server struct {
 	// signIn is nil if the page has no sign-in beyond the API's own credentials.
 	signIn *signin.SignIn
 	// instance sends the heartbeats of this instance.
-	instance *operations.Instance
+	instance   *operations.Instance
+	operations *operations.Service
+	ports      *ports
 	// cutOff ends the calls that a drain waits for no longer.
 	cutOff context.CancelFunc
 }
@@ -83,15 +87,21 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.New(watched...), drain: calls.NewDrain()}
+	s := &Server{options: options, log: options.Log, health: health.New(watched...), drain: calls.NewDrain(), ports: &ports{}}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
-	t := decision.New(engine, &s.options.Options, telemetry.NewCalls(methods()...), s.health, life)
-	if err := s.register(t.Collectors()...); err != nil {
+	t := decision.New(engine, &s.options.Options, s.health.Set, life)
+	counted := telemetry.NewCalls(methods()...)
+	reader := requests.New(t, &s.options.Settings, counted)
+	if err := s.register(append(t.Collectors(), reader.Metrics.Collectors()...)...); err != nil {
 		return nil, err
 	}
+	t.Shares = shares.New(engine, s.options.Shares(), reader.RefuseShare)
 	s.targets = t
 	var err error
+	if t.Specs, err = decision.NewSpecs(t, engine); err != nil {
+		return nil, err
+	}
 	var tokensIn map[string]func([]byte) string
 	if options.KEDATokens {
 		tokensIn = keda.Tokens()
@@ -101,22 +111,22 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		CostLimits: options.CostLimits(),
 		Access:     options.Access, Limits: options.Limits, RequestTimeout: options.RequestTimeout,
 		MaxConnections: options.MaxConnections, MaxCallsPerConnection: options.MaxCallsPerConnection, MaxRequestBytes: options.MaxRequestBytes,
-		Calls: t.Metrics.Calls, Registerer: options.Registerer, Log: s.log,
+		Calls: counted, Registerer: options.Registerer, Log: s.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.Limiter = s.guard.Limiter
-	if err := s.showRoom(t.Gate); err != nil {
+	reader.Limiter = s.guard.Limiter
+	if err := s.showRoom(reader.Gate); err != nil {
 		return nil, err
 	}
 	fed, _ := log.(store.Feed)
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
-	s.observer = calls.NewObserver(t.Metrics.Calls, s.log, options.LogCalls, options.Tracing)
-	t.Observer = s.observer
+	s.observer = calls.NewObserver(counted, s.log, options.LogCalls, options.Tracing)
+	reader.Observer = s.observer
 	s.workers = workers.New(grpcWorkers, idleWorkers)
-	s.service, err = services.NewRecommendations(t, engine, services.Options{Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
+	s.service, err = services.NewRecommendations(t, engine, services.Options{Requests: reader, Sources: options.Sources, Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +134,14 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		return nil, err
 	}
 	s.instance = operations.NewInstance(operations.Options{
-		Engine: engine, StoreKind: options.StoreKind, Version: options.Version, Calls: t.Metrics.Calls,
+		Engine: engine, StoreKind: options.StoreKind, Version: options.Version, Calls: counted,
 		Limiter: s.guard.Limiter, MaxInFlight: options.Limits.InFlight, Away: t.Watch.Away.Load, Draining: s.drain.Begun,
 	})
-	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls})
+	s.operations = operations.New(s.instance)
+	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls, s.guard.AuthorizeCalls})
 	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{
-		grpc.Creds(newEdgeCredentials(options.TLS)),
+		grpc.Creds(newEdgeCredentials(options.TLS, s.ports)),
 		grpc.ForceServerCodecV2(encoded.NewCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.UnaryInterceptor(unary),
@@ -151,7 +162,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		session = s.signIn.Authorization
 	}
 	gateway := rest.New(rest.Options{
-		Guard: s.guard, Observer: s.observer, Targets: t, Recommendations: s.service,
+		Guard: s.guard, Observer: s.observer, Requests: reader, Recommendations: s.service,
 		Unary: unary, Streams: streams, Session: session, CostLimits: options.CostLimits(), MaxRequestBytes: options.MaxRequestBytes, Draining: s.drain.Begun,
 	})
 	for _, of := range []struct {
@@ -165,7 +176,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		{&setpointv1.SimulationService_ServiceDesc, services.NewSimulations(services.SimulationOptions{
 			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
-		{&setpointv1.OperationsService_ServiceDesc, operations.New(s.instance)},
+		{&setpointv1.OperationsService_ServiceDesc, s.operations},
 	} {
 		s.registrar(0).RegisterService(of.desc, of.service)
 		gateway.Add(of.desc, of.service)
@@ -209,8 +220,14 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 	if err != nil {
 		return err
 	}
+	// HTTP/2 in plain text is what clients of gRPC speak, who took this port for theirs.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		Handler:           admission.CountREST(s.guard.UnreadREST(routes)),
+		Handler:           admission.CountREST(s.guard.UnreadREST(s.refuseGRPC(routes))),
+		Protocols:         &protocols,
 		ConnContext:       admission.WithConnection,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
@@ -231,10 +248,14 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 // Recommendations returns the service, for calls within the process.
 func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { return s.service }
 
+// Operations returns the service of operations, for calls within the process.
+func (s *Server) Operations() setpointv1.OperationsServiceServer { return s.operations }
+
 // Serve serves on the listeners until the context ends, then drains: it refuses new
 // calls, lets those in flight finish within the drain timeout, and ends streams with an
 // error to retry elsewhere. It closes the listeners. The error is nil after a drain.
 func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Listener) error {
+	*s.ports = ports{portOf(grpcListener.Addr()), portOf(httpListener.Addr())}
 	failed := make(chan error, 2)
 	var running sync.WaitGroup
 	serve := func(name string, serve func() error) {

@@ -8,13 +8,10 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/rest"
 )
 
 // withoutWebsites refuses cross-origin requests of browsers, whose user may have a client
@@ -84,13 +81,5 @@ func isThisMachine(host string, names []string) bool {
 // refusePage answers PERMISSION_DENIED.
 func refusePage(w http.ResponseWriter, r *http.Request, message string) {
 	err := apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED, message)
-	calls.NoteRESTError(r.Context(), err)
-	w.Header().Set("Content-Type", "application/json")
-	if r.ContentLength != 0 {
-		admission.HangUp(w)
-	}
-	w.WriteHeader(http.StatusForbidden)
-	if body, err := protojson.Marshal(status.Convert(err).Proto()); err == nil {
-		_, _ = w.Write(body)
-	}
+	rest.Refuse(w, r, http.StatusForbidden, err)
 }

@@ -12,16 +12,17 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // browse makes a call with headers as a browser sends them.
-func (s *service) browse(t *testing.T, method, path, host string, headers ...string) *answer {
+func browse(t *testing.T, s *servertest.Service, method, path, host string, headers ...string) *servertest.Answer {
 	t.Helper()
 	var body any
 	if method == http.MethodPost {
-		body = webBody
+		body = servertest.WebBody
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, reader(t, body))
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, servertest.Reader(t, body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func (s *service) browse(t *testing.T, method, path, host string, headers ...str
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	a, err := s.send(req)
+	a, err := s.Send(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,45 +64,45 @@ func TestPagesOfOtherSitesMayNotCall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var logs *observer.ObservedLogs
-			s := start(t, logged(zap.InfoLevel, server.LogFailedCalls, &logs))
+			s := servertest.Start(t, servertest.Logged(zap.InfoLevel, server.LogFailedCalls, &logs))
 			for i, h := range tt.headers {
 				if h == "OWN" {
-					tt.headers[i] = s.url
+					tt.headers[i] = s.URL
 				}
 			}
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
-				path := recommendPath(web)
+				path := servertest.RecommendPath(servertest.Web)
 				if method == http.MethodDelete {
-					path = "/v1/" + web
+					path = "/v1/" + servertest.Web
 				}
-				a := s.browse(t, method, path, "", tt.headers...)
-				for name := range a.header {
+				a := browse(t, s, method, path, "", tt.headers...)
+				for name := range a.Header {
 					if strings.HasPrefix(name, "Access-Control-") {
 						t.Errorf("%s: pages of other sites may see the answer: %s", method, name)
 					}
 				}
 				if !tt.refused {
-					a.expect(t, http.StatusOK)
+					a.Expect(t, http.StatusOK)
 					continue
 				}
-				a.expect(t, http.StatusForbidden)
-				if message, _ := a.body["message"].(string); a.body["code"] != float64(codes.PermissionDenied) ||
-					at(a.body, "details", 0, "reason") != "PERMISSION_DENIED" || !strings.Contains(message, "another web site") {
-					t.Errorf("%s: told %s", method, a.raw)
+				a.Expect(t, http.StatusForbidden)
+				if message, _ := a.Body["message"].(string); a.Body["code"] != float64(codes.PermissionDenied) ||
+					servertest.At(a.Body, "details", 0, "reason") != "PERMISSION_DENIED" || !strings.Contains(message, "another web site") {
+					t.Errorf("%s: told %s", method, a.Raw)
 				}
 			}
 			if tt.refused {
-				if s.stored(t, web) != nil {
+				if s.Stored(t, servertest.Web) != nil {
 					t.Error("it was decided all the same")
 				}
-				if calls := lines(logs, "call"); len(calls) != 2 || calls[0]["code"] != "PermissionDenied" || calls[0]["httpCode"] == nil {
+				if calls := servertest.Lines(logs, "call"); len(calls) != 2 || calls[0]["code"] != "PermissionDenied" || calls[0]["httpCode"] == nil {
 					t.Errorf("logged %v", calls)
 				}
 			}
 			// A page may ask whether it may: it is given no leave.
-			leave := s.browse(t, http.MethodOptions, recommendPath(web), "", "Origin", evil, "Access-Control-Request-Method", "POST")
-			if leave.code < 400 || leave.header.Get("Access-Control-Allow-Origin") != "" {
-				t.Errorf("OPTIONS: %d %v", leave.code, leave.header)
+			leave := browse(t, s, http.MethodOptions, servertest.RecommendPath(servertest.Web), "", "Origin", evil, "Access-Control-Request-Method", "POST")
+			if leave.Code < 400 || leave.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("OPTIONS: %d %v", leave.Code, leave.Header)
 			}
 		})
 	}
@@ -138,19 +139,19 @@ func TestOnLoopbackNoNameButItsOwnIsServed(t *testing.T) {
 	} {
 		t.Run(tt.host, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, func(su *setup) { su.options.AllowedHosts = tt.names })
-			for _, path := range []string{recommendPath(web), "/v1/" + web, "/docs/", "/openapi.json", "/healthz"} {
+			s := servertest.Start(t, func(su *servertest.Setup) { su.Options.AllowedHosts = tt.names })
+			for _, path := range []string{servertest.RecommendPath(servertest.Web), "/v1/" + servertest.Web, "/docs/", "/openapi.json", "/healthz"} {
 				method := http.MethodGet
 				if strings.HasSuffix(path, ":recommend") {
 					method = http.MethodPost
 				}
 				// Of the same origin, as the browser sees it.
-				a := s.browse(t, method, path, tt.host, "Origin", "http://"+tt.host, "Sec-Fetch-Site", "same-origin")
-				if want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tt.ok]; a.code != want {
-					t.Errorf("%s: HTTP %d %s, want %d", path, a.code, a.raw, want)
+				a := browse(t, s, method, path, tt.host, "Origin", "http://"+tt.host, "Sec-Fetch-Site", "same-origin")
+				if want := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[tt.ok]; a.Code != want {
+					t.Errorf("%s: HTTP %d %s, want %d", path, a.Code, a.Raw, want)
 				}
-				if message, _ := a.body["message"].(string); !tt.ok && !strings.Contains(message, "--allowed-hosts") {
-					t.Errorf("%s: told %s", path, a.raw)
+				if message, _ := a.Body["message"].(string); !tt.ok && !strings.Contains(message, "--allowed-hosts") {
+					t.Errorf("%s: told %s", path, a.Raw)
 				}
 			}
 		})
@@ -174,9 +175,9 @@ func TestAddressesOfTheNetworkTakeAnyName(t *testing.T) {
 // Who must show credentials that no browser has by itself may come by any name.
 func TestCallersWithCredentialsComeByAnyName(t *testing.T) {
 	t.Parallel()
-	s := guarded(t)
-	a := s.browse(t, http.MethodPost, recommendPath(shopTarget), "setpoint.example", "Authorization", "Bearer "+scalerToken)
-	a.expect(t, http.StatusOK)
-	a = s.browse(t, http.MethodPost, recommendPath(shopTarget), "setpoint.example", "Authorization", "Bearer "+scalerToken, "Origin", "https://evil.example")
-	a.expect(t, http.StatusForbidden)
+	s := servertest.Guarded(t)
+	a := browse(t, s, http.MethodPost, servertest.RecommendPath(servertest.ShopTarget), "setpoint.example", "Authorization", "Bearer "+servertest.ScalerToken)
+	a.Expect(t, http.StatusOK)
+	a = browse(t, s, http.MethodPost, servertest.RecommendPath(servertest.ShopTarget), "setpoint.example", "Authorization", "Bearer "+servertest.ScalerToken, "Origin", "https://evil.example")
+	a.Expect(t, http.StatusForbidden)
 }

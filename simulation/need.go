@@ -68,6 +68,16 @@ func needsOf(s *Scenario, a *Autoscaler) []need {
 	return needs
 }
 
+// Wanted is how many replicas a load asks for at the targets of the metrics that follow it, without
+// idle usage, bounds and rounding. It is 0 if none follows it.
+func Wanted(s *Scenario, a *Autoscaler, load float64) float64 {
+	most := 0.0
+	for _, n := range needsOf(s, a) {
+		most = max(most, mul(n.perLoad, load)/n.target)
+	}
+	return most
+}
+
 func amount(list []recommender.ResourceUsage, name string) float64 {
 	for _, r := range list {
 		if r.Resource == name {

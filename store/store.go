@@ -248,6 +248,9 @@ type LogEntry struct {
 	// First reports whether the value begins a log: it is appended only if the key has
 	// none, or an empty one.
 	First bool
+	// Kept reports whether the entry is kept longer than others: it counts against a bound of its
+	// own, so that others don't displace it.
+	Kept bool
 }
 
 // Log keeps the most recent entries per key, for people to read: best effort, bounded
@@ -255,11 +258,11 @@ type LogEntry struct {
 // implement it too, and Store's rules for contexts, errors and concurrent use apply.
 //
 // A key's log and its record are independent of each other, except that Delete removes
-// both. A log expires as a whole, as long after its last entry as a record does after
-// its last swap.
+// both. The entries that are kept longer expire together, as long after the last of them as a
+// record does after its last swap; so do the others.
 type Log interface {
 	// AppendLog appends the entries in their order, dropping each key's oldest
-	// past the bound. Keys need not have a record.
+	// past the bounds. Keys need not have a record.
 	AppendLog(ctx context.Context, entries []LogEntry) error
 	// ReadLog returns up to limit values of the key, newest first, starting at the
 	// position before; the empty string starts at the newest. limit is at least 1. next
@@ -280,17 +283,26 @@ type Secrets interface {
 	Secret(ctx context.Context, name string, proposal []byte) ([]byte, error)
 }
 
-// Instances is implemented by engines whose data several instances share, so that they can
-// list each other. The list is for people; no decision depends on it.
-type Instances interface {
-	// Announce stores an instance's announcement for ttl and removes its previous one;
-	// either may be empty, for none. Two instances must not announce the same. It costs one
-	// small operation.
-	Announce(ctx context.Context, before, now []byte, ttl time.Duration) error
-	// Announced returns at most limit announcements, in no order. An instance whose
+// Announcements is implemented by engines that keep short-lived lists of announcements, by which
+// instances and agents know of each other. The lists are for people; no decision depends on them.
+type Announcements interface {
+	// Announce stores an announcement in a list for ttl and removes its previous one; either
+	// may be empty, for none. Two announcers must not announce the same. The list ends with its
+	// last announcement. Its name is InstancesList, or AgentsList and letters and digits. It
+	// costs one small operation.
+	Announce(ctx context.Context, list string, before, now []byte, ttl time.Duration) error
+	// Announced returns at most limit announcements of a list, in no order. An announcer whose
 	// announcement got lost may have more than one.
-	Announced(ctx context.Context, limit int) ([][]byte, error)
+	Announced(ctx context.Context, list string, limit int) ([][]byte, error)
 }
+
+// Lists of announcements.
+const (
+	// InstancesList is that of the instances that share the engine.
+	InstancesList = "instances"
+	// AgentsList is the prefix of those of agents, a list for each platform.
+	AgentsList = "agents:"
+)
 
 // Part names a kind of record that a target has beside its history.
 type Part string
@@ -301,6 +313,8 @@ const (
 	Specs Part = "spec"
 	// Observations are the reported observations of targets: scale, pods and samples.
 	Observations Part = "observation"
+	// SpecsInUse are the specs of the targets' last decisions.
+	SpecsInUse Part = "specInUse"
 )
 
 // Parts is implemented by engines that keep further records of targets beside their
@@ -327,7 +341,7 @@ type PartStore interface {
 }
 
 // IsKnown reports whether the part is one of those above.
-func (p Part) IsKnown() bool { return p == Specs || p == Observations }
+func (p Part) IsKnown() bool { return p == Specs || p == Observations || p == SpecsInUse }
 
 // UnknownPart returns the error for an unknown part.
 func UnknownPart(p Part) error { return fmt.Errorf("no such part: %q", p) }

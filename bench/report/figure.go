@@ -37,11 +37,7 @@ type Scenario struct {
 	// meanwhile, and StolenPercent how much the hypervisor took.
 	OthersPercent float64 `json:"othersPercent"`
 	StolenPercent float64 `json:"stolenPercent"`
-	// StoodSeconds is how long processors stood still meanwhile, as package still measures, nil
-	// if unknown. Again is how many slices were repeated for that reason.
-	StoodSeconds *float64 `json:"stoodSeconds,omitempty"`
-	Again        int      `json:"again,omitempty"`
-	Seconds      float64  `json:"seconds"`
+	Seconds       float64 `json:"seconds"`
 }
 
 // Figure is one number, for each run.

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -46,24 +45,13 @@ func (f *Figure) goal() string {
 }
 
 func (s *Scenario) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### %s\n\n%s Other processes used %.0f %% of the machine%s.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent, s.standstills())
+	fmt.Fprintf(b, "\n### %s\n\n%s Other processes used %.0f %% of the machine.\n\n", s.Title, s.Note, s.OthersPercent+s.StolenPercent)
 	b.WriteString("| | Median | Minimum … maximum |\n|---|---:|---:|\n")
 	for i := range s.Figures {
 		f := &s.Figures[i]
 		least, most := f.Spread()
 		fmt.Fprintf(b, "| %s | %s | %s … %s |\n", f.Name, f.written(f.Median()), f.written(least), f.written(most))
 	}
-}
-
-func (s *Scenario) standstills() string {
-	var text string
-	if s.StoodSeconds != nil && s.Seconds > 0 {
-		text = fmt.Sprintf(", which stood still for %.1f of %.0f processor seconds", *s.StoodSeconds, s.Seconds*float64(runtime.NumCPU()))
-	}
-	if s.Again > 0 {
-		text += fmt.Sprintf("; %d slices were measured again", s.Again)
-	}
-	return text
 }
 
 // measured formats the median with the spread.

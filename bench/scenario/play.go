@@ -24,7 +24,6 @@ func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario
 	played := report.Scenario{Name: s.Name, Title: s.Title, Note: s.Note}
 	st := &stage{Settings: settings, ctx: ctx, name: s.Name}
 	defer st.end()
-	st.watch()
 	began := time.Now()
 	busy, stolen := process.Busy()
 	own := st.cpu()
@@ -33,10 +32,6 @@ func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario
 		return played, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	took := time.Since(began)
-	if st.still != nil {
-		stood := st.stood().Seconds()
-		played.StoodSeconds, played.Again = &stood, st.again
-	}
 	busyNow, stolenNow := process.Busy()
 	whole := took.Seconds() * float64(processors())
 	played.Seconds = took.Seconds()

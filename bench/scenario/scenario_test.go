@@ -13,27 +13,21 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
-	"github.com/setpoint-dev/setpoint/bench/process"
 	"github.com/setpoint-dev/setpoint/bench/report"
-	"github.com/setpoint-dev/setpoint/bench/still"
 	kit "github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
-// Arguments that have the test's program do what those packages do.
-const bareCommand, stillCommand = "bare", "still"
+// bareCommand has the test's program do what package bare does.
+const bareCommand = "bare"
 
 func TestMain(m *testing.M) {
-	serve := map[string]func(context.Context) error{
-		bareCommand:  func(ctx context.Context) error { return bare.Serve(ctx, os.Stdin, os.Stdout) },
-		stillCommand: func(ctx context.Context) error { return still.Serve(ctx, os.Stdout) },
-	}[os.Args[len(os.Args)-1]]
-	if serve == nil {
+	if os.Args[len(os.Args)-1] != bareCommand {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx); err != nil {
+	if err := bare.Serve(ctx, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -58,44 +52,7 @@ func settings(t *testing.T) Settings {
 	return Settings{
 		Runs: 1, Duration: 100 * time.Millisecond, Slice: 50 * time.Millisecond, Callers: 4, Connections: 1,
 		Targets: LeastTargets, Stored: 2000, Rounds: 2, Root: root, Program: program, Folder: folder, Log: t.Logf,
-		Bare: []string{self, bareCommand}, Still: []string{self, stillCommand},
-	}
-}
-
-// A process that is stopped for a while sees what it would see if the machine was.
-func TestStandstillsAreReported(t *testing.T) {
-	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := process.StartStill([]string{self, stillCommand}, t.TempDir())
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%v (fails instead of being skipped because CI is set)", err)
-		}
-		t.Skipf("NOT CHECKED: %v", err)
-	}
-	defer func() {
-		if err := watch.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	const stopped = 50 * time.Millisecond
-	before := watch.Stood()
-	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
-		if err := syscall.Kill(watch.PID(), signal); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(stopped)
-	}
-	// It reports with a delay.
-	stood := watch.Stood() - before
-	for began := time.Now(); stood < stopped/2 && time.Since(began) < 30*time.Second; {
-		stood = watch.Stood() - before
-	}
-	if stood < stopped/2 {
-		t.Errorf("stood still for %v, want about %v for each processor", stood, stopped)
+		Bare: []string{self, bareCommand},
 	}
 }
 

@@ -117,24 +117,12 @@ func (m *measuring) used() map[string]time.Duration {
 	return used
 }
 
-// mostAgain limits how often a slice is repeated.
-const mostAgain = 10
-
-// take measures a slice. In undisturbed scenarios it repeats a slice in which the machine
-// stood still: the standstill would dominate the largest times.
+// take measures a slice.
 func (s *stage) take(m *measuring, slice time.Duration) {
-	for again := 0; ; again++ {
-		before, stood := m.used(), s.stood()
-		result := m.side.drive(s.ctx, slice)
-		if s.undisturbed && s.stood() > stood && again < mostAgain {
-			s.again++
-			continue
-		}
-		m.total.Add(result)
-		for part, used := range m.used() {
-			m.cpu[part] += used - before[part]
-		}
-		return
+	before := m.used()
+	m.total.Add(m.side.drive(s.ctx, slice))
+	for part, used := range m.used() {
+		m.cpu[part] += used - before[part]
 	}
 }
 

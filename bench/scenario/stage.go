@@ -37,10 +37,10 @@ type Settings struct {
 	Targets, Stored, Rounds int
 	// Profiles is a folder for profiles of the service; empty: none.
 	Profiles string
-	// Root is the service's module, Program the service's program, Bare and Still the
-	// commands of those packages. Folder is for temporary files.
+	// Root is the service's module, Program the service's program, Bare the command of that
+	// package. Folder is for temporary files.
 	Root, Program, Folder string
-	Bare, Still           []string
+	Bare                  []string
 	// Log logs the progress.
 	Log func(format string, args ...any)
 }
@@ -56,11 +56,6 @@ type stage struct {
 	name   string
 	pids   []int
 	ending []func()
-	still  *process.Still // nil: unknown
-	// undisturbed reports whether slices in which the machine stood still are repeated,
-	// and again counts the repetitions.
-	undisturbed bool
-	again       int
 }
 
 func (s *stage) onEnd(f func()) { s.ending = append(s.ending, f) }
@@ -79,25 +74,6 @@ func (s *stage) stopping(p *kit.Process, stop func() error) {
 			s.Log("%s: %v", s.name, err)
 		}
 	})
-}
-
-// watch starts detecting standstills of the machine, where possible.
-func (s *stage) watch() {
-	still, err := process.StartStill(s.Still, s.Folder)
-	if err != nil {
-		s.Log("%s: %v", s.name, err)
-		return
-	}
-	s.still = still
-	s.stopping(still.Process, still.Stop)
-}
-
-// stood is how long processors have stood still so far.
-func (s *stage) stood() time.Duration {
-	if s.still == nil {
-		return 0
-	}
-	return s.still.Stood()
 }
 
 func (s *stage) redis() (*process.Redis, error) {

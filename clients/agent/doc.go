@@ -9,9 +9,10 @@
 //	err = driver.Run(ctx) // until the context ends and reconciles in flight are done
 //
 // An adapter implements [Platform] and [Watched] for its platform, and [Teller] if the platform
-// can show something to people. Package agenttest has the suite that each adapter passes.
+// can show something to people. Package agenttest has the suite that each adapter passes;
+// examples/platform is a whole agent.
 //
 // A platform with a queue of its own, as Kubernetes has controller-runtime's, calls
 // [Loop.Reconcile] itself to reconcile an object: never concurrently for one object, again after
-// the returned wait, and at once for objects that Options.Wake names.
+// the returned wait, and at once for objects that QueueOptions.Wake names.
 package agent

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,10 @@ type Watched interface {
 // DriverOptions are the settings of a Driver, beside those of its loop. The zero value of a
 // field is its default.
 type DriverOptions struct {
-	// Workers is how many reconciles run at once. Default: 32.
+	// Workers is how many reconciles run at once. Default: DefaultWorkers.
 	Workers int
-	// DrainTimeout bounds how long a stop waits for reconciles in flight. Default: 20 s.
+	// DrainTimeout bounds how long a stop waits for reconciles in flight. Default:
+	// DefaultDrainTimeout.
 	DrainTimeout time.Duration
 }
 
@@ -39,17 +41,16 @@ type Driver struct {
 	queue    *queue
 }
 
-// NewDriver returns a driver. It sets Options.Wake itself. It connects to nothing.
+// NewDriver returns a driver. It connects to nothing.
 func NewDriver(p Watched, service Service, options Options, driver DriverOptions) (*Driver, error) {
-	setDefault(&driver.Workers, 32)
-	setDefault(&driver.DrainTimeout, 20*time.Second)
+	driver.Workers = cmp.Or(driver.Workers, DefaultWorkers)
+	driver.DrainTimeout = cmp.Or(driver.DrainTimeout, DefaultDrainTimeout)
 	if driver.Workers < 0 || driver.DrainTimeout < 0 {
 		return nil, errors.New("workers and timeouts must be above 0")
 	}
 	d := &Driver{platform: p, options: driver, queue: newQueue()}
-	options.Wake = d.queue.add
 	var err error
-	if d.Loop, err = New(p, service, options); err != nil {
+	if d.Loop, err = New(p, service, options, QueueOptions{Wake: d.queue.add}); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -62,6 +63,7 @@ func (d *Driver) Run(ctx context.Context) error {
 	var watching, reconciles sync.WaitGroup
 	watching.Go(func() { d.Probe(background) })
 	watching.Go(func() { d.watch(background) })
+	watching.Go(func() { d.Announce(background) })
 	defer watching.Wait()
 	defer cancel()
 	free := make(chan struct{}, d.options.Workers)
@@ -117,7 +119,7 @@ func (d *Driver) watch(ctx context.Context) {
 		if time.Since(began) > lastWatchRetry {
 			retry = firstWatchRetry
 		}
-		d.once.say(d.log, d.Loop.options.LogLevel(zapcore.WarnLevel, err), "objects are not watched, trying again", fmt.Sprint(err), zap.Duration("in", retry), zap.Error(err))
+		d.once.say(d.log, zapcore.WarnLevel, "objects are not watched, trying again", fmt.Sprint(err), zap.Duration("in", retry), zap.Error(err))
 		if !deadline.Sleep(ctx, retry) {
 			return
 		}

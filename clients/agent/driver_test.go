@@ -40,9 +40,9 @@ func (p *platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	return p.Fake.Watch(ctx, changed)
 }
 
-func (p *platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+func (p *platform) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	p.looks.Add(1)
-	return p.Fake.Object(ctx, key)
+	return p.Fake.Object(ctx, key, before)
 }
 
 func (p *platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
@@ -271,8 +271,8 @@ type restless struct {
 	looks int
 }
 
-func (r *restless) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
-	o, err := r.Fake.Object(ctx, key)
+func (r *restless) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	o, err := r.Fake.Object(ctx, key, before)
 	if err == nil {
 		r.looks++
 		o.Revision = agent.Version(fmt.Sprint(r.looks))
@@ -295,8 +295,8 @@ func BenchmarkReconcile(b *testing.B) {
 	p := &restless{Fake: newPlatform(1).Fake}
 	s := agenttest.NewService(testserver.Recommendations(b))
 	l, err := agent.New(p, agent.Service{Calls: direct{s, testserver.Recommendations(b)}}, agent.Options{
-		Cluster: "demo", FirstWait: -1, Wake: func(...agent.Key) {},
-	})
+		Cluster: "demo", FirstWait: -1,
+	}, agent.QueueOptions{Wake: func(...agent.Key) {}})
 	if err != nil {
 		b.Fatal(err)
 	}

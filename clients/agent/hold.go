@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 
 // hold leaves the count unchanged and has the platform show why.
 func (r *reconcile) hold(h Hold) Outcome {
-	setDefault(&h.Outcome, OutcomeInvalid)
+	h.Outcome = cmp.Or(h.Outcome, OutcomeInvalid)
 	if h.Since.IsZero() {
 		h.Since = time.Now()
 	}

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 // must not overlap.
 type Loop struct {
 	options     Options
+	queue       QueueOptions
 	platform    Platform
 	teller      Teller // nil: the platform is not a Teller
 	recommender Recommender
@@ -27,14 +30,18 @@ type Loop struct {
 	shadows     *shadow.Ledger
 	log         *zap.Logger
 	once        once
+	rivals      *rivals
 	// rival is when another caller of a target was last seen, in nanoseconds since 1970; 0: never.
 	rival atomic.Int64
 }
 
 // New returns a loop over the objects of a platform, which may also be a Teller. It connects
 // to nothing.
-func New(p Platform, service Service, options Options) (*Loop, error) {
+func New(p Platform, service Service, options Options, queue QueueOptions) (*Loop, error) {
 	options, err := options.withDefaults()
+	if err == nil {
+		queue, err = queue.withDefaults()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +53,14 @@ func New(p Platform, service Service, options Options) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{
-		options: options, platform: p, recommender: service.Calls,
+		options: options, queue: queue, platform: p, recommender: service.Calls,
 		asker:  &asker{stream: service.Stream, calls: service.Calls, timeout: options.RequestTimeout, metrics: m},
-		states: newStates(m), metrics: m, shadows: shadow.NewLedger(), log: options.Log,
+		states: newStates(m), metrics: m, rivals: newRivals(service.Announce, &options, m), shadows: shadow.NewLedger(), log: options.Log,
 	}
 	l.teller, _ = p.(Teller)
 	l.presence = newPresence(func(keys ...Key) {
 		l.states.makeDue(keys)
-		options.Wake(keys...)
+		queue.Wake(keys...)
 	}, service.Redial, m)
 	return l, nil
 }
@@ -65,17 +72,23 @@ func (l *Loop) Probe(ctx context.Context) { l.presence.run(ctx) }
 // Shadows reports how far the decisions of shadows agree with the acting controllers.
 func (l *Loop) Shadows() *shadow.Report { return l.shadows.Report(time.Now().UTC()) }
 
-// SetClusterUID sets Options.ClusterUID if it was not known before. Call it before the first
-// reconcile.
+// SetClusterUID sets Options.ClusterUID if it was not known before, before the first reconcile.
 func (l *Loop) SetClusterUID(uid string) { l.options.ClusterUID = uid }
 
-// Rival is when another caller was last seen that asks about this agent's targets; the zero time:
-// never.
-func (l *Loop) Rival() time.Time {
-	if at := l.rival.Load(); at != 0 {
-		return time.Unix(0, at)
+// rivalSeen is how long another caller of a target counts after it was last seen.
+const rivalSeen = 5 * time.Minute
+
+// Rival says that another agent acts on the same platform, or another caller asks about the same
+// targets; empty: none is known.
+func (l *Loop) Rival() string {
+	if problem := l.rivals.problem(); problem != "" {
+		return problem
 	}
-	return time.Time{}
+	at := l.rival.Load()
+	if ago := time.Since(time.Unix(0, at)); at != 0 && ago < rivalSeen {
+		return fmt.Sprintf("another caller asks the service about the same targets, last seen %s ago: of two agents each undoes the counts of the other; keep one", ago.Round(time.Second))
+	}
+	return ""
 }
 
 // Objects returns the objects with state, ordered by namespace, name and kind.
@@ -88,22 +101,23 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 	// reported.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*l.options.RequestTimeout)
 	defer cancel()
-	o, err := l.platform.Object(ctx, key)
+	st := l.states.of(key)
+	o, err := l.platform.Object(ctx, key, st.last)
 	if errors.Is(err, ErrGone) {
-		return l.deleted(ctx, key)
+		return l.deleted(ctx, key, st)
 	}
 	if err != nil {
-		return l.unread(key, err), true
+		return l.unread(key, st, err), true
 	}
-	o = l.withDefaults(o)
-	now, st := time.Now(), l.states.of(key)
+	now := time.Now()
 	st.unread, st.unforgotten = 0, 0
 	if st.uid != nil && *st.uid != o.UID {
 		// A new object under this name: the state belongs to the deleted one.
 		l.forget(ctx, key, st)
 		st = l.states.replace(key, st)
 	}
-	st.uid = &o.UID
+	st.last, st.uid = o, &o.UID
+	o = l.withDefaults(o)
 	if wait := l.awaitFirst(st, o, now); wait > 0 {
 		return wait, true
 	}
@@ -130,9 +144,9 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 }
 
 // unread returns when to retry an object that could not be read.
-func (l *Loop) unread(key Key, err error) time.Duration {
-	l.once.say(l.log, l.options.LogLevel(zapcore.ErrorLevel, err), "object not read", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
-	now, st := time.Now(), l.states.of(key)
+func (l *Loop) unread(key Key, st *state, err error) time.Duration {
+	l.once.say(l.log, l.queue.LogLevel(zapcore.ErrorLevel, err), "object not read", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
+	now := time.Now()
 	st.unread++
 	return pace.RetryAt(now, st.unread, l.options.Period, key.Namespace).Sub(now)
 }
@@ -140,12 +154,11 @@ func (l *Loop) unread(key Key, err error) time.Duration {
 // withDefaults returns an object with the defaults of the loop.
 func (l *Loop) withDefaults(o *Object) *Object {
 	filled := *o
-	setDefault(&filled.Period, l.options.Period)
+	filled.Period = cmp.Or(filled.Period, l.options.Period)
 	filled.Shadow = o.Shadow || l.options.Shadow
-	setDefault(&filled.Target, o.Key.Name)
-	// The platform names its own shadows, but not those made by the options.
-	if filled.Shadow && (o.Target == "" || !o.Shadow) {
-		filled.Target += "_shadow"
+	filled.Target = cmp.Or(filled.Target, o.Key.Name)
+	if filled.Shadow {
+		filled.Target += ShadowSuffix
 	}
 	return &filled
 }
@@ -192,7 +205,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
 	r := &reconcile{
 		Loop: l, o: o, st: st, log: l.log.With(zap.Stringer("object", o.Key)),
-		telling: &Telling{Object: o, metrics: l.metrics},
+		telling: &Telling{Object: o, Dry: l.options.Shadow, metrics: l.metrics},
 	}
 	r.telling.Outcome = r.run(ctx)
 	if l.teller != nil {
@@ -200,8 +213,8 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	}
 	l.metrics.reconciles.WithLabelValues(string(r.telling.Outcome)).Inc()
 	l.metrics.reconcileTime.Observe(time.Since(began).Seconds())
-	if l.states.saw(st, o) && l.options.ShortestPeriod != nil {
-		l.options.ShortestPeriod(l.states.shortestPeriod(pace.MaxPeriod))
+	if l.states.saw(st, o) && l.queue.ShortestPeriod != nil {
+		l.queue.ShortestPeriod(l.states.shortestPeriod(pace.MaxPeriod))
 	}
 	if r.retry {
 		st.failures++
@@ -223,11 +236,8 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 const maxForgetAttempts = 8
 
 // deleted drops the state of an object that no longer exists.
-func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again bool) {
-	st := l.states.find(key)
-	if st == nil {
-		return 0, false
-	}
+func (l *Loop) deleted(ctx context.Context, key Key, st *state) (wait time.Duration, again bool) {
+	st.last = nil
 	if l.forget(ctx, key, st) {
 		return 0, false
 	}
@@ -238,12 +248,9 @@ func (l *Loop) deleted(ctx context.Context, key Key) (wait time.Duration, again 
 	return pace.FirstBackoff << st.unforgotten, true
 }
 
-// forget removes an object from the service, the platform and the agent; false: the service
-// could not be reached.
+// forget removes an object from the service and the agent; false: the service could not be
+// reached.
 func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
-	if l.teller != nil && st.uid != nil {
-		l.teller.Forget(key, *st.uid)
-	}
 	l.presence.forget(key)
 	l.shadows.Forget(key)
 	for _, observer := range l.options.Observers {

@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,9 +32,9 @@ type told struct {
 	events []string // reasons; guarded by mu
 }
 
-func (p *told) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+func (p *told) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	time.Sleep(p.reading)
-	return p.Fake.Object(ctx, key)
+	return p.Fake.Object(ctx, key, before)
 }
 
 func (p *told) Tell(ctx context.Context, t *agent.Telling) {
@@ -160,8 +162,8 @@ func TestASecondCallerOfATargetIsToldAsSuch(t *testing.T) {
 		if n := len(s.Reports()); n == 0 {
 			t.Fatal("no reports, so this shows nothing")
 		}
-		if time.Since(d.Rival()) > time.Minute {
-			t.Errorf("the other caller was last seen %s", d.Rival())
+		if got := d.Rival(); !strings.HasPrefix(got, "another caller asks the service about the same targets, last seen ") {
+			t.Errorf("of the other caller it tells %q", got)
 		}
 		if n := p.count(agent.ReasonAnswerRefused); n != 0 {
 			t.Errorf("%d events of refused answers", n)
@@ -233,4 +235,58 @@ func TestASlowPlatformNoticesTheServicesReturn(t *testing.T) {
 			t.Errorf("asked %d times in the ten seconds since it is back", n)
 		}
 	})
+}
+
+// remembering is a platform that counts reads of an object in its Native, and notes each count.
+type remembering struct {
+	*agenttest.Fake
+
+	mu    sync.Mutex
+	reads []string // guarded by mu
+}
+
+func (p *remembering) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, err := p.Fake.Object(ctx, key, before)
+	if err != nil {
+		p.reads = append(p.reads, fmt.Sprintf("gone, known %t", before != nil))
+		return nil, err
+	}
+	n := 1
+	if before.Is(o.UID) {
+		n += before.Native.(int)
+	}
+	o.Native = n
+	p.reads = append(p.reads, fmt.Sprintf("%s %d", o.UID, n))
+	return o, nil
+}
+
+// A platform gets back what it returned of an object last, until the object is gone, so that it
+// needs no memory of its own. It gets it also of an object that was never reconciled.
+func TestTheLoopIsThePlatformsMemory(t *testing.T) {
+	t.Parallel()
+	p := &remembering{Fake: &agenttest.Fake{}}
+	l, err := agent.New(p, agent.Service{Calls: agenttest.NewService(nil)},
+		agent.Options{Cluster: "demo", Period: time.Hour}, agent.QueueOptions{Wake: func(...agent.Key) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(times int) {
+		for range times {
+			l.Reconcile(t.Context(), agent.Key{Kind: "Service", Namespace: "shop", Name: "web"})
+		}
+	}
+	p.Create(agenttest.Workload{Name: "web", Replicas: 2})
+	read(3) // it waits for its first reconcile
+	p.Create(agenttest.Workload{Name: "web", Replicas: 2})
+	read(2)
+	p.Remove("web")
+	read(2)
+	p.Create(agenttest.Workload{Name: "web", Replicas: 2})
+	read(1)
+	want := []string{"uid-1 1", "uid-1 2", "uid-1 3", "uid-2 1", "uid-2 2", "gone, known true", "gone, known false", "uid-3 1"}
+	if !slices.Equal(p.reads, want) {
+		t.Errorf("read %q, want %q", p.reads, want)
+	}
 }

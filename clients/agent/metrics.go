@@ -25,14 +25,16 @@ const (
 	// OutcomeConflict means that another autoscaler has the workload.
 	OutcomeConflict Outcome = "conflicting_autoscaler"
 	// OutcomeGaveWay means that another controller acts on the object.
-	OutcomeGaveWay   Outcome = "conflicting_controller"
+	OutcomeGaveWay Outcome = "conflicting_controller"
+	// OutcomeWaiting means that the platform accepts no count now; the reason of the hold says why.
+	OutcomeWaiting   Outcome = "waiting"
 	OutcomeInvalid   Outcome = "invalid"     // something in the object can't be read
 	OutcomeReadError Outcome = "read_failed" // the platform could not be read
 )
 
 var outcomes = []Outcome{
 	OutcomeUnchanged, OutcomeScaled, OutcomeFailed, OutcomeMoved, OutcomeShadow,
-	OutcomeAway, OutcomeRefused, OutcomeDistrusted, OutcomeConflict, OutcomeGaveWay, OutcomeInvalid, OutcomeReadError,
+	OutcomeAway, OutcomeRefused, OutcomeDistrusted, OutcomeConflict, OutcomeGaveWay, OutcomeWaiting, OutcomeInvalid, OutcomeReadError,
 }
 
 // Parts of a reconcile.
@@ -64,6 +66,7 @@ type metrics struct {
 	awaySince        prometheus.Gauge
 	shadowReconciles *prometheus.CounterVec
 	divergent        prometheus.Gauge
+	rivalAgents      prometheus.Gauge
 }
 
 // Buckets from a millisecond to a quarter of a minute.
@@ -100,13 +103,14 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 		shadowReconciles: counter("shadow_reconciles_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
 		divergent:        gauge("shadow_divergent_objects", "Shadows whose count differs from that of the acting controller."),
 	}
+	m.rivalAgents = gauge("rival_agents", "Other agents that act on the same platform, as far as the recommender knows; alert when above 0.")
 	m.preset()
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
 		m.reconciles, m.reconcileTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused,
-		m.objects, m.up, m.awaySince, m.shadowReconciles, m.divergent,
+		m.objects, m.up, m.awaySince, m.shadowReconciles, m.divergent, m.rivalAgents,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ type Service struct {
 	Calls Recommender
 	// Stream is for recommendations. Nil: Calls are used.
 	Stream Stream
+	// Announce announces the agent, so that agents of one platform know of one another. May be
+	// nil.
+	Announce Announce
 	// Redial makes broken connections reconnect at once. May be nil.
 	Redial func()
 }
@@ -49,25 +53,21 @@ type Options struct {
 	Cluster string
 	// ClusterUID distinguishes clusters of the same name. Empty: unknown.
 	ClusterUID string
+	// Acts returns what the agent scales, for other agents of the same platform to know; none if
+	// the platform has no id. Nil: the agent is not announced. A shadow never is.
+	Acts func(ctx context.Context) ([]Acting, error)
 	// Sources maps the kinds of objects to the label of each in metrics.
 	Sources map[string]string
-	// Period is the time between two reconciles of an object that sets none. Default: 15 s.
+	// Period is the time between two reconciles of an object that sets none. Default: DefaultPeriod.
 	Period time.Duration
 	// FirstWait bounds how long an object that is new, or whose count another agent has just
 	// changed, waits for its first reconcile; below 0: no wait. Default: pace.MaxFirstWait.
 	FirstWait time.Duration
-	// RequestTimeout bounds a call of the service, and a third of a reconcile. Default: 10 s.
+	// RequestTimeout bounds a call of the service, and a third of a reconcile. Default:
+	// DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// Shadow makes every object a shadow: nothing is applied.
 	Shadow bool
-	// Wake makes objects due at once: the caller of Reconcile must reconcile them. Required.
-	Wake func(keys ...Key)
-	// ShortestPeriod receives the shortest period of all objects whenever it may have
-	// changed. May be nil.
-	ShortestPeriod func(time.Duration)
-	// LogLevel returns the level for an error of the platform, given the usual one. Nil: the
-	// usual one.
-	LogLevel func(usual zapcore.Level, err error) zapcore.Level
 	// Observers receive decisions.
 	Observers []Observer
 	// Registerer takes the metrics. Nil disables them.
@@ -76,19 +76,46 @@ type Options struct {
 	Log *zap.Logger
 }
 
+// Defaults of settings.
+const (
+	DefaultPeriod         = 15 * time.Second
+	DefaultRequestTimeout = 10 * time.Second
+	DefaultWorkers        = 32
+	DefaultDrainTimeout   = 20 * time.Second
+)
+
+// QueueOptions are for a platform with a queue of its own, in place of a Driver's.
+type QueueOptions struct {
+	// Wake makes objects due at once: the caller of Reconcile must reconcile them. Required.
+	Wake func(keys ...Key)
+	// ShortestPeriod receives the shortest period of all objects whenever it may have
+	// changed. May be nil.
+	ShortestPeriod func(time.Duration)
+	// LogLevel returns the level for an error of the platform, given the usual one. Nil: the
+	// usual one.
+	LogLevel func(usual zapcore.Level, err error) zapcore.Level
+}
+
+func (o QueueOptions) withDefaults() (QueueOptions, error) {
+	if o.LogLevel == nil {
+		o.LogLevel = func(usual zapcore.Level, _ error) zapcore.Level { return usual }
+	}
+	if o.Wake == nil {
+		return o, errors.New("wake: required")
+	}
+	return o, nil
+}
+
 // segment is one part of a target's name at the service.
 var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
 
 // withDefaults fills in defaults and returns what is wrong.
 func (o Options) withDefaults() (Options, error) {
-	setDefault(&o.Period, 15*time.Second)
-	setDefault(&o.FirstWait, pace.MaxFirstWait)
-	setDefault(&o.RequestTimeout, 10*time.Second)
+	o.Period = cmp.Or(o.Period, DefaultPeriod)
+	o.FirstWait = cmp.Or(o.FirstWait, pace.MaxFirstWait)
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, DefaultRequestTimeout)
 	if o.Log == nil {
 		o.Log = zap.NewNop()
-	}
-	if o.LogLevel == nil {
-		o.LogLevel = func(usual zapcore.Level, _ error) zapcore.Level { return usual }
 	}
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -101,15 +128,5 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RequestTimeout < 0 {
 		refuse("request timeout: must be above 0")
 	}
-	if o.Wake == nil {
-		refuse("wake: required")
-	}
 	return o, errors.Join(problems...)
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

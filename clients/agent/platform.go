@@ -15,8 +15,11 @@ type Key = shadow.Key
 
 // Platform runs workloads. Calls may be concurrent, but never two for one object.
 type Platform interface {
-	// Object reads an object's settings. The error is ErrGone if it no longer exists.
-	Object(ctx context.Context, key Key) (*Object, error)
+	// Object reads an object's settings. The error is ErrGone if it no longer exists. before is
+	// what Object returned last for this key, so that its Native can be the platform's memory of
+	// the object; nil: nothing since the agent started, or since the object was gone. It may have
+	// another UID: then the object was recreated.
+	Object(ctx context.Context, key Key, before *Object) (*Object, error)
 	// Observe reads the input of a decision. Failed readings are part of the request, as
 	// data. An error means that there can be no request, and is retried; a *HoldError means
 	// that there must be none now, so that the service's windows get no recommendation.
@@ -37,9 +40,6 @@ type Platform interface {
 type Teller interface {
 	// Tell shows a reconcile, at its end. It logs its failures itself.
 	Tell(ctx context.Context, t *Telling)
-	// Forget drops the platform's state of an object that no longer exists, or whose name an
-	// object of another UID has. It may be called more than once.
-	Forget(key Key, uid string)
 }
 
 // Errors of platforms.
@@ -56,8 +56,8 @@ type Object struct {
 	// UID distinguishes the object from earlier ones of its name. Empty: the platform has
 	// none.
 	UID string
-	// Target is the object's name at the service, another one for a shadow: both have
-	// histories of their own. Default: the name of its key, with "_shadow" for a shadow.
+	// Target is the object's name at the service, to which the loop adds ShadowSuffix for a
+	// shadow: both have histories of their own. Default: the name of its key.
 	Target string
 	// New reports whether no controller has ever evaluated the object.
 	New bool
@@ -83,6 +83,13 @@ type Object struct {
 	// Native is for the platform's own use.
 	Native any
 }
+
+// ShadowSuffix ends the names of shadows at the service, and no other names: no object's target
+// ends so.
+const ShadowSuffix = ".-shadow"
+
+// Is reports whether the object, which may be nil, has the UID.
+func (o *Object) Is(uid string) bool { return o != nil && o.UID == uid }
 
 // Revision is an object's settings, for comparison.
 type Revision interface {
@@ -128,11 +135,13 @@ type Change struct {
 	From, To int32
 	// Reason is why, in a few words. RecommendationID names the recommendation.
 	Reason, RecommendationID string
+	// Figures are those that led to it.
+	Figures Figures
 }
 
 // Hold is why an object is not scaled.
 type Hold struct {
-	// Outcome counts it. Default: OutcomeInvalid.
+	// Outcome counts it: OutcomeWaiting if it ends by itself. Default: OutcomeInvalid.
 	Outcome Outcome
 	// Reason is a CamelCase word for machines, Message a sentence for people, without its
 	// full stop.
@@ -155,6 +164,8 @@ func (e *HoldError) Error() string { return e.Hold.Message }
 type Telling struct {
 	Object  *Object
 	Outcome Outcome
+	// Dry reports whether the whole agent applies and writes nothing.
+	Dry bool
 	// Events are the new events, in their order. Each appears once, even if further
 	// reconciles have the same outcome.
 	Events []*setpointv1.Event

@@ -18,7 +18,20 @@ const (
 	ReasonInvalidObject = "InvalidObject"
 )
 
-// IsHold reports whether a reason is one of these.
+// Reasons of waits, which end by themselves and count as OutcomeWaiting.
+const (
+	// ReasonDeploying means that a deployment of Nomad is active, during which it accepts no count.
+	ReasonDeploying = "Deploying"
+	// ReasonUpdating means that a rolling update or a rollback of Swarm is in progress.
+	ReasonUpdating = "Updating"
+	// ReasonNotListed means that a target was missing from the webhook server's last list. It is
+	// gone after lists lacked it for a while.
+	ReasonNotListed = "NotListed"
+	// ReasonNotFound means that the webhook server lists a target, and answers 404 when it is observed.
+	ReasonNotFound = "NotFound"
+)
+
+// IsHold reports whether a reason is one of the agent's own.
 func IsHold(reason string) bool {
 	switch reason {
 	case ReasonRecommenderUnavailable, ReasonRecommendationRefused, ReasonAnswerRefused, ReasonConflictingAutoscaler, ReasonStatusWrittenByAnother, ReasonCountContested, ReasonInvalidObject:

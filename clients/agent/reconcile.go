@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -166,7 +165,8 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	if e.Request.ScaleError != nil {
 		e.Request.ScaleError.Message = printable.Lines(e.Request.ScaleError.GetMessage())
 	}
-	e.Request.RequestId = newRequestID()
+	// An evaluation keeps its id however often it is sent, so that it counts once.
+	e.Request.RequestId = rand.Text()
 	e.Request.Explain = r.o.Shadow
 	e.asked = time.Now()
 	e.Answer, err = r.asker.recommend(ctx, e.Request)
@@ -188,14 +188,6 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	return e, err
 }
 
-// newRequestID returns a random id. An evaluation keeps its id however often it is sent, so
-// that it counts once.
-func newRequestID() string {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
-}
-
 // failed ends a reconcile without a decision.
 func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	var held *HoldError
@@ -205,7 +197,7 @@ func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	}
 	var read errRead
 	if errors.As(err, &read) {
-		r.once.say(r.log, r.options.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
+		r.once.say(r.log, r.queue.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
 		r.retry = true
 		return OutcomeReadError
 	}
@@ -294,6 +286,7 @@ func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
 		Reason: reasonOf(e.Answer), RecommendationID: e.Answer.GetRecommendationId(),
+		Figures: FiguresOf(e.Answer.GetStatus(), e.Request.GetSpec()),
 	}
 	err := r.platform.Apply(ctx, r.o, e.Observation, change)
 	r.metrics.took(partApply, began)
@@ -304,7 +297,7 @@ func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 		return err // told by the caller
 	}
 	if err != nil {
-		r.once.say(log, r.options.LogLevel(zapcore.WarnLevel, err), "count not written", causeOf(err.Error()), zap.Error(err))
+		r.once.say(log, r.queue.LogLevel(zapcore.WarnLevel, err), "count not written", causeOf(err.Error()), zap.Error(err))
 		return err
 	}
 	r.metrics.appliedAfter.Observe(time.Since(e.answered).Seconds())
@@ -339,7 +332,7 @@ func (r *reconcile) decided(e *evaluation) {
 		}
 	}
 	// Log it once, not in every reconcile.
-	if fault == "" || fault == r.st.fault || r.once.say(r.log, r.options.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", causeOf(fault), zap.String("error", fault)) {
+	if fault == "" || fault == r.st.fault || r.once.say(r.log, r.queue.LogLevel(zapcore.WarnLevel, nil), "evaluated with an error", causeOf(fault), zap.String("error", fault)) {
 		r.st.fault = fault
 	}
 }

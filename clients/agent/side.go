@@ -101,19 +101,14 @@ func isFalse(c *setpointv1.HorizontalPodAutoscalerCondition) bool { return c.Get
 
 // reading is a metric's value in a few words.
 func reading(m *setpointv1.MetricStatus) string {
-	switch {
-	case m.GetResource() != nil:
-		return m.GetResource().GetName() + " " + valueText(m.GetResource().GetCurrent())
-	case m.GetContainerResource() != nil:
-		return m.GetContainerResource().GetName() + " of " + m.GetContainerResource().GetContainer() + " " + valueText(m.GetContainerResource().GetCurrent())
-	case m.GetPods() != nil:
-		return m.GetPods().GetMetric().GetName() + " " + valueText(m.GetPods().GetCurrent())
-	case m.GetObject() != nil:
-		return m.GetObject().GetMetric().GetName() + " " + valueText(m.GetObject().GetCurrent())
-	case m.GetExternal() != nil:
-		return m.GetExternal().GetMetric().GetName() + " " + valueText(m.GetExternal().GetCurrent())
+	name, v := current(m)
+	if c := m.GetContainerResource(); c != nil {
+		name += " of " + c.GetContainer()
 	}
-	return ""
+	if name == "" {
+		return ""
+	}
+	return name + " " + valueText(v)
 }
 
 func valueText(v *setpointv1.MetricValueStatus) string {

@@ -18,8 +18,9 @@ type state struct {
 	uid *string
 	// sighted is when an object that waits for its first reconcile was first seen.
 	sighted time.Time
-	// seen is the object of the last reconcile; nil before the first.
-	seen *Object
+	// seen is the object of the last reconcile; nil before the first. last is the one that was read
+	// last, as the platform returned it.
+	seen, last *Object
 	// outOfTurn reports whether the object is off the beat of its group since a reconcile out of
 	// turn.
 	outOfTurn bool
@@ -149,13 +150,6 @@ func (s *states) replace(key Key, old *state) *state {
 		}
 	}
 	return next
-}
-
-// find returns the object's state, nil if it has none.
-func (s *states) find(key Key) *state {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[key]
 }
 
 func (s *states) drop(key Key) {

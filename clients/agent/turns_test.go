@@ -50,8 +50,8 @@ func (p *edited) edit(key agent.Key) {
 	}
 }
 
-func (p *edited) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
-	o, err := p.Fake.Object(ctx, key)
+func (p *edited) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	o, err := p.Fake.Object(ctx, key, before)
 	if err != nil {
 		return nil, err
 	}

@@ -182,6 +182,8 @@ func callOf(r *http.Request) string {
 		return "deployments"
 	case path == "/v1/agent/members":
 		return "members"
+	case path == "/.well-known/jwks.json":
+		return "keys"
 	case strings.HasPrefix(path, "/v1/client/allocation/"):
 		return "statistics"
 	case strings.HasPrefix(path, "/v1/job/") && strings.HasSuffix(path, "/scale"):

@@ -11,7 +11,7 @@ import (
 // Kind is the kind of all objects.
 const Kind = "TaskGroup"
 
-// maxName bounds a name, bytes, so that with a shadow's suffix it fits into the service's 253.
+// maxName bounds a name, bytes, so that with agent.ShadowSuffix it fits into the service's 253.
 const maxName = 240
 
 // KeyOf is the key of a task group. Its name is "JOB.GROUP", in which letters, digits, "-" and
@@ -26,9 +26,6 @@ func KeyOf(g Group) agent.Key {
 	}
 	return agent.Key{Kind: Kind, Namespace: g.Namespace, Name: name}
 }
-
-// shadowSuffix ends the names of shadows, and no other names.
-const shadowSuffix = ".-shadow"
 
 func escape(part string, leading bool) string {
 	var out strings.Builder

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // world is a single Nomad server behind its HTTP API, and a source of metrics. It implements
@@ -271,14 +272,15 @@ func (w *world) group(name string) api.TaskGroupScaleStatus {
 // queues is the world's source, named queues, whose queries are names of jobs.
 type queues struct{ *world }
 
-func (q queues) CheckQuery(query samples.Query) error {
-	if query.Source != "queues" {
-		return &samples.ConfigError{Problems: []samples.Problem{{Field: "source", Message: "there is no such source"}}}
+func (q queues) Check(metrics []samples.Metric) error {
+	var p typed.Problems
+	for _, m := range metrics {
+		if m.Query.Source != "queues" {
+			p.Add(samples.Subject(m.Spec)+".source", "there is no such source")
+		}
 	}
-	return nil
+	return p.Err()
 }
-
-func (q queues) Check([]samples.Metric) error { return nil }
 
 func (q queues) Read(_ context.Context, metrics []samples.Metric, _ []string) (out samples.Readings) {
 	q.mu.Lock()

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,25 +26,8 @@ import (
 // apiVersion is the one of the kind TaskGroup in specs.
 const apiVersion = "nomadproject.io/v1"
 
-// Additional reasons for not scaling a group.
-const (
-	// ReasonNotScalable means that the job's type has no count.
-	ReasonNotScalable = "NotScalable"
-	// ReasonDeploying means that a deployment of the job is active.
-	ReasonDeploying = "Deploying"
-)
-
-// OutcomeDeploying is the outcome of reconciles that wait for a deployment.
-const OutcomeDeploying agent.Outcome = "deploying"
-
-// Sources provides metrics, as package samples' Set does.
-type Sources interface {
-	// CheckQuery and Check return the problems, as a *samples.ConfigError.
-	CheckQuery(q samples.Query) error
-	Check(metrics []samples.Metric) error
-	// Read reads the metrics of a workload with these ids of allocations.
-	Read(ctx context.Context, metrics []samples.Metric, allocations []string) samples.Readings
-}
+// ReasonNotScalable means that the job's type has no count.
+const ReasonNotScalable = "NotScalable"
 
 // Bounds of concurrent reads of statistics: the remaining connections are for all other calls.
 const (
@@ -57,10 +41,8 @@ type Options struct {
 	// Default: all.
 	Namespace string
 	// Sources provides metrics. Nil: Nomad's statistics only.
-	Sources Sources
-	// Shadow makes every group a shadow: nothing is written, not even events.
-	Shadow bool
-	// ReadTimeout bounds a read other than of statistics. Default: 10 s.
+	Sources samples.Reader
+	// ReadTimeout bounds a read other than of statistics. Default: agent.DefaultRequestTimeout.
 	ReadTimeout time.Duration
 	// Concurrency bounds the concurrent reads of statistics, at most MaxConcurrency. Default:
 	// DefaultConcurrency.
@@ -70,15 +52,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Namespace == "" {
-		o.Namespace = "*"
-	}
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = 10 * time.Second
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = DefaultConcurrency
-	}
+	o.Namespace = cmp.Or(o.Namespace, "*")
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, agent.DefaultRequestTimeout)
+	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
@@ -86,11 +62,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("the timeout and the concurrency of readings must be above 0, the concurrency at most %d", MaxConcurrency)
 	}
 	if o.Sources == nil {
-		none, err := samples.New(samples.Config{}, samples.Options{})
-		if err != nil {
-			return o, err
-		}
-		o.Sources = none
+		o.Sources = &samples.Set{}
 	}
 	return o, nil
 }
@@ -103,7 +75,6 @@ type Platform struct {
 
 	mu     sync.Mutex
 	groups map[agent.Key]*listed // the last list of groups with a scaling policy; guarded by mu
-	kept   map[agent.Key]*kept   // guarded by mu
 	known  bool                  // policies have been listed; guarded by mu
 	turns  turns
 
@@ -119,12 +90,12 @@ type Platform struct {
 type listed struct {
 	group   Group
 	policy  string // its id
-	version version
+	version policyVersion
 	wants   *wanted // nil: not read yet; guarded by Platform.mu
 }
 
-// version distinguishes versions of a policy. After a restore the index may be lower.
-type version struct {
+// policyVersion distinguishes versions of a policy. After a restore the index may be lower.
+type policyVersion struct {
 	modified uint64
 	enabled  bool
 }
@@ -135,10 +106,8 @@ type wanted struct {
 	hold *agent.Hold
 }
 
-// kept is the platform's state of an object between reconciles, which never overlap.
+// kept is the memory of an object. Reconciles of one object never overlap.
 type kept struct {
-	uid         string
-	group       Group
 	health      Health
 	lastEvent   string    // the last event without a scaling
 	lastEventAt time.Time // when the last event of a shadow was written or attempted
@@ -162,7 +131,7 @@ func New(client *api.Client, options Options) (*Platform, error) {
 		return nil, err
 	}
 	return &Platform{
-		client: client, options: options, groups: map[agent.Key]*listed{}, kept: map[agent.Key]*kept{},
+		client: client, options: options, groups: map[agent.Key]*listed{},
 		read: newReader(client, options.ReadTimeout, options.Concurrency),
 	}, nil
 }
@@ -185,21 +154,15 @@ type scaled struct {
 }
 
 // Object implements agent.Platform.
-func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
-	o, err := p.object(ctx, key)
-	if errors.Is(err, agent.ErrGone) {
-		// The loop calls Forget only for objects it has reconciled.
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if k := p.kept[key]; k != nil {
-			p.turns.wants(k.group, false, 0)
-			delete(p.kept, key)
-		}
+func (p *Platform) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	o, err := p.object(ctx, key, before)
+	if before != nil && (errors.Is(err, agent.ErrGone) || err == nil && !before.Is(o.UID)) {
+		p.turns.wants(before.Native.(*scaled).group, false, 0)
 	}
 	return o, err
 }
 
-func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+func (p *Platform) object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	p.mu.Lock()
 	l := p.groups[key]
 	p.mu.Unlock()
@@ -213,25 +176,22 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if wants.Policy == nil && wants.hold == nil {
 		return nil, agent.ErrGone // not Setpoint's, or the job is stopped
 	}
-	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold, Shadow: p.options.Shadow}
-	if o.Shadow {
-		o.Target = key.Name + shadowSuffix
-	}
+	o := &agent.Object{Key: key, UID: l.policy, Revision: agent.Version(fmt.Sprint(l.version)), Hold: wants.hold}
 	if outdated := p.outdated.Load(); outdated != nil {
 		o.Warning = *outdated
 	}
 	if wants.Policy != nil && len(wants.Ignored) > 0 {
 		o.Warning = strings.TrimPrefix(o.Warning+"; the policy has keys beside the block "+Key+" that mean nothing to Setpoint: "+agent.Shorten(strings.Join(wants.Ignored, ", ")), "; ")
 	}
+	group := &scaled{group: l.group, Policy: wants.Policy, kept: &kept{}}
+	if before.Is(o.UID) {
+		group.kept = before.Native.(*scaled).kept
+	}
+	o.Native = group
 	if wants.hold != nil {
-		o.Native = &scaled{group: l.group, kept: p.keptOf(key, l)}
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow || p.options.Shadow, wants.Options
-	if o.Shadow {
-		o.Target = key.Name + shadowSuffix
-	}
-	o.Native = &scaled{group: l.group, Policy: wants.Policy, kept: p.keptOf(key, l)}
+	o.Period, o.Shadow, o.Options = wants.Period, wants.Shadow, wants.Options
 	job, err := p.read.job(ctx, l.group)
 	switch {
 	case err != nil:
@@ -242,10 +202,10 @@ func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if o.Hold = unscalable(job); o.Hold != nil {
 		return o, nil
 	}
-	if err := p.readZero(ctx, o.Native.(*scaled), job); err != nil {
+	if err := p.readZero(ctx, group, job); err != nil {
 		return nil, err
 	}
-	if o.Native.(*scaled).kept.zero == zeroOfFile {
+	if group.kept.zero == zeroOfFile {
 		o.Options = proto.CloneOf(o.Options)
 		o.Options.Profile = profileFromZero
 	}
@@ -303,18 +263,6 @@ var ownZero = &setpointv1.HorizontalPodAutoscalerStatus{
 	Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScaledToZero", Status: "True", Reason: "ScaledToZero"}},
 }
 
-// keptOf returns the state of an object, without that of earlier objects of its name.
-func (p *Platform) keptOf(key agent.Key, l *listed) *kept {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k := p.kept[key]
-	if k == nil || k.uid != l.policy {
-		k = &kept{uid: l.policy, group: l.group}
-		p.kept[key] = k
-	}
-	return k
-}
-
 // wants returns the policy of a group, reading each version once.
 func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
 	p.mu.Lock()
@@ -355,27 +303,11 @@ func (p *Platform) parse(g Group, scaling *api.ScalingPolicy) *wanted {
 	if policy == nil {
 		return &wanted{hold: hold}
 	}
-	if err := p.checkMetrics(policy.Metrics); err != nil {
+	if err := form.Check(p.options.Sources, policy.Metrics); err != nil {
 		return &wanted{hold: &agent.Hold{Reason: agent.ReasonInvalidObject, Message: err.Error()}}
 	}
 	policy.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: apiVersion, Kind: Kind, Name: KeyOf(g).Name}
 	return &wanted{Policy: policy}
-}
-
-// checkMetrics returns the problems of the queries of metrics, by their keys in the policy.
-func (p *Platform) checkMetrics(metrics []samples.Metric) error {
-	var wrong problems
-	for _, m := range metrics {
-		at := within(within(Key, "metric"), m.Spec.GetExternal().GetMetric().GetName()+m.Spec.GetPods().GetMetric().GetName())
-		err := p.options.Sources.CheckQuery(m.Query)
-		if err == nil {
-			err = p.options.Sources.Check([]samples.Metric{m})
-		}
-		if err != nil {
-			wrong.add(at, "%v", err)
-		}
-	}
-	return wrong.err()
 }
 
 // unscalable returns why no group of a job can be scaled, whatever its policy.
@@ -409,7 +341,7 @@ func deployingHold(state string) *agent.Hold {
 		state = "it began just now"
 	}
 	return &agent.Hold{
-		Outcome: OutcomeDeploying, Reason: ReasonDeploying, Silent: true,
+		Outcome: agent.OutcomeWaiting, Reason: agent.ReasonDeploying, Silent: true,
 		Message: fmt.Sprintf("a deployment of the job is active; Nomad accepts no count until it ends (%s)", agent.Shorten(state)),
 	}
 }
@@ -438,7 +370,9 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if wants.kept.zero == zeroOwn {
 		request.PreviousStatus = ownZero
 	}
-	p.readings(ctx, wants, allocations, request)
+	if err := p.readings(ctx, wants, allocations, request); err != nil {
+		return nil, err
+	}
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: count}, Against: "the count of the group",
@@ -472,7 +406,7 @@ func placed(allocations []*Allocation) int32 {
 }
 
 // readings adds the values of the metrics, or their errors.
-func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*Allocation, request *setpointv1.RecommendRequest) {
+func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*Allocation, request *setpointv1.RecommendRequest) error {
 	var reading sync.WaitGroup
 	var usage []*setpointv1.PodMetrics
 	var failure error
@@ -480,23 +414,16 @@ func (p *Platform) readings(ctx context.Context, wants *scaled, allocations []*A
 	if len(resources) > 0 {
 		reading.Go(func() { usage, failure = p.read.usage(ctx, wants.group.Namespace, allocations) })
 	}
-	if len(wants.Metrics) > 0 {
-		ids := make([]string, len(request.GetPods()))
-		for i, pod := range request.GetPods() {
-			ids[i] = pod.GetName()
-		}
-		read := p.options.Sources.Read(ctx, wants.Metrics, ids)
-		request.PodMetrics, request.CustomMetrics = read.PodMetrics, read.CustomMetrics
-		request.ExternalMetrics, request.MetricErrors = read.ExternalMetrics, read.MetricErrors
-	}
+	err := samples.AddTo(ctx, p.options.Sources, wants.Metrics, request)
 	reading.Wait()
 	request.PodMetrics = append(request.PodMetrics, usage...)
 	if failure == nil {
-		return
+		return err
 	}
 	for _, metric := range resources {
 		request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: agent.Shorten(failure.Error())})
 	}
+	return err
 }
 
 // resourcesOf are the metrics of a spec that come from Nomad's statistics, as named in errors.
@@ -530,7 +457,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	write := func(index uint64) (uint64, error) {
 		written, err := Scale(ctx, p.client, wants.group, Scaling{
 			Count: new(int64(change.To)), JobModifyIndex: index,
-			Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Reason)),
+			Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Figures.With(change.Reason))),
 			Meta: map[string]any{
 				metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
 			},
@@ -552,7 +479,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 		return &agent.HoldError{Hold: *deployingHold("")}
 	case errors.As(err, &first):
 		p.turns.wants(wants.group, true, o.Period)
-		return &agent.HoldError{Hold: agent.Hold{Outcome: OutcomeDeploying, Reason: ReasonDeploying, Silent: true, Message: agent.Shorten(err.Error())}}
+		return &agent.HoldError{Hold: agent.Hold{Outcome: agent.OutcomeWaiting, Reason: agent.ReasonDeploying, Silent: true, Message: agent.Shorten(err.Error())}}
 	case statusOf(err) == http.StatusForbidden:
 		return denied("count", "scale-job", err)
 	}

@@ -56,7 +56,7 @@ func reconciles(n int) {
 
 func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
 	t.Helper()
-	o, err := p.Object(t.Context(), key)
+	o, err := p.Object(t.Context(), key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +130,7 @@ func TestAScaleThatResetsHealthMakesNoAllocationUnready(t *testing.T) {
 	})
 }
 
+// What a person reads of a change has its cause and its figures.
 func TestACountIsWrittenWithItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -145,6 +146,14 @@ func TestACountIsWrittenWithItsReason(t *testing.T) {
 		id := service.Reports()[0].GetRecommendationId()
 		if !strings.HasPrefix(e.Message, "4 → 7: ") || e.Count == nil || *e.Count != 7 || e.Error || e.Meta["setpoint.recommendation"] != id || e.Meta["setpoint.from"] != 4.0 || e.Meta["setpoint.to"] != 7.0 || e.Meta["setpoint.reason"] == "" {
 			t.Errorf("got %+v, recommendation %s", e, id)
+		}
+		if want := "4 → 7: queue 17.5 (target 10); external metric queue above target"; e.Message != want {
+			t.Errorf("the message is %q, want %q", e.Message, want)
+		}
+		w.Want("web", 100)
+		reconciles(5)
+		if e := w.group("web").Events[0]; !strings.Contains(e.Message, "(target 10); at its maximum of ") {
+			t.Errorf("the message %q does not say what limits the count", e.Message)
 		}
 	})
 }
@@ -175,7 +184,6 @@ func TestShadowsWriteEventsWithoutACount(t *testing.T) {
 		w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
 		w.Want("web", 7)
 		w.Want("own", 7)
-		w.options.Shadow = true
 		service := run(t, w, agent.Options{Shadow: true})
 		reconciles(5)
 		if events := slices.Concat(w.group("web").Events, w.group("own").Events, w.group("wrong").Events); len(events) != 0 {
@@ -221,32 +229,6 @@ func TestFailedEventsAreWrittenLater(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		if n := events(); n != 2 {
 			t.Errorf("%d events, want one of each", n)
-		}
-	})
-}
-
-// No state is kept of a group that was deleted before its first reconcile.
-func TestNothingIsKeptOfWhatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, p := start(t, func(w *world) {
-			w.register(job{name: "web", count: 2, policy: "cpu: 60"})
-			w.register(job{name: "wrong", count: 2, policy: "cup: 60"})
-		})
-		object(t, p, keyOf("web"))
-		object(t, p, keyOf("wrong"))
-		for _, name := range []string{"web", "wrong"} {
-			if _, _, err := w.own.Jobs().Deregister(name, true, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(2 * time.Second)
-		for _, name := range []string{"web", "wrong"} {
-			if o, err := p.Object(t.Context(), keyOf(name)); !errors.Is(err, agent.ErrGone) {
-				t.Errorf("%s: %v, %v", name, o, err)
-			}
-		}
-		if n := p.Kept(); n != 0 {
-			t.Errorf("something is kept of %d groups", n)
 		}
 	})
 }
@@ -307,7 +289,7 @@ func TestAWrongPolicyIsReportedOnce(t *testing.T) {
 			reconciles(5)
 		}
 		for name, want := range map[string]string{
-			"web": "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q: source: there is no such source",
+			"web": "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q.source: there is no such source",
 			"theirs": "ConflictingAutoscaler: the policy has check blocks as well, on which the Nomad Autoscaler acts",
 		} {
 			events := w.group(name).Events

@@ -60,20 +60,22 @@ func checkSpec(t *testing.T, p *nomad.Policy, hold *agent.Hold, want string) {
 	}
 }
 
+const cpu80 = `{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}`
+
 const cpu60 = `{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}`
 
 func TestPolicies(t *testing.T) {
 	for _, tt := range []struct{ name, policy, want string }{
 		{"the shortest that works", `{"setpoint": [{"cpu": 60.0}]}`,
 			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `]}`},
-		{"an empty block has no metrics, for which the service has its default", `{"setpoint": [{}]}`,
-			`{"minReplicas": 1, "maxReplicas": 10}`},
+		{"an empty block means cpu at 80 %, as with the HorizontalPodAutoscaler", `{"setpoint": [{}]}`,
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu80 + `]}`},
 		{"nested blocks, each a list with one map", `{"setpoint": [{"behavior": [{"scaleDown": [{"stabilizationWindowSeconds": 120.0, "tolerance": 0.05,
 				"policies": [{"type": "Percent", "value": 10.0, "periodSeconds": 60.0}, {"type": "Pods", "value": 4.0, "periodSeconds": 60.0}]}]}]}]}`,
-			`{"minReplicas": 1, "maxReplicas": 10, "behavior": {"scaleDown": {"stabilizationWindowSeconds": 120, "tolerance": "0.05",
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu80 + `], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 120, "tolerance": "0.05",
 				"policies": [{"type": "Percent", "value": 10, "periodSeconds": 60}, {"type": "Pods", "value": 4, "periodSeconds": 60}]}}}`},
 		{"one block where there may be several", `{"setpoint": [{"behavior": [{"scaleUp": [{"policies": [{"type": "Pods", "value": 1.0, "periodSeconds": 60.0}]}]}]}]}`,
-			`{"minReplicas": 1, "maxReplicas": 10, "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}}`},
+			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu80 + `], "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 60}]}}}`},
 		{"a job registered as JSON has maps as they are", `{"setpoint": {"metrics": [` + cpu60 + `], "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}, "shadow": null}}`,
 			`{"minReplicas": 1, "maxReplicas": 10, "metrics": [` + cpu60 + `], "behavior": {"scaleDown": {"selectPolicy": "Disabled"}}}`},
 		{"a heredoc in YAML", `{"setpoint": "cpu: 60\nbehavior:\n  scaleDown: {stabilizationWindowSeconds: 60}\n"}`,
@@ -151,18 +153,18 @@ func TestAllProblemsAreReported(t *testing.T) {
 	}
 	for _, want := range []string{
 		"scaling.max: must be between 0 and 2^31-1",
-		"setpoint.cpu: must be a whole number above 0",
+		"setpoint.cpu: must be a whole number of percent from 1",
 		"setpoint.memroy: there is no such key; did you mean memory?",
 		"setpoint.min: belongs to the scaling block",
-		"setpoint.period: must be a duration between 1s and 1h0m0s",
+		"setpoint.period: must be a duration from 1s to 1h0m0s",
 		"setpoint.shadow: must be true or false",
 		"setpoint.behavior.scaleDown.stabilizationWindow: there is no such key",
 		"setpoint.behavior.scaleDown.policies[0].value: must be a whole number",
 		"setpoint.behavior.scaleUp: must be a mapping of keys to values",
 		"setpoint.metrics[0].type: must be Resource or ContainerResource",
-		"setpoint.metrics[1]: there are statistics of cpu and memory only",
-		"setpoint.metric.queue: qurey: there is no such key; did you mean query?",
-		"setpoint.metric.both: must have exactly one of value",
+		`setpoint.metrics[1]: usage of "disk" is not available, only of cpu and memory`,
+		"setpoint.metric.queue.qurey: there is no such key; did you mean query?",
+		"setpoint.metric.both.value: can't be set beside average",
 	} {
 		if !strings.Contains(hold.Message, want) {
 			t.Errorf("it does not tell %q", want)

@@ -35,7 +35,7 @@ func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	if d := t.Decision; d != nil && (d.Applied || d.Answer.GetCurrentReplicas() == d.Answer.GetDesiredReplicas()) {
 		p.turns.wants(wants.group, false, 0)
 	}
-	if p.options.Shadow || t.Object.Shadow && !own {
+	if t.Dry || t.Object.Shadow && !own {
 		return
 	}
 	switch {
@@ -63,7 +63,7 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	}
 	wants.kept.lastEventAt = time.Now()
 	if p.event(ctx, t, wants, Scaling{
-		Message: agent.Shorten(told + ": " + answer.GetReason()),
+		Message: agent.Shorten(told + ": " + agent.FiguresOf(answer.GetStatus(), t.Decision.Request.GetSpec()).With(answer.GetReason())),
 		Meta: map[string]any{
 			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Shorten(answer.GetReason()), metaFrom: from, metaTo: to,
 		},
@@ -116,14 +116,4 @@ func (p *Platform) logEventError(t *agent.Telling, wants *scaled, err error) {
 		p.options.Log.Warn("event not written", zap.Stringer("object", t.Object.Key), zap.String("error", text))
 	}
 	wants.kept.eventError = text
-}
-
-// Forget implements agent.Teller.
-func (p *Platform) Forget(key agent.Key, uid string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if k := p.kept[key]; k != nil && k.uid == uid {
-		p.turns.wants(k.group, false, 0)
-		delete(p.kept, key)
-	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
@@ -19,7 +19,7 @@ const versionEvery = 10 * time.Minute
 
 // conditional is the first version that checks the JobModifyIndex of a count. Older servers
 // ignore it, so that a count may overwrite one written after the job was read.
-var conditional = [3]int{1, 8, 2}
+var conditional = version.MustParseGeneric("1.8.2")
 
 // checkVersion checks the versions of the region's servers, if that was not done recently. Not
 // being able to read them is no failure: it takes a capability that nothing else needs.
@@ -39,7 +39,7 @@ func (p *Platform) checkVersion(ctx context.Context) {
 		if statusOf(err) != http.StatusForbidden {
 			p.versioned = time.Time{} // read them again with the next list
 		}
-		p.warnOfServers("", fmt.Sprintf("their versions are not known (the token needs node read); before %s they don't compare what a count is conditional on: %s", text(conditional), agent.Shorten(err.Error())))
+		p.warnOfServers("", fmt.Sprintf("their versions are not known (the token needs node read); before %s they don't compare what a count is conditional on: %s", conditional, agent.Shorten(err.Error())))
 		return
 	}
 	p.warnOfServers(warning, warning)
@@ -57,7 +57,7 @@ func OldServers(ctx context.Context, client *api.Client) (warning string, err er
 		if m == nil || m.Status != "alive" || m.Tags["region"] != servers.ServerRegion {
 			continue
 		}
-		if v, ok := parseVersion(m.Tags["build"]); ok && less(v, conditional) {
+		if v, err := version.ParseGeneric(m.Tags["build"]); err == nil && v.LessThan(conditional) {
 			old = append(old, fmt.Sprintf("%s is %s", m.Name, m.Tags["build"]))
 		}
 	}
@@ -69,7 +69,7 @@ func OldServers(ctx context.Context, client *api.Client) (warning string, err er
 		old = append(old[:most], fmt.Sprintf("and %d more", len(old)-most))
 	}
 	return fmt.Sprintf("Nomad's servers are older than %s (%s) and don't compare what a count is conditional on: one that is written at the same time as somebody else's overwrites that",
-		text(conditional), strings.Join(old, ", ")), nil
+		conditional, strings.Join(old, ", ")), nil
 }
 
 // warnOfServers sets a warning for each group, and logs a line if it changed.
@@ -79,34 +79,4 @@ func (p *Platform) warnOfServers(warning, line string) {
 		p.options.Log.Warn("Nomad's servers", zap.String("problem", line))
 	}
 	p.saidOfServers = line
-}
-
-func text(v [3]int) string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
-
-func less(a, b [3]int) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return false
-}
-
-// parseVersion parses the numbers of a version such as 1.8.2 or 1.9.0-beta.1+ent.
-func parseVersion(text string) (v [3]int, ok bool) {
-	if end := strings.IndexAny(text, "-+"); end >= 0 {
-		text = text[:end]
-	}
-	parts := strings.Split(text, ".")
-	if len(parts) != len(v) {
-		return v, false
-	}
-	for i, part := range parts {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 {
-			return v, false
-		}
-		v[i] = n
-	}
-	return v, true
 }

@@ -88,7 +88,7 @@ func (p *Platform) note(policies []*api.ScalingPolicyListStub, changed func(agen
 			continue
 		}
 		g := groupOfTarget(stub.Target)
-		key, now := KeyOf(g), version{stub.ModifyIndex, stub.Enabled}
+		key, now := KeyOf(g), policyVersion{stub.ModifyIndex, stub.Enabled}
 		there[key] = true
 		if was := p.groups[key]; was == nil || was.policy != stub.ID || was.version != now {
 			p.groups[key] = &listed{group: g, policy: stub.ID, version: now}

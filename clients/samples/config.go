@@ -2,12 +2,15 @@ package samples
 
 import (
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/clients/samples/httpapi"
+	"github.com/setpoint-dev/setpoint/clients/samples/redis"
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Defaults and bounds of a Source.
@@ -27,6 +30,49 @@ const (
 
 // maxParseError bounds the quoted part of a parser's error, in bytes: it quotes the document.
 const maxParseError = 256
+
+// What packages of sources have, in the words of the file.
+type (
+	// Query is a workload's query of a source; see source.Query.
+	Query = source.Query
+	// Duration is written as in "15s".
+	Duration = source.Duration
+	// Sample is one value of a query.
+	Sample = source.Sample
+	// Server is the address of an HTTP API; see httpapi.Server.
+	Server = httpapi.Server
+	// Prometheus is a server with the HTTP API of Prometheus: Prometheus itself, Thanos,
+	// Mimir, VictoriaMetrics.
+	Prometheus = Server
+	// HTTP is a server that answers GET requests with JSON.
+	HTTP = Server
+	// Redis is one server, a Cluster, or a master that sentinels watch; see redis.Server.
+	Redis = redis.Server
+	// TLS sets the CAs to trust and the client certificate.
+	TLS = source.TLS
+	// Outcome is the outcome of a query or a request, for metrics.
+	Outcome = source.Outcome
+)
+
+// The outcomes, as package source explains them.
+const (
+	OK          = source.OK
+	Timeout     = source.Timeout
+	Busy        = source.Busy
+	Unreachable = source.Unreachable
+	Refused     = source.Refused
+	Unusable    = source.Unusable
+	Unprepared  = source.Unprepared
+	Empty       = source.Empty
+	Invalid     = source.Invalid
+	Cancelled   = source.Cancelled
+)
+
+// ParseQuery parses a query; see source.ParseQuery.
+func ParseQuery(fields map[string]any) (Query, error) { return source.ParseQuery(fields) }
+
+// CheckValue returns an error for a quantity that would scale to the maximum; see source.CheckValue.
+func CheckValue(text string) error { return source.CheckValue(text) }
 
 // Config is the operator's file of sources.
 type Config struct {
@@ -60,83 +106,83 @@ type Source struct {
 	MaxSeries int `json:"maxSeries,omitempty"`
 }
 
-// ParseConfig parses the file of sources, YAML or JSON. The error is a *ConfigError with all
+// ParseConfig parses the file of sources, YAML or JSON. The error is a *typed.Error with all
 // problems, or the parser's.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
 	text, err := document.JSON(data, document.MaxBytes)
 	if err != nil {
-		return Config{}, (&problems{{Message: shorten(err.Error(), maxParseError)}}).err()
+		return Config{}, (&typed.Problems{{Message: typed.Shorten(err.Error(), maxParseError)}}).Err()
 	}
-	parsed, err := decodeJSON(text)
+	parsed, err := typed.DecodeJSON(text)
 	if err != nil {
-		return Config{}, (&problems{{Message: shorten(err.Error(), maxParseError)}}).err()
+		return Config{}, (&typed.Problems{{Message: typed.Shorten(err.Error(), maxParseError)}}).Err()
 	}
-	var p problems
-	p.fill("", parsed, reflect.ValueOf(&c).Elem())
+	var p typed.Problems
+	p.Fill("", parsed, &c)
 	if len(p) == 0 {
 		p = c.problems()
 	}
-	if err := p.err(); err != nil {
+	if err := p.Err(); err != nil {
 		return Config{}, err
 	}
 	return c, nil
 }
 
-// Validate returns all problems, as a *ConfigError. It opens no file.
-func (c Config) Validate() error { return c.problems().err() }
+// Validate returns all problems, as a *typed.Error. It opens no file.
+func (c Config) Validate() error { return c.problems().Err() }
 
 // sourceName matches names of sources, which are labels of metrics, and parts of labels of
 // services.
 var sourceName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func (c Config) problems() problems {
-	var p problems
+func (c Config) problems() typed.Problems {
+	var p typed.Problems
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
-		field := "sources." + shorten(name, maxQuoted)
+		field := "sources." + typed.Shorten(name, typed.MaxQuoted)
 		if !sourceName.MatchString(name) {
-			p.add(field, "the name of a source has lower-case letters, digits and dashes between them, at most 63")
+			p.Add(field, "the name of a source has lower-case letters, digits and dashes between them, at most 63")
 		}
-		p.under(field, c.Sources[name].problems())
+		p.Under(field, c.Sources[name].problems())
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
-		field := "metrics." + shorten(name, maxQuoted)
-		if name == "" || len(name) > maxNameLength {
-			p.add(field, "the name of a metric must have 1 to %d bytes", maxNameLength)
+		field := "metrics." + typed.Shorten(name, typed.MaxQuoted)
+		if name == "" || len(name) > source.MaxNameLength {
+			p.Add(field, "the name of a metric must have 1 to %d bytes", source.MaxNameLength)
 		}
-		p.under(field, c.Metrics[name].problems())
+		p.Under(field, c.Metrics[name].problems())
 	}
 	return p
 }
 
-func (s Source) problems() problems {
-	var p problems
+func (s Source) problems() typed.Problems {
+	var p typed.Problems
 	kinds := 0
 	if s.Prometheus != nil {
 		kinds++
-		p.under("prometheus", s.Prometheus.problems())
+		p.Under("prometheus", s.Prometheus.Problems())
 	}
 	if s.HTTP != nil {
 		kinds++
-		p.under("http", s.HTTP.problems())
+		p.Under("http", s.HTTP.Problems())
 	}
 	if s.Redis != nil {
 		kinds++
-		p.under("redis", s.Redis.problems())
+		p.Under("redis", s.Redis.Problems())
 	}
 	if kinds != 1 {
-		p.add("", "must have exactly one of prometheus, http and redis")
+		p.Add("", "must have exactly one of prometheus, http and redis")
 	}
 	within := func(field string, value, most int64) {
 		if value < 0 || value > most {
-			p.add(field, "must be between 0, which stands for the default, and %d", most)
+			p.Add(field, "must be between 0, which stands for the default, and %d", most)
 		}
 	}
 	if s.Timeout < 0 || s.Timeout > Duration(maxTimeout) {
-		p.add("timeout", "must be between 0s, which stands for the default, and %s", maxTimeout)
+		p.Add("timeout", "must be between 0s, which stands for the default, and %s", maxTimeout)
 	}
 	if s.Reuse != nil && (*s.Reuse < 0 || *s.Reuse > Duration(maxReuse)) {
-		p.add("reuse", "must be between 0s and %s", maxReuse)
+		p.Add("reuse", "must be between 0s and %s", maxReuse)
 	}
 	within("concurrency", int64(s.Concurrency), maxConcurrency)
 	within("maxBytes", int64(s.MaxBytes), maxMaxBytes)

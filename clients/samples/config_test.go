@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
@@ -143,7 +144,7 @@ func TestQueriesComeAsLabelsOrAsPolicyBlocks(t *testing.T) {
 		{"an unknown key", map[string]any{"qurey": "up"}, "qurey: there is no such key; did you mean query?"},
 		{"no truth", map[string]any{"emptyIsZero": "yes"}, "emptyIsZero: must be true or false"},
 		{"a list of two", map[string]any{"query": []any{"a", "b"}}, "query: must be one value"},
-		{"a long text", map[string]any{"query": strings.Repeat("x", maxTextLength+1)}, "query: is longer than"},
+		{"a long text", map[string]any{"query": strings.Repeat("x", 16<<10+1)}, "query: is longer than"},
 		{"all that is wrong", map[string]any{"window": "x", "pod": "y"}, "window: must be a duration such as 15s or 1m30s"},
 	} {
 		if _, err := ParseQuery(c.from); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -162,7 +163,7 @@ func TestQueriesThatCanNotBe(t *testing.T) {
 		{"no source", Query{Query: "up"}, "source: is required: the sources are prom"},
 		{"an unknown source", Query{Source: "redis", Query: "up"}, `source: there is no source "redis"; the sources are prom`},
 		{"no query", promQuery(""), "query: is required"},
-		{"a long query", promQuery(strings.Repeat("x", maxQueryLength+1)), "query: is longer than 4096 bytes"},
+		{"a long query", promQuery(strings.Repeat("x", source.MaxQueryLength+1)), "query: is longer than 4096 bytes"},
 		{"no label", promQuery("up", func(q *Query) { q.PodLabel = "pod-name" }), "podLabel: must be the name of a label"},
 		{"no label of containers", promQuery("up", func(q *Query) { q.PodLabel, q.ContainerLabel = "pod", "c-name" }), "containerLabel: must be the name of a label"},
 		{"containers of no pod", promQuery("up", func(q *Query) { q.ContainerLabel = "c" }), "podLabel: is required with containerLabel"},

@@ -46,5 +46,7 @@
 // Answers are bounded in bytes and series. Redirects to another origin are not followed.
 // Files with credentials and certificates are reloaded when they change.
 //
-// The package is independent of platforms and the loop, and decides nothing.
+// The package is independent of platforms and the loop, and decides nothing. Each kind of source has
+// a package below it (prometheus, httpjson, redis), on top of source, which has queries, values and
+// failures, and of httpapi, which sends requests.
 package samples

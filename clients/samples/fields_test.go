@@ -36,11 +36,11 @@ func TestFieldsAreDocumented(t *testing.T) {
 		fmt.Fprintf(&tables, "\n### %s\n\n| key | meaning |\n|---|---|\n", d.heading)
 		for i := range d.of.NumField() {
 			field := d.of.Field(i)
-			comment := comments[d.of.Name()+"."+field.Name]
+			comment := comments[d.of.String()+"."+field.Name]
 			if comment == "" {
 				t.Errorf("%s.%s has no comment", d.of.Name(), field.Name)
 			}
-			fmt.Fprintf(&tables, "| `%s` | %s |\n", jsonName(field), comment)
+			fmt.Fprintf(&tables, "| %s | %s |\n", key(field), comment)
 		}
 	}
 	text, err := os.ReadFile(page)
@@ -62,6 +62,20 @@ func TestFieldsAreDocumented(t *testing.T) {
 	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// key is the key of a field; an embedded query has several.
+func key(field reflect.StructField) string {
+	if field.Anonymous {
+		return "a query's keys"
+	}
+	return "`" + jsonName(field) + "`"
+}
+
+// jsonName is the JSON name of a field.
+func jsonName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
 }
 
 // fieldComments returns the comments of fields by type and name, with the keys in place of Go's
@@ -88,7 +102,7 @@ func fieldComments(t *testing.T) map[string]string {
 	}
 	out := map[string]string{}
 	files := token.NewFileSet()
-	for _, name := range []string{"config.go", "server.go", "files.go", "redis.go", "query.go", "named.go"} {
+	for _, name := range []string{"config.go", "httpapi/httpapi.go", "source/files.go", "redis/redis.go", "source/query.go", "named.go"} {
 		file, err := parser.ParseFile(files, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -103,10 +117,14 @@ func fieldComments(t *testing.T) map[string]string {
 				return false
 			}
 			for _, field := range fields.Fields.List {
-				for _, fieldName := range field.Names {
+				names := field.Names
+				if embedded, ok := field.Type.(*ast.Ident); ok && len(names) == 0 {
+					names = []*ast.Ident{embedded}
+				}
+				for _, fieldName := range names {
 					comment := strings.Join(strings.Fields(field.Doc.Text()), " ")
 					if comment != "" {
-						out[spec.Name.Name+"."+fieldName.Name] = sentence(spelled(comment))
+						out[file.Name.Name+"."+spec.Name.Name+"."+fieldName.Name] = sentence(spelled(comment))
 					}
 				}
 			}

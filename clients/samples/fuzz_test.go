@@ -1,14 +1,11 @@
 package samples
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -62,41 +59,4 @@ func wantRequestable(t *testing.T, r Readings) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// FuzzHTTP applies arbitrary paths to arbitrary documents.
-func FuzzHTTP(f *testing.F) {
-	for _, seed := range [][3]string{
-		{`{"pods": [{"name": "a", "n": 1.5, "at": 1700000000}]}`, "{.pods[*]}", ".n"},
-		{`{"pods": {"a": ["1", "2Gi", null, 1e999]}}`, "{.pods.*}", "[0]"},
-		{`[[[1]]]`, "[*][*]", "[-1:]"},
-		{`{"q": [{"a": "b", "n": -1}]}`, `{.q[?(@.a=="b")]}`, "$.n"},
-		{`{"q": "text"}`, "{.q[*]}", "."},
-		{`null`, "[::0]", "[5:1:2]"},
-	} {
-		f.Add([]byte(seed[0]), seed[1], seed[2])
-	}
-	b := newHTTP(Source{HTTP: &HTTP{URL: "http://localhost"}}.withDefaults(), zap.NewNop(), (&net.Dialer{}).DialContext)
-	f.Fuzz(func(t *testing.T, text []byte, items, value string) {
-		content, err := decodeJSON(text)
-		if err != nil {
-			return
-		}
-		for _, q := range []Query{
-			{ValuePath: value},
-			{ValuePath: value, ItemsPath: items, PodPath: ".name", TimestampPath: ".at"},
-		} {
-			if len(b.check(q)) > 0 {
-				continue
-			}
-			values, err := b.values(q, page{content, time.Now()})
-			if err != nil && len(values) > 0 {
-				t.Fatalf("values and the error %v", err)
-			}
-			// Every value comes from a place in the document.
-			if len(values) > len(text) {
-				t.Fatalf("%d values of %d bytes", len(values), len(text))
-			}
-		}
-	})
 }

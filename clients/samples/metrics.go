@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 )
 
 // metrics are the package's own. Their labels are names of sources, which the operator chooses,
@@ -30,13 +32,13 @@ func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 		}, []string{"source"}),
 	}
 	// Outcomes that never happened show as 0.
-	for _, source := range sources {
-		for _, o := range outcomes {
-			m.queries.WithLabelValues(source, string(o))
-			m.requests.WithLabelValues(source, string(o))
+	for _, name := range sources {
+		for _, o := range source.Outcomes {
+			m.queries.WithLabelValues(name, string(o))
+			m.requests.WithLabelValues(name, string(o))
 		}
-		m.shared.WithLabelValues(source)
-		m.duration.WithLabelValues(source)
+		m.shared.WithLabelValues(name)
+		m.duration.WithLabelValues(name)
 	}
 	if r == nil {
 		return m, nil
@@ -50,7 +52,7 @@ func newMetrics(r prometheus.Registerer, sources []string) (*metrics, error) {
 }
 
 // requested records a request.
-func (m *metrics) requested(source string, began time.Time, outcome Outcome) {
-	m.requests.WithLabelValues(source, string(outcome)).Inc()
-	m.duration.WithLabelValues(source).Observe(time.Since(began).Seconds())
+func (m *metrics) requested(name string, began time.Time, outcome Outcome) {
+	m.requests.WithLabelValues(name, string(outcome)).Inc()
+	m.duration.WithLabelValues(name).Observe(time.Since(began).Seconds())
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 )
 
 func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
@@ -19,7 +21,7 @@ func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"setpoint_samples_queries_total": len(outcomes), "setpoint_samples_requests_total": len(outcomes),
+		"setpoint_samples_queries_total": len(source.Outcomes), "setpoint_samples_requests_total": len(source.Outcomes),
 		"setpoint_samples_shared_total": 1, "setpoint_samples_request_duration_seconds": 1,
 	}
 	for _, f := range families {

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // NamedMetric is a metric that the operator offers under a name, with its query. Users write only
@@ -25,10 +27,10 @@ type NamedMetric struct {
 	Kind string `json:"kind,omitempty"`
 	// Namespaces are the namespaces whose objects may use the metric; ["*"]: all. Required.
 	Namespaces []string `json:"namespaces"`
-	// Query is its query. In its texts ${namespace} is replaced by the namespace of the using
-	// object, and ${object} by the name of the described object of an Object metric.
-	// Required.
-	Query Query `json:"query"`
+	// Query is its query: its keys stand beside these. In its texts ${namespace} is replaced by the
+	// namespace of the using object, and ${object} by the name of the described object of an Object
+	// metric.
+	Query
 }
 
 // The variables in a named metric's query.
@@ -51,45 +53,45 @@ var (
 	variable = regexp.MustCompile(`\$[{(]?\s*[A-Za-z_][A-Za-z0-9_]*\s*[)}]?|\{\{.*?\}\}`)
 )
 
-func (m NamedMetric) problems() problems {
-	var p problems
+func (m NamedMetric) problems() typed.Problems {
+	var p typed.Problems
 	switch m.Type {
 	case "", externalType, podsType, objectType:
 	default:
-		p.add("type", "must be %s, %s or %s, is %q", externalType, podsType, objectType, shorten(m.Type, maxQuoted))
+		p.Add("type", "must be %s, %s or %s, is %q", externalType, podsType, objectType, typed.Shorten(m.Type, typed.MaxQuoted))
 	}
 	switch {
 	case m.Type == objectType && m.Kind == "":
-		p.add("kind", "is required: that of the objects which the metric describes, such as Ingress")
+		p.Add("kind", "is required: that of the objects which the metric describes, such as Ingress")
 	case m.Type != objectType && m.Kind != "":
-		p.add("kind", "is for the type %s only", objectType)
-	case len(m.Kind) > maxNameLength:
-		p.add("kind", "is longer than %d bytes", maxNameLength)
+		p.Add("kind", "is for the type %s only", objectType)
+	case len(m.Kind) > source.MaxNameLength:
+		p.Add("kind", "is longer than %d bytes", source.MaxNameLength)
 	}
 	switch {
 	case len(m.Namespaces) == 0:
-		p.add("namespaces", "is required: those whose objects may use the metric, or [\"*\"] for all")
+		p.Add("namespaces", "is required: those whose objects may use the metric, or [\"*\"] for all")
 	case len(m.Namespaces) > 1 && slices.Contains(m.Namespaces, anyNamespace):
-		p.add("namespaces", "must be %q alone, or names", anyNamespace)
+		p.Add("namespaces", "must be %q alone, or names", anyNamespace)
 	}
 	for _, namespace := range m.Namespaces {
 		if namespace != anyNamespace && !namespaceName.MatchString(namespace) {
-			p.add("namespaces", "%q is not the name of a namespace", shorten(namespace, maxQuoted))
+			p.Add("namespaces", "%q is not the name of a namespace", typed.Shorten(namespace, typed.MaxQuoted))
 		}
 	}
-	p.under("query", m.variables())
+	p.Under("", m.variables())
 	return p
 }
 
 // filled are the fields of a query in which variables are replaced, by their keys.
-func (q *Query) filled() map[string]*string {
+func filled(q *Query) map[string]*string {
 	return map[string]*string{
 		"query": &q.Query, "path": &q.Path, "list": &q.List, "sortedSet": &q.SortedSet, "stream": &q.Stream, "group": &q.Group,
 	}
 }
 
 // unfilled are the other text fields.
-func (q *Query) unfilled() map[string]*string {
+func unfilled(q *Query) map[string]*string {
 	return map[string]*string{
 		"source": &q.Source, "podLabel": &q.PodLabel, "containerLabel": &q.ContainerLabel, "valuePath": &q.ValuePath, "itemsPath": &q.ItemsPath,
 		"podPath": &q.PodPath, "containerPath": &q.ContainerPath, "timestampPath": &q.TimestampPath, "minScore": &q.MinScore, "maxScore": &q.MaxScore,
@@ -98,29 +100,29 @@ func (q *Query) unfilled() map[string]*string {
 
 // variables returns the problems of texts that look like variables but are not: such a query
 // would select nothing, or the values of all namespaces.
-func (m NamedMetric) variables() problems {
-	var p problems
+func (m NamedMetric) variables() typed.Problems {
+	var p typed.Problems
 	known := []string{ofNamespace}
 	if m.Type == objectType {
 		known = append(known, ofObject)
 	}
-	filled, unfilled := m.Query.filled(), m.Query.unfilled()
+	filled, unfilled := filled(&m.Query), unfilled(&m.Query)
 	ofPods := false
 	for _, key := range slices.Sorted(maps.Keys(filled)) {
 		for _, found := range variable.FindAllString(*filled[key], -1) {
 			if !slices.Contains(known, found) {
-				p.add(key, "%q is not a variable: the variables are %s", shorten(found, maxQuoted), strings.Join(known, " and "))
+				p.Add(key, "%q is not a variable: the variables are %s", typed.Shorten(found, typed.MaxQuoted), strings.Join(known, " and "))
 			}
 			ofPods = ofPods || found == ofNamespace
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(unfilled)) {
 		if found := variable.FindString(*unfilled[key]); strings.HasPrefix(found, "${") {
-			p.add(key, "%q is not replaced here, only in the text of the query", shorten(found, maxQuoted))
+			p.Add(key, "%q is not replaced here, only in the text of the query", typed.Shorten(found, typed.MaxQuoted))
 		}
 	}
 	if oneNamespace := len(m.Namespaces) == 1 && m.Namespaces[0] != anyNamespace; m.Type == podsType && !ofPods && !oneNamespace {
-		p.add("", "must contain %s: pods of several namespaces may have one name", ofNamespace)
+		p.Add("", "must contain %s: pods of several namespaces may have one name", ofNamespace)
 	}
 	return p
 }
@@ -134,33 +136,34 @@ func (m NamedMetric) typeOf() string {
 }
 
 // in returns the query for a namespace and an object.
-func (q Query) in(namespace, object string) Query {
-	for _, text := range q.filled() {
+func (m NamedMetric) in(namespace, object string) Query {
+	q := m.Query
+	for _, text := range filled(&q) {
 		*text = strings.NewReplacer(ofNamespace, namespace, ofObject, object).Replace(*text)
 	}
 	return q
 }
 
 // namedProblems returns the problems of the queries of named metrics.
-func (s *Set) namedProblems() problems {
-	var p problems
+func (s *Set) namedProblems() typed.Problems {
+	var p typed.Problems
 	for _, name := range slices.Sorted(maps.Keys(s.named)) {
 		m := s.named[name]
-		field := "metrics." + shorten(name, maxQuoted) + ".query"
+		field := "metrics." + typed.Shorten(name, typed.MaxQuoted)
 		before := len(p)
-		p.under(field, s.problems(m.Query.in("namespace", "object")))
+		p.Under(field, s.problems(m.in("namespace", "object")))
 		if len(p) > before {
 			continue
 		}
-		switch source := s.sources[m.Query.Source]; {
-		case m.Query.ofContainers():
-			p.add(field, "is for values of containers, which named metrics do not support")
-		case m.typeOf() != podsType && m.Query.ofPods():
-			p.add(field, "is for values of pods, but the metric's type is %s: set type: %s", m.typeOf(), podsType)
-		case m.typeOf() == podsType && source.Redis != nil:
-			p.add(field, "queries a Redis, which has no values of pods")
-		case m.typeOf() == podsType && !m.Query.ofPods():
-			p.add(field+"."+s.podField(m.Query), "is required: a %s metric has a value for each pod", podsType)
+		switch of := s.sources[m.Source]; {
+		case m.OfContainers():
+			p.Add(field, "is for values of containers, which named metrics do not support")
+		case m.typeOf() != podsType && m.OfPods():
+			p.Add(field, "is for values of pods, but the metric's type is %s: set type: %s", m.typeOf(), podsType)
+		case m.typeOf() == podsType && of.Redis != nil:
+			p.Add(field, "queries a Redis, which has no values of pods")
+		case m.typeOf() == podsType && !m.OfPods():
+			p.Add(field+"."+s.podField(m.Query), "is required: a %s metric has a value for each pod", podsType)
 		}
 	}
 	return p
@@ -175,7 +178,7 @@ func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool
 		return Metric{}, false, nil
 	}
 	refuse := func(format string, args ...any) (Metric, bool, error) {
-		return Metric{}, true, &Error{"", Refused, fmt.Sprintf("the metric %q %s", shorten(t.name, maxQuoted), fmt.Sprintf(format, args...))}
+		return Metric{}, true, &Error{"", Refused, fmt.Sprintf("the metric %q %s", typed.Shorten(t.name, typed.MaxQuoted), fmt.Sprintf(format, args...))}
 	}
 	object := t.object.GetName()
 	if t.object.GetKind() == "Namespace" {
@@ -183,13 +186,13 @@ func (s *Set) Named(namespace string, spec *setpointv1.MetricSpec) (Metric, bool
 	}
 	switch {
 	case !namespaceName.MatchString(namespace) || m.Namespaces[0] != anyNamespace && !slices.Contains(m.Namespaces, namespace):
-		return refuse("is not for the namespace %q: the operator's sources file lists those that may use it", shorten(namespace, maxQuoted))
+		return refuse("is not for the namespace %q: the operator's sources file lists those that may use it", typed.Shorten(namespace, typed.MaxQuoted))
 	case t.kind == objectType && t.object.GetKind() != m.Kind:
-		return refuse("describes objects of the kind %s, not %q", m.Kind, shorten(t.object.GetKind(), maxQuoted))
+		return refuse("describes objects of the kind %s, not %q", m.Kind, typed.Shorten(t.object.GetKind(), typed.MaxQuoted))
 	case t.kind == objectType && !objectName.MatchString(object):
-		return refuse("describes an object whose name can't be put into a query: %q", shorten(object, maxQuoted))
+		return refuse("describes an object whose name can't be put into a query: %q", typed.Shorten(object, typed.MaxQuoted))
 	}
-	return Metric{Spec: spec, Query: m.Query.in(namespace, object), Named: t.name, Namespace: namespace}, true, nil
+	return Metric{Spec: spec, Query: m.in(namespace, object), Named: t.name, Namespace: namespace}, true, nil
 }
 
 // classes word the kinds of failures for users of a named metric, who may not see its query,
@@ -215,7 +218,7 @@ func namedError(name string, err error) error {
 	if failure := (*Error)(nil); errors.As(err, &failure) {
 		class = classes[failure.Outcome]
 	}
-	return fmt.Errorf("the metric %q: %s; the log of the agent has details", shorten(name, maxQuoted), class)
+	return fmt.Errorf("the metric %q: %s; the log of the agent has details", typed.Shorten(name, typed.MaxQuoted), class)
 }
 
 // maxLoggedFailures bounds the named metrics whose last logged failure is kept.
@@ -233,7 +236,7 @@ type failureLog struct {
 func (t *failureLog) note(m Metric, identity string, err error) {
 	text := ""
 	if err != nil {
-		text = shorten(err.Error(), maxMessageBytes)
+		text = typed.Shorten(err.Error(), maxMessageBytes)
 	}
 	key := [2]string{m.Namespace, identity}
 	t.mu.Lock()
@@ -248,7 +251,7 @@ func (t *failureLog) note(m Metric, identity string, err error) {
 		t.texts[key] = text
 	}
 	t.mu.Unlock()
-	metric, namespace := zap.String("metric", shorten(m.Named, maxQuoted)), zap.String("namespace", m.Namespace)
+	metric, namespace := zap.String("metric", typed.Shorten(m.Named, typed.MaxQuoted)), zap.String("namespace", m.Namespace)
 	switch {
 	case text == before:
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 )
 
 const namedFile = `
@@ -21,24 +22,30 @@ sources:
 metrics:
   queue:
     namespaces: [shop, billing]
-    query: {source: prom, query: 'sum(queue_depth{namespace="${namespace}"})'}
+    source: prom
+    query: 'sum(queue_depth{namespace="${namespace}"})'
   price:
     namespaces: ['*']
-    query: {source: prom, query: price}
+    source: prom
+    query: price
   load:
     type: Pods
     namespaces: ['*']
-    query: {source: prom, query: 'load{namespace="${namespace}"}', podLabel: pod}
+    source: prom
+    query: 'load{namespace="${namespace}"}'
+    podLabel: pod
   hits:
     type: Object
     kind: Ingress
     namespaces: ['*']
-    query: {source: prom, query: 'hits{namespace="${namespace}",ingress="${object}"}'}
+    source: prom
+    query: 'hits{namespace="${namespace}",ingress="${object}"}'
   all:
     type: Object
     kind: Namespace
     namespaces: ['*']
-    query: {source: prom, query: 'all{namespace="${object}"}'}
+    source: prom
+    query: 'all{namespace="${object}"}'
 `
 
 func ofAnObject(name, kind, object string) *setpointv1.MetricSpec {
@@ -95,9 +102,9 @@ func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 	config, err := ParseConfig([]byte(strings.Replace(namedFile, "http://localhost:9090", prom.URL, 1)))
 	must(t, err)
 	none := Duration(0)
-	source := config.Sources["prom"]
-	source.Reuse = &none
-	config.Sources["prom"] = source
+	of := config.Sources["prom"]
+	of.Reuse = &none
+	config.Sources["prom"] = of
 	core, logs := observer.New(zap.InfoLevel)
 	set, err := New(config, Options{Log: zap.New(core)})
 	must(t, err)
@@ -141,7 +148,7 @@ func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 			t.Error("success is no class of failures")
 		}
 	}
-	for _, outcome := range outcomes {
+	for _, outcome := range source.Outcomes {
 		if classes[outcome] == "" && outcome != OK {
 			t.Errorf("no class for %s", outcome)
 		}
@@ -170,7 +177,7 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		{func() { must(t, os.Remove(token)) }, "file not read, keeping its previous content: bearerTokenFile can't be read", false},
 		{func() {}, "", false},
 		{func() { must(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, keeping its previous content: bearerTokenFile is empty", false},
-		{func() { must(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file read again: ", false},
+		{func() { must(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file reloaded: ", false},
 		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile has more than one line", true},
 		{func() {}, "", true},
 		{func() { must(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source queried again, its files can be read: ", false},
@@ -210,33 +217,33 @@ func TestNamedMetricsAreChecked(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"{source: nowhere, query: a}":                                "metrics.queue.query.source: there is no source",
-		"{source: prom}":                                             "metrics.queue.query.query: is required",
-		"{source: prom, query: a, podLabel: pod}":                    "metrics.queue.query: is for values of pods",
-		"{source: prom, query: a, podLabel: pod, containerLabel: c}": "metrics.queue.query: is for values of containers",
+		"{source: nowhere, query: a}":                                "metrics.queue.source: there is no source",
+		"{source: prom}":                                             "metrics.queue.query: is required",
+		"{source: prom, query: a, podLabel: pod}":                    "metrics.queue: is for values of pods",
+		"{source: prom, query: a, podLabel: pod, containerLabel: c}": "metrics.queue: is for values of containers",
 		// A misspelled variable would select nothing, or everything.
-		`{source: prom, query: 'a{n="$namespace"}'}`:                        `metrics.queue.query.query: "$namespace" is not a variable: the variables are ${namespace}`,
+		`{source: prom, query: 'a{n="$namespace"}'}`:                        `metrics.queue.query: "$namespace" is not a variable: the variables are ${namespace}`,
 		`{source: prom, query: 'a{n="${namespce}"}'}`:                       `"${namespce}" is not a variable`,
 		`{source: prom, query: 'a{n="${ namespace }"}'}`:                    `"${ namespace }" is not a variable`,
 		`{source: prom, query: 'a{n="$(namespace)"}'}`:                      `"$(namespace)" is not a variable`,
 		`{source: prom, query: 'a{n="{{.namespace}}"}'}`:                    `"{{.namespace}}" is not a variable`,
 		`{source: prom, query: 'a{n="${object}"}'}`:                         `"${object}" is not a variable`,
-		`{source: prom, query: a, podLabel: '${namespace}'}`:                "metrics.queue.query.podLabel: \"${namespace}\" is not replaced here",
+		`{source: prom, query: a, podLabel: '${namespace}'}`:                "metrics.queue.podLabel: \"${namespace}\" is not replaced here",
 		`{source: prom, query: 'a{n=~"x.*$|(y$)"}'}`:                        "",
 		`{source: prom, query: 'a{n="${namespace}",m=~"a${namespace}b$"}'}`: "",
 	} {
-		checkNamed(t, "namespaces: [a], query: "+query, want)
+		checkNamed(t, "namespaces: [a], "+strings.Trim(query, "{}"), want)
 	}
 	for metric, want := range map[string]string{
-		"type: Resource, namespaces: [a], query: {source: prom, query: a}":                               "metrics.queue.type: must be External, Pods or Object",
-		"type: Object, namespaces: [a], query: {source: prom, query: a}":                                 "metrics.queue.kind: is required",
-		"kind: Ingress, namespaces: [a], query: {source: prom, query: a}":                                "metrics.queue.kind: is for the type Object only",
-		"type: Object, kind: Ingress, namespaces: [a], query: {source: prom, query: a, podLabel: p}":     "is for values of pods, but the metric's type is Object",
-		"type: Pods, namespaces: [a], query: {source: prom, query: a}":                                   "metrics.queue.query.podLabel: is required",
-		"type: Pods, namespaces: [a, b], query: {source: prom, query: a, podLabel: p}":                   "metrics.queue.query: must contain ${namespace}",
-		"type: Pods, namespaces: [a], query: {source: prom, query: a, podLabel: p}":                      "",
-		"type: Pods, namespaces: [a], query: {source: jobs, list: a}":                                    "queries a Redis",
-		`type: Object, kind: Service, namespaces: [a], query: {source: prom, query: 'a{s="${object}"}'}`: "",
+		"type: Resource, namespaces: [a], source: prom, query: a":                               "metrics.queue.type: must be External, Pods or Object",
+		"type: Object, namespaces: [a], source: prom, query: a":                                 "metrics.queue.kind: is required",
+		"kind: Ingress, namespaces: [a], source: prom, query: a":                                "metrics.queue.kind: is for the type Object only",
+		"type: Object, kind: Ingress, namespaces: [a], source: prom, query: a, podLabel: p":     "is for values of pods, but the metric's type is Object",
+		"type: Pods, namespaces: [a], source: prom, query: a":                                   "metrics.queue.podLabel: is required",
+		"type: Pods, namespaces: [a, b], source: prom, query: a, podLabel: p":                   "metrics.queue: must contain ${namespace}",
+		"type: Pods, namespaces: [a], source: prom, query: a, podLabel: p":                      "",
+		"type: Pods, namespaces: [a], source: jobs, list: a":                                    "queries a Redis",
+		`type: Object, kind: Service, namespaces: [a], source: prom, query: 'a{s="${object}"}'`: "",
 	} {
 		checkNamed(t, metric, want)
 	}

@@ -2,42 +2,21 @@ package samples
 
 import (
 	"errors"
-	"fmt"
 	"time"
-	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
-// The service's bounds.
-const (
-	maxLabels     = 256
-	maxNameLength = 253
-)
-
-// bound makes the value invalid if the service would refuse it, because the service refuses the
-// whole request.
-func (v *value) bound() {
-	switch {
-	case v.err != nil:
-	case len(v.Labels) > maxLabels:
-		v.err = fmt.Errorf("a series has more than %d labels: aggregate them, as with sum()", maxLabels)
-	case len(v.Pod) > maxNameLength || len(v.Container) > maxNameLength:
-		v.err = fmt.Errorf("a name of a pod or container is longer than %d bytes", maxNameLength)
-	case !utf8.ValidString(v.Pod) || !utf8.ValidString(v.Container):
-		v.err = errors.New("a name of a pod or container is not valid UTF-8")
-	case v.Timestamp.Year() < 1970 || v.Timestamp.Year() > 9999:
-		v.err = errors.New("a timestamp is not between the years 1970 and 9999")
-	}
-}
-
-// sample converts a value, with the query's window.
-func (q Query) sample(v value) Sample {
+// sampleOf converts a value, with the query's window.
+func sampleOf(q Query, v source.Value) Sample {
 	v.Window = time.Duration(q.Window)
 	return v.Sample
 }
 
 // podSamples returns the values of the pods that keep accepts: problems of other pods' values
 // don't matter. A pod with a value that is NaN, old or missing has no sample.
-func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample, error) {
+func podSamples(q Query, values []source.Value, keep func(pod string) bool) ([]Sample, error) {
 	type place struct{ pod, container string }
 	var (
 		samples                []Sample
@@ -47,7 +26,7 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 	)
 	for _, v := range values {
 		switch {
-		case v.Pod == "" || q.ofContainers() && v.Container == "":
+		case v.Pod == "" || q.OfContainers() && v.Container == "":
 			unnamed++
 			continue
 		case !keep(v.Pod):
@@ -56,17 +35,17 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 		}
 		at := place{v.Pod, v.Container}
 		if seen[at] {
-			return nil, failed(Invalid, "it has several values for pod %q: aggregate them, as with sum by (…)", shorten(v.Pod, maxQuoted))
+			return nil, source.Failed(Invalid, "it has several values for pod %q: aggregate them, as with sum by (…)", typed.Shorten(v.Pod, typed.MaxQuoted))
 		}
 		seen[at] = true
 		switch {
-		case errors.Is(v.err, errNaN), errors.Is(v.err, errNoSample):
+		case errors.Is(v.Err, source.ErrNaN), errors.Is(v.Err, source.ErrNoSample):
 			empty++
 			withoutValue[v.Pod] = true
-		case v.err != nil:
-			return nil, failed(Invalid, "%v", v.err)
+		case v.Err != nil:
+			return nil, source.Failed(Invalid, "%v", v.Err)
 		default:
-			samples = append(samples, q.sample(v))
+			samples = append(samples, sampleOf(q, v))
 		}
 	}
 	if len(withoutValue) > 0 {
@@ -79,7 +58,7 @@ func (q Query) podSamples(values []value, keep func(pod string) bool) ([]Sample,
 		samples = kept
 	}
 	if len(samples) == 0 {
-		return nil, failed(Empty, "none of %d values belongs to a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN, old or missing: check the setting that names the pod",
+		return nil, source.Failed(Empty, "none of %d values belongs to a pod of the workload: %d name no pod or container, %d are of other pods, %d are NaN, old or missing: check the setting that names the pod",
 			len(values), unnamed, others, empty)
 	}
 	return samples, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Metric is a metric of a spec and the query that answers it.
@@ -71,23 +72,23 @@ func targetOf(spec *setpointv1.MetricSpec) (t target, problem string) {
 		metric = spec.GetPods().GetMetric()
 	case objectType:
 		metric, t.object = spec.GetObject().GetMetric(), spec.GetObject().GetDescribedObject()
-		if t.object.GetKind() == "" || t.object.GetName() == "" {
-			return t, "the metric describes no object"
-		}
 	case externalType:
 		metric = spec.GetExternal().GetMetric()
 	default:
-		return t, fmt.Sprintf("there is no type of metric %q", shorten(t.kind, maxQuoted))
+		return t, fmt.Sprintf("there is no type of metric %q", typed.Shorten(t.kind, typed.MaxQuoted))
 	}
 	if metric != nil {
 		t.name, t.selector = metric.GetName(), metric.GetSelector()
 	}
-	if t.name == "" {
+	switch {
+	case t.name == "":
 		return t, "the metric has no name"
+	case t.kind == objectType && (t.object.GetKind() == "" || t.object.GetName() == ""):
+		return t, "the metric describes no object"
 	}
 	var err error
 	if t.matches, err = selectorOf(t.selector); err != nil {
-		return t, "the metric's selector: " + shorten(err.Error(), maxQuoted)
+		return t, "the metric's selector: " + typed.Shorten(err.Error(), typed.MaxQuoted)
 	}
 	return t, ""
 }
@@ -130,20 +131,26 @@ func (t target) subject() string {
 	return subject
 }
 
-// Check returns the problems of the queries of a spec's metrics, as a *ConfigError whose fields
+// Subject is the name of a spec's metric in errors, as in MetricError.metric: "External:queue".
+func Subject(spec *setpointv1.MetricSpec) string {
+	t, _ := targetOf(spec)
+	return t.subject()
+}
+
+// Check returns the problems of the queries of a spec's metrics, as a *typed.Error whose fields
 // begin with the metric, such as "External:queue.query". It sends no request.
 func (s *Set) Check(metrics []Metric) error {
-	var all problems
+	var all typed.Problems
 	for i, p := range s.check(metrics) {
 		t, _ := targetOf(metrics[i].Spec)
-		all.under(t.subject(), p)
+		all.Under(t.subject(), p)
 	}
-	return all.err()
+	return all.Err()
 }
 
 // check returns the problems of each metric.
-func (s *Set) check(metrics []Metric) []problems {
-	out := make([]problems, len(metrics))
+func (s *Set) check(metrics []Metric) []typed.Problems {
+	out := make([]typed.Problems, len(metrics))
 	usage := map[string]Query{} // of resources, by name
 	shape := -1                 // the first metric of usage
 	before := map[string]Query{}
@@ -151,7 +158,7 @@ func (s *Set) check(metrics []Metric) []problems {
 		p := &out[i]
 		t, problem := targetOf(m.Spec)
 		if problem != "" {
-			p.add("", "%s", problem)
+			p.Add("", "%s", problem)
 			continue
 		}
 		if *p = s.problems(m.Query); len(*p) > 0 {
@@ -159,24 +166,24 @@ func (s *Set) check(metrics []Metric) []problems {
 		}
 		switch q := m.Query; {
 		case t.perPod() && s.sources[q.Source].Redis != nil:
-			p.add("source", "is a Redis, which has no values of pods: use it for External and Object metrics")
-		case t.perPod() && !q.ofPods():
-			p.add(s.podField(q), "is required: a %s metric has a value for each pod", t.kind)
-		case !t.perPod() && q.ofPods():
-			p.add(s.podField(q), "does not apply here: %s metrics have no values of pods", t.kind)
-		case t.kind == podsType && q.ofContainers():
-			p.add("", "a Pods metric has one value for each pod, not for each container")
-		case t.kind == containerResourceType && !q.ofContainers():
-			p.add(s.containerField(q), "is required: the metric is one of a container")
+			p.Add("source", "is a Redis, which has no values of pods: use it for External and Object metrics")
+		case t.perPod() && !q.OfPods():
+			p.Add(s.podField(q), "is required: a %s metric has a value for each pod", t.kind)
+		case !t.perPod() && q.OfPods():
+			p.Add(s.podField(q), "does not apply here: %s metrics have no values of pods", t.kind)
+		case t.kind == podsType && q.OfContainers():
+			p.Add("", "a Pods metric has one value for each pod, not for each container")
+		case t.kind == containerResourceType && !q.OfContainers():
+			p.Add(s.containerField(q), "is required: the metric is one of a container")
 		case t.ofUsage() && t.name == cpu && q.Window == 0:
-			p.add("window", "is required for cpu: the range of the query's rate, such as 1m")
+			p.Add("window", "is required for cpu: the range of the query's rate, such as 1m")
 		}
 		if len(*p) > 0 {
 			continue
 		}
 		if !t.ofUsage() {
 			if other, ok := before[t.identity()]; ok && other != m.Query {
-				p.add("", "is in the spec before with another query: give both the same")
+				p.Add("", "is in the spec before with another query: give both the same")
 			}
 			before[t.identity()] = m.Query
 			continue
@@ -184,9 +191,9 @@ func (s *Set) check(metrics []Metric) []problems {
 		// The service sums a pod's containers, so that a value for the whole pod beside those
 		// of its containers would count twice.
 		if other, ok := usage[t.name]; ok && other != m.Query {
-			p.add("", "reads %s with another query than the metric before it: give both the same", t.name)
-		} else if shape >= 0 && metrics[shape].Query.ofContainers() != m.Query.ofContainers() {
-			p.add(s.containerField(m.Query), "must be set for all resources, or for none")
+			p.Add("", "reads %s with another query than the metric before it: give both the same", t.name)
+		} else if shape >= 0 && metrics[shape].Query.OfContainers() != m.Query.OfContainers() {
+			p.Add(s.containerField(m.Query), "must be set for all resources, or for none")
 		}
 		usage[t.name] = m.Query
 		if shape < 0 {
@@ -228,11 +235,22 @@ func (s *Set) Read(ctx context.Context, metrics []Metric, pods []string) Reading
 	checked := s.check(metrics)
 	results := make([][]Sample, len(metrics))
 	errs := make([]error, len(metrics))
-	var wg sync.WaitGroup
+	// Metrics with the same query share one answer, however soon it comes: values of two instants would
+	// not fit together.
+	sharing := map[Query][]int{}
 	for i, m := range metrics {
-		if errs[i] = checked[i].err(); errs[i] == nil {
-			wg.Go(func() { results[i], errs[i] = s.samples(ctx, m.Query, keep) })
+		if errs[i] = checked[i].Err(); errs[i] == nil {
+			sharing[m.Query] = append(sharing[m.Query], i)
 		}
+	}
+	var wg sync.WaitGroup
+	for query, at := range sharing {
+		wg.Go(func() {
+			samples, err := s.samples(ctx, query, keep)
+			for _, i := range at {
+				results[i], errs[i] = samples, err
+			}
+		})
 	}
 	wg.Wait()
 	var (
@@ -268,7 +286,7 @@ const maxMessageBytes = 1024
 
 // failed is the error of the metric.
 func (t target) failed(err error) *setpointv1.MetricError {
-	out := &setpointv1.MetricError{Metric: shorten(t.subject(), maxMessageBytes), Message: shorten(err.Error(), maxMessageBytes)}
+	out := &setpointv1.MetricError{Metric: typed.Shorten(t.subject(), maxMessageBytes), Message: typed.Shorten(err.Error(), maxMessageBytes)}
 	if !t.ofUsage() {
 		out.Selector, out.DescribedObject = t.spelled(), t.object
 	}
@@ -287,12 +305,12 @@ func (t target) spelled() *setpointv1.LabelSelector {
 // add adds the samples of a metric.
 func (r *Readings) add(usage *usage, t target, q Query, samples []Sample) error {
 	if !t.matches.Empty() {
-		selected := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !s.stands && !t.matches.Matches(labels.Set(s.Labels)) })
+		selected := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !s.Stands && !t.matches.Matches(labels.Set(s.Labels)) })
 		switch {
 		case len(selected) > 0:
 		case q.EmptyIsZero && slices.ContainsFunc(samples, t.couldMatch):
 			// Nothing matches, and not because the query lost the labels.
-			selected = []Sample{q.nothing()}
+			selected = []Sample{nothing(q)}
 		default:
 			return &Error{q.Source, Empty, fmt.Sprintf("none of %d values has labels that match the metric's selector: let the query keep those labels, or remove the selector", len(samples))}
 		}

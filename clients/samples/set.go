@@ -13,56 +13,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/setpoint-dev/setpoint/clients/samples/httpjson"
+	prometheussource "github.com/setpoint-dev/setpoint/clients/samples/prometheus"
+	"github.com/setpoint-dev/setpoint/clients/samples/redis"
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/sharing"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
-// Sample is one value of a query.
-type Sample struct {
-	// Pod and Container of the value; empty: none is named.
-	Pod, Container string
-	// Labels of the series; nil: the answer has none. They are shared and must not be changed.
-	Labels map[string]string
-	// Value is in thousandths if the source has floating-point numbers, else as written.
-	Value resource.Quantity
-	// Timestamp is when the value was true: for a Prometheus, when the query was evaluated.
-	Timestamp time.Time
-	// Window is the range before the timestamp, from the query.
-	Window time.Duration
-
-	// stands reports whether it replaces an empty result.
-	stands bool
-}
-
-// value is one value of an answer, not yet validated.
-type value struct {
-	Sample
-	// err is why it is invalid.
-	err error
-}
-
-// backend queries one server. It is safe for concurrent use.
-type backend interface {
-	// check returns the problems of a query.
-	check(Query) problems
-	// request identifies the request of a query: equal for queries with the same answer.
-	request(Query) string
-	// ask sends it. Its errors are failures, or understood by classify.
-	ask(ctx context.Context, q Query) (any, error)
-	// values extracts the values of a query from an answer, without changing it.
-	values(q Query, answer any) ([]value, error)
-	// close closes its connections.
-	close()
-}
-
-// source is a backend with its bounds.
-type source struct {
+// opened is a backend with its bounds.
+type opened struct {
 	name, kind string
 	Source
-	backend backend
+	backend source.Backend
 	sharing *sharing.Group[any]
 	// turns bounds the requests in flight.
 	turns   chan struct{}
@@ -72,9 +38,9 @@ type source struct {
 	unprepared atomic.Pointer[string]
 }
 
-// Set is the sources of a configuration. It is safe for concurrent use.
+// Set is the sources of a configuration. It is safe for concurrent use. The zero value has none.
 type Set struct {
-	sources map[string]*source
+	sources map[string]*opened
 	// named are the named metrics.
 	named    map[string]NamedMetric
 	failures *failureLog
@@ -93,7 +59,7 @@ type Options struct {
 	Log *zap.Logger
 }
 
-// New makes the sources. It opens no connection. The error is a *ConfigError, or that of the
+// New makes the sources. It opens no connection. The error is a *typed.Error, or that of the
 // Registerer.
 func New(config Config, o Options) (*Set, error) {
 	if err := config.Validate(); err != nil {
@@ -109,10 +75,10 @@ func New(config Config, o Options) (*Set, error) {
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}
-	set := &Set{sources: map[string]*source{}, named: config.Metrics, metrics: m, failures: &failureLog{log: o.Log, texts: map[[2]string]string{}}}
+	set := &Set{sources: map[string]*opened{}, named: config.Metrics, metrics: m, failures: &failureLog{log: o.Log, texts: map[[2]string]string{}}}
 	for name, settings := range config.Sources {
 		settings = settings.withDefaults()
-		s := &source{
+		s := &opened{
 			name: name, Source: settings, metrics: m,
 			sharing: sharing.New[any](time.Duration(*settings.Reuse)),
 			turns:   make(chan struct{}, settings.Concurrency),
@@ -121,7 +87,7 @@ func New(config Config, o Options) (*Set, error) {
 		s.kind, s.backend = settings.backend(s.log, o.Dial)
 		set.sources[name] = s
 	}
-	if err := set.namedProblems().err(); err != nil {
+	if err := set.namedProblems().Err(); err != nil {
 		set.Close()
 		return nil, err
 	}
@@ -129,44 +95,45 @@ func New(config Config, o Options) (*Set, error) {
 }
 
 // backend makes the backend of a source.
-func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b backend) {
+func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b source.Backend) {
+	bounds := source.Bounds{Timeout: time.Duration(s.Timeout), Concurrency: s.Concurrency, MaxBytes: s.MaxBytes, MaxSeries: s.MaxSeries}
 	switch {
 	case s.HTTP != nil:
-		return "http", newHTTP(s, log, dial)
+		return "http", httpjson.New(s.HTTP, bounds, log, dial)
 	case s.Redis != nil:
-		return "redis", newRedis(s, log, dial)
+		return "redis", redis.New(s.Redis, bounds, log, dial)
 	}
-	return "prometheus", newPrometheus(s, log, dial)
+	return "prometheus", prometheussource.New(s.Prometheus, bounds, log, dial)
 }
 
 // Close cancels and awaits requests in flight, and closes all connections.
 func (s *Set) Close() {
-	for _, source := range s.sources {
-		source.sharing.Close()
-		source.backend.close()
+	for _, o := range s.sources {
+		o.sharing.Close()
+		o.backend.Close()
 	}
 }
 
-// CheckQuery returns the problems of a query, as a *ConfigError. It sends no request.
-func (s *Set) CheckQuery(q Query) error { return s.problems(q).err() }
+// CheckQuery returns the problems of a query, as a *typed.Error. It sends no request.
+func (s *Set) CheckQuery(q Query) error { return s.problems(q).Err() }
 
-func (s *Set) problems(q Query) problems {
-	var p problems
+func (s *Set) problems(q Query) typed.Problems {
+	var p typed.Problems
 	if q.Source == "" {
-		p.add("source", "is required: %s", s.known())
+		p.Add("source", "is required: %s", s.known())
 		return p
 	}
-	source, ok := s.sources[q.Source]
+	of, ok := s.sources[q.Source]
 	if !ok {
 		hint := s.known()
 		if name, ok := spelling.Closest(q.Source, slices.Sorted(maps.Keys(s.sources))); ok {
 			hint = fmt.Sprintf("did you mean %s?", name)
 		}
-		p.add("source", "there is no source %q; %s", shorten(q.Source, maxQuoted), hint)
+		p.Add("source", "there is no source %q; %s", typed.Shorten(q.Source, typed.MaxQuoted), hint)
 		return p
 	}
-	p = q.problems(source.kind)
-	p.under("", source.backend.check(q))
+	p = q.Problems(of.kind)
+	p.Under("", of.backend.Check(q))
 	return p
 }
 
@@ -178,7 +145,7 @@ func (s *Set) known() string {
 }
 
 // Samples returns the samples of a query, at least one, in the order of the answer. The error is an
-// *Error, or a *ConfigError for a query that CheckQuery refuses.
+// *Error, or a *typed.Error for a query that CheckQuery refuses.
 func (s *Set) Samples(ctx context.Context, q Query) ([]Sample, error) {
 	return s.samples(ctx, q, everyPod)
 }
@@ -190,71 +157,71 @@ func (s *Set) samples(ctx context.Context, q Query, keep func(pod string) bool) 
 	if err := s.CheckQuery(q); err != nil {
 		return nil, err
 	}
-	source := s.sources[q.Source]
-	samples, err := source.read(ctx, q, keep)
+	of := s.sources[q.Source]
+	samples, err := of.read(ctx, q, keep)
 	outcome := OK
 	if err != nil {
-		f := classify(err)
-		outcome, err = f.outcome, &Error{Source: source.name, Outcome: f.outcome, Message: f.message}
+		f := source.Classify(err)
+		outcome, err = f.Outcome, &Error{Source: of.name, Outcome: f.Outcome, Message: f.Message}
 	}
-	s.metrics.queries.WithLabelValues(source.name, string(outcome)).Inc()
+	s.metrics.queries.WithLabelValues(of.name, string(outcome)).Inc()
 	return samples, err
 }
 
 // read runs a query, or uses the answer of an equal request.
-func (s *source) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
-	answer, joined, err := s.sharing.Get(ctx, s.backend.request(q), time.Duration(s.Timeout), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
+func (s *opened) read(ctx context.Context, q Query, keep func(pod string) bool) ([]Sample, error) {
+	answer, joined, err := s.sharing.Get(ctx, s.backend.Request(q), time.Duration(s.Timeout), func(ctx context.Context) (any, error) { return s.request(ctx, q) })
 	if joined {
 		s.metrics.shared.WithLabelValues(s.name).Inc()
 	}
 	if errors.Is(err, sharing.ErrClosed) {
-		return nil, failed(Cancelled, "the sources are closed")
+		return nil, source.Failed(Cancelled, "the sources are closed")
 	}
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.backend.values(q, answer)
+	values, err := s.backend.Values(q, answer)
 	for i := range values {
-		values[i].bound()
+		values[i].Bound()
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case len(values) > s.MaxSeries:
-		return nil, failed(Unusable, "the answer has %d values, more than maxSeries: aggregate them, as with sum()", len(values))
+		return nil, source.Failed(Unusable, "the answer has %d values, more than maxSeries: aggregate them, as with sum()", len(values))
 	case len(values) == 0 && q.EmptyIsZero:
-		return []Sample{q.nothing()}, nil
+		return []Sample{nothing(q)}, nil
 	case len(values) == 0:
-		return nil, failed(Empty, "the result is empty: check the query, or set emptyIsZero if nothing means zero")
-	case q.ofPods():
-		return q.podSamples(values, keep)
+		return nil, source.Failed(Empty, "the result is empty: check the query, or set emptyIsZero if nothing means zero")
+	case q.OfPods():
+		return podSamples(q, values, keep)
 	}
 	samples := make([]Sample, len(values))
 	for i, v := range values {
-		if v.err != nil {
-			return nil, failed(Invalid, "%v", v.err)
+		if v.Err != nil {
+			return nil, source.Failed(Invalid, "%v", v.Err)
 		}
-		samples[i] = q.sample(v)
+		samples[i] = sampleOf(q, v)
 	}
 	return samples, nil
 }
 
 // nothing is the sample for an empty result if emptyIsZero.
-func (q Query) nothing() Sample {
-	return Sample{Timestamp: time.Now(), Window: time.Duration(q.Window), stands: true}
+func nothing(q Query) Sample {
+	return Sample{Timestamp: time.Now(), Window: time.Duration(q.Window), Stands: true}
 }
 
 // request sends one request when a turn is free.
-func (s *source) request(ctx context.Context, q Query) (any, error) {
+func (s *opened) request(ctx context.Context, q Query) (any, error) {
 	began := time.Now()
 	answer, err := s.inTurn(ctx, q)
 	outcome := OK
 	if err != nil {
-		f := classify(err)
-		if f.outcome == Timeout {
-			f = &failure{outcome: Timeout, message: fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
+		f := source.Classify(err)
+		if f.Outcome == Timeout {
+			f = &source.Failure{Outcome: Timeout, Message: fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
 		}
-		outcome, err = f.outcome, f
+		outcome, err = f.Outcome, f
 	}
 	s.metrics.requested(s.name, began, outcome)
 	s.noteFiles(outcome, err)
@@ -263,13 +230,13 @@ func (s *source) request(ctx context.Context, q Query) (any, error) {
 
 // noteFiles logs once that required files are unreadable, and once that they are readable
 // again. The owner of a workload sees the problem in a status, but can't fix it.
-func (s *source) noteFiles(outcome Outcome, err error) {
+func (s *opened) noteFiles(outcome Outcome, err error) {
 	text, file := "", ""
 	switch outcome {
 	case Unprepared:
 		text = err.Error()
-		if f := (*failure)(nil); errors.As(err, &f) {
-			file = f.file
+		if f := (*source.Failure)(nil); errors.As(err, &f) {
+			file = f.File
 		}
 	case Cancelled, Busy, Timeout, Invalid: // the files may not have been read
 		return
@@ -283,7 +250,7 @@ func (s *source) noteFiles(outcome Outcome, err error) {
 	}
 }
 
-func (s *source) inTurn(ctx context.Context, q Query) (any, error) {
+func (s *opened) inTurn(ctx context.Context, q Query) (any, error) {
 	select {
 	case s.turns <- struct{}{}: // even if the time is up: then others did not use it up
 	default:
@@ -294,12 +261,12 @@ func (s *source) inTurn(ctx context.Context, q Query) (any, error) {
 		}
 	}
 	defer func() { <-s.turns }()
-	return s.backend.ask(ctx, q)
+	return s.backend.Ask(ctx, q)
 }
 
-func (s *source) notInTurn(err error) error {
+func (s *opened) notInTurn(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return failed(Busy, "its %d concurrent requests did not finish within its timeout of %s: it is slow, or concurrency is too low", s.Concurrency, s.Timeout)
+		return source.Failed(Busy, "its %d concurrent requests did not finish within its timeout of %s: it is slow, or concurrency is too low", s.Concurrency, s.Timeout)
 	}
 	return err
 }

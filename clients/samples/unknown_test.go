@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // If parts of a sum are missing, all that is known is that it is too small.
@@ -97,7 +99,7 @@ func TestErrorsQuoteNeitherFilesNorAnswers(t *testing.T) {
 		_ = conn.Close()
 	})
 	files := t.TempDir() + "/" + secret
-	for name, source := range map[string]Source{
+	for name, of := range map[string]Source{
 		"a malformed header":  {Prometheus: &Prometheus{URL: lines.URL}},
 		"a missing key pair":  {Prometheus: &Prometheus{URL: "https://127.0.0.1:1", TLS: &TLS{CertFile: files + ".crt", KeyFile: files + ".key"}}},
 		"a missing authority": {Prometheus: &Prometheus{URL: "https://127.0.0.1:1", TLS: &TLS{CAFile: files + ".ca"}}},
@@ -105,7 +107,7 @@ func TestErrorsQuoteNeitherFilesNorAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			set := newSet(t, Config{Sources: map[string]Source{"prom": source}})
+			set := newSet(t, Config{Sources: map[string]Source{"prom": of}})
 			_, err := set.Samples(t.Context(), promQuery("up"))
 			if err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v", err)
@@ -116,10 +118,10 @@ func TestErrorsQuoteNeitherFilesNorAnswers(t *testing.T) {
 
 func TestOtherErrorsOfConnectionsAreNotQuoted(t *testing.T) {
 	t.Parallel()
-	if f := classify(errors.New(`malformed HTTP response "s3cret"`)); f.outcome != Unreachable || strings.Contains(f.message, "s3cret") {
+	if f := source.Classify(errors.New(`malformed HTTP response "s3cret"`)); f.Outcome != Unreachable || strings.Contains(f.Message, "s3cret") {
 		t.Errorf("got %+v", f)
 	}
-	if f := classify(fmt.Errorf("s3cret: %w", context.Canceled)); f.outcome != Cancelled {
+	if f := source.Classify(fmt.Errorf("s3cret: %w", context.Canceled)); f.Outcome != Cancelled {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -132,8 +134,8 @@ func TestProblemsAreBounded(t *testing.T) {
 		fields[fmt.Sprintf("nonsense%d", i)] = "x"
 	}
 	_, err := ParseQuery(fields)
-	var all *ConfigError
-	if !errors.As(err, &all) || len(all.Problems) != mostProblems {
+	var all *typed.Error
+	if !errors.As(err, &all) || len(all.Problems) != 20 {
 		t.Errorf("%d problems, %d bytes", len(all.Problems), len(err.Error()))
 	}
 }

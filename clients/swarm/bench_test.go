@@ -14,7 +14,7 @@ func BenchmarkRead(b *testing.B) {
 	key := w.Create(agenttest.Workload{Name: "web", Replicas: 10})
 	b.ReportAllocs()
 	for b.Loop() {
-		o, err := p.Object(b.Context(), key)
+		o, err := p.Object(b.Context(), key, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 // agent's loop.
 //
 //	engine, err := swarm.Connect(client.FromEnv)
-//	platform, err := swarm.New(engine, swarm.Options{Sources: set})
+//	platform := swarm.New(engine, swarm.Options{Sources: set})
 //	driver, err := agent.NewDriver(platform, service, agent.Options{Cluster: "demo"}, agent.DriverOptions{})
 //
 // A service opts in, and sets its spec, with labels of the service, not of its containers

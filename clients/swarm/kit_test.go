@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // world is a swarm of one manager behind its engine's HTTP API, and a source of metrics. It
@@ -117,11 +118,7 @@ func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"}
 
 // Platform implements agenttest.World.
 func (w *world) Platform() agent.Watched {
-	p, err := swarm.New(w.engine, w.options)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return p
+	return swarm.New(w.engine, w.options)
 }
 
 const atOnce = `{stabilizationWindowSeconds: 0, policies: [{type: Pods, value: 100, periodSeconds: 1}]}`
@@ -131,7 +128,7 @@ func (w *world) Create(wl agenttest.Workload) agent.Key {
 	labels := map[string]any{
 		"com.docker.stack.namespace": "shop",
 		"setpoint.enable":            "true", "setpoint.min": fmt.Sprint(agenttest.MinReplicas), "setpoint.max": fmt.Sprint(agenttest.MaxReplicas),
-		"setpoint.metric.queue.source": "queues", "setpoint.metric.queue.query": wl.Name, "setpoint.metric.queue.target": "10",
+		"setpoint.metric.queue.source": "queues", "setpoint.metric.queue.query": wl.Name, "setpoint.metric.queue.average": "10",
 	}
 	if wl.Shadow {
 		labels["setpoint.shadow"] = "true"
@@ -449,14 +446,15 @@ func (w *world) events(rw http.ResponseWriter, r *http.Request) {
 // queues is the world's source, named queues, whose queries are names of services.
 type queues struct{ *world }
 
-func (q queues) CheckQuery(query samples.Query) error {
-	if query.Source != "queues" {
-		return &samples.ConfigError{Problems: []samples.Problem{{Field: "source", Message: "there is no such source"}}}
+func (q queues) Check(metrics []samples.Metric) error {
+	var p typed.Problems
+	for _, m := range metrics {
+		if m.Query.Source != "queues" {
+			p.Add(samples.Subject(m.Spec)+".source", "there is no such source")
+		}
 	}
-	return nil
+	return p.Err()
 }
-
-func (q queues) Check([]samples.Metric) error { return nil }
 
 func (q queues) Read(_ context.Context, metrics []samples.Metric, _ []string) (out samples.Readings) {
 	q.mu.Lock()

@@ -17,6 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
@@ -32,8 +33,6 @@ const noStack = "default"
 const (
 	// ReasonNotReplicated means that the service has no count.
 	ReasonNotReplicated = "NotReplicated"
-	// ReasonUpdating means that a rolling update or a rollback is under way.
-	ReasonUpdating = "Updating"
 	// ReasonInvalidLabel means that a label is wrong.
 	ReasonInvalidLabel = "InvalidLabel"
 )
@@ -42,27 +41,16 @@ const (
 // ids (podLabel, podPath).
 type Usage func(resource, serviceID string) samples.Query
 
-// Sources provides metrics, as package samples' Set does.
-type Sources interface {
-	// CheckQuery and Check return the problems, as a *samples.ConfigError.
-	CheckQuery(q samples.Query) error
-	Check(metrics []samples.Metric) error
-	// Read reads the metrics of a workload with these names of tasks.
-	Read(ctx context.Context, metrics []samples.Metric, tasks []string) samples.Readings
-}
-
 // Options are the settings of a platform.
 type Options struct {
 	// Sources provides metrics. Nil disables them.
-	Sources Sources
+	Sources samples.Reader
 	// Usage queries resource usage. Nil, without Nodes: none, so that metrics of cpu and memory
 	// fail.
 	Usage Usage
 	// Nodes has usage from the nodes' reports, instead of Usage.
 	Nodes *nodes.Store
-	// Shadow makes every service a shadow.
-	Shadow bool
-	// Timeout bounds a list of all services. Default: 10 s.
+	// Timeout bounds a list of all services. Default: agent.DefaultRequestTimeout.
 	Timeout time.Duration
 }
 
@@ -80,36 +68,28 @@ type Platform struct {
 var _ agent.Watched = (*Platform)(nil)
 
 // New returns the platform of a manager's engine. It opens no connection.
-func New(engine *Engine, options Options) (*Platform, error) {
+func New(engine *Engine, options Options) *Platform {
 	if options.Sources == nil {
-		none, err := samples.New(samples.Config{}, samples.Options{})
-		if err != nil {
-			return nil, err
-		}
-		options.Sources = none
+		options.Sources = &samples.Set{}
 	}
-	options.Timeout = cmp.Or(options.Timeout, 10*time.Second)
-	return &Platform{engine: engine, options: options}, nil
+	options.Timeout = cmp.Or(options.Timeout, agent.DefaultRequestTimeout)
+	return &Platform{engine: engine, options: options}
 }
 
 // KeyOf is the key of a service: the stack is its namespace.
 func KeyOf(s *swarm.Service) agent.Key {
-	key := agent.Key{Kind: Kind, Namespace: noStack, Name: s.Spec.Name}
-	if stack := s.Spec.Labels[stackLabel]; stack != "" {
-		key.Namespace = stack
-	}
-	return key
+	return agent.Key{Kind: Kind, Namespace: cmp.Or(s.Spec.Labels[stackLabel], noStack), Name: s.Spec.Name}
 }
 
 // scaled is a service with its settings.
 type scaled struct {
 	id      string
-	wants   *Wants
+	wants   *settings.Settings
 	metrics []samples.Metric
 }
 
 // Object implements agent.Platform.
-func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
 	s, err := p.engine.inspect(ctx, key.Name)
 	if errors.Is(err, errNoService) {
 		return nil, agent.ErrGone
@@ -121,68 +101,36 @@ func (p *Platform) Object(ctx context.Context, key agent.Key) (*agent.Object, er
 	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
 		return nil, agent.ErrGone
 	}
-	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Shadow: p.options.Shadow}
-	o.Hold = unscalable(&s.Service)
+	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Hold: unscalable(&s.Service)}
 	wants, metrics, err := p.Read(&s.Service)
 	if err != nil {
 		o.Hold = &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidLabel, Message: err.Error()}
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow || p.options.Shadow, &scaled{s.ID, wants, metrics}
-	if o.Shadow {
-		o.Target = key.Name + ".shadow" // no service's name has a dot
-	}
+	o.Period, o.Shadow, o.Native = wants.Period, wants.Shadow, &scaled{s.ID, wants, metrics}
 	o.Warning = strings.Join(wants.Warnings, "; ")
 	return o, nil
 }
 
 // Read returns a service's settings, with the metrics of its spec and their queries. The error
-// is a *LabelError. It queries no source.
-func (p *Platform) Read(s *swarm.Service) (*Wants, []samples.Metric, error) {
+// is a *typed.Error. It queries no source.
+func (p *Platform) Read(s *swarm.Service) (*settings.Settings, []samples.Metric, error) {
 	wants, err := ParseLabels(s.Spec.Name, s.Spec.Labels)
 	if err != nil {
 		return nil, nil, err
 	}
-	var metrics []samples.Metric
-	var wrong problems
-	for _, m := range wants.Spec.GetMetrics() {
-		name, ofUsage := nameOf(m)
-		switch {
-		case !ofUsage:
-			metric := samples.Metric{Spec: m, Query: wants.Queries[name]}
-			metrics = append(metrics, metric)
-			wrong.addQuery(name, p.options.Sources.CheckQuery(metric.Query))
-		case p.options.Usage != nil:
-			metrics = append(metrics, samples.Metric{Spec: m, Query: p.options.Usage(name, s.ID)})
+	metrics := slices.Clone(wants.Metrics)
+	if p.options.Usage != nil {
+		for _, m := range wants.Spec.GetMetrics() {
+			if resource := m.GetResource(); resource != nil && !slices.ContainsFunc(wants.Metrics, func(one samples.Metric) bool { return one.Spec == m }) {
+				metrics = append(metrics, samples.Metric{Spec: m, Query: p.options.Usage(resource.GetName(), s.ID)})
+			}
 		}
 	}
-	if len(wrong) == 0 {
-		wrong.addMetrics(p.options.Sources.Check(metrics), metrics)
-	}
-	if err := wrong.err(); err != nil {
+	if err := form.Check(p.options.Sources, metrics); err != nil {
 		return nil, nil, err
 	}
 	return wants, metrics, nil
-}
-
-// addMetrics adds the problems of queries that don't fit their metrics. Fields begin with the
-// type and the name of the metric.
-func (p *problems) addMetrics(err error, metrics []samples.Metric) {
-	var wrong *samples.ConfigError
-	if !errors.As(err, &wrong) {
-		return
-	}
-	for _, one := range wrong.Problems {
-		label := specLabel
-		for _, m := range metrics {
-			name, ofUsage := nameOf(m.Spec)
-			rest, ok := strings.CutPrefix(one.Field, m.Spec.GetType()+":"+name)
-			if ok && !ofUsage && (rest == "" || rest[0] == '.') {
-				label = metricPrefix + name + rest
-			}
-		}
-		p.add(label, "%s", one.Message)
-	}
 }
 
 // revision is equal for equivalent labels.
@@ -221,21 +169,18 @@ func unscalable(s *swarm.Service) *agent.Hold {
 }
 
 // updateHold returns why an update forbids a change of the count, nil if it doesn't.
-func updateHold(s *swarm.Service, wants *Wants, change agent.Change) *agent.Hold {
+func updateHold(s *swarm.Service, wants *settings.Settings, change agent.Change) *agent.Hold {
 	var why string
 	switch {
 	case paused(s):
 		why = fmt.Sprintf("an update of the service is paused (%s), and a new count would make Swarm continue it: resume the update or roll it back", s.UpdateStatus.State)
-	case updates(s) && (!wants.UpInUpdates || change.To < change.From || s.UpdateStatus.State != swarm.UpdateStateUpdating):
+	case updates(s) && (!wants.ScaleUpInUpdates || change.To < change.From || s.UpdateStatus.State != swarm.UpdateStateUpdating):
 		why = fmt.Sprintf("an update of the service is in progress (%s), and a new count would become part of the state that a rollback restores", s.UpdateStatus.State)
 	default:
 		return nil
 	}
-	return &agent.Hold{Outcome: OutcomeUpdating, Reason: ReasonUpdating, Message: why}
+	return &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: agent.ReasonUpdating, Message: why}
 }
-
-// OutcomeUpdating counts reconciles that wait for an update.
-const OutcomeUpdating agent.Outcome = "updating"
 
 // paused reports whether Swarm has paused an update that failed. Any change of the spec resumes
 // it, and would replace the tasks of the old image after all.
@@ -293,7 +238,9 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}
 	request := &setpointv1.RecommendRequest{Spec: wanted.wants.Spec, Pods: pods(tasks, p.skew)}
 	request.Scale = &setpointv1.Scale{SpecReplicas: replicas, StatusReplicas: new(present(request.Pods))}
-	p.readings(ctx, wanted, tasks, request)
+	if err := p.readings(ctx, wanted, tasks, request); err != nil {
+		return nil, err
+	}
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: replicas}, Against: "the count of the service",
@@ -302,25 +249,18 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 }
 
 // readings adds the values of the metrics, or their errors.
-func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.Task, request *setpointv1.RecommendRequest) {
-	names := make([]string, len(request.GetPods()))
-	for i, pod := range request.GetPods() {
-		names[i] = pod.GetName()
-	}
-	read := p.options.Sources.Read(ctx, wanted.metrics, names)
-	request.PodMetrics, request.CustomMetrics = read.PodMetrics, read.CustomMetrics
-	request.ExternalMetrics, request.MetricErrors = read.ExternalMetrics, read.MetricErrors
-	if p.options.Usage != nil {
-		return
+func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.Task, request *setpointv1.RecommendRequest) error {
+	if err := samples.AddTo(ctx, p.options.Sources, wanted.metrics, request); err != nil || p.options.Usage != nil {
+		return err
 	}
 	var usage []string
 	for _, m := range wanted.wants.Spec.GetMetrics() {
-		if name, ofUsage := nameOf(m); ofUsage {
+		if name := m.GetResource().GetName(); name != "" {
 			usage = append(usage, name)
 		}
 	}
 	if len(usage) == 0 {
-		return
+		return nil
 	}
 	problem := "the agent has no source of usage: see --nodes-address and --usage-source"
 	if p.options.Nodes != nil {
@@ -332,9 +272,10 @@ func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.T
 			why = "the nodes' kernels don't account the memory of containers: docker info warns of it; boot with cgroup_enable=memory"
 		}
 		if why != "" {
-			request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: resourceType + ":" + name, Message: why})
+			request.MetricErrors = append(request.MetricErrors, &setpointv1.MetricError{Metric: "Resource:" + name, Message: why})
 		}
 	}
+	return nil
 }
 
 func hasMemory(m *setpointv1.PodMetrics) bool {

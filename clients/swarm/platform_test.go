@@ -32,7 +32,7 @@ func start(t *testing.T) (*world, agent.Watched) {
 
 func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
 	t.Helper()
-	o, err := p.Object(t.Context(), key)
+	o, err := p.Object(t.Context(), key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,22 +115,6 @@ func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
 	}
 }
 
-// A shadow's history is nobody else's: web_shadow may be a service.
-func TestAShadowHasANameOfItsOwn(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	own, other := w.Create(agenttest.Workload{Name: "own", Replicas: 2, Shadow: true}), w.Create(agenttest.Workload{Name: "web", Replicas: 2})
-	for _, all := range []bool{false, true} {
-		w.options.Shadow = all
-		for key, shadow := range map[agent.Key]bool{own: true, other: all} {
-			o, err := w.Platform().Object(t.Context(), key)
-			if err != nil || o.Shadow != shadow || shadow != (o.Target == key.Name+".shadow") {
-				t.Errorf("%s, all are shadows: %t: got %+v, %v", key.Name, all, o, err)
-			}
-		}
-	}
-}
-
 // Swarm keeps one previous spec. Where a failed update goes back to it by itself, a count
 // that is changed meanwhile would take its place; and where it was paused, a new count would
 // have it go on.
@@ -170,7 +154,7 @@ func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
 			}
 			var held *agent.HoldError
 			err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: tt.to})
-			if errors.As(err, &held) != tt.waits || tt.waits && held.Hold.Outcome != swarm.OutcomeUpdating || !tt.waits && err != nil {
+			if errors.As(err, &held) != tt.waits || tt.waits && held.Hold.Outcome != agent.OutcomeWaiting || !tt.waits && err != nil {
 				t.Errorf("got %v", err)
 			}
 			if wrote := w.Replicas("web") != 4; wrote == tt.waits {
@@ -227,7 +211,7 @@ func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
 		{Kind: swarm.Kind, Namespace: "default", Name: other.id[:20]},  // the engine takes it for an id
 		{Kind: swarm.Kind, Namespace: "shop", Name: "nobody-is-there"}, // there is none
 	} {
-		if _, err := p.Object(t.Context(), gone); !errors.Is(err, agent.ErrGone) {
+		if _, err := p.Object(t.Context(), gone, nil); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", gone, err)
 		}
 	}
@@ -366,7 +350,7 @@ func TestAnEngineThatIsNoManagersSaysSo(t *testing.T) {
 	w.mu.Lock()
 	w.worker = true
 	w.mu.Unlock()
-	_, err := p.Object(t.Context(), key)
+	_, err := p.Object(t.Context(), key, nil)
 	if err == nil || !strings.Contains(err.Error(), "This node is not a swarm manager") || !strings.Contains(err.Error(), "(the agent needs the engine of a manager)") {
 		t.Errorf("got %v", err)
 	}

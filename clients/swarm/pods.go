@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/settings"
 )
 
 // stages are the states of tasks in order: those before running lead up to it, those after it
@@ -145,7 +147,7 @@ func notice(tasks []swarm.Task, replicas int32) string {
 	if last == nil || runs >= replicas {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tasks run: %s", runs, replicas, bounded(last.Status.Err, maxMessage))
+	text := fmt.Sprintf("%d of %d tasks run: %s", runs, replicas, agent.Shorten(last.Status.Err))
 	if failed > 0 {
 		text += fmt.Sprintf(" (%d failed)", failed)
 	}
@@ -154,7 +156,7 @@ func notice(tasks []swarm.Task, replicas int32) string {
 
 // WithoutRequest returns the resources whose utilization a service is scaled by, but of which its
 // tasks have neither a reservation nor a limit.
-func WithoutRequest(s *swarm.Service, wants *Wants) (missing []string) {
+func WithoutRequest(s *swarm.Service, wants *settings.Settings) (missing []string) {
 	have := requests(s.Spec.TaskTemplate.Resources)
 	for _, m := range wants.Spec.GetMetrics() {
 		if name := m.GetResource().GetName(); name != "" && m.GetResource().GetTarget().GetType() == "Utilization" && have[name] == "" {

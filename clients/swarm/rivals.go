@@ -10,6 +10,8 @@ import (
 
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // rivalsEvery is the time between two looks for other agents in the swarm.
@@ -37,26 +39,65 @@ func Rivals(services []swarm.Service) string {
 		return ""
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("%d agents run in this swarm (%s), and each undoes the counts of the other: keep one", tasks, bounded(strings.Join(names, ", "), maxMessage))
+	return fmt.Sprintf("%d agents run in this swarm (%s), and each undoes the counts of the other: keep one", tasks, agent.Shorten(strings.Join(names, ", ")))
 }
 
 // agents is how many agents a service wants to run that are not shadows.
 func agents(s *swarm.Service) int {
-	c := s.Spec.TaskTemplate.ContainerSpec
-	if c == nil {
+	words, program := words(s)
+	at := slices.Index(words, "agent")
+	if at < 0 || !program && (at+1 == len(words) || words[at+1] != "swarm") {
 		return 0
 	}
-	words := slices.Concat(c.Command, c.Args)
-	at := slices.Index(words, "agent")
-	program := slices.ContainsFunc(words, func(word string) bool { return path.Base(word) == "setpoint-swarm" })
-	shadow := slices.Contains(words, "--shadow") || slices.Contains(c.Env, "SETPOINT_SHADOW=true")
-	if at < 0 || shadow || !program && (at+1 == len(words) || words[at+1] != "swarm") {
+	if slices.Contains(words, "--shadow") || slices.Contains(s.Spec.TaskTemplate.ContainerSpec.Env, "SETPOINT_SHADOW=true") {
 		return 0
 	}
 	if r := s.Spec.Mode.Replicated; r != nil && r.Replicas != nil {
 		return int(min(*r.Replicas, 1000))
 	}
 	return 1
+}
+
+// words are those of a service's command, and program reports whether it is setpoint-swarm.
+func words(s *swarm.Service) (words []string, program bool) {
+	c := s.Spec.TaskTemplate.ContainerSpec
+	if c == nil {
+		return nil, false
+	}
+	words = slices.Concat(c.Command, c.Args)
+	return words, slices.ContainsFunc(words, func(word string) bool { return path.Base(word) == "setpoint-swarm" })
+}
+
+// Unreported returns the nodes that tasks may run on, and on which no task of a service runs
+// setpoint-swarm node. found: one of these services runs it.
+func (e *Engine) Unreported(ctx context.Context, services []swarm.Service) (missing []string, found bool, err error) {
+	reporting := map[string]bool{}
+	for i := range services {
+		if words, program := words(&services[i]); !program || !slices.Contains(words, "node") {
+			continue
+		}
+		found = true
+		tasks, err := e.tasks(ctx, services[i].ID)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range tasks {
+			if tasks[i].Status.State == swarm.TaskStateRunning {
+				reporting[tasks[i].NodeID] = true
+			}
+		}
+	}
+	if !found {
+		return nil, false, nil
+	}
+	nodes, err := e.api.NodeList(ctx, client.NodeListOptions{})
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		if n.Status.State == swarm.NodeStateReady && n.Spec.Availability != swarm.NodeAvailabilityDrain && !reporting[n.ID] {
+			missing = append(missing, n.Description.Hostname)
+		}
+	}
+	return missing, true, explain(err)
 }
 
 // Problem says that other agents run in the swarm; empty: none was seen.

@@ -13,4 +13,4 @@ files=(setpoint/v1/*.proto)
 proto=$PWD
 cd third_party
 files+=(buf/validate/*.proto google/api/*.proto google/rpc/*.proto)
-protoc -I "$proto" -I . --plugin=protoc-gen-es="$plugin" --es_out="$out" --es_opt=target=ts,import_extension=js "${files[@]}"
+protoc -I "$proto" -I . --plugin=protoc-gen-es="$plugin" --es_out="$out" --es_opt=target=ts,import_extension=js,json_types=true "${files[@]}"

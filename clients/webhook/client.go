@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
@@ -111,6 +112,20 @@ func Connect(s Server) (*Client, error) {
 	return c, nil
 }
 
+// Acting returns what an agent scales. A webhook is known by its URL together with each of the
+// secrets, since a URL alone, such as one on loopback, may lead elsewhere on another machine.
+func (c *Client) Acting(context.Context) ([]agent.Acting, error) {
+	keys, err := c.keys.Get()
+	if err != nil {
+		return nil, err
+	}
+	var acts []agent.Acting
+	for _, key := range keys {
+		acts = append(acts, agent.Acting{Platform: "webhook " + Key{Secret: key.Secret}.sign("agents", c.base.String())})
+	}
+	return acts, nil
+}
+
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -150,7 +165,7 @@ func current[T any](s Server, what, name string, most int64, parse func(text []b
 			s.Log.Error("file not read, keeping its previous content", zap.String("file", name), zap.String("error", what+": "+err.Error()))
 			return
 		}
-		s.Log.Info("file read again", zap.String("file", name))
+		s.Log.Info("file reloaded", zap.String("file", name))
 	})
 }
 

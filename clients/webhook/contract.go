@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,8 +21,9 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
-	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Page is an answer to list.
@@ -33,30 +35,24 @@ type Page struct {
 	NextPageToken string `json:"nextPageToken,omitempty"`
 }
 
-// Target is a workload that is to be scaled.
+// Target is a workload that is to be scaled: its name, and its settings.
 type Target struct {
 	// Namespace and Name are its name: letters, digits and . _ - each; a name does not end
-	// with _shadow. Required.
+	// with .-shadow. Required.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// UID is another one for a target that is made again under its name. Default: there is
-	// one of a name only, ever.
+	// UID changes when a target is recreated. Default: names are never reused.
 	UID string `json:"uid,omitempty"`
-	// Spec is a HorizontalPodAutoscalerSpec. Required.
-	Spec json.RawMessage `json:"spec"`
 	// Options are RecommendOptions. Default: the server's.
-	Options json.RawMessage `json:"options,omitempty"`
-	// Period is the time between two evaluations, such as "15s". Default: the agent's.
-	Period string `json:"period,omitempty"`
-	// Shadow reports whether nothing is to be applied.
-	Shadow bool `json:"shadow,omitempty"`
+	Options any `json:"options,omitempty"`
 	// Hold is why the target is not to be scaled now. Default: it is.
 	Hold *TargetHold `json:"hold,omitempty"`
-	// Queries are what the agent asks its metric sources for, by the metric that is answered,
-	// such as "External:queue" or "Resource:cpu"; observations then lack it. Keys and values
-	// are those of samples.Query. Default: observations have all metrics.
-	Queries map[string]map[string]any `json:"queries,omitempty"`
+	// Workload is the settings. Observations lack the metrics that have a source.
+	settings.Workload `json:"-"`
 }
+
+// form is how targets write settings.
+var form = settings.Form{Own: []string{"namespace", "name", "uid", "options", "hold"}, Without: map[string]string{"scaleUpInUpdates": ""}}
 
 // TargetHold is why a target is not to be scaled.
 type TargetHold struct {
@@ -110,7 +106,7 @@ type Failure struct {
 // Bounds of texts.
 const (
 	maxNamespace = 253
-	maxName      = 240 // and _shadow
+	maxName      = 240 // and agent.ShadowSuffix
 	maxUID       = 128
 	maxVersion   = 1024
 	maxToken     = 1024
@@ -118,9 +114,6 @@ const (
 	// maxTarget bounds what is kept of a target, bytes: thousands of them are.
 	maxTarget = 64 << 10
 )
-
-// shadowSuffix ends the names of shadows at the service.
-const shadowSuffix = "_shadow"
 
 var (
 	segment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
@@ -172,13 +165,35 @@ func message(field string, data []byte, into proto.Message) error {
 	return nil
 }
 
+// tree reads a target's own keys, and returns all of them.
+func (t *Target) tree(raw []byte) (map[string]any, error) {
+	var whole any
+	wrong := strict(raw, &whole) // such as a key that stands twice, wherever; the rest is read
+	tree, ok := whole.(map[string]any)
+	if !ok {
+		return nil, cmp.Or(wrong, errors.New("must be an object"))
+	}
+	keys := map[string]any{}
+	for _, key := range form.Own {
+		if value, there := tree[key]; there {
+			keys[key] = value
+		}
+	}
+	own, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	err = strict(own, t)
+	return tree, cmp.Or(wrong, err)
+}
+
 // key checks the names of a target, and returns its key.
 func (t *Target) key() (agent.Key, error) {
 	switch {
 	case !segment.MatchString(t.Namespace) || len(t.Namespace) > maxNamespace || dots(t.Namespace):
 		return agent.Key{}, fmt.Errorf("namespace: must be 1 to %d letters, digits and . _ -, is %q", maxNamespace, shorten(t.Namespace))
-	case !segment.MatchString(t.Name) || len(t.Name) > maxName || dots(t.Name) || strings.HasSuffix(t.Name, shadowSuffix):
-		return agent.Key{}, fmt.Errorf("name: must be 1 to %d letters, digits and . _ -, not ending with %s, is %q", maxName, shadowSuffix, shorten(t.Name))
+	case !segment.MatchString(t.Name) || len(t.Name) > maxName || dots(t.Name) || strings.HasSuffix(t.Name, agent.ShadowSuffix):
+		return agent.Key{}, fmt.Errorf("name: must be 1 to %d letters, digits and . _ -, not ending with %s, is %q", maxName, agent.ShadowSuffix, shorten(t.Name))
 	}
 	return agent.Key{Kind: Kind, Namespace: t.Namespace, Name: t.Name}, nil
 }
@@ -194,188 +209,51 @@ type wanted struct {
 }
 
 // object reads a target whose key is known. What is wrong with it holds it.
-func (t *Target) object(key agent.Key, raw []byte, sources Sources) *agent.Object {
+func (t *Target) object(key agent.Key, raw []byte, tree map[string]any, sources samples.Reader) *agent.Object {
 	sum := sha256.Sum256(raw)
-	o := &agent.Object{Key: key, UID: t.UID, Shadow: t.Shadow, Revision: agent.Version(hex.EncodeToString(sum[:]))}
-	var metrics []samples.Metric
-	spec, err := t.read(o)
-	if err == nil {
-		metrics, err = t.metrics(spec, sources)
+	o := &agent.Object{Key: key, UID: t.UID, Revision: agent.Version(hex.EncodeToString(sum[:]))}
+	wants, err := t.read(o, tree)
+	if err == nil && len(wants.metrics) > 0 {
+		err = form.Check(sources, wants.metrics)
 	}
 	switch {
 	case err != nil:
 		o.Hold = invalid(err)
 	case t.Hold != nil:
-		o.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(t.Hold.Message)}
+		o.Hold = &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(t.Hold.Message)}
 	}
-	o.Native = &wanted{spec, metrics}
+	o.Native = wants
 	return o
 }
 
 func invalid(err error) *agent.Hold {
-	return &agent.Hold{Reason: agent.ReasonInvalidObject, Message: "the server lists it with something wrong: " + err.Error()}
+	return &agent.Hold{Reason: agent.ReasonInvalidObject, Message: "its entry in the list is invalid: " + err.Error()}
 }
 
 // read reads what a target wants.
-func (t *Target) read(o *agent.Object) (*setpointv1.HorizontalPodAutoscalerSpec, error) {
+func (t *Target) read(o *agent.Object, tree map[string]any) (*wanted, error) {
+	var p typed.Problems
 	if len(t.UID) > maxUID || strings.ContainsFunc(t.UID, unicode.IsControl) {
 		o.UID = ""
-		return nil, fmt.Errorf("uid: must have at most %d bytes and no control characters", maxUID)
+		p.Add("uid", "must have at most %d bytes and no control characters", maxUID)
 	}
-	if len(t.Spec) == 0 || string(t.Spec) == "null" {
-		return nil, errors.New("spec: is required")
-	}
-	spec := &setpointv1.HorizontalPodAutoscalerSpec{}
-	if err := message("spec", t.Spec, spec); err != nil {
-		return nil, err
-	}
-	if len(t.Options) > 0 && string(t.Options) != "null" {
+	if t.Options != nil {
 		o.Options = &setpointv1.RecommendOptions{}
-		if err := message("options", t.Options, o.Options); err != nil {
-			return nil, err
-		}
-	}
-	if t.Period != "" {
-		period, err := time.ParseDuration(t.Period)
-		if err != nil || period < pace.MinPeriod || period > pace.MaxPeriod {
-			return nil, fmt.Errorf("period: must be a duration from %s to %s, such as 15s", pace.MinPeriod, pace.MaxPeriod)
-		}
-		o.Period = period
+		p.FillMessage("options", t.Options, o.Options)
 	}
 	if t.Hold != nil && !word.MatchString(t.Hold.Reason) {
-		return nil, errors.New("hold.reason: must be one word such as Deploying")
+		p.Add("hold.reason", "must be one word such as Deploying")
 	}
-	return spec, nil
-}
-
-// nameOf is a metric as errors of metrics name it.
-func nameOf(m *setpointv1.MetricSpec) string {
-	name := m.GetType() + ":"
-	switch m.GetType() {
-	case "Resource":
-		name += m.GetResource().GetName()
-	case "ContainerResource":
-		name += m.GetContainerResource().GetName() + ":" + m.GetContainerResource().GetContainer()
-	case "Pods":
-		name += m.GetPods().GetMetric().GetName()
-	case "Object":
-		name += m.GetObject().GetMetric().GetName()
-	case "External":
-		name += m.GetExternal().GetMetric().GetName()
+	read, err := form.Read(tree)
+	var wrong *typed.Error
+	if errors.As(err, &wrong) {
+		p.Under("", wrong.Problems)
 	}
-	return name
-}
-
-// metrics returns the metrics of a spec that have queries, in the order of the spec.
-func (t *Target) metrics(spec *setpointv1.HorizontalPodAutoscalerSpec, sources Sources) ([]samples.Metric, error) {
-	if len(t.Queries) == 0 {
-		return nil, nil
+	if err := p.Err(); err != nil {
+		return &wanted{}, err
 	}
-	var metrics []samples.Metric
-	asked := map[string]bool{}
-	for _, m := range spec.GetMetrics() {
-		fields, ok := t.Queries[nameOf(m)]
-		if !ok {
-			continue
-		}
-		query, err := samples.ParseQuery(fields)
-		if err != nil {
-			return nil, fmt.Errorf("queries.%s: %w", shorten(nameOf(m)), err)
-		}
-		metrics, asked[nameOf(m)] = append(metrics, samples.Metric{Spec: m, Query: query}), true
-	}
-	for name := range t.Queries {
-		if !asked[name] {
-			return nil, fmt.Errorf("queries.%s: the spec has no such metric; they are named as TYPE:NAME, such as External:queue", shorten(name))
-		}
-	}
-	if err := sources.Check(metrics); err != nil {
-		return nil, fmt.Errorf("queries: %w", err)
-	}
-	return metrics, nil
-}
-
-// twiceRead returns the metric that an observation has and a source answers, too: both would be
-// summed.
-func twiceRead(req *setpointv1.RecommendRequest, metrics []samples.Metric) (name string, twice bool) {
-	for _, m := range metrics {
-		name := nameOf(m.Spec)
-		_, plain, _ := strings.Cut(name, ":")
-		switch m.Spec.GetType() {
-		case "Resource":
-			twice = slices.ContainsFunc(req.GetPodMetrics(), func(v *setpointv1.PodMetrics) bool { return hasUsage(v, plain) })
-		case "ContainerResource":
-			resource := m.Spec.GetContainerResource().GetName()
-			twice = slices.ContainsFunc(req.GetPodMetrics(), func(v *setpointv1.PodMetrics) bool { return hasUsage(v, resource) })
-		case "External":
-			twice = slices.ContainsFunc(req.GetExternalMetrics(), func(v *setpointv1.ExternalMetric) bool { return v.GetMetric().GetName() == plain })
-		default:
-			twice = slices.ContainsFunc(req.GetCustomMetrics(), func(v *setpointv1.CustomMetric) bool { return v.GetMetric().GetName() == plain })
-		}
-		if twice {
-			return name, true
-		}
-	}
-	return "", false
-}
-
-// hasUsage reports whether there is usage of a resource.
-func hasUsage(m *setpointv1.PodMetrics, resource string) bool {
-	return slices.ContainsFunc(m.GetContainers(), func(c *setpointv1.ContainerMetrics) bool {
-		_, ok := c.GetUsage()[resource]
-		return ok
-	})
-}
-
-// cpu is the resource whose samples' time and window the service looks at.
-const cpu = "cpu"
-
-// together returns usage that was observed with that of other resources that sources answered:
-// of a pod the service takes one list of containers, and a container without one of the
-// resources would count as one without a sample. The error names a pod whose containers differ.
-func together(observed, read []*setpointv1.PodMetrics) ([]*setpointv1.PodMetrics, error) {
-	if len(observed) == 0 || len(read) == 0 {
-		return append(observed, read...), nil
-	}
-	pods := make(map[string]*setpointv1.PodMetrics, len(observed))
-	for _, pod := range observed {
-		pods[pod.GetPod()] = pod
-	}
-	for _, from := range read {
-		to := pods[from.GetPod()]
-		if to == nil {
-			observed = append(observed, from)
-			continue
-		}
-		if !slices.Equal(containersOf(to), containersOf(from)) {
-			return nil, fmt.Errorf("podMetrics: pod %q has usage of the containers %q, but the queries return usage of %q: both must name the same containers, or none",
-				shorten(to.GetPod()), containersOf(to), containersOf(from))
-		}
-		usage := make(map[string]map[string]string, len(to.GetContainers()))
-		for _, c := range to.GetContainers() {
-			if c.Usage == nil {
-				c.Usage = map[string]string{}
-			}
-			usage[c.GetName()] = c.Usage
-		}
-		for _, c := range from.GetContainers() {
-			maps.Copy(usage[c.GetName()], c.GetUsage())
-		}
-		if hasUsage(from, cpu) {
-			to.Timestamp, to.WindowSeconds = from.GetTimestamp(), from.GetWindowSeconds()
-		}
-	}
-	return observed, nil
-}
-
-// containersOf returns the names of containers, in order.
-func containersOf(m *setpointv1.PodMetrics) []string {
-	names := make([]string, len(m.GetContainers()))
-	for i, c := range m.GetContainers() {
-		names[i] = c.GetName()
-	}
-	slices.Sort(names)
-	return names
+	o.Period, o.Shadow, o.Warning = read.Period, read.Shadow, strings.Join(read.Warnings, "; ")
+	return &wanted{read.Spec, read.Metrics}, nil
 }
 
 // request reads an observation. The error says which field is wrong.
@@ -461,14 +339,5 @@ func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
 	}
 }
 
-// shorten returns another's text such that it can stand in a status or a log: one line, valid
-// UTF-8, of bounded length.
-func shorten(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text[:min(len(text), maxMessage)], "?"))
-	return strings.TrimSpace(text)
-}
+// shorten returns another's text such that it can stand in a status or a log.
+func shorten(text string) string { return strings.TrimSpace(typed.Shorten(text, maxMessage)) }

@@ -114,7 +114,7 @@ func TestATargetThatIsListedAndNotFound(t *testing.T) {
 			for range 60 {
 				_, err := w.platform.Observe(t.Context(), w.object(t, key))
 				var held *agent.HoldError
-				if !errors.As(err, &held) || held.Hold.Reason != webhook.ReasonNotFound || !strings.Contains(held.Hold.Message, "it answered 404: no such thing") {
+				if !errors.As(err, &held) || held.Hold.Reason != agent.ReasonNotFound || !strings.Contains(held.Hold.Message, "it answered 404: no such thing") {
 					t.Fatalf("got %v", err)
 				}
 				time.Sleep(time.Second)
@@ -179,7 +179,7 @@ func TestQueriesAndObservationsAreOfOneUsage(t *testing.T) {
 					map[string]any{"type": "Resource", "resource": map[string]any{"name": "cpu", "target": map[string]any{"type": "AverageValue", "averageValue": "1"}}},
 					map[string]any{"type": "Resource", "resource": map[string]any{"name": "memory", "target": map[string]any{"type": "AverageValue", "averageValue": "1Gi"}}},
 				}},
-				"queries": map[string]any{"Resource:cpu": map[string]any{"source": "prom", "query": "usage", "podLabel": "pod", "containerLabel": "container", "window": "30s"}},
+				"metric": map[string]any{"Resource:cpu": map[string]any{"source": "prom", "query": "usage", "podLabel": "pod", "containerLabel": "container", "window": "30s"}},
 			})
 			set(w, &w.mangle, func(path string, r *reply) {
 				if path == "/observe" {
@@ -226,7 +226,7 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		{func() { w.writeKeys("k1:short\n") }, "file not read, keeping its previous content: key file: " + w.keyFile + ": line 1: the secret"},
 		{func() {}, ""},
 		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, keeping its previous content: key file: stat " + w.keyFile},
-		{func() { w.writeKeys("k1:" + secret) }, "file read again: "},
+		{func() { w.writeKeys("k1:" + secret) }, "file reloaded: "},
 	} {
 		step.do()
 		if _, err := p.Observe(t.Context(), o); err != nil {
@@ -320,7 +320,7 @@ func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object 
 	}
 	cancel()
 	must(t, <-ended)
-	o, err := p.Object(t.Context(), key)
+	o, err := p.Object(t.Context(), key, nil)
 	must(t, err)
 	return o
 }

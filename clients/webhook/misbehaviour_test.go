@@ -72,7 +72,7 @@ func (w *watched) news() []string {
 
 func (w *watched) object(t *testing.T, key agent.Key) *agent.Object {
 	t.Helper()
-	o, err := w.platform.Object(t.Context(), key)
+	o, err := w.platform.Object(t.Context(), key, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 		})
 		time.Sleep(10*time.Second - 500*time.Millisecond)
 		synctest.Wait()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != webhook.ReasonNotListed {
+		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
 			t.Errorf("held: %+v", hold)
 		}
 		time.Sleep(2 * time.Second)
@@ -169,12 +169,12 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 		listed()
 		time.Sleep(goneAfter - 15*time.Second)
 		synctest.Wait()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != webhook.ReasonNotListed {
+		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
 			t.Errorf("before the minute is over: %+v", hold)
 		}
 		time.Sleep(15 * time.Second)
 		listed()
-		if _, err := w.platform.Object(t.Context(), key); !errors.Is(err, agent.ErrGone) {
+		if _, err := w.platform.Object(t.Context(), key, nil); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("got %v, want ErrGone", err)
 		}
 	})
@@ -187,13 +187,14 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 		change func(entry map[string]any)
 		want   string // what the hold says
 	}{
-		{"an unknown field", func(e map[string]any) { e["shadows"] = true }, `unknown field "shadows"`},
-		{"a field of another spelling", func(e map[string]any) { e["Shadow"] = true }, `unknown field "Shadow"`},
+		{"an unknown field", func(e map[string]any) { e["shadows"] = true }, "shadows: there is no such key; did you mean shadow?"},
+		{"a field of another spelling", func(e map[string]any) { e["Shadow"] = true }, "Shadow: there is no such key; did you mean shadow?"},
+		{"a number where a text is", func(e map[string]any) { e["period"] = 15 }, "period: must be a duration"},
 		{"a field of another type", func(e map[string]any) { e["period"] = 15 }, "period"},
-		{"an unknown field of the spec", func(e map[string]any) { e["spec"].(map[string]any)["maxReplica"] = 3 }, `spec: (line 1:`},
-		{"no spec", func(e map[string]any) { delete(e, "spec") }, "spec: is required"},
+		{"an unknown field of the spec", func(e map[string]any) { e["spec"].(map[string]any)["maxReplica"] = 3 }, "spec.maxReplica: there is no such key; did you mean maxReplicas?"},
+		{"no spec", func(e map[string]any) { delete(e, "spec") }, "max: is required"},
 		{"a spec that is a text", func(e map[string]any) { e["spec"] = "x" }, "spec: "},
-		{"unknown options", func(e map[string]any) { e["options"] = map[string]any{"speed": 1} }, "options: "},
+		{"unknown options", func(e map[string]any) { e["options"] = map[string]any{"speed": 1} }, "options.speed: there is no such key"},
 		{"a period that is none", func(e map[string]any) { e["period"] = "often" }, "period: must be a duration"},
 		{"a period that is too short", func(e map[string]any) { e["period"] = "1ms" }, "period: must be a duration"},
 		{"a uid that is too long", func(e map[string]any) { e["uid"] = strings.Repeat("x", 200) }, "uid: must have at most"},
@@ -212,6 +213,36 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 				}
 				if hold := w.object(t, wrong).Hold; hold == nil || !strings.Contains(hold.Message, tt.want) {
 					t.Errorf("held: %+v, want %q", hold, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A key that stands twice, at any depth, holds its target; the name is read nevertheless, so that
+// the history stays.
+func TestKeysThatStandTwice(t *testing.T) {
+	t.Parallel()
+	for name, twice := range map[string]string{
+		"on top": `"period": "1s", "period": "2s"`, "of a metric": `"metric": {"q": {"source": "a", "average": 1, "average": 2}}`,
+		"of the metrics": `"metric": {"q": {"source": "a"}, "q": {"source": "b"}}`, "of the spec": `"spec": {"maxReplicas": 3, "maxReplicas": 4}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watch(t, func(t *testing.T, w *watched) {
+				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				listed()
+				before := w.object(t, key)
+				set(w.world, &w.mangle, func(path string, r *reply) {
+					if path == "/targets" {
+						*r = *said(http.StatusOK, webhook.Page{Targets: []json.RawMessage{json.RawMessage(
+							`{"namespace": "shop", "name": "web", "uid": "` + before.UID + `", "max": 3, ` + twice + `}`)}})
+					}
+				})
+				listed()
+				o := w.object(t, key)
+				if o.Hold == nil || o.Hold.Reason != agent.ReasonInvalidObject || !strings.Contains(o.Hold.Message, "duplicate field") || o.UID != before.UID {
+					t.Errorf("%q, held: %+v; it was %q", o.UID, o.Hold, before.UID)
 				}
 			})
 		})
@@ -243,13 +274,13 @@ func TestATargetWithoutANameIsReported(t *testing.T) {
 	t.Parallel()
 	watch(t, func(t *testing.T, w *watched) {
 		right := w.Create(agenttest.Workload{Name: "right", Replicas: 3})
-		for _, name := range []string{"a/b", "..", "x_shadow"} {
+		for _, name := range []string{"a/b", "..", "x.-shadow"} {
 			w.create(name, 3, map[string]any{})
 		}
 		listed()
 		w.object(t, right)
 		problem := w.platform.Problem()
-		if !strings.HasPrefix(problem, "3 entries of the list can't be read: ") || !strings.Contains(problem, `name: must be 1 to 240 letters, digits and . _ -, not ending with _shadow, is "a/b"`) {
+		if !strings.HasPrefix(problem, "3 entries of the list can't be read: ") || !strings.Contains(problem, `name: must be 1 to 240 letters, digits and . _ -, not ending with .-shadow, is "a/b"`) {
 			t.Errorf("got %q", problem)
 		}
 	})
@@ -265,7 +296,7 @@ func TestATargetThatIsThereTwiceIsHeld(t *testing.T) {
 		if hold := w.object(t, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list contains it twice") {
 			t.Errorf("held: %+v", hold)
 		}
-		if _, err := w.platform.Object(t.Context(), other); !errors.Is(err, agent.ErrGone) {
+		if _, err := w.platform.Object(t.Context(), other, nil); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -319,7 +350,7 @@ func TestAListThatCantBeRead(t *testing.T) {
 				if got := w.logged(); strings.Contains(got, "not listed") {
 					t.Errorf("logged again: %.1000s", got)
 				}
-				if _, err := w.platform.Object(t.Context(), key); err == nil || errors.Is(err, agent.ErrGone) {
+				if _, err := w.platform.Object(t.Context(), key, nil); err == nil || errors.Is(err, agent.ErrGone) {
 					t.Errorf("by a list of two minutes ago: %v", err)
 				}
 				set(w.world, &w.mangle, nil)
@@ -516,16 +547,16 @@ func TestQueriesAreAsked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		sources webhook.Sources
+		sources samples.Reader
 		queries map[string]any
 		own     bool   // observations have the metric, too
 		held    string // why the target is, empty: it is not
 		want    string // the error, empty: the source's value is there
 	}{
-		{"no sources", nil, map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "queries: the agent has no metric sources", ""},
-		{"another metric", fixed(7), map[string]any{"External:other": map[string]any{"source": "a"}}, false, "queries.External:other: the spec has no such metric", ""},
+		{"no sources", nil, map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "there is no source \"a\"; none is configured", ""},
+		{"another metric", fixed(7), map[string]any{"External:other": map[string]any{"source": "a"}}, false, "metric.External:other: the spec has no such metric", ""},
 		{"an unknown key", fixed(7), map[string]any{"External:queue": map[string]any{"sauce": "a"}}, false, "sauce: there is no such key", ""},
-		{"no keys", fixed(7), map[string]any{"External:queue": "a"}, false, "queries", ""},
+		{"no keys", fixed(7), map[string]any{"External:queue": "a"}, false, "metric.External:queue: must be a mapping of keys", ""},
 		{"twice", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, true, "", "has values of External:queue, but the target also has a query for it"},
 		{"a value", fixed(7), map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "", ""},
 	} {
@@ -536,7 +567,7 @@ func TestQueriesAreAsked(t *testing.T) {
 				w.options.Sources = tt.sources
 				w.platform = webhook.New(w.client, w.options)
 				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
-				w.edit("web", func(e map[string]any) { e["queries"] = tt.queries })
+				w.edit("web", func(e map[string]any) { e["metric"] = tt.queries })
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- w.platform.Watch(ctx, func(agent.Key) {}) }()

@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,17 +26,6 @@ import (
 // Kind is the kind of the objects.
 const Kind = "Target"
 
-// Outcomes and reasons besides those of the loop.
-const (
-	// OutcomeHeld is the outcome of reconciles of targets that the server holds.
-	OutcomeHeld agent.Outcome = "held"
-	// ReasonNotListed means that a target was missing from the last list. It is gone after
-	// lists lacked it for Options.GoneAfter.
-	ReasonNotListed = "NotListed"
-	// ReasonNotFound means that the server lists a target, and answers 404 when it is observed.
-	ReasonNotFound = "NotFound"
-)
-
 // Limits bound the data that a server may make the agent read. The zero value of a field is its
 // default.
 type Limits struct {
@@ -48,25 +40,6 @@ type Limits struct {
 // DefaultLimits returns the default limits of a platform.
 func DefaultLimits() Limits { return Limits{Targets: 10_000, Pods: 5000, Samples: 20_000} }
 
-// Sources provides metrics, as package samples' Set does.
-type Sources interface {
-	// Check returns the problems of the queries of a spec's metrics.
-	Check(metrics []samples.Metric) error
-	// Read reads the metrics of one workload with these names of pods.
-	Read(ctx context.Context, metrics []samples.Metric, pods []string) samples.Readings
-}
-
-// noSources is an empty set of sources.
-type noSources struct{}
-
-func (noSources) Check([]samples.Metric) error {
-	return errors.New("the agent has no metric sources (--sources-file)")
-}
-
-func (noSources) Read(context.Context, []samples.Metric, []string) samples.Readings {
-	return samples.Readings{}
-}
-
 // Options of a Platform. The zero value of a field is its default.
 type Options struct {
 	// ListEvery is the time between two lists. Default: 10 s.
@@ -77,7 +50,7 @@ type Options struct {
 	// Limits bound lists and observations.
 	Limits Limits
 	// Sources answers the queries of targets. Nil disables them.
-	Sources Sources
+	Sources samples.Reader
 	// Log takes the lines. Nil: no log.
 	Log *zap.Logger
 }
@@ -140,17 +113,17 @@ var _ agent.Watched = (*Platform)(nil)
 
 // New returns the platform of a server. It opens no connection.
 func New(client *Client, options Options) *Platform {
-	setDefault(&options.ListEvery, 10*time.Second)
-	setDefault(&options.GoneAfter, time.Minute)
+	options.ListEvery = cmp.Or(options.ListEvery, 10*time.Second)
+	options.GoneAfter = cmp.Or(options.GoneAfter, time.Minute)
 	limits := DefaultLimits()
-	setDefault(&options.Limits.Targets, limits.Targets)
-	setDefault(&options.Limits.Pods, limits.Pods)
-	setDefault(&options.Limits.Samples, limits.Samples)
+	options.Limits.Targets = cmp.Or(options.Limits.Targets, limits.Targets)
+	options.Limits.Pods = cmp.Or(options.Limits.Pods, limits.Pods)
+	options.Limits.Samples = cmp.Or(options.Limits.Samples, limits.Samples)
 	if options.Log == nil {
 		options.Log = zap.NewNop()
 	}
 	if options.Sources == nil {
-		options.Sources = noSources{}
+		options.Sources = &samples.Set{}
 	}
 	return &Platform{
 		client: client, options: options, log: options.Log, again: make(chan struct{}, 1),
@@ -158,18 +131,11 @@ func New(client *Client, options Options) *Platform {
 	}
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // stale is the age at which the last list is no longer used for scaling.
 func (p *Platform) stale() time.Duration { return max(time.Minute, 10*p.options.ListEvery) }
 
 // Object implements agent.Platform. The settings come from the last list.
-func (p *Platform) Object(_ context.Context, key agent.Key) (*agent.Object, error) {
+func (p *Platform) Object(_ context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.known[key]
@@ -193,13 +159,8 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}
 	wants := o.Native.(*wanted)
 	request.Spec = wants.spec
-	if len(wants.metrics) > 0 {
-		if name, twice := twiceRead(request, wants.metrics); twice {
-			return nil, fmt.Errorf("observe: request: has values of %s, but the target also has a query for it: remove one", shorten(name))
-		}
-		if err := p.read(ctx, wants.metrics, request); err != nil {
-			return nil, fmt.Errorf("observe: request: %w", err)
-		}
+	if err := samples.AddTo(ctx, p.options.Sources, wants.metrics, request); err != nil {
+		return nil, fmt.Errorf("observe: request: %w", err)
 	}
 	return &agent.Observation{
 		Request:  request,
@@ -223,7 +184,7 @@ func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv
 		if said.notFound() {
 			p.listMissing(o)
 			err = &agent.HoldError{Hold: agent.Hold{
-				Outcome: OutcomeHeld, Reason: ReasonNotFound, Message: "the server lists it, and when it is observed " + err.Error(),
+				Outcome: agent.OutcomeWaiting, Reason: agent.ReasonNotFound, Message: "the server lists it, and when it is observed " + err.Error(),
 			}}
 		}
 		return nil, "", fmt.Errorf("observe: %w", err)
@@ -239,20 +200,6 @@ func (p *Platform) ask(ctx context.Context, o *agent.Object) (request *setpointv
 		return nil, "", fmt.Errorf("observe: %w", err)
 	}
 	return request, seen.Version, nil
-}
-
-// read adds the sources' values.
-func (p *Platform) read(ctx context.Context, metrics []samples.Metric, request *setpointv1.RecommendRequest) (err error) {
-	pods := make([]string, len(request.GetPods()))
-	for i, pod := range request.GetPods() {
-		pods[i] = pod.GetName()
-	}
-	read := p.options.Sources.Read(ctx, metrics, pods)
-	request.CustomMetrics = append(request.CustomMetrics, read.CustomMetrics...)
-	request.ExternalMetrics = append(request.ExternalMetrics, read.ExternalMetrics...)
-	request.MetricErrors = append(request.MetricErrors, read.MetricErrors...)
-	request.PodMetrics, err = together(request.PodMetrics, read.PodMetrics)
-	return err
 }
 
 // Ready returns why the targets are not known; nil: they are.
@@ -386,7 +333,7 @@ func (p *Platform) noteProblem(err error) {
 	switch {
 	case p.problem == before:
 	case err != nil:
-		p.log.Error("targets not listed, trying again; they are scaled by the list before for a while",
+		p.log.Error("listing targets failed; using the previous list",
 			zap.Duration("every", p.options.ListEvery), zap.Duration("while", p.stale()), zap.Error(err))
 	default:
 		p.log.Info("targets listed again")
@@ -469,10 +416,10 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	for key, was := range p.known {
 		switch {
 		case there[key] != nil:
-		case was.Hold == nil || was.Hold.Reason != ReasonNotListed:
+		case was.Hold == nil || was.Hold.Reason != agent.ReasonNotListed:
 			// Reading a list page by page may miss an existing target.
 			held := *was
-			held.Hold = &agent.Hold{Outcome: OutcomeHeld, Reason: ReasonNotListed, Message: "the last list does not have it", Silent: true}
+			held.Hold = &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: agent.ReasonNotListed, Message: "the last list does not have it", Silent: true}
 			held.Revision = agent.Version("not listed")
 			there[key], p.missing[key] = &held, time.Now()
 			p.listSoon()
@@ -497,6 +444,17 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	for _, key := range tell {
 		changed(key)
 	}
+}
+
+// List lists the targets once, as Watch does, and returns them in the order of their keys.
+// Problem then names entries that can't be read.
+func (p *Platform) List(ctx context.Context) ([]*agent.Object, error) {
+	if err := p.list(ctx, func(agent.Key) {}); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.SortedFunc(maps.Values(p.known), func(a, b *agent.Object) int { return a.Key.Compare(b.Key) }), nil
 }
 
 // Problem says why the last list failed, or else which of its entries have no valid name; empty:
@@ -561,7 +519,7 @@ func (p *Platform) page(ctx context.Context, token string) (*page, error) {
 // object.
 func (p *Platform) readTarget(raw []byte) (*agent.Object, error) {
 	var t Target
-	wrong := strict(raw, &t)
+	tree, wrong := t.tree(raw)
 	key, err := t.key()
 	if err != nil {
 		return nil, errors.Join(wrong, err)
@@ -572,7 +530,7 @@ func (p *Platform) readTarget(raw []byte) (*agent.Object, error) {
 	if wrong != nil {
 		return &agent.Object{Key: key, UID: uidOf(t), Hold: invalid(wrong), Revision: agent.Version(wrong.Error()), Native: &wanted{}}, nil
 	}
-	return t.object(key, raw, p.options.Sources), nil
+	return t.object(key, raw, tree, p.options.Sources), nil
 }
 
 // uidOf is the UID of a partly unreadable target.

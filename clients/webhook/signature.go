@@ -1,14 +1,12 @@
 package webhook
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/signed"
 )
 
 // Headers of requests and answers.
@@ -28,8 +26,6 @@ const (
 // it accepts a request from a clock that is a Window ahead until two Windows later.
 const Window = time.Minute
 
-const signaturePrefix = "v1="
-
 // A Key signs messages. Both sides have it.
 type Key struct {
 	// Name identifies the key: letters, digits, dot, dash and underscore.
@@ -41,26 +37,19 @@ type Key struct {
 // SignRequest returns the signature of a request. target is the path with the query, as in the
 // request line.
 func (k Key) SignRequest(method, target string, at time.Time, nonce string, body []byte) string {
-	return k.sign("request", k.Name, method, target, strconv.FormatInt(at.Unix(), 10), nonce, digest(body))
+	return k.sign("request", k.Name, method, target, strconv.FormatInt(at.Unix(), 10), nonce, signed.Digest(body))
 }
 
 // SignAnswer returns the signature of the answer to the request with that nonce. etag is the
 // ETag header, unchanged; empty without one.
 func (k Key) SignAnswer(status int, at time.Time, nonce, etag string, body []byte) string {
-	return k.sign("answer", k.Name, strconv.Itoa(status), strconv.FormatInt(at.Unix(), 10), nonce, etag, digest(body))
+	return k.sign("answer", k.Name, strconv.Itoa(status), strconv.FormatInt(at.Unix(), 10), nonce, etag, signed.Digest(body))
 }
 
 // sign signs lines. None contains a line break: they are a method, a request target, header
 // values, or generated here.
 func (k Key) sign(lines ...string) string {
-	mac := hmac.New(sha256.New, k.Secret)
-	mac.Write([]byte("setpoint-webhook-v1\n" + strings.Join(lines, "\n")))
-	return signaturePrefix + hex.EncodeToString(mac.Sum(nil))
-}
-
-func digest(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
+	return signed.Sign(k.Secret, "setpoint-webhook-v1", lines...)
 }
 
 // verifyAnswer returns why an answer is not a valid answer, signed with the key, to the request
@@ -78,7 +67,7 @@ func (k Key) verifyAnswer(status int, header http.Header, nonce string, body []b
 	switch {
 	case header.Get(HeaderKey) != k.Name:
 		return fmt.Errorf("its answer is signed with another key than the request, which is %q", k.Name)
-	case !hmac.Equal([]byte(want), []byte(header.Get(HeaderSignature))):
+	case !signed.Equal(want, header.Get(HeaderSignature)):
 		return fmt.Errorf("the signature of its answer is wrong: the server has another secret for the key %q, or a proxy changed the answer", k.Name)
 	case now.Sub(at).Abs() > Window:
 		return fmt.Errorf("its clock is %s off, more than %s: set the clocks", at.Sub(now).Round(time.Second), Window)

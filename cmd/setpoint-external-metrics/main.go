@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
@@ -86,10 +86,8 @@ func serverFlag(name string) string {
 }
 
 func (s *settings) validate() error {
-	var problems []error
-	refuse := func(flag, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
-	}
+	var problems config.Problems
+	refuse := problems.Refuse
 	s.connection.Validate(func(flag, format string, args ...any) {
 		refuse(serverFlag(flag), strings.ReplaceAll(format, "--t", "--server-t"), args...)
 	})
@@ -102,7 +100,7 @@ func (s *settings) validate() error {
 	if s.timeout <= 0 || s.timeout > time.Minute {
 		refuse("request-timeout", "must be above 0 and at most 1m")
 	}
-	return cli.BadInput(errors.Join(problems...))
+	return cli.BadInput(problems.Err())
 }
 
 func (s *settings) run(ctx context.Context) error {

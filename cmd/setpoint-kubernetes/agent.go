@@ -2,36 +2,26 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	runtimelog "sigs.k8s.io/controller-runtime/pkg/log"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	loop "github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	kubernetesflight "github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
-	"github.com/setpoint-dev/setpoint/clients/samples"
-	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
-	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
-	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 )
 
-func newAgent() *cobra.Command {
-	s := defaultAgentSettings()
-	check := false
-	var report *agentcmd.ReportFlags
-	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Scale the workloads of a Kubernetes cluster",
+func newProgram() agentcmd.Program {
+	s := defaults()
+	return agentcmd.Program{
+		Platform: "kubernetes",
+		Checked:  "the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects",
+		Short:    "Scale the workloads of a Kubernetes cluster",
 		Long: `Scale the workloads of a Kubernetes cluster as a server recommends. Choose one mode:
 
   --source=hpa         replaces the built-in HorizontalPodAutoscaler controller, which
@@ -52,119 +42,37 @@ setpoint serve.`,
   setpoint agent kubernetes --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent kubernetes --shadow --report
   setpoint agent kubernetes --shadow --report-differing`,
-		Args: cli.UsageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
-			}
-			s.PeriodSet = cmd.Flags().Changed("sync-period")
-			if report.Wanted() {
-				return report.Print(cmd, s.AdminAddress)
-			}
-			if err := s.validate(); err != nil {
-				return cli.BadInput(err)
-			}
-			s.Notes = managerflags.WithoutEffect(cmd.Flags(), managerflags.Agent)
-			if check {
-				managerflags.TellNotes(cmd, s.Notes)
-				return checkAgent(cmd, &s)
-			}
-			return runAgent(cmd.Context(), &s)
-		},
+		DoctorExample: `  setpoint-kubernetes doctor --cluster=demo --source=hpa --server=setpoint:9090 --token-file=token
+  kubectl -n setpoint exec deploy/setpoint-agent -- /setpoint-kubernetes doctor`,
+		Settings: s.list(), Groups: config.List{s.election()}, Flags: changeFlags, Validate: s.validate, Open: s.open,
+		// The metrics of Kubernetes' libraries, of the runtime and of the process.
+		Libraries: runtimemetrics.Registry,
 	}
-	s.bind(cmd.Flags())
-	config.AddFlag(cmd.Flags())
-	config.AddCheck(cmd.Flags(), &check)
-	report = agentcmd.AddReportFlags(cmd.Flags())
-	managerflags.Bind(cmd.Flags(), managerflags.Agent)
-	return cmd
 }
 
-// checkAgent checks all settings and the files they name, and prints the settings. It contacts
-// neither the cluster nor the server.
-func checkAgent(cmd *cobra.Command, s *agentSettings) error {
-	if _, err := s.clusterConfig(); err != nil {
-		return cli.BadInput(err)
-	}
-	if err := s.Check(); err != nil {
-		return err
-	}
-	sources, err := s.openSources(prometheus.NewRegistry(), zap.NewNop())
-	if err != nil {
-		return err
-	}
-	sources.Close()
-	return agentcmd.PrintChecked(cmd)
-}
-
-// runAgent runs until the context ends and reconciles in flight are done.
-func runAgent(ctx context.Context, s *agentSettings) error {
-	log, err := daemon.NewLog(s.LogLevel, s.LogFormat)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = log.Sync() }()
-	klog.SetLogger(logging.New(log.Named("kubernetes")))
-	runtimelog.SetLogger(logging.New(log.Named("kubernetes")))
-	for _, note := range s.Notes {
-		log.Warn(note)
-	}
-	agentcmd.TuneMemory()
+func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	cluster, err := s.clusterConfig()
 	if err != nil {
-		return cli.BadInput(err)
+		return nil, err
 	}
-	client, err := s.OpenService()
+	a, err := agent.New(cluster, s.options(&parts))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = client.Close() }()
-	return serveAgent(ctx, s, cluster, client, log)
-}
-
-// openSources opens the metric sources.
-func (s *agentSettings) openSources(metrics prometheus.Registerer, log *zap.Logger) (*samples.Set, error) {
-	sources, err := agentcmd.OpenSources(s.SourcesFile, metrics, log)
-	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
-	}
-	return sources, nil
-}
-
-// serveAgent runs the agent and its admin address.
-func serveAgent(ctx context.Context, s *agentSettings, cluster *rest.Config, client *setpoint.Client, log *zap.Logger) error {
-	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(buildmetric.New())
-	options, closeRecording, err := s.options(client, metrics, log)
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	defer closeRecording()
-	sources, err := s.openSources(metrics, log)
-	if err != nil {
-		return err
-	}
-	defer sources.Close()
-	options.NamedMetrics = sources
-	a, err := agent.New(cluster, agent.Service{
-		Calls: client, Stream: client.Stream(s.InFlight()),
-		Redial: client.Conn().ResetConnectBackoff,
-	}, options)
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	metrics.MustRegister(agentcmd.ReadyMetric(a.Ready))
-	// The metrics of Kubernetes' libraries, of the runtime and of the process are in a
-	// registry of their own.
-	pages := agentcmd.Pages(prometheus.Gatherers{metrics, runtimemetrics.Registry}, a.Ready, "whether the cluster has been read", a.Shadows)
-	err = s.Serve(ctx, pages, log, func(ctx context.Context) error {
-		log.Info("agent starts", zap.String("version", cli.Version()), zap.String("cluster", s.Cluster),
-			zap.String("source", s.source()), zap.Bool("shadow", s.Shadow), zap.Bool("leaderElection", s.LeaderElect))
-		return a.Run(ctx)
-	})
-	if err != nil {
-		return err
-	}
-	log.Info("agent stopped")
-	return nil
+	seen := &patient{settings: s, config: cluster}
+	return &agentcmd.Platform{
+		Platform: a.Platform(), Kinds: agent.Kinds(), Ready: a.Ready, Problem: a.Standby, Recording: kubernetesflight.Format,
+		Queue: &agentcmd.Queue{QueueOptions: a.Queue(), Run: func(ctx context.Context, loop *loop.Loop) error {
+			klog.SetLogger(logging.New(parts.Log.Named("kubernetes")))
+			runtimelog.SetLogger(logging.New(parts.Log.Named("kubernetes")))
+			return a.Run(ctx, loop)
+		}},
+		Acts: func(ctx context.Context) ([]loop.Acting, error) {
+			if seen.client != nil { // of doctor
+				return seen.acts(ctx)
+			}
+			return a.Acts(ctx)
+		},
+		Checks: seen.checks(), Notes: managerflags.WithoutEffect(parts.Flags, managerflags.Agent),
+	}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -36,7 +38,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"the cluster is required", nil, "--cluster: is required"},
 		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b"`},
 		{"no source", []string{"--cluster=x"}, "--source: is required: hpa acts on HorizontalPodAutoscalers, for which the built-in controller must be off, autoscaler on Autoscalers"},
-		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is neither give-way nor keep-on`},
+		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is not one of give-way, keep-on`},
 		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is not one of hpa, autoscaler, both`},
 		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
 		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0"},
@@ -47,6 +49,8 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere"},
 		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`},
 		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s"},
+		{"a Lease without a name", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-name="}, "--leader-elect-name: is required with --leader-elect"},
+		{"an empty namespace", []string{"--cluster=x", "--source=hpa", "--namespace=,"}, "--namespace: "},
 		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0"},
 		{"a level that there is not", []string{"--cluster=x", "--source=hpa", "--log-level=loud"}, `--log-level: "loud"`},
 		{"arguments", []string{"now"}, "unexpected argument"},
@@ -65,25 +69,30 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// A profile brings its version's period, unless the user sets one.
+// A profile brings its version's period, unless the user sets one, under whichever name.
 func TestProfilesBringTheirPeriods(t *testing.T) {
 	t.Parallel()
-	s := defaultAgentSettings()
-	o, closeRecording, err := s.options(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
+	periods := func(args ...string) map[string]time.Duration {
+		s, all, flags := defaults(), agentcmd.Defaults(), pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		all.List(s.list()).Bind(flags)
+		changeFlags(flags)
+		s.Settings = &all
+		if err := flags.Parse(args); err != nil {
+			t.Fatal(err)
+		}
+		return s.options(&agentcmd.Parts{Settings: &all, Flags: flags}).ProfilePeriods
 	}
-	closeRecording()
+	usual := periods()
 	for profile, want := range map[string]time.Duration{"v1.36": 15 * time.Second, "v1.15": 15 * time.Second, "cooldown": 30 * time.Second, "design-2015": 30 * time.Second} {
-		if got := o.ProfilePeriods[profile]; got != want {
+		if got := usual[profile]; got != want {
 			t.Errorf("%s: %s, want %s", profile, got, want)
 		}
 	}
-	s.PeriodSet = true
-	if o, closeRecording, err = s.options(nil, nil, nil); err != nil || o.ProfilePeriods != nil {
-		t.Errorf("with a period that was set: %v, %v", o.ProfilePeriods, err)
+	for _, flag := range []string{"--sync-period=15s", "--horizontal-pod-autoscaler-sync-period=15s"} {
+		if got := periods(flag); got != nil {
+			t.Errorf("with %s: %v", flag, got)
+		}
 	}
-	closeRecording()
 }
 
 func TestShadowReport(t *testing.T) {

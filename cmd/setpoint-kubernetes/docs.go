@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	loop "github.com/setpoint-dev/setpoint/clients/agent"
@@ -49,9 +50,7 @@ func metricsDocument() (text string, err error) {
 		return "", err
 	}
 	kubernetes, err := metricsOf(func(r prometheus.Registerer) error {
-		_, err := agent.New(&rest.Config{}, agent.Service{Calls: client}, agent.Options{
-			Cluster: "demo", Sources: []agent.Source{agent.HPA, agent.Autoscaler}, Registerer: r,
-		})
+		_, err := agent.New(&rest.Config{}, agent.Options{Cluster: "demo", Registerer: r, Log: zap.NewNop()})
 		return err
 	})
 	if err != nil {
@@ -98,8 +97,8 @@ func everyAgent(client *setpoint.Client, r prometheus.Registerer) error {
 		return err
 	}
 	if _, err := loop.New(nil, loop.Service{Calls: client}, loop.Options{
-		Cluster: "demo", Sources: map[string]string{"Service": "service"}, Wake: func(...loop.Key) {}, Registerer: r,
-	}); err != nil {
+		Cluster: "demo", Sources: map[string]string{"Service": "service"}, Registerer: r,
+	}, loop.QueueOptions{Wake: func(...loop.Key) {}}); err != nil {
 		return err
 	}
 	folder, err := os.MkdirTemp("", "setpoint-docs-")

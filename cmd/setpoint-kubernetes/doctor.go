@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
@@ -24,46 +24,15 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	loop "github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
-	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
-	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
-	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 )
-
-func newDoctor() *cobra.Command {
-	s := defaultAgentSettings()
-	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems",
-		Long: agentcmd.DoctorLong("the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects"),
-		Example: `  setpoint-kubernetes doctor --cluster=demo --source=hpa --server=setpoint:9090 --token-file=token
-  kubectl -n setpoint exec deploy/setpoint-agent -- /setpoint-kubernetes doctor`,
-		Args: cli.UsageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
-			}
-			if err := s.validate(); err != nil {
-				return cli.BadInput(err)
-			}
-			cluster, err := s.clusterConfig()
-			if err != nil {
-				return cli.BadInput(err)
-			}
-			return s.RunDoctor(cmd, (&patient{agentSettings: &s, config: cluster}).checks()...)
-		},
-	}
-	s.bind(cmd.Flags())
-	config.AddFlag(cmd.Flags())
-	managerflags.Bind(cmd.Flags(), managerflags.Agent)
-	return cmd
-}
 
 // patient is the cluster that doctor looks at.
 type patient struct {
-	*agentSettings
+	*settings
 	config *rest.Config
 	client client.Client
 	api    discovery.DiscoveryInterface
@@ -96,6 +65,18 @@ func (p *patient) checks() []doctor.Check {
 		{Name: "rivals", After: objectsCheck, Run: p.rivals},
 		{Name: "lease", After: apiCheck, Run: p.lease},
 	}
+}
+
+// acts returns what the agent scales.
+func (p *patient) acts(ctx context.Context) ([]loop.Acting, error) {
+	if p.client == nil {
+		return nil, nil
+	}
+	system := &corev1.Namespace{}
+	if err := p.client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system); err != nil {
+		return nil, err
+	}
+	return agent.Acting(string(system.UID), p.sources(), p.Namespaces), nil
 }
 
 func (p *patient) has(source agent.Source) bool { return slices.Contains(p.sources(), source) }
@@ -268,7 +249,7 @@ func (p *patient) objects(ctx context.Context) []doctor.Finding {
 		var list v1.AutoscalerList
 		more, err := listAll(ctx, p, &list, func() int { p.autoscalers = append(p.autoscalers, list.Items...); return len(p.autoscalers) })
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return doctor.Bad("kubectl apply --server-side -f deploy/kustomize/crd/autoscalers.yaml", "the cluster does not know the kind Autoscaler: %v", err)
+			return doctor.Bad("kubectl apply --server-side -k deploy/kustomize/crd", "the cluster does not know the kind Autoscaler: %v", err)
 		}
 		if err != nil {
 			return doctor.Bad(remedy, "Autoscalers can't be listed: %v", err)

@@ -216,7 +216,7 @@ func TestExplainReadsTheAgentsSources(t *testing.T) {
 	t.Cleanup(source.Close)
 	sources := clitest.File(t, "sources.yaml", `
 sources: {mine: {http: {url: '`+source.URL+`'}}}
-metrics: {queue: {namespaces: [shop], query: {source: mine, path: /depth, valuePath: '{.depth}'}}}`)
+metrics: {queue: {namespaces: [shop], source: mine, path: /depth, valuePath: '{.depth}'}}`)
 	if got, ran := explainLive(t, kubeconfig, "--live", "asr/web", "--sources-file", sources, "--tolerance=0.1"); ran.Code != 0 || got.DesiredReplicas != 4 {
 		t.Errorf("with the sources: exit code %d, %d replicas, want 4: 65 want 7, and no more than 4 at once\n%s", ran.Code, got.DesiredReplicas, ran.Stderr)
 	}

@@ -6,6 +6,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 )
@@ -16,10 +17,12 @@ func newRoot() *cobra.Command {
 	return cli.Root(&cobra.Command{
 		Use:   "setpoint-kubernetes",
 		Short: "Scale the workloads of a Kubernetes cluster, and explain why",
-		Long: `What of setpoint asks a Kubernetes cluster. "setpoint agent kubernetes" and
-"setpoint explain --live" run it; as kubectl-setpoint on the PATH it is a plugin of kubectl.
+		Long: `Commands for a Kubernetes cluster: run the agent, show its status, check a new
+installation, explain.
+"setpoint agent kubernetes" and "setpoint explain --live" run it; as kubectl-setpoint on
+the PATH it is a plugin of kubectl.
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, newAgent(), newDoctor(), explaincmd.New(readLive), cli.NewVersion(), newDocs())
+	}, append(agentcmd.New(newProgram()), explaincmd.New(readLive), cli.NewVersion(), newDocs())...)
 }

@@ -1,14 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/hashicorp/nomad/api"
-	"github.com/spf13/pflag"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // settings are Nomad's own settings of the agent.
@@ -21,7 +23,7 @@ type settings struct {
 
 // newProgram returns the program in an environment.
 func newProgram(getenv func(string) string) agentcmd.Program {
-	s := &settings{}
+	s := &settings{namespace: "*", concurrency: nomad.DefaultConcurrency}
 	return agentcmd.Program{
 		Platform: "nomad",
 		Checked:  "Nomad, the token's capabilities, the policies of groups, and statistics",
@@ -45,35 +47,33 @@ NOMAD_TLS_SERVER_NAME, but not NOMAD_NAMESPACE, which Nomad sets in the agent's 
 		Example: `  setpoint agent nomad --cluster=demo --server=setpoint:9090 --nomad-address=https://nomad:4646 --nomad-token-file=/run/secrets/nomad-token
   setpoint agent nomad --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent nomad --report`,
-		Bind: s.bind, Validate: s.validate,
+		Settings: s.list(), Validate: s.validate,
 		Open: func(parts agentcmd.Parts) (*agentcmd.Platform, error) { return s.open(parts, getenv) },
 	}
 }
 
-func (s *settings) bind(flags *pflag.FlagSet) {
+func (s *settings) list() []config.Setting {
 	c := &s.config
-	flags.StringVar(&c.Address, "nomad-address", "", "`address` of a Nomad agent, http://, https:// or unix://; empty means $NOMAD_ADDR, or "+nomad.DefaultAddress)
-	flags.StringVar(&c.Region, "nomad-region", "", "`region` to scale; empty means $NOMAD_REGION, or that of the Nomad agent")
-	flags.StringVar(&s.namespace, "nomad-namespace", "*", "`namespace` whose groups are scaled; * means all that the token may see")
-	flags.StringVar(&c.TokenFile, "nomad-token-file", "", "`file` with the ACL token; reloaded when it changes; empty means $NOMAD_TOKEN")
-	flags.StringVar(&c.TLS.CAFile, "nomad-tls-ca-file", "", "PEM `file` of the CAs that sign Nomad's certificates, read at each handshake; empty means $NOMAD_CACERT, or the system's")
-	flags.StringVar(&c.TLS.CertFile, "nomad-tls-cert-file", "", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none")
-	flags.StringVar(&c.TLS.KeyFile, "nomad-tls-key-file", "", "PEM `file` of the certificate's key; empty means $NOMAD_CLIENT_KEY")
-	flags.StringVar(&c.TLS.ServerName, "nomad-tls-server-name", "", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host")
-	flags.StringVar(&s.lock, "nomad-lock", "", "`path` of a Nomad variable, or path@namespace, which agents of one cluster lock so that one of them acts; empty means none")
-	flags.IntVar(&s.concurrency, "statistics-concurrency", nomad.DefaultConcurrency, fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency))
+	return []config.Setting{
+		config.String(&c.Address, "nomad-address", "`address` of a Nomad agent, http://, https:// or unix://; empty means $NOMAD_ADDR, or "+nomad.DefaultAddress),
+		config.String(&c.Region, "nomad-region", "`region` to scale; empty means $NOMAD_REGION, or that of the Nomad agent"),
+		config.String(&s.namespace, "nomad-namespace", "`namespace` whose groups are scaled; * means all that the token may see"),
+		config.String(&c.TokenFile, "nomad-token-file", "`file` with the ACL token; reloaded when it changes; empty means $NOMAD_TOKEN"),
+		config.String(&c.TLS.CAFile, "nomad-tls-ca-file", "PEM `file` of the CAs that sign Nomad's certificates, read at each handshake; empty means $NOMAD_CACERT, or the system's"),
+		config.String(&c.TLS.CertFile, "nomad-tls-cert-file", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none"),
+		config.String(&c.TLS.KeyFile, "nomad-tls-key-file", "PEM `file` of the certificate's key; empty means $NOMAD_CLIENT_KEY"),
+		config.String(&c.TLS.ServerName, "nomad-tls-server-name", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host"),
+		config.String(&s.lock, "nomad-lock", "`path` of a Nomad variable, or path@namespace, which agents of one cluster lock so that one of them acts; empty means none"),
+		config.Int(&s.concurrency, "statistics-concurrency", fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency), config.Within(1, nomad.MaxConcurrency)),
+	}
 }
 
-func (s *settings) validate(refuse agentcmd.Refuse) {
+func (s *settings) validate(_ *agentcmd.Settings, refuse config.Refuse) {
 	if (s.config.TLS.CertFile == "") != (s.config.TLS.KeyFile == "") {
 		refuse("nomad-tls-cert-file", "must be given together with --nomad-tls-key-file")
 	}
 	if s.namespace == "" {
 		refuse("nomad-namespace", "is empty: name a namespace, or * for all")
-	}
-	agentcmd.RefuseUnlessAbove(refuse, "statistics-concurrency", s.concurrency)
-	if s.concurrency > nomad.MaxConcurrency {
-		refuse("statistics-concurrency", "%d is above %d", s.concurrency, nomad.MaxConcurrency)
 	}
 }
 
@@ -107,13 +107,14 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 		return nil, fmt.Errorf("nomad: %w", err)
 	}
 	platform, err := nomad.New(client, nomad.Options{
-		Namespace: s.namespace, Sources: parts.Sources, Shadow: parts.Shadow, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
+		Namespace: s.namespace, Sources: parts.Sources, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	seen := &patient{client: client, namespace: s.namespace, shadow: parts.Shadow}
-	opened := &agentcmd.Platform{Watched: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
+	opened := &agentcmd.Platform{Platform: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
+	opened.Acts = func(ctx context.Context) ([]agent.Acting, error) { return nomad.Acting(ctx, client, s.namespace) }
 	if s.lock != "" {
 		lock := &nomad.Lock{Client: client, Log: parts.Log}
 		var named bool

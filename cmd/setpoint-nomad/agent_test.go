@@ -24,12 +24,12 @@ func run(t *testing.T, args ...string) (string, error) {
 
 // The committed docs are up to date with `make generate`.
 func TestGeneratedDocs(t *testing.T) {
-	for command, file := range map[string]string{"docs": "configuration-nomad.md", "reference": "nomad.md"} {
+	for file, args := range map[string][]string{"cli/setpoint-nomad.md": {"man", "--markdown"}, "nomad.md": {"reference"}} {
 		want, err := os.ReadFile(filepath.Join("../../docs/reference", file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := run(t, command); err != nil || got != string(want) {
+		if got, err := run(t, args...); err != nil || got != string(want) {
 			t.Errorf("docs/reference/%s is out of date, %v: run make generate", file, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		"token: stat":                              {"--nomad-token-file=" + token + "-absent"},
 		"must be given together":                   {"--nomad-tls-cert-file=" + token},
 		"is empty: name a namespace":               {"--nomad-namespace="},
-		"25 is above 24":                           {"--statistics-concurrency=25"},
+		"25 is not from 1 to 24":                   {"--statistics-concurrency=25"},
 		"has no certificates":                      {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)

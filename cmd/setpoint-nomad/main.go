@@ -17,7 +17,7 @@ func newRoot() *cobra.Command {
 	return cli.Root(&cobra.Command{
 		Use:   "setpoint-nomad",
 		Short: "Scale the task groups of Nomad",
-		Long: `What of setpoint asks a Nomad region: the agent, the status of a running one, and help at the start.
+		Long: `Commands for Nomad: run the agent, show its status, check a new installation.
 "setpoint agent nomad" runs the agent.
 
 Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,

@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
@@ -38,7 +39,7 @@ type settings struct {
 }
 
 func newProgram() agentcmd.Program {
-	s := &settings{}
+	s := &settings{usageAge: nodes.DefaultUsageAge, usageWindow: time.Minute}
 	return agentcmd.Program{
 		Platform: "swarm",
 		Checked:  "what Docker lets the agent do",
@@ -57,37 +58,39 @@ config file.`,
 		Example: `  setpoint agent swarm --cluster=demo --server=setpoint:9090 --nodes-address=:9093 --nodes-secret-file=/run/secrets/setpoint-nodes
   setpoint agent swarm --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent swarm --report`,
-		Bind: s.bind, Validate: s.validate, Open: s.open,
+		Settings: s.list(), Validate: s.validate, Open: s.open,
 	}
 }
 
-func (s *settings) bind(flags *pflag.FlagSet) {
-	bindDockerHost(flags, &s.dockerHost)
-	flags.StringVar(&s.nodesAddress, "nodes-address", "", "`host:port` to receive reports of setpoint-swarm node on; empty disables it")
-	flags.StringVar(&s.nodesSecret, "nodes-secret-file", "", "`file` with the secrets that nodes sign reports with, one a line, all accepted; read for each report")
-	flags.StringVar(&s.nodesTLS.CAFile, "nodes-tls-ca-file", "", "PEM `file` of the CAs that sign nodes' certificates, whose common name is the node's id; in place of a secret")
-	flags.StringVar(&s.nodesTLS.CertFile, "nodes-tls-cert-file", "", "PEM `file` of the certificate that the agent shows to nodes; read at each handshake")
-	flags.StringVar(&s.nodesTLS.KeyFile, "nodes-tls-key-file", "", "PEM `file` of the certificate's key")
-	flags.DurationVar(&s.usageAge, "usage-max-age", nodes.DefaultUsageAge, "maximum age of usage that nodes report; a task with older usage has none")
-	flags.StringVar(&s.usageSource, "usage-source", "", "`name` of the source in --sources-file whose Prometheus scrapes cAdvisor on each node; in place of --nodes-address")
-	flags.DurationVar(&s.usageWindow, "usage-window", time.Minute, "range of the rate of cpu that --usage-source is asked for; at least two scrapes")
+func (s *settings) list() []config.Setting {
+	return []config.Setting{
+		dockerHost(&s.dockerHost),
+		config.String(&s.nodesAddress, "nodes-address", "`host:port` to receive reports of setpoint-swarm node on; empty disables it"),
+		config.String(&s.nodesSecret, "nodes-secret-file", "`file` with the secrets that nodes sign reports with, one a line, all accepted; read for each report"),
+		config.String(&s.nodesTLS.CAFile, "nodes-tls-ca-file", "PEM `file` of the CAs that sign nodes' certificates, whose common name is the node's id; in place of a secret"),
+		config.String(&s.nodesTLS.CertFile, "nodes-tls-cert-file", "PEM `file` of the certificate that the agent shows to nodes; read at each handshake"),
+		config.String(&s.nodesTLS.KeyFile, "nodes-tls-key-file", "PEM `file` of the certificate's key"),
+		config.Duration(&s.usageAge, "usage-max-age", "maximum age of usage that nodes report; a task with older usage has none", config.Positive),
+		config.String(&s.usageSource, "usage-source", "`name` of the source in --sources-file whose Prometheus scrapes cAdvisor on each node; in place of --nodes-address"),
+		config.Duration(&s.usageWindow, "usage-window", "range of the CPU rate query, at least two scrape intervals", config.Within(time.Second, time.Hour)),
+	}
 }
 
-func bindDockerHost(flags *pflag.FlagSet, host *string) {
-	flags.StringVar(host, "docker-host", "", "`address` of the Docker Engine, such as unix:///var/run/docker.sock; empty means $DOCKER_HOST with its TLS variables, or that socket")
+func dockerHost(at *string) config.Setting {
+	return config.String(at, "docker-host", "`address` of the Docker Engine, such as unix:///var/run/docker.sock; empty means $DOCKER_HOST with its TLS variables, or that socket", checkHost)
 }
 
-// refuseHost refuses addresses of an engine that only the command docker can reach.
-func refuseHost(refuse agentcmd.Refuse, host string) {
+// checkHost refuses addresses of an engine that only the command docker can reach.
+func checkHost(host string) error {
 	host = cmp.Or(host, os.Getenv("DOCKER_HOST"))
 	scheme, _, ok := strings.Cut(host, "://")
 	if host != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "http", "https", "npipe"}, scheme)) {
-		refuse("docker-host", "%q: must begin with unix://, tcp://, http:// or https://; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
+		return fmt.Errorf("%q: must begin with unix://, tcp://, http:// or https://; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
 	}
+	return nil
 }
 
-func (s *settings) validate(refuse agentcmd.Refuse) {
-	refuseHost(refuse, s.dockerHost)
+func (s *settings) validate(_ *agentcmd.Settings, refuse config.Refuse) {
 	byTLS := s.nodesTLS != nodes.TLS{}
 	switch {
 	case s.nodesAddress == "" && (s.nodesSecret != "" || byTLS):
@@ -99,14 +102,10 @@ func (s *settings) validate(refuse agentcmd.Refuse) {
 		refuse("nodes-address", "needs either --nodes-secret-file or all of --nodes-tls-ca-file, --nodes-tls-cert-file and --nodes-tls-key-file: without them anybody could report")
 	}
 	refuseHalfTLS(refuse, "nodes-tls", s.nodesTLS)
-	agentcmd.RefuseUnlessAbove(refuse, "usage-max-age", s.usageAge)
-	if s.usageWindow < time.Second || s.usageWindow > time.Hour {
-		refuse("usage-window", "%s is not from 1s to 1h", s.usageWindow)
-	}
 }
 
 // refuseHalfTLS refuses some of the three files without the others.
-func refuseHalfTLS(refuse agentcmd.Refuse, prefix string, files nodes.TLS) {
+func refuseHalfTLS(refuse config.Refuse, prefix string, files nodes.TLS) {
 	if files.CAFile+files.CertFile+files.KeyFile != "" && (files.CAFile == "" || files.CertFile == "" || files.KeyFile == "") {
 		refuse(prefix+"-ca-file", "must be given together with --%[1]s-cert-file and --%[1]s-key-file", prefix)
 	}
@@ -122,7 +121,7 @@ func engineOptions(host string) []client.Opt {
 }
 
 func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
-	options := swarm.Options{Sources: parts.Sources, Shadow: parts.Shadow, Timeout: parts.RequestTimeout}
+	options := swarm.Options{Sources: parts.Sources, Timeout: parts.RequestTimeout}
 	if s.usageSource != "" {
 		options.Usage = swarm.Cadvisor(s.usageSource, s.usageWindow)
 		if err := checkUsage(parts.Sources, options.Usage); err != nil {
@@ -141,17 +140,18 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--docker-host: %w", err)
 	}
-	platform, err := swarm.New(engine, options)
-	if err == nil {
-		err = engine.Register(parts.Metrics)
-	}
-	if err != nil {
+	if err := engine.Register(parts.Metrics); err != nil {
 		engine.Close()
 		return nil, err
 	}
+	platform := swarm.New(engine, options)
 	return &agentcmd.Platform{
-		Watched: platform, Kinds: map[string]string{swarm.Kind: "service"},
-		ClusterUID: engine.ClusterID, Ready: platform.Ready, Problem: platform.Problem, Run: take, Close: engine.Close,
+		Platform: platform, Kinds: map[string]string{swarm.Kind: "service"},
+		ClusterUID: engine.ClusterID, Acts: func(ctx context.Context) ([]agent.Acting, error) {
+			id, err := engine.ClusterID(ctx)
+			return []agent.Acting{{Platform: "swarm " + id}}, err
+		},
+		Ready: platform.Ready, Problem: platform.Problem, Run: take, Close: engine.Close,
 		Checks: checks(engine, platform),
 	}, nil
 }
@@ -221,7 +221,7 @@ func serveReports(ctx context.Context, listener net.Listener, handler http.Handl
 	}
 	stop := context.AfterFunc(ctx, func() { _ = reports.Close() })
 	defer stop()
-	log.Info("reports of nodes are taken", zap.Stringer("address", listener.Addr()), zap.Bool("tls", config != nil))
+	log.Info("receiving node reports", zap.Stringer("address", listener.Addr()), zap.Bool("tls", config != nil))
 	if err := reports.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/clients/swarm"
@@ -33,8 +32,28 @@ func checks(engine *swarm.Engine, platform *swarm.Platform) []doctor.Check {
 			}
 			return doctor.Good("at most one agent runs as a service")
 		}},
+		{Name: "nodes", After: swarmCheck, Run: func(ctx context.Context) []doctor.Finding { return nodesOf(ctx, engine) }},
 		{Name: "services", After: swarmCheck, Run: func(ctx context.Context) []doctor.Finding { return services(ctx, engine, platform) }},
 	}
+}
+
+// nodesOf checks that usage is reported from each node.
+func nodesOf(ctx context.Context, engine *swarm.Engine) []doctor.Finding {
+	services, err := engine.All(ctx)
+	var missing []string
+	found := false
+	if err == nil {
+		missing, found, err = engine.Unreported(ctx, services)
+	}
+	switch {
+	case err != nil:
+		return doctor.Bad("look into the log of the engine", "nodes and their tasks can't be listed: %v", err)
+	case !found:
+		return doctor.Notice("unless a unit runs it on each node, or --usage-source has the usage, deploy it as in deploy/swarm/stack.yaml", "no service runs setpoint-swarm node")
+	case len(missing) > 0:
+		return doctor.Bad("docker service ps of that service says why; it must be a global one without constraints", "no task of setpoint-swarm node runs on %s, so usage of tasks there is missing", strings.Join(missing[:min(len(missing), most)], ", "))
+	}
+	return doctor.Good("setpoint-swarm node runs on each node")
 }
 
 // services checks the labels of all services.
@@ -53,13 +72,21 @@ func services(ctx context.Context, engine *swarm.Engine, platform *swarm.Platfor
 		if !swarm.Enabled(s.Spec.Labels) {
 			if c := s.Spec.TaskTemplate.ContainerSpec; c != nil && swarm.Enabled(c.Labels) {
 				out = append(out, doctor.Bad("write the labels under deploy: in the stack file, or with --label-add", "%s has %s as a label of its containers, where it does nothing", s.Spec.Name, swarm.EnableLabel)...)
+			} else if label := swarm.Idle(s.Spec.Labels); label != "" {
+				out = append(out, doctor.Notice("set "+swarm.EnableLabel+"=true, or =false if that is meant", "%s has the label %s but not %s, so it is not scaled", s.Spec.Name, label, swarm.EnableLabel)...)
+			}
+			if other := swarm.Foreign(s.Spec.Labels); other != "" {
+				out = append(out, doctor.Notice("docs/guides/migrate-from-swarm-autoscalers.md has the labels that replace it", "%s has the label %s of another autoscaler, which this agent does not read", s.Spec.Name, other)...)
 			}
 			continue
 		}
 		enabled++
+		if other := swarm.Foreign(s.Spec.Labels); other != "" {
+			out = append(out, doctor.Bad("docker service update --label-rm "+other+" "+s.Spec.Name, "%s also has the label %s of another autoscaler: each undoes the counts of the other", s.Spec.Name, other)...)
+		}
 		wants, _, err := platform.Read(s)
-		if wrong := (*swarm.LabelError)(nil); errors.As(err, &wrong) {
-			out = append(out, doctor.Bad("correct the labels", "%s: %v", s.Spec.Name, wrong)...)
+		if err != nil {
+			out = append(out, doctor.Bad("correct the labels", "%s: %v", s.Spec.Name, err)...)
 			continue
 		}
 		if missing := swarm.WithoutRequest(s, wants); len(missing) > 0 {

@@ -13,10 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
@@ -35,52 +33,42 @@ type nodeSettings struct {
 	interval     time.Duration
 	timeout      time.Duration
 	adminAddress string
-	logLevel     string
-	logFormat    string
+	log          daemon.LogSettings
 }
 
-func (s *nodeSettings) bind(flags *pflag.FlagSet) {
-	bindDockerHost(flags, &s.dockerHost)
-	flags.StringVar(&s.agentAddress, "agent-address", "", "`host:port` of the agent's --nodes-address; required")
-	flags.StringVar(&s.secretFile, "secret-file", "", "`file` with the secret to sign reports with, the first line; read again for each report")
-	flags.StringVar(&s.tls.CAFile, "tls-ca-file", "", "PEM `file` of the CAs that sign the agent's certificate; in place of a secret")
-	flags.StringVar(&s.tls.CertFile, "tls-cert-file", "", "PEM `file` of this node's certificate, whose common name is the node's id; read at each handshake")
-	flags.StringVar(&s.tls.KeyFile, "tls-key-file", "", "PEM `file` of the certificate's key")
-	flags.StringVar(&s.tls.ServerName, "tls-server-name", "", "expected `name` in the agent's certificate; empty means the host of the address")
-	flags.DurationVar(&s.interval, "interval", 15*time.Second, "time between two reads of all containers, 1s to 10m: the window of the usage that is reported")
-	flags.DurationVar(&s.timeout, "request-timeout", 10*time.Second, "timeout of one request to the engine or to the agent")
-	flags.StringVar(&s.adminAddress, "admin-address", "127.0.0.1:9094", "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /debug/pprof/; empty disables it")
-	flags.StringVar(&s.logLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn or error")
-	flags.StringVar(&s.logFormat, "log-format", "json", "`form` of log lines: json, or console for people")
-	config.AddFlag(flags)
+func (s *nodeSettings) list() config.List {
+	return config.List{{Settings: append([]config.Setting{
+		dockerHost(&s.dockerHost),
+		config.String(&s.agentAddress, "agent-address", "`host:port` of the agent's --nodes-address; required", func(address string) error {
+			if _, _, err := net.SplitHostPort(address); err != nil {
+				return errors.New("must be host:port of the agent")
+			}
+			return nil
+		}),
+		config.String(&s.secretFile, "secret-file", "`file` with the secret to sign reports with, the first line; read again for each report"),
+		config.String(&s.tls.CAFile, "agent-tls-ca-file", "PEM `file` of the CAs that sign the agent's certificate; in place of a secret"),
+		config.String(&s.tls.CertFile, "agent-tls-cert-file", "PEM `file` of this node's certificate, whose common name is the node's id; read at each handshake"),
+		config.String(&s.tls.KeyFile, "agent-tls-key-file", "PEM `file` of the certificate's key"),
+		config.String(&s.tls.ServerName, "agent-tls-server-name", "expected `name` in the agent's certificate; empty means the host of the address"),
+		config.Duration(&s.interval, "interval", "time between two reads of all containers, 1s to 10m: the window of the usage that is reported", config.Within(time.Second, 10*time.Minute)),
+		config.Duration(&s.timeout, "request-timeout", "timeout of one request to the engine or to the agent", config.Positive),
+		config.String(&s.adminAddress, "admin-address", "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /debug/pprof/; empty disables it"),
+	}, s.log.List()...)}}
 }
 
 func (s *nodeSettings) validate() error {
-	var problems agentcmd.Problems
-	refuse := problems.Refuse
-	refuseHost(refuse, s.dockerHost)
-	if _, _, err := net.SplitHostPort(s.agentAddress); err != nil {
-		refuse("agent-address", "must be host:port of the agent")
-	}
+	var problems config.Problems
+	s.list().Check(problems.Refuse)
 	if (s.secretFile != "") == (s.tls != nodes.TLS{}) {
-		refuse("secret-file", "give either this or all of --tls-ca-file, --tls-cert-file and --tls-key-file: the agent accepts no unauthenticated reports")
+		problems.Refuse("secret-file", "give either this or all of --agent-tls-ca-file, --agent-tls-cert-file and --agent-tls-key-file: the agent accepts no unauthenticated reports")
 	}
-	refuseHalfTLS(refuse, "tls", s.tls)
-	if s.interval < time.Second || s.interval > 10*time.Minute {
-		refuse("interval", "%s is not from 1s to 10m", s.interval)
-	}
-	agentcmd.RefuseUnlessAbove(refuse, "request-timeout", s.timeout)
-	if _, err := zapcore.ParseLevel(s.logLevel); err != nil {
-		refuse("log-level", "%q is not one of debug, info, warn, error", s.logLevel)
-	}
-	if s.logFormat != "json" && s.logFormat != "console" {
-		refuse("log-format", "%q is neither json nor console", s.logFormat)
-	}
+	refuseHalfTLS(problems.Refuse, "agent-tls", s.tls)
 	return problems.Err()
 }
 
 func newNode() *cobra.Command {
-	s, check := &nodeSettings{}, false
+	s := &nodeSettings{interval: 15 * time.Second, timeout: 10 * time.Second, adminAddress: "127.0.0.1:9094", log: daemon.DefaultLog()}
+	check := false
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "Report the usage of this node's tasks to the agent",
@@ -92,8 +80,8 @@ from its second read on.
 A node authenticates with a secret that all nodes share, or with a certificate whose common
 name is the node's id, such as the one that Swarm gives to each node.`,
 		Example: `  setpoint-swarm node --agent-address=agent:9093 --secret-file=/run/secrets/setpoint-nodes
-  setpoint-swarm node --agent-address=agent:9093 --tls-server-name=swarm-manager --tls-ca-file=/swarm/swarm-root-ca.crt \
-    --tls-cert-file=/swarm/swarm-node.crt --tls-key-file=/swarm/swarm-node.key   # /var/lib/docker/swarm/certificates`,
+  setpoint-swarm node --agent-address=agent:9093 --agent-tls-server-name=swarm-manager --agent-tls-ca-file=/swarm/swarm-root-ca.crt \
+    --agent-tls-cert-file=/swarm/swarm-node.crt --agent-tls-key-file=/swarm/swarm-node.key   # /var/lib/docker/swarm/certificates`,
 		Args: cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
@@ -113,7 +101,8 @@ name is the node's id, such as the one that Swarm gives to each node.`,
 			return n.run(cmd.Context())
 		},
 	}
-	s.bind(cmd.Flags())
+	s.list().Bind(cmd.Flags())
+	config.AddFlag(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
 	return cmd
 }
@@ -133,7 +122,7 @@ type node struct {
 }
 
 func (s *nodeSettings) open() (*node, error) {
-	secrets, _, err := credentials(s.secretFile, s.tls, "secret-file", "tls-ca-file")
+	secrets, _, err := credentials(s.secretFile, s.tls, "secret-file", "agent-tls-ca-file")
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +154,7 @@ func (n *node) close() {
 }
 
 func (n *node) run(ctx context.Context) error {
-	log, err := daemon.NewLog(n.logLevel, n.logFormat)
+	log, err := n.log.Open()
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@ package main
 
 import (
 	"os"
-	"slices"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/clients/samples"
@@ -47,9 +47,7 @@ func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 			t.Fatalf("%s runs %v: %v", name, s.Services[name].Command, err)
 		}
 		known := map[string]bool{"GOMEMLIMIT": true} // Go's own
-		for _, setting := range config.Describe(cmd.Flags()) {
-			known[setting.Variable] = true
-		}
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { known[config.VariableOf(flag)] = true })
 		for variable := range s.Services[name].Environment {
 			if !known[variable] {
 				t.Errorf("%s: %s is no setting of it", name, variable)
@@ -62,8 +60,10 @@ func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 			if err != nil || cmd.Name() != name {
 				continue // another program
 			}
+			known := map[string]bool{}
+			cmd.Flags().VisitAll(func(flag *pflag.Flag) { known[config.VariableOf(flag)] = true })
 			for variable := range added.Environment {
-				if !slices.ContainsFunc(config.Describe(cmd.Flags()), func(s config.Setting) bool { return s.Variable == variable }) {
+				if !known[variable] {
 					t.Errorf("%s: %s: %s is no setting of it", file, name, variable)
 				}
 			}

@@ -54,9 +54,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`},
 		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
 		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of"},
-		{"a node's half certificate", append(node, "--agent-address=a:1", "--tls-cert-file=b"), "--tls-ca-file: must be given together with --tls-cert-file and"},
+		{"a node's half certificate", append(node, "--agent-address=a:1", "--agent-tls-cert-file=b"), "--agent-tls-ca-file: must be given together with --agent-tls-cert-file and"},
 		{"an interval that is too short", append(node, "--agent-address=a:1", "--secret-file="+good, "--interval=10ms"), "--interval: 10ms is not from 1s to 10m"},
-		{"a certificate that is not there", append(node, "--agent-address=a:1", "--tls-ca-file=x", "--tls-cert-file=x", "--tls-key-file=x"), "--tls-ca-file: open x"},
+		{"a certificate that is not there", append(node, "--agent-address=a:1", "--agent-tls-ca-file=x", "--agent-tls-cert-file=x", "--agent-tls-key-file=x"), "--agent-tls-ca-file: open x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,14 +76,24 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// An operator's shell may have the variables of the command-line client.
+func TestANodeStartsBesideTheClientsVariables(t *testing.T) {
+	for name, value := range map[string]string{"SETPOINT_SERVER": "setpoint:9090", "SETPOINT_TOKEN_FILE": "nowhere", "SETPOINT_TLS_CA_FILE": "nowhere"} {
+		t.Setenv(name, value)
+	}
+	if got := run(t, "node", "--check", "--agent-address=agent:9093", "--secret-file="+clitest.File(t, "secret", secret)); got.Code != 0 {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
+
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
-	for command, page := range map[string]string{"docs": "configuration-swarm.md", "reference": "swarm.md"} {
+	for page, args := range map[string][]string{"cli/setpoint-swarm.md": {"man", "--markdown"}, "swarm.md": {"reference"}} {
 		committed, err := os.ReadFile(filepath.Join("../../docs/reference", page))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := run(t, command); got.Stdout != string(committed) {
+		if got := run(t, args...); got.Stdout != string(committed) {
 			t.Errorf("docs/reference/%s is out of date: run make generate", page)
 		}
 	}

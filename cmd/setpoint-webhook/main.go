@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/clients/webhook"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 func main() { cli.Main(newRoot()) }
@@ -34,6 +34,7 @@ type settings struct {
 }
 
 func (s *settings) program() agentcmd.Program {
+	s.server.Timeout, s.listEvery, s.limits = 5*time.Second, 10*time.Second, webhook.DefaultLimits()
 	return agentcmd.Program{
 		Platform: "webhook",
 		Checked:  "the webhook",
@@ -43,47 +44,25 @@ their state with POST /observe, and sets the count with POST /apply. Both sides 
 with a shared key.`,
 		Example: `  echo "k1:$(openssl rand -hex 32)" >keys
   setpoint-webhook agent --cluster=demo --insecure --webhook-url=http://127.0.0.1:8000 --webhook-key-file=keys`,
-		Bind:     s.bind,
-		Validate: s.validate,
+		Settings: s.list(),
 		Open:     s.open,
 	}
 }
 
-const (
-	urlFlag  = "webhook-url"
-	keyFlag  = "webhook-key-file"
-	listFlag = "list-every"
-)
-
-func (s *settings) bind(flags *pflag.FlagSet) {
-	s.server, s.listEvery, s.limits = webhook.Server{Timeout: 5 * time.Second}, 10*time.Second, webhook.DefaultLimits()
-	flags.StringVar(&s.server.URL, urlFlag, "", "`URL` that /targets, /observe and /apply are added to; required; http on loopback only")
-	flags.StringVar(&s.server.KeyFile, keyFlag, "", "`file` of signing keys, NAME:SECRET a line; the first signs; reloaded when it changes; required")
-	flags.StringVar(&s.server.CAFile, "webhook-ca-file", "", "`file` of the authorities that sign the webhook server's certificate, PEM; empty means the system's")
-	flags.StringVar(&s.server.CertFile, "webhook-cert-file", "", "`file` of the client certificate shown to the webhook server, PEM; empty shows none")
-	flags.StringVar(&s.server.KeyOfCertFile, "webhook-cert-key-file", "", "`file` of the key of --webhook-cert-file, PEM")
-	flags.BoolVar(&s.server.Plain, "webhook-plain", false, "allow plain http to other machines: third parties can read the calls, but not change them")
-	flags.DurationVar(&s.server.Timeout, "webhook-timeout", s.server.Timeout, "timeout of one call of the webhook server")
-	flags.DurationVar(&s.listEvery, listFlag, s.listEvery, "time between two lists of the targets, 1s to 10m")
-	flags.IntVar(&s.limits.Targets, "max-targets", s.limits.Targets, "maximum targets; a longer list is refused as a whole")
-	flags.IntVar(&s.limits.Pods, "max-pods", s.limits.Pods, "maximum pods of one observation; a larger one is refused")
-	flags.IntVar(&s.limits.Samples, "max-samples", s.limits.Samples, "maximum samples of one observation; a larger one is refused")
-}
-
-func (s *settings) validate(refuse agentcmd.Refuse) {
-	if s.server.URL == "" {
-		refuse(urlFlag, "is required")
+func (s *settings) list() []config.Setting {
+	return []config.Setting{
+		config.String(&s.server.URL, "webhook-url", "`URL` that /targets, /observe and /apply are added to; required; http on loopback only", config.Required),
+		config.String(&s.server.KeyFile, "webhook-key-file", "`file` of signing keys, NAME:SECRET a line; the first signs; reloaded when it changes; required", config.Required),
+		config.String(&s.server.CAFile, "webhook-tls-ca-file", "`file` of the authorities that sign the webhook server's certificate, PEM; empty means the system's"),
+		config.String(&s.server.CertFile, "webhook-tls-cert-file", "`file` of the client certificate shown to the webhook server, PEM; empty shows none"),
+		config.String(&s.server.KeyOfCertFile, "webhook-tls-key-file", "`file` of the key of --webhook-tls-cert-file, PEM"),
+		config.Bool(&s.server.Plain, "webhook-plain", "allow plain http to other machines: third parties can read the calls, but not change them"),
+		config.Duration(&s.server.Timeout, "webhook-timeout", "timeout of one call of the webhook server", config.Positive),
+		config.Duration(&s.listEvery, "list-every", "time between two lists of the targets, 1s to 10m", config.Within(time.Second, 10*time.Minute)),
+		config.Int(&s.limits.Targets, "max-targets", "maximum targets; a longer list is refused as a whole", config.Positive),
+		config.Int(&s.limits.Pods, "max-pods", "maximum pods of one observation; a larger one is refused", config.Positive),
+		config.Int(&s.limits.Samples, "max-samples", "maximum samples of one observation; a larger one is refused", config.Positive),
 	}
-	if s.server.KeyFile == "" {
-		refuse(keyFlag, "is required: requests and answers are signed")
-	}
-	if s.listEvery < time.Second || s.listEvery > 10*time.Minute {
-		refuse(listFlag, "%s is not from 1s to 10m", s.listEvery)
-	}
-	agentcmd.RefuseUnlessAbove(refuse, "webhook-timeout", s.server.Timeout)
-	agentcmd.RefuseUnlessAbove(refuse, "max-targets", s.limits.Targets)
-	agentcmd.RefuseUnlessAbove(refuse, "max-pods", s.limits.Pods)
-	agentcmd.RefuseUnlessAbove(refuse, "max-samples", s.limits.Samples)
 }
 
 func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
@@ -95,7 +74,8 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	}
 	platform := webhook.New(client, webhook.Options{ListEvery: s.listEvery, Limits: s.limits, Sources: parts.Sources, Log: parts.Log})
 	return &agentcmd.Platform{
-		Watched: platform, Kinds: map[string]string{webhook.Kind: "target"},
+		Platform: platform, Kinds: map[string]string{webhook.Kind: "target"},
+		Acts: client.Acting, Checks: checks(platform),
 		Ready: platform.Ready, Problem: platform.Problem, Close: client.Close,
 	}, nil
 }

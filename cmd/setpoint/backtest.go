@@ -20,10 +20,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/simulation/report"
 )
 
 // backtestCommand holds the flags and the results of setpoint backtest.
@@ -270,7 +270,7 @@ func coveredWords(b *replay.Backtest) string {
 }
 
 func spanWords(seconds float64) string {
-	return simulate.Span(time.Duration(seconds * float64(time.Second)))
+	return report.Span(time.Duration(seconds * float64(time.Second)))
 }
 
 func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
@@ -306,7 +306,7 @@ func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
 
 // writeUnknowns says what the modelled time rests on, and what nobody can know.
 func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
-	ready := fmt.Sprintf("new pods are ready after %s, the median of %d that were recorded", simulate.Span(time.Duration(c.ReadySeconds*float64(time.Second))), c.PodsMeasured)
+	ready := fmt.Sprintf("new pods are ready after %s, the median of %d that were recorded", report.Span(time.Duration(c.ReadySeconds*float64(time.Second))), c.PodsMeasured)
 	if c.PodsMeasured == 0 {
 		ready = "new pods are ready at once, because no recorded pod started"
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/replay"
 )
 
 func TestBacktestTellsWhatAnotherSpecDecides(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -17,6 +18,9 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	config := func(text string) string { return "--config=" + clitest.File(t, "setpoint.yaml", text) }
 	notPEM := clitest.File(t, "not.pem", "nothing")
+	good, _ := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	_, otherKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	expired, expiredKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(-time.Minute))
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -40,6 +44,8 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
 		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file"},
 		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: certificates: " + notPEM},
+		{"a key of another certificate", []string{"--tls-cert-file=" + good, "--tls-key-file=" + otherKey}, "private key does not match"},
+		{"a certificate that has expired", []string{"--tls-cert-file=" + expired, "--tls-key-file=" + expiredKey}, "expired"},
 		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
 		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
 		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 )
 
@@ -23,12 +21,10 @@ func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Setting
 // openServer returns a client of the server; it sends nothing before the first call. A person
 // waits: calls have no timeout, and the person may interrupt them.
 func openServer(s *connection.Settings) (*setpoint.Client, error) {
-	var problems []error
-	s.Validate(func(flag, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
-	})
-	if len(problems) > 0 {
-		return nil, cli.BadInput(errors.Join(problems...))
+	var problems config.Problems
+	s.Validate(problems.Refuse)
+	if err := problems.Err(); err != nil {
+		return nil, cli.BadInput(err)
 	}
 	client, err := s.Open("setpoint", setpoint.WithTimeout(0))
 	return client, cli.BadInput(err)

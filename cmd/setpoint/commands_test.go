@@ -207,7 +207,7 @@ func TestTargetsAreListedShownAndForgotten(t *testing.T) {
 		code int
 		want string
 	}{
-		{"list", []string{"list"}, 0, demoTarget + "   3 -> 5"},
+		{"list", []string{"list"}, 0, demoTarget + "   steady   3 -> 5"},
 		{"list as JSON", []string{"list", "clusters/demo/namespaces/-", "-o", "json"}, 0, `"name": "` + demoTarget + `"`},
 		{"list elsewhere", []string{"list", "clusters/other/namespaces/-"}, 0, "TARGET"},
 		{"get", []string{"get", demoTarget}, 0, "2 recommendations, 0 scale-ups"},

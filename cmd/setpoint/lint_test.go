@@ -29,7 +29,7 @@ func TestLintPageIsUpToDate(t *testing.T) {
 func TestLintExitCodes(t *testing.T) {
 	t.Parallel()
 	const plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 2, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
-	noted := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 50", 1)
+	noted := strings.Replace(plain, "name: cpu", "name: memory", 1)
 	invalid := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 0", 1)
 	for _, tt := range []struct {
 		name, stdin string
@@ -40,7 +40,12 @@ func TestLintExitCodes(t *testing.T) {
 	}{
 		{"nothing", plain, nil, 0, "1 autoscalers: 0 errors, 0 warnings, 0 notes", ""},
 		{"a note", noted, nil, 0, "0 warnings, 1 notes", ""},
-		{"a note that fails", noted, []string{"--fail-on=note"}, cli.ExitFailed, "[tolerance-steps]", ""},
+		{"a note that fails", noted, []string{"--fail-on=note"}, cli.ExitFailed, "[memory-holds]", ""},
+		{"a note that is left out", noted, []string{"--fail-on=note", "--ignore=memory-holds,small-counts"}, 0, "0 warnings, 0 notes", ""},
+		{"one rule", "", []string{linted, "--rule=slow-way-down"}, cli.ExitFailed, "1 autoscalers: 0 errors, 1 warnings, 0 notes", ""},
+		{"counts", "", []string{linted, "-o", "rules"}, cli.ExitFailed, "    1  error    target-unreachable: shop/web\n", ""},
+		{"no rule", plain, []string{"--ignore=memory-hold"}, cli.ExitUsage, "", `--ignore: there is no rule "memory-hold", did you mean "memory-holds"?`},
+		{"no rule for this only", plain, []string{"--rule=everything"}, cli.ExitUsage, "", `--rule: there is no rule "everything": see `},
 		{"errors", "", []string{linted}, cli.ExitFailed, "[target-unreachable]", ""},
 		{"errors that do not fail", "", []string{linted, "--fail-on=never"}, 0, "[target-unreachable]", ""},
 		{"lines", "", []string{linted, "-o", "json"}, cli.ExitFailed, `{"rule":"target-unreachable","severity":"error",`, ""},

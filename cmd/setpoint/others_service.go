@@ -11,6 +11,7 @@ This program is the service alone, with what looks after it. The commands that r
 manifests, recordings and scenarios, and the agents of platforms, are in the releases,
 the packages and the image setpoint.`
 
-// others are none: reading manifests needs the types of Kubernetes, a sixth of the program. See
-// docs/decisions/0099-the-services-own-image.md.
+// others are none: reading manifests needs the types of Kubernetes, a sixth of the program,
+// and the image of the service has to stay below 30 MiB. A build tag instead of a second main
+// keeps one name in everybody's manifests.
 func others() []*cobra.Command { return nil }

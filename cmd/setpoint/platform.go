@@ -16,16 +16,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/programs"
 )
-
-// platforms are the platforms with an agent, with descriptions. Each agent is a program of its
-// own, setpoint-PLATFORM, so that the libraries of unused platforms are neither built nor run.
-var platforms = map[string]string{
-	"kubernetes": "Scale the workloads of a Kubernetes cluster",
-	"swarm":      "Scale the services of a Docker Swarm",
-	"nomad":      "Scale the task groups of Nomad",
-	"webhook":    "Scale the targets that a webhook server lists",
-}
 
 // newAgent groups the agents.
 func newAgent() *cobra.Command {
@@ -37,6 +29,7 @@ is a program of its own, such as setpoint-kubernetes, beside this one or on the 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	platforms := programs.Platforms()
 	for _, platform := range slices.Sorted(maps.Keys(platforms)) {
 		cmd.AddCommand(&cobra.Command{
 			Use:                platform,

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 

@@ -8,7 +8,7 @@ import (
 )
 
 func newRoot() *cobra.Command {
-	return cli.Root(&cobra.Command{
+	root := cli.Root(&cobra.Command{
 		Use:   "setpoint",
 		Short: "How many replicas should this workload have now, and why?",
 		Long: `Setpoint answers how many replicas a workload should have now, and why, exactly
@@ -17,4 +17,9 @@ as the Kubernetes HorizontalPodAutoscaler controller would.` + about + `
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
 	}, append(others(), serve.New(), newTargets(), newToken(), serve.NewHealth(), cli.NewVersion())...)
+	cli.Group(root, "Run", "serve", "agent", "health", "token")
+	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")
+	cli.Group(root, "Try specs", "lint", "simulate", "tune", "backtest")
+	cli.Group(root, "Look at a server", "targets", "specs")
+	return root
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"time"
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
@@ -17,10 +18,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/simulate"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/report"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
@@ -42,7 +43,8 @@ type simulateCommand struct {
 	file    string
 	compare bool
 	export  string
-	seed    uint64
+	seed    seedFlag
+	data    []byte // of file, once it is read
 	options explaincmd.Options
 	output  *cli.OutputFlag
 	bar     *cli.Progress
@@ -77,7 +79,7 @@ Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
 	flags.StringVarP(&c.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
 	flags.BoolVar(&c.compare, "compare", false, "run several specs side by side")
 	flags.StringVar(&c.export, "export", "", "write the scenario's load in this `form` and run nothing: k6")
-	flags.Uint64Var(&c.seed, "seed", 0, "`number` that replaces the scenario's seed")
+	flags.Var(&c.seed, "seed", "`number` that replaces the scenario's seed")
 	flags.VarP(c.output, "output", "o", "form of the output: table, json (lines), csv, svg or html")
 	c.options.Bind(flags)
 	return cmd
@@ -103,7 +105,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 		return err
 	}
 	if c.export == asK6 {
-		return cli.BadInput(simulate.WriteK6(cmd.OutOrStdout(), c.file, world))
+		return cli.BadInput(report.WriteK6(cmd.OutOrStdout(), c.file, world))
 	}
 	var autoscalers []*simulation.Autoscaler
 	var problems []error
@@ -136,21 +138,52 @@ func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario
 	if n := len(recorded.Gaps); n > 0 {
 		longest := slices.MaxFunc(recorded.Gaps, func(a, b scenario.Gap) int { return cmp.Compare(a.To-a.From, b.To-b.From) })
 		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: recorded load covers %.1f %% of the time; straight lines fill the gaps (%d, the longest %s at %s)\n",
-			c.file, 100*recorded.Covered.Seconds()/world.Duration.Seconds(), n, simulate.Span(longest.To-longest.From), world.Start.Add(longest.From).Format(time.RFC3339))
+			c.file, 100*recorded.Covered.Seconds()/world.Duration.Seconds(), n, report.Span(longest.To-longest.From), world.Start.Add(longest.From).Format(time.RFC3339))
 	}
 	return world, nil
 }
 
+// seedFlag is --seed; nil: the scenario's.
+type seedFlag struct{ seed *uint64 }
+
+// String implements pflag.Value.
+func (f *seedFlag) String() string {
+	if f.seed == nil {
+		return ""
+	}
+	return strconv.FormatUint(*f.seed, 10)
+}
+
+// Type implements pflag.Value.
+func (f *seedFlag) Type() string { return "number" }
+
+// Set implements pflag.Value.
+func (f *seedFlag) Set(text string) error {
+	seed, err := strconv.ParseUint(text, 10, 53)
+	if err != nil {
+		return fmt.Errorf("must be a whole number between 0 and %d", 1<<53-1)
+	}
+	f.seed = &seed
+	return nil
+}
+
 // readRecorded is readScenario, with what recorded load covers.
 func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario, *scenario.Recorded, error) {
-	data, err := readWithin(cmd, c.file, scenario.MaxScenarioBytes)
-	if err != nil {
+	var err error
+	if c.data, err = readWithin(cmd, c.file, scenario.MaxScenarioBytes); err != nil {
 		return nil, nil, err
 	}
-	var seed *uint64
-	if cmd.Flags().Changed("seed") {
-		seed = &c.seed
-	}
+	return c.parse(cmd, c.seed.seed)
+}
+
+// redrawn is the scenario that was read, with another seed.
+func (c *simulateCommand) redrawn(cmd *cobra.Command, seed uint64) (*simulation.Scenario, error) {
+	world, _, err := c.parse(cmd, &seed)
+	return world, err
+}
+
+func (c *simulateCommand) parse(cmd *cobra.Command, seed *uint64) (*simulation.Scenario, *scenario.Recorded, error) {
+	data := c.data
 	world, recorded, err := scenario.ReadRecorded(cmd.Context(), c.file, data, seed, func(name string) ([]byte, error) {
 		if c.file != "-" && !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(c.file), name)
@@ -212,23 +245,23 @@ func readSpec(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
 // simulate runs all autoscalers and writes their results, evaluations as they happen.
 func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
 	out := cmd.OutOrStdout()
-	report := &simulate.Report{Name: c.file, Scenario: s}
-	var lines *simulate.JSON
-	var table *simulate.CSV
+	all := &report.Report{Name: c.file, Scenario: s}
+	var lines *report.JSON
+	var table *report.CSV
 	var err error
 	switch c.output.Form {
 	case cli.AsJSON:
-		lines = simulate.NewJSON(out)
+		lines = report.NewJSON(out)
 	case asCSV:
-		if table, err = simulate.NewCSV(out); err != nil {
+		if table, err = report.NewCSV(out); err != nil {
 			return err
 		}
 	}
 	c.watch(cmd, int64(len(specs))*int64(s.Duration/s.Loop.SyncPeriod))
 	for i, a := range autoscalers {
-		run := simulate.Run{Name: specs[i]}
+		run := report.Run{Name: specs[i]}
 		if c.output.Form == asSVG || c.output.Form == asHTML {
-			run.Plot = simulate.NewPlot(s.Duration)
+			run.Plot = report.NewPlot(s.Duration)
 		}
 		run.Result, err = simulation.Run(s, a, func(step *simulation.Step) error {
 			switch {
@@ -245,7 +278,7 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 		if err != nil {
 			return fmt.Errorf("%s: %w", run.Name, err)
 		}
-		report.Runs = append(report.Runs, run)
+		all.Runs = append(all.Runs, run)
 		if lines != nil {
 			if err := lines.Figures(s, &run); err != nil {
 				return err
@@ -255,13 +288,13 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 	c.bar.Clear()
 	switch c.output.Form {
 	case asTable:
-		return simulate.WriteTable(out, report)
+		return report.WriteTable(out, all)
 	case asCSV:
 		return table.Close()
 	case asSVG:
-		return simulate.WriteSVG(out, report)
+		return report.WriteSVG(out, all)
 	case asHTML:
-		return simulate.WriteHTML(out, report)
+		return report.WriteHTML(out, all)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // defaultServer is the default gRPC address of setpoint serve.
@@ -34,21 +35,13 @@ func newTargets() *cobra.Command {
 	c := &targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, show, watch and delete the targets of a server",
+		Short: "List, show, explain, watch and delete the targets of a server",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = addServerFlags(cmd, defaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
-	list := &cobra.Command{
-		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
-		Short:   "List targets; - stands for all clusters or namespaces",
-		Example: "  setpoint targets list\n  setpoint targets list clusters/eu-1/namespaces/-",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
-		RunE:    c.list,
-	}
-	list.Flags().IntVar(&c.maxTargets, "limit", 1000, "maximum targets to list; 0 means no limit. If some are left out, standard error says so")
 	decisions := &cobra.Command{
 		Use:   "decisions TARGET",
 		Short: "List the recent decisions on a target, newest first",
@@ -56,10 +49,10 @@ func newTargets() *cobra.Command {
 		RunE:  c.decisions,
 	}
 	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "maximum decisions to list; 0 means no limit. If some are left out, standard error says so")
-	cmd.AddCommand(list, decisions, newTargetsWatch(c),
+	cmd.AddCommand(newTargetList(c), decisions, newTargetsWatch(c), newTargetsExplain(c),
 		&cobra.Command{
 			Use:   "get TARGET",
-			Short: "Show a target: status, last decision and history",
+			Short: "Show a target: metrics, conditions, last decision, and what comes next",
 			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.get,
 		},
@@ -81,6 +74,9 @@ func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) err
 	defer func() { _ = client.Close() }()
 	return do(setpointv1.NewTargetServiceClient(client.Conn()))
 }
+
+// checkRequest refuses what the server would refuse, before a connection is made.
+func checkRequest(req proto.Message) error { return apierror.OfStructure(req) }
 
 // largestPage is a server's maximum page size.
 const largestPage = 1000
@@ -131,35 +127,6 @@ func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
 	}
 }
 
-func (c *targetsCommand) list(cmd *cobra.Command, args []string) error {
-	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-"}
-	if len(args) > 0 {
-		req.Parent = args[0]
-	}
-	var all listed[*setpointv1.Target]
-	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
-		all, err = collect(c.maxTargets, func(size int32, token string) ([]*setpointv1.Target, string, error) {
-			req.PageSize, req.PageToken = size, token
-			page, err := client.ListTargets(cmd.Context(), req)
-			return page.GetTargets(), page.GetNextPageToken(), err
-		})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer all.leftOut(cmd, "targets")
-	answer := &setpointv1.ListTargetsResponse{Targets: all.items, NextPageToken: all.next}
-	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
-		fmt.Fprintln(w, "TARGET\tREPLICAS\tABLE\tACTIVE\tLIMITED\tUPDATED")
-		for _, t := range all.items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.GetName(), replicas(t.GetLastDecision()),
-				reason(t.GetStatus(), "AbleToScale"), reason(t.GetStatus(), "ScalingActive"), reason(t.GetStatus(), "ScalingLimited"),
-				instant(t.GetUpdateTime()))
-		}
-	})
-}
-
 func (c *targetsCommand) get(cmd *cobra.Command, args []string) error {
 	return c.call(func(client setpointv1.TargetServiceClient) error {
 		resp, err := client.GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
@@ -167,20 +134,7 @@ func (c *targetsCommand) get(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		t := resp.GetTarget()
-		return c.write(cmd.OutOrStdout(), t, func(w io.Writer) {
-			ref := t.GetScaleTargetRef()
-			fmt.Fprintf(w, "Target\t%s\n", t.GetName())
-			fmt.Fprintf(w, "Scales\t%s %s\n", ref.GetKind(), ref.GetName())
-			fmt.Fprintf(w, "Replicas\t%s\n", replicas(t.GetLastDecision()))
-			fmt.Fprintf(w, "Outcome\t%s\n", t.GetLastDecision().GetOutcome())
-			fmt.Fprintf(w, "Updated\t%s\n", instant(t.GetUpdateTime()))
-			fmt.Fprintf(w, "Last scaled\t%s\n", instant(t.GetStatus().GetLastScaleTime()))
-			fmt.Fprintf(w, "History\t%d recommendations, %d scale-ups, %d scale-downs\n",
-				len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
-			for _, condition := range t.GetStatus().GetConditions() {
-				fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), condition.GetMessage())
-			}
-		})
+		return c.write(cmd.OutOrStdout(), t, func(w io.Writer) { writeTarget(w, t) })
 	})
 }
 
@@ -233,16 +187,6 @@ func replicas(d *setpointv1.Decision) string {
 		return fmt.Sprint(d.GetCurrentReplicas())
 	}
 	return fmt.Sprintf("%d -> %d", d.GetCurrentReplicas(), d.GetDesiredReplicas())
-}
-
-// reason is a condition's reason, "-" if absent.
-func reason(s *setpointv1.HorizontalPodAutoscalerStatus, kind string) string {
-	for _, c := range s.GetConditions() {
-		if c.GetType() == kind {
-			return c.GetReason()
-		}
-	}
-	return "-"
 }
 
 func instant(t *timestamppb.Timestamp) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,15 +13,31 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
 // watchCommand is targets watch.
 type watchCommand struct {
 	*targetsCommand
-	since   string
-	changes bool
+	since            string
+	changes, pending bool
+	// waiting are changes whose outcome is not known yet, by their ids.
+	waiting map[string]waitingChange
 }
+
+// waitingChange is a change that the table leaves out until its outcome is known, or for some time.
+type waitingChange struct {
+	response *setpointv1.WatchDecisionsResponse
+	since    time.Time
+}
+
+const (
+	// staysPending is after how long a change without an outcome is shown; heartbeats come each 15 s.
+	staysPending = 10 * time.Second
+	// mostWaiting limits the changes that wait; further ones are shown at once.
+	mostWaiting = 4096
+)
 
 func newTargetsWatch(of *targetsCommand) *cobra.Command {
 	c := &watchCommand{targetsCommand: of}
@@ -28,13 +45,15 @@ func newTargetsWatch(of *targetsCommand) *cobra.Command {
 		Use:   "watch [clusters/CLUSTER/namespaces/NAMESPACE[/targets/TARGET]]",
 		Short: "Follow decisions as they are made, until interrupted; - stands for all clusters, namespaces or targets",
 		Long: "Follow decisions as they are made, until interrupted. After a lost connection the watch resumes where it was; lost connections\n" +
-			"and missed decisions are reported on standard error. -o json writes one line per response with a decision or a count of missed ones.",
+			"and missed decisions are reported on standard error. The table has each change once, with its outcome and why it failed; as PENDING only\n" +
+			"without one for ten seconds, or with --pending. -o json writes one line per response with a decision or a count of missed ones.",
 		Example: "  setpoint targets watch --changes-only\n  setpoint targets watch clusters/eu-1/namespaces/shop --since 1h -o json",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.run,
 	}
 	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&c.changes, "changes-only", false, "leave out decisions that changed no count")
+	cmd.Flags().BoolVar(&c.pending, "pending", false, "show changes also before their outcome is known")
 	return cmd
 }
 
@@ -50,6 +69,9 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	if req.StartTime, err = sinceTime(c.since, time.Now()); err != nil {
 		return err
 	}
+	if err := checkRequest(req); err != nil {
+		return err
+	}
 	client, err := openServer(c.server)
 	if err != nil {
 		return err
@@ -61,8 +83,12 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	away := false
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
-		fmt.Fprintln(stderr, "interrupted, trying again: "+printable.Text(err.Error()))
+		if !away {
+			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+printable.Text(err.Error()))
+		}
+		away = true
 	}) {
 		if cmd.Context().Err() != nil { // somebody has seen enough
 			return nil
@@ -70,8 +96,12 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
+		if away {
+			away = false
+			fmt.Fprintln(stderr, "the server is back")
+		}
 		sayMissed(stderr, r)
-		if err := c.show(out, r); err != nil {
+		if err := c.show(out, r, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -104,15 +134,14 @@ func sayMissed(w io.Writer, r *setpointv1.WatchDecisionsResponse) {
 }
 
 // show writes a response in its form.
-func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse) error {
-	d := r.GetDecision()
-	if d == nil && (c.output.Form == asTable || r.GetMissedDecisions() == 0 && !r.GetMissedUncounted()) {
+func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse, now time.Time) error {
+	if c.output.Form == asTable {
+		return c.showRow(w, r, now)
+	}
+	if r.GetDecision() == nil && r.GetMissedDecisions() == 0 && !r.GetMissedUncounted() {
 		return nil // a sign of life
 	}
-	switch c.output.Form {
-	case asTable:
-		return writeRow(w, instant(d.GetTime()), replicas(d), d.GetOutcome(), r.GetTarget(), printable.Text(strings.TrimSpace(d.GetReason()+" "+d.GetError())))
-	case cli.AsJSON:
+	if c.output.Form == cli.AsJSON {
 		line, err := (&restjson.Marshaler{}).Marshal(r)
 		if err != nil {
 			return err
@@ -124,6 +153,55 @@ func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse) e
 		return err
 	}
 	return cli.WriteMessage(w, c.output.Form, r)
+}
+
+// showRow writes the rows of a response: its decision, unless that waits for its outcome, and those that
+// have waited long enough.
+func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse, now time.Time) error {
+	d := r.GetDecision()
+	waits := d.GetOutcome() == "PENDING" && !c.pending && len(c.waiting) < mostWaiting
+	if delete(c.waiting, d.GetRecommendationId()); waits {
+		if c.waiting == nil {
+			c.waiting = make(map[string]waitingChange)
+		}
+		c.waiting[d.GetRecommendationId()] = waitingChange{r, now}
+	}
+	var due []*setpointv1.WatchDecisionsResponse
+	for id, change := range c.waiting {
+		if now.Sub(change.since) >= staysPending {
+			due = append(due, change.response)
+			delete(c.waiting, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b *setpointv1.WatchDecisionsResponse) int {
+		return a.GetDecision().GetTime().AsTime().Compare(b.GetDecision().GetTime().AsTime())
+	})
+	if d != nil && !waits {
+		due = append(due, r)
+	}
+	for _, r := range due {
+		d := r.GetDecision()
+		if err := writeRow(w, instant(d.GetTime()), replicas(d), d.GetOutcome(), r.GetTarget(), printable.Text(why(d))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// why is the reason of a decision, its error, and what became of its change if it was not applied.
+func why(d *setpointv1.Decision) string {
+	parts := []string{d.GetReason(), d.GetError()}
+	switch d.GetOutcome() {
+	case "FAILED":
+		for _, condition := range d.GetConditions() {
+			if condition.GetReason() == recommender.FailedUpdateScale {
+				parts = append(parts, condition.GetMessage())
+			}
+		}
+	case "DROPPED":
+		parts = append(parts, "never reported, and the next call did not have it")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
 // writeRow writes a row whose columns stand below those before, whatever is still to come.

@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
@@ -49,7 +53,7 @@ func TestDecisionsAreWatched(t *testing.T) {
 	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
 		t.Fatal(got.Stderr)
 	}
-	table := watched(t, 2, "--server", address, "--since=1h")
+	table := watched(t, 2, "--server", address, "--since=1h", "--pending")
 	if !strings.HasPrefix(table[0], "TIME ") || !strings.Contains(table[1], " 3 -> 5 ") || !strings.Contains(table[1], " "+demoTarget+" ") ||
 		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
 		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
@@ -79,12 +83,57 @@ func TestInvalidWatchesAreRefused(t *testing.T) {
 	}{
 		{"an instant that is none", `--since: "yesterday" is neither`, cli.ExitUsage, []string{"--since=yesterday"}},
 		{"a time to come", `--since: "-1h" is neither`, cli.ExitUsage, []string{"--since=-1h"}},
-		{"a parent that is none", "parent: must be clusters/", cli.ExitUsage, []string{"shop"}},
+		{"a parent that is none, without a call", "parent: must be clusters/", cli.ExitUsage, []string{"clusters/x", "--server=127.0.0.1:1"}},
 		{"nobody there", "(Unavailable)", cli.ExitFailed, []string{"--server=127.0.0.1:1"}},
 	} {
 		got := run(t, "", append([]string{"targets", "watch", "--server=" + address}, tt.args...)...)
 		if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
 			t.Errorf("%s: exit code %d, %s\nwant %d and %q", tt.name, got.Code, got.Stderr, tt.code, tt.want)
 		}
+	}
+}
+
+// A change is one line, which says what became of it and why.
+func TestAWatchedChangeIsOneLine(t *testing.T) {
+	t.Parallel()
+	c := &watchCommand{targetsCommand: &targetsCommand{output: cli.NewOutputFlag(asTable)}}
+	var out strings.Builder
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	show := func(after time.Duration, id, outcome string) {
+		t.Helper()
+		r := &setpointv1.WatchDecisionsResponse{}
+		if id != "" {
+			r.Target = "t"
+			r.Decision = &setpointv1.Decision{RecommendationId: id, Time: timestamppb.New(at), CurrentReplicas: 3, DesiredReplicas: 5, Reason: "cpu above target", Outcome: outcome}
+			if outcome == "FAILED" {
+				r.Decision.Conditions = []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Reason: "FailedUpdateScale", Message: "unable to update: exceeded quota"}}
+			}
+		}
+		if err := c.show(&out, r, at.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(0, "a", "PENDING")
+	show(time.Second, "a", "FAILED")
+	show(time.Second, "b", "PENDING")
+	show(2*time.Second, "b", "APPLIED")
+	show(2*time.Second, "c", "PENDING")
+	show(3*time.Second, "c", "DROPPED")
+	show(3*time.Second, "d", "PENDING")
+	show(12*time.Second, "", "")
+	show(15*time.Second, "", "")
+	show(16*time.Second, "", "")
+	c.pending = true
+	show(17*time.Second, "e", "PENDING")
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line)[4:], " "))
+	}
+	want := []string{
+		"FAILED t cpu above target; unable to update: exceeded quota", "APPLIED t cpu above target",
+		"DROPPED t cpu above target; never reported, and the next call did not have it", "PENDING t cpu above target", "PENDING t cpu above target",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the lines are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

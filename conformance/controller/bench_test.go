@@ -2,25 +2,19 @@ package controller
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 	_ "unsafe" // for go:linkname
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	autoscalingclient "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler"
 	"k8s.io/kubernetes/pkg/controller/podautoscaler/metrics"
@@ -29,7 +23,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
@@ -378,111 +371,6 @@ func (c *calculation) run(b *testing.B, pods int, tolerances podautoscaler.Toler
 	})
 }
 
-// BenchmarkReconcile measures whole decisions on cpu utilization. Upstream's side is a
-// reconcile of the real controller with its real metrics client; the API clients
-// answer with what is there already and take what is written as it is, and events are
-// dropped. Setpoint's side is what the service does for a request: it decodes the
-// target's history, decides, and encodes the history; of a decision that changes the
-// count it then takes the report, with the history decoded and encoded once more.
-//
-// Where the count changes the scale is afterwards as it was before, so that each
-// iteration is like the others.
-func BenchmarkReconcile(b *testing.B) {
-	klog.SetLogger(klog.Logger{})
-	for _, kind := range []struct {
-		name   string
-		target int32
-	}{{"no_change", 60}, {"change", 50}} {
-		for _, pods := range benchmarkSizes {
-			b.Run(fmt.Sprintf("%s/%d_pods", kind.name, pods), func(b *testing.B) {
-				w := newWorkload(pods)
-				upstream, setpoint := newReconciler(w, kind.target), newDecider(w, kind.target)
-				for range 2 * recommender.MaxSettled {
-					if err := upstream.decide(); err != nil {
-						b.Fatal(err)
-					}
-					if err := setpoint.decide(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				up, err := upstream.outcome()
-				if err != nil || up != setpoint.last || (up.replicas == int32(pods)) != (kind.name == "no_change") {
-					b.Fatalf("upstream comes from %d replicas to %+v (%v), Setpoint to %+v", pods, up, err, setpoint.last)
-				}
-				b.Run("upstream", func(b *testing.B) { repeat(b, upstream.decide) })
-				b.Run("setpoint", func(b *testing.B) { repeat(b, setpoint.decide) })
-			})
-		}
-	}
-}
-
-func repeat(b *testing.B, decide func() error) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := decide(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// outcome is the compared part of a decision: the count, and percent of the request.
-type outcome struct{ replicas, utilization int32 }
-
-// reconciler is upstream's real controller with API clients that take no time.
-type reconciler struct {
-	*controller
-	hpa *autoscalingv2.HorizontalPodAutoscaler
-}
-
-func newReconciler(w *workload, target int32) *reconciler {
-	c := newController(benchmarkConfig)
-	lister := w.store()
-	*cluster.Field[corelisters.PodLister](c.real, "podLister") = lister
-	*cluster.Field[*podautoscaler.ReplicaCalculator](c.real, "replicaCalc") = podautoscaler.NewReplicaCalculator(
-		metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, cluster.CustomMetrics{Cluster: c.Cluster}, cluster.ExternalMetrics{Cluster: c.Cluster}), lister,
-		benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration())
-	*cluster.Field[scale.ScalesGetter](c.real, "scaleNamespacer") = &readyScale{scale: autoscalingv1.Scale{
-		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
-		Spec:       autoscalingv1.ScaleSpec{Replicas: int32(len(w.pods))},
-		Status:     autoscalingv1.ScaleStatus{Replicas: int32(len(w.pods)), Selector: benchmarkSelector},
-	}}
-	*cluster.Field[autoscalingclient.HorizontalPodAutoscalersGetter](c.real, "hpaNamespacer") = keptStatus{hpas: c.hpas}
-	*cluster.Field[record.EventRecorder](c.real, "eventRecorder") = &record.FakeRecorder{} // without a channel it drops them
-	hpa := &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Namespace: benchmarkNamespace, Name: "web"},
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
-			MinReplicas:    new(int32(1)), MaxReplicas: 2 * int32(len(w.pods)),
-			Metrics: []autoscalingv2.MetricSpec{{
-				Type: autoscalingv2.ResourceMetricSourceType,
-				Resource: &autoscalingv2.ResourceMetricSource{
-					Name:   corev1.ResourceCPU,
-					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &target},
-				},
-			}},
-		},
-	}
-	if err := c.put(hpa); err != nil {
-		panic(err)
-	}
-	c.know(hpa, "")
-	return &reconciler{controller: c, hpa: hpa}
-}
-
-func (r *reconciler) decide() error {
-	_, err := r.reconcile(r.hpa)
-	return err
-}
-
-// outcome is that of the last decision.
-func (r *reconciler) outcome() (outcome, error) {
-	hpa, err := r.get(r.hpa.Namespace, r.hpa.Name)
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{hpa.Status.DesiredReplicas, *hpa.Status.CurrentMetrics[0].Resource.Current.AverageUtilization}, nil
-}
-
 // readyPodMetrics is the API metrics.k8s.io that has its answer ready.
 type readyPodMetrics struct {
 	resourceclient.PodMetricsInterface
@@ -493,81 +381,4 @@ func (m readyPodMetrics) PodMetricses(string) resourceclient.PodMetricsInterface
 
 func (m readyPodMetrics) List(context.Context, metav1.ListOptions) (*metricsv1beta1.PodMetricsList, error) {
 	return m.list, nil
-}
-
-// readyScale is a scale that stays as it is.
-type readyScale struct {
-	scale.ScaleInterface
-	scale autoscalingv1.Scale
-}
-
-func (s *readyScale) Scales(string) scale.ScaleInterface { return s }
-
-func (s *readyScale) Get(context.Context, schema.GroupResource, string, metav1.GetOptions) (*autoscalingv1.Scale, error) {
-	answer := s.scale // the controller writes into it
-	return &answer, nil
-}
-
-func (s *readyScale) Update(_ context.Context, _ schema.GroupResource, updated *autoscalingv1.Scale, _ metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
-	return updated, nil
-}
-
-// keptStatus takes statuses into the controller's cache.
-type keptStatus struct {
-	autoscalingclient.HorizontalPodAutoscalerInterface
-	*hpas
-}
-
-func (s keptStatus) HorizontalPodAutoscalers(string) autoscalingclient.HorizontalPodAutoscalerInterface {
-	return s
-}
-
-func (s keptStatus) UpdateStatus(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler, _ metav1.UpdateOptions) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	return hpa, s.cache().Update(hpa)
-}
-
-// decider is what the service does at its core for one target.
-type decider struct {
-	input     recommender.Input
-	history   []byte
-	decisions uint64
-	last      outcome
-}
-
-func newDecider(w *workload, target int32) *decider {
-	d := &decider{input: w.input}
-	d.input.Spec.Metrics = []recommender.MetricSpec{cpuMetricSpec(utilizationTarget(target))}
-	d.keep(&recommender.History{})
-	return d
-}
-
-func (d *decider) keep(history *recommender.History) {
-	d.history = encoding.AppendHistory(make([]byte, 0, len(d.history)+256), history)
-}
-
-func (d *decider) decide() error {
-	d.decisions++
-	binary.BigEndian.PutUint64(d.input.ID[:], d.decisions)
-	history, err := encoding.DecodeHistory(d.history)
-	if err != nil {
-		return err
-	}
-	decision, history := recommender.Recommend(time.Now(), &d.input, &history)
-	d.keep(&history)
-	d.last = outcome{decision.Desired, decision.Status.CurrentMetrics[0].Current.AverageUtilization}
-	if decision.Changes() {
-		return d.report(decision.ID)
-	}
-	return nil
-}
-
-// report takes the report that the change was applied.
-func (d *decider) report(id recommender.ID) error {
-	history, err := encoding.DecodeHistory(d.history)
-	if err != nil {
-		return err
-	}
-	_, history, err = recommender.Settle(history, benchmarkNamespace, id, recommender.Applied, "")
-	d.keep(&history)
-	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/crd"
 )
 
-const manifest = "../../deploy/kustomize/crd/autoscalers.yaml"
+const manifest = "../../deploy/helm/setpoint/files/crd/autoscalers.yaml"
 
 var load = sync.OnceValues(func() (*crd.Definition, error) { return crd.Load(manifest) })
 

@@ -1,11 +1,7 @@
 package differential
 
 import (
-	"maps"
-	"slices"
 	"sync"
-
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
@@ -18,10 +14,6 @@ type Census struct {
 	// Scaled counts the steps that wrote the scale, Failed those whose reconcile
 	// returned an error.
 	Scaled, Failed int
-	// Metrics counts the readings by source and target; Unread those that failed.
-	Metrics, Unread map[string]int
-	// Conditions and Events count by type, status and reason.
-	Conditions, Events map[string]int
 	// Platform counts the scenarios in which the controller's outcome depends on the
 	// processor, PlatformSteps the steps from there on: these were compared with the
 	// saturating controller, the others with the real one.
@@ -40,10 +32,7 @@ type Census struct {
 
 // NewCensus returns an empty census.
 func NewCensus() *Census {
-	return &Census{
-		Metrics: map[string]int{}, Unread: map[string]int{},
-		Conditions: map[string]int{}, Events: map[string]int{}, Undetermined: map[string]int{},
-	}
+	return &Census{Undetermined: map[string]int{}}
 }
 
 // maxExamples limits Census.Examples.
@@ -70,7 +59,7 @@ func (c *Census) undetermined(name string, err error) {
 }
 
 // add counts the steps of a scenario with equal outcomes.
-func (c *Census) add(scenario *recording.Scenario, result *comparison, version Version) {
+func (c *Census) add(result *comparison, version Version) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Scenarios++
@@ -82,14 +71,16 @@ func (c *Census) add(scenario *recording.Scenario, result *comparison, version V
 		c.Platform++
 		c.PlatformSteps += same - result.saturated
 	}
-	spec := &scenario.HPA.Spec
-	for i := range same {
-		step := &scenario.Steps[i]
-		if step.HPA != nil {
-			spec = &step.HPA.Spec
+	for i := range result.expects[:same] {
+		expect := &result.expects[i]
+		c.Steps++
+		if expect.Scaled {
+			c.Scaled++
 		}
-		c.step(spec, &result.expects[i])
-		c.texts(&result.expects[i], version)
+		if expect.Error != (recording.Text{}) {
+			c.Failed++
+		}
+		c.texts(expect, version)
 	}
 }
 
@@ -114,60 +105,6 @@ func (c *Census) texts(expect *recording.Expect, version Version) {
 	count(expect.Error)
 }
 
-func (c *Census) step(spec *autoscalingv2.HorizontalPodAutoscalerSpec, expect *recording.Expect) {
-	c.Steps++
-	if expect.Scaled {
-		c.Scaled++
-	}
-	if expect.Error != (recording.Text{}) {
-		c.Failed++
-	}
-	for _, condition := range expect.Conditions {
-		c.Conditions[condition.Type+" "+condition.Status+" "+condition.Reason]++
-	}
-	for _, event := range expect.Events {
-		c.Events[event.Type+" "+event.Reason]++
-	}
-	if len(expect.CurrentMetrics) != len(spec.Metrics) {
-		return // no metric was read in this step, or the spec was another one
-	}
-	for i := range spec.Metrics {
-		kind := kindOf(&spec.Metrics[i])
-		if expect.CurrentMetrics[i].Type == "" {
-			c.Unread[kind]++
-		} else {
-			c.Metrics[kind]++
-		}
-	}
-}
-
-// kindOf is the source of a metric and its target.
-func kindOf(m *autoscalingv2.MetricSpec) string {
-	var target autoscalingv2.MetricTarget
-	kind := string(m.Type)
-	switch {
-	case m.Resource != nil:
-		target = m.Resource.Target
-	case m.ContainerResource != nil:
-		target = m.ContainerResource.Target
-	case m.Pods != nil:
-		target = m.Pods.Target
-	case m.Object != nil:
-		target = m.Object.Target
-	case m.External != nil:
-		target = m.External.Target
-	}
-	switch {
-	case target.AverageUtilization != nil:
-		return kind + " Utilization"
-	case target.AverageValue != nil:
-		return kind + " AverageValue"
-	case target.Value != nil:
-		return kind + " Value"
-	}
-	return kind
-}
-
 // Merge adds another census.
 func (c *Census) Merge(o *Census) {
 	c.mu.Lock()
@@ -182,17 +119,10 @@ func (c *Census) Merge(o *Census) {
 	c.UndeterminedTexts += o.UndeterminedTexts
 	c.Reworded += o.Reworded
 	c.Refused += o.Refused
-	for _, pair := range []struct{ into, from map[string]int }{
-		{c.Metrics, o.Metrics}, {c.Unread, o.Unread}, {c.Conditions, o.Conditions}, {c.Events, o.Events}, {c.Undetermined, o.Undetermined},
-	} {
-		for k, n := range pair.from {
-			pair.into[k] += n
-		}
+	for reason, n := range o.Undetermined {
+		c.Undetermined[reason] += n
 	}
 	for _, e := range o.Examples {
 		c.example(e)
 	}
 }
-
-// sorted returns the keys of counts in order.
-func sorted(counts map[string]int) []string { return slices.Sorted(maps.Keys(counts)) }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
-	"github.com/setpoint-dev/setpoint/conformance/shrink"
 )
 
 // How often the oracle runs a scenario: usually; if a text differs, to find out whether
@@ -110,7 +109,7 @@ func (c *Comparer) compare(ctx context.Context, scenario *recording.Scenario, pl
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
 	}
-	c.census.add(scenario, result, c.version)
+	c.census.add(result, c.version)
 	if result.differences == nil {
 		return nil, nil
 	}
@@ -201,17 +200,20 @@ func (c *Comparer) Shrink(ctx context.Context, f *Finding) (*Finding, error) {
 	for _, d := range f.Differences {
 		fields[d.Field] = true
 	}
-	best := f
+	best, calls, began := f, 0, time.Now()
 	silent := *c
 	silent.census = NewCensus()
-	shrink.Scenario(bare(f.Scenario), func(candidate *recording.Scenario) bool {
+	smaller(bare(f.Scenario), func(candidate *recording.Scenario) bool {
+		if calls++; calls > shrinkCalls || time.Since(began) > shrinkTime {
+			return false
+		}
 		found, err := silent.Known(ctx, candidate)
 		if err != nil || found == nil || !slices.ContainsFunc(found.Differences, func(d recording.Difference) bool { return fields[d.Field] }) {
 			return false
 		}
 		best = found
 		return true
-	}, shrink.Budget{Calls: shrinkCalls, Time: shrinkTime})
+	})
 	if len(best.Scenario.Steps) == 0 {
 		return nil, errors.New("nothing is left of the scenario")
 	}

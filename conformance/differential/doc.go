@@ -6,5 +6,5 @@
 // oracle of the version, a process with the real controller (package oracle). Its
 // outcomes are compared with Setpoint's: the replicas, whether and to what the scale
 // was written, conditions, current metrics, events and the error of the reconcile. A
-// scenario with a difference is shrunk (package shrink) and saved as a recording.
+// scenario with a difference is made smaller and saved as a recording.
 package differential

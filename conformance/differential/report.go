@@ -3,7 +3,9 @@ package differential
 import (
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -14,8 +16,6 @@ type Report struct {
 	Results []*Result
 	// Sources of the versions, by profile.
 	Sources map[string]*Source
-	// Benchmarks is the table of the benchmarks, as Markdown; empty: not run.
-	Benchmarks string
 }
 
 // Summary is a line for each version.
@@ -72,15 +72,6 @@ func (r *Report) Markdown(w io.Writer, command string) error {
 	r.intended(m)
 	r.findings(m)
 	r.coverage(m)
-	for _, result := range r.Results {
-		r.census(m, result)
-	}
-	if r.Benchmarks != "" {
-		m.line("")
-		m.line("## Side by side")
-		m.line("")
-		m.line("%s", strings.TrimSpace(r.Benchmarks))
-	}
 	return m.err
 }
 
@@ -117,7 +108,7 @@ func (r *Report) intended(m *markdown) {
 	m.line("*Refused*, and so skipped: scenarios with a spec that the API server would not have stored, which the")
 	m.line("service refuses. *No outcome*, and so skipped: the controller panicked, or two runs of it did not agree.")
 	for _, result := range r.Results {
-		for _, why := range sorted(result.Census.Undetermined) {
+		for _, why := range slices.Sorted(maps.Keys(result.Census.Undetermined)) {
 			m.line("- `%s`, %d times: %s", result.Plan.Version.Profile, result.Census.Undetermined[why], why)
 		}
 	}
@@ -185,39 +176,6 @@ func missed(source *Source, f *File) string {
 		names[i] = fmt.Sprintf("`%s` (%s)", name, strings.Join(lines[name], ", "))
 	}
 	return strings.Join(names, ", ")
-}
-
-func (r *Report) census(m *markdown, result *Result) {
-	c := result.Census
-	m.line("")
-	m.line("## What was compared with %s", result.Plan.Version.Release)
-	m.line("")
-	m.line("| Metric | Read | Failed |")
-	m.line("|---|---:|---:|")
-	kinds := map[string]int{}
-	for k := range c.Metrics {
-		kinds[k] = 1
-	}
-	for k := range c.Unread {
-		kinds[k] = 1
-	}
-	for _, kind := range sorted(kinds) {
-		m.line("| %s | %d | %d |", kind, c.Metrics[kind], c.Unread[kind])
-	}
-	m.line("")
-	m.line("| Condition | Steps | | Event | Steps |")
-	m.line("|---|---:|---|---|---:|")
-	conditions, events := sorted(c.Conditions), sorted(c.Events)
-	for i := range max(len(conditions), len(events)) {
-		row := [4]string{}
-		if i < len(conditions) {
-			row[0], row[1] = conditions[i], fmt.Sprint(c.Conditions[conditions[i]])
-		}
-		if i < len(events) {
-			row[2], row[3] = events[i], fmt.Sprint(c.Events[events[i]])
-		}
-		m.line("| %s | %s | | %s | %s |", row[0], row[1], row[2], row[3])
-	}
 }
 
 // markdown writes lines until one fails.

@@ -19,9 +19,9 @@ func TestTheReportSaysWhatWasForgiven(t *testing.T) {
 	expects[2].Error = recording.Text{Value: `values[0][a]: Invalid value: "-": no`}
 	version := Versions()[2]
 	census := NewCensus()
-	census.add(scenario, &comparison{expects: expects, saturated: 3, at: 4}, version)
+	census.add(&comparison{expects: expects, saturated: 3, at: 4}, version)
 	// Of one that differs only the steps before that count.
-	census.add(scenario, &comparison{expects: expects, saturated: 4, at: 1, differences: []recording.Difference{{Field: "error"}}}, version)
+	census.add(&comparison{expects: expects, saturated: 4, at: 1, differences: []recording.Difference{{Field: "error"}}}, version)
 	census.refused(1, ErrRefused)
 	merged := NewCensus()
 	merged.Merge(census)

@@ -17,8 +17,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
+	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )

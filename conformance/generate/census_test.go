@@ -10,7 +10,6 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -36,24 +35,6 @@ metric Object Value
 metric Object AverageValuePerReplica
 metric External Value
 metric External AverageValuePerReplica
-resource cpu
-resource memory
-resource ephemeral-storage
-resource example.com/gpu
-metrics 1
-metrics 2
-metrics 3
-metrics 4
-metrics 5
-metrics kinds 5
-object Namespace
-object Pod
-object both targets
-target of another type
-selector nil
-selector empty
-selector labels
-selector expressions
 proposal Proportional
 proposal Saturated
 proposal WithinTolerance
@@ -73,40 +54,7 @@ pod no start time
 pod not ready within the cpu initialization period
 pod sample taken before one window after it became ready, within the cpu initialization period
 pod unready since before the initial readiness delay was over
-phase Pending
-phase Running
-phase Succeeded
-phase Failed
-phase Unknown
-phase none
-ready True
-ready False
-ready Unknown
-pod starts on the edge of its initialization
-pod sampled on the edge of its window
-pod unready on the edge of its delay
-pod start now
-pod outside of the selector
-pod of another namespace
-pod with sidecar
-pod with init container
-pod with overhead
-pod with pod-level requests
-pod lacks a request
 sample of unlisted pod
-sample twice
-sample lacks usage
-sample without time
-series unselected
-value negative
-quantity n
-quantity u
-quantity m
-quantity k
-quantity Ki
-quantity Mi
-quantity Gi
-quantity exponent
 stabilization ReadyForNewScale
 stabilization ScaleUpStabilized
 stabilization ScaleDownStabilized
@@ -126,13 +74,6 @@ policy Up Percent
 policy Down Pods
 policy Down Percent
 policy counts both directions
-behavior none
-behavior defaulted
-tolerance up
-tolerance down
-tolerance 0
-window 0
-window 3600
 window edge -1ns
 window edge 0s
 window edge 1ns
@@ -307,12 +248,7 @@ func (c *census) count(d decided) {
 		c.spec = &d.step.HPA.Spec
 	}
 	c.steps(d)
-	c.specs()
 	c.edges(d.step)
-	if d.step.Scale != nil {
-		c.pods(d.step)
-		c.readings(d.step)
-	}
 	if d.answer != nil {
 		c.outcome(d)
 		c.explanation(d.answer.GetExplanation())
@@ -347,52 +283,6 @@ func (c *census) steps(d decided) {
 		step.Scale.Spec.Replicas == c.previous.answer.GetCurrentReplicas(), "written and put back")
 }
 
-// specs looks at the spec that holds.
-func (c *census) specs() {
-	c.see(true, "metrics %d", len(c.spec.Metrics))
-	kinds := map[autoscalingv2.MetricSourceType]bool{}
-	for i := range c.spec.Metrics {
-		m := &c.spec.Metrics[i]
-		kinds[m.Type] = true
-		switch {
-		case m.Resource != nil:
-			c.see(true, "resource %s", m.Resource.Name)
-			c.see(m.Resource.Target.AverageUtilization != nil && m.Resource.Target.Type != autoscalingv2.UtilizationMetricType, "target of another type")
-		case m.Pods != nil:
-			c.selector(&m.Pods.Metric)
-		case m.Object != nil:
-			c.selector(&m.Object.Metric)
-			c.see(true, "object %s", m.Object.DescribedObject.Kind)
-			c.see(m.Object.Target.Value != nil && m.Object.Target.AverageValue != nil, "object both targets")
-		case m.External != nil:
-			c.selector(&m.External.Metric)
-		}
-	}
-	c.see(true, "metrics kinds %d", len(kinds))
-	b := c.spec.Behavior
-	if b == nil {
-		c.see(true, "behavior none")
-		return
-	}
-	c.see(b.ScaleDown.StabilizationWindowSeconds == nil, "behavior defaulted")
-	c.see(b.ScaleUp.Tolerance != nil, "tolerance up")
-	c.see(b.ScaleDown.Tolerance != nil, "tolerance down")
-	c.see(b.ScaleUp.Tolerance != nil && b.ScaleUp.Tolerance.IsZero(), "tolerance 0")
-	for _, window := range []*int32{b.ScaleUp.StabilizationWindowSeconds, b.ScaleDown.StabilizationWindowSeconds} {
-		if window != nil {
-			c.see(true, "window %d", *window)
-		}
-	}
-}
-
-func (c *census) selector(m *autoscalingv2.MetricIdentifier) {
-	s := m.Selector
-	c.see(s == nil, "selector nil")
-	c.see(s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0, "selector empty")
-	c.see(s != nil && len(s.MatchLabels) > 0, "selector labels")
-	c.see(s != nil && len(s.MatchExpressions) > 0, "selector expressions")
-}
-
 // edges looks for earlier steps that are as long ago as a window or period is
 // long, give or take a nanosecond.
 func (c *census) edges(step *recording.Step) {
@@ -415,82 +305,6 @@ func (c *census) edges(step *recording.Step) {
 			c.see(age > 1 && windows[age-beside], "window edge %v", beside)
 			c.see(age > 1 && periods[age-beside], "period edge %v", beside)
 		}
-	}
-}
-
-// pods looks at the pods of a step.
-func (c *census) pods(step *recording.Step) {
-	sampled := map[string]time.Time{}
-	windows := map[string]time.Duration{}
-	for i := range step.PodMetrics {
-		sampled[step.PodMetrics[i].Name] = step.PodMetrics[i].Timestamp.Time
-		windows[step.PodMetrics[i].Name] = step.PodMetrics[i].Window.Duration
-	}
-	for _, p := range step.Pods {
-		if p.Namespace != "" {
-			c.see(true, "pod of another namespace")
-			continue
-		}
-		c.see(strings.HasPrefix(p.Name, "db"), "pod outside of the selector")
-		phase := string(p.Status.Phase)
-		if phase == "" {
-			phase = "none"
-		}
-		c.see(true, "phase %s", phase)
-		c.see(len(p.Spec.Overhead) > 0, "pod with overhead")
-		c.see(p.Spec.Resources != nil, "pod with pod-level requests")
-		for _, container := range p.Spec.InitContainers {
-			c.see(container.RestartPolicy != nil, "pod with sidecar")
-			c.see(container.RestartPolicy == nil, "pod with init container")
-		}
-		for _, container := range p.Spec.Containers {
-			c.see(len(container.Resources.Requests) < 2, "pod lacks a request")
-		}
-		if p.Status.StartTime == nil || len(p.Status.Conditions) == 0 {
-			continue
-		}
-		start, ready := p.Status.StartTime.Time, p.Status.Conditions[0]
-		c.see(ready.Type == corev1.PodReady, "ready %s", ready.Status)
-		initialization := time.Duration(c.scenario.Config.CPUInitializationPeriodSeconds * 1e9)
-		delay := time.Duration(c.scenario.Config.InitialReadinessDelaySeconds * 1e9)
-		c.see(start.Equal(step.Time), "pod start now")
-		c.see(start.Add(initialization).Equal(step.Time), "pod starts on the edge of its initialization")
-		c.see(ready.Status == corev1.ConditionFalse && start.Add(delay).Equal(ready.LastTransitionTime.Time), "pod unready on the edge of its delay")
-		at, has := sampled[p.Name]
-		c.see(has && at.Equal(ready.LastTransitionTime.Add(windows[p.Name])), "pod sampled on the edge of its window")
-	}
-}
-
-// readings looks at the samples and values of a step.
-func (c *census) readings(step *recording.Step) {
-	seen := map[string]bool{}
-	for i := range step.PodMetrics {
-		m := &step.PodMetrics[i]
-		c.see(seen[m.Name], "sample twice")
-		c.see(m.Timestamp.IsZero(), "sample without time")
-		seen[m.Name] = true
-		c.see(len(m.Containers) == 0, "sample lacks usage")
-		for _, container := range m.Containers {
-			c.see(len(container.Usage) < 2, "sample lacks usage")
-			for _, q := range container.Usage {
-				c.quantity(q.String())
-			}
-		}
-	}
-	for i := range step.CustomMetrics {
-		c.quantity(step.CustomMetrics[i].Value.String())
-	}
-	for i := range step.ExternalMetrics {
-		c.quantity(step.ExternalMetrics[i].Value.String())
-		c.see(step.ExternalMetrics[i].Value.MilliValue() == 1234567, "series unselected")
-	}
-}
-
-func (c *census) quantity(text string) {
-	c.see(strings.HasPrefix(text, "-"), "value negative")
-	c.see(strings.ContainsAny(text, "eE"), "quantity exponent")
-	for _, suffix := range []string{"n", "u", "m", "k", "Ki", "Mi", "Gi"} {
-		c.see(strings.HasSuffix(text, suffix), "quantity %s", suffix)
 	}
 }
 

@@ -68,6 +68,9 @@ func TestProblems(t *testing.T) {
 		{"not a number", "positive: .nan", "f:1: positive: must be a number above 0, at most 100"},
 		{"infinite", "positive: .inf", "f:1: positive: must be a number above 0, at most 100"},
 		{"a duration without unit", "duration: 30", `f:1: duration: must be a duration such as "30s", is a number`},
+		{"days", "duration: 1d", `f:1: duration: is 24h0m0s, must be between 0s and 1h0m0s`},
+		{"days and more", "duration: 1d30m", `f:1: duration: is 24h30m0s, must be between 0s and 1h0m0s`},
+		{"no days", "duration: xd", `f:1: duration: must be a duration such as "30s"`},
 		{"no duration", "duration: soon", `f:1: duration: must be a duration such as "30s"`},
 		{"negative", "duration: -1s", "f:1: duration: is -1s, must be between 0s and 1h0m0s"},
 		{"a day", "time: 2027-01-31", "f:1: time: must be an instant such as 2027-01-31T00:00:00Z"},
@@ -84,6 +87,11 @@ func TestProblems(t *testing.T) {
 		{"nested too deep", "text: " + strings.Repeat("[", 70) + strings.Repeat("]", 70), "f:1: is nested deeper than 64 levels"},
 		{"an alias of nothing", "raw: *x", "f: YAML anchors and aliases (&name, *name, <<) are not allowed here: write out what they stand for"},
 		{"something else", "text: !custom x", "f:1: text: must be a string, is something else; put it in quotes"},
+		{"a line without its colon", "text: a\nraw: b\nint 1\nbool: true\n", "f: is neither YAML nor JSON: line 3: could not find expected ':'"},
+		{"a line with another indentation", "text: a\nknown:\n  a: 1\n  b: 2\n c: 3\n", "f: is neither YAML nor JSON: line 5: did not find expected key"},
+		{"an element beside its list", "texts:\n  - a\n  - b\n  c: d\n", "f: is neither YAML nor JSON: line 4: did not find expected '-' indicator"},
+		{"a tab", "known:\n  a: 1\n\tb: 2\n", "f: is neither YAML nor JSON: line 3: found a tab character that violates indentation"},
+		{"a list that has no end", "text: a\ntexts: [b,\nint: 1\n", "f: is neither YAML nor JSON: line 3: did not find expected ',' or ']'"},
 		{"broken", "text: [a", "f: is neither YAML nor JSON: line 1: did not find expected ',' or ']'"},
 	}
 	for _, tt := range tests {

@@ -36,7 +36,7 @@ func TestWhatNoDocumentMayHave(t *testing.T) {
 		{"an anchor at a key", "&k a: 1", "line 1: " + aliases},
 		{"nesting without an end", strings.Repeat("[", 100) + strings.Repeat("]", 100), "line 1: is nested deeper than 64 levels"},
 		{"two documents", "a: 1\n---\nb: 1", "must contain one document, not several"},
-		{"no document", "a: b: c", "is neither YAML nor JSON: mapping values are not allowed in this context"},
+		{"no document", "a: b: c", "is neither YAML nor JSON: line 1: mapping values are not allowed in this context"},
 		{"too much", strings.Repeat("#", 257), "is longer than 256 bytes"},
 	} {
 		_, err := document.JSON([]byte(tt.data), 256)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -25,26 +27,50 @@ func (r *reader) parse(data []byte) (*yaml.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errEmpty
 	case err != nil:
-		return nil, syntaxError(err)
+		return nil, syntaxError(data, err)
 	}
 	switch err := decoder.Decode(&next); {
 	case err == nil:
 		return nil, errors.New("must contain one document, not several")
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxError(err)
+		return nil, syntaxError(data, err)
 	}
 	root := document.Content[0]
 	r.structure(root, "", maxDepth)
 	return root, nil
 }
 
-// syntaxError returns the parser's message without its prefix, and replaces the one
-// message that quotes the file.
-func syntaxError(err error) error {
-	if strings.Contains(err.Error(), "anchor") {
+// syntaxError returns the parser's message without its prefix and with the faulty line, and
+// replaces the one message that quotes the file.
+func syntaxError(data []byte, err error) error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.Contains(text, "anchor") {
 		return errors.New(noAliases)
 	}
-	return errors.New("is neither YAML nor JSON: " + strings.TrimPrefix(err.Error(), "yaml: "))
+	return fmt.Errorf("is neither YAML nor JSON: line %d: %s", faultyLine(data, err), parsersLine.ReplaceAllString(text, ""))
+}
+
+// parsersLine is the line that the parser tells: often that before the fault, or where the map
+// around it begins, and none for the first.
+var parsersLine = regexp.MustCompile(`^line [0-9]+: `)
+
+// faultyLine is the last line of the shortest beginning of the document that has the same error.
+func faultyLine(data []byte, err error) int {
+	ends := []int{}
+	for i, c := range data {
+		if c == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	return 1 + sort.Search(len(ends), func(i int) bool {
+		decoder := yaml.NewDecoder(bytes.NewReader(data[:ends[i]]))
+		for {
+			var document yaml.Node
+			if found := decoder.Decode(&document); found != nil {
+				return found.Error() == err.Error()
+			}
+		}
+	})
 }
 
 // noAliases is why they are refused: a few bytes of them can expand to gigabytes, and readers

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -158,6 +159,11 @@ func (v Value) Texts() []string {
 	return texts
 }
 
+// Any is the value as encoding/json has values.
+func (v Value) Any() (value any, ok bool) {
+	return value, v.node.Decode(&value) == nil
+}
+
 // Text reads a non-empty string.
 func (v Value) Text() (string, bool) {
 	if _, ok := v.Scalar(String); !ok {
@@ -252,12 +258,27 @@ func (v Value) Positive(maximum float64) (float64, bool) {
 	return f, true
 }
 
-// Duration reads a duration of at least 0 and up to maximum.
+// Duration reads a duration of at least 0 and up to maximum, which may begin with whole days: 7d12h.
 func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 	if _, ok := v.Scalar(DurationValue); !ok {
 		return 0, false
 	}
-	d, err := time.ParseDuration(v.node.Value)
+	text := v.node.Value
+	var days time.Duration
+	if n, rest, written := strings.Cut(text, "d"); written {
+		whole, err := strconv.ParseUint(n, 10, 16)
+		if err != nil {
+			v.Refuse("must be %s", DurationValue.name)
+			return 0, false
+		}
+		if days, text = time.Duration(whole)*24*time.Hour, rest; text == "" {
+			text = "0s"
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if d >= 0 {
+		d += days
+	}
 	switch {
 	case err != nil:
 		v.Refuse("must be %s", DurationValue.name)

@@ -1,5 +1,5 @@
-// Package markdown parses pages of Markdown for the checks of the documentation and for its
-// site: headings with the anchors that code hosts give them, links, and blocks of code with the
+// Package markdown parses pages of Markdown for the checks of the documentation:
+// headings with the anchors that code hosts give them, links, and blocks of code with the
 // comment before each. The grammar is goldmark's.
 package markdown
 
@@ -57,18 +57,10 @@ var (
 	htmlComment = regexp.MustCompile(`(?s)^\s*<!--(.*?)-->\s*$`)
 )
 
-// Grammar is the parser: Markdown as code hosts render it, with tables.
-func Grammar(more ...goldmark.Option) goldmark.Markdown {
-	return goldmark.New(append([]goldmark.Option{goldmark.WithExtensions(extension.GFM)}, more...)...)
-}
-
-// Parse parses a page. It never fails: any text is at least a paragraph.
+// Parse parses a page as code hosts do, with tables. It never fails: any text is at least a
+// paragraph.
 func Parse(source []byte) *Page {
-	return Read(Grammar().Parser().Parse(text.NewReader(source)), source)
-}
-
-// Read is Parse for a document already parsed by Grammar.
-func Read(document ast.Node, source []byte) *Page {
+	document := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
 	page := &Page{anchors: map[string]bool{}}
 	taken := map[string]int{}
 	line := func(offset int) int { return 1 + bytes.Count(source[:offset], []byte("\n")) }

@@ -38,7 +38,7 @@ func Build(program string, race bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder, environment := filepath.Join(root, "bin", "built"), os.Environ()
+	folder, environment := filepath.Join(root, "bin", "built"), append(os.Environ(), "COMMIT=working-tree") // so that a commit does not link it again
 	if race {
 		folder, environment = folder+"-race", append(environment, "RACE=1")
 	}

@@ -1,11 +1,10 @@
-// Check looks at a release as who downloads it does, before anybody can: each archive holds what it
-// is to hold, for the system in its name; checksums are those of the files; bills of materials
-// name what programs are linked with; the manifest for krew and the formula for Homebrew name files
-// that are there. It says all that is wrong, and ends with 1 if anything is.
+// Check verifies a release before it is published: contents of archives, checksums, bills of
+// materials, and the manifests of krew and Homebrew. It prints every problem, and exits with 1 if
+// there is one.
 //
 //	go run ./packaging/check bin/release linux_amd64 darwin_arm64
 //
-// The systems are those that were released for; without any all are to be there.
+// It expects archives of the named systems, and of all systems if none is named.
 package main
 
 import (
@@ -30,28 +29,30 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/cmd/programs"
 )
 
-// systems are those that releases are for.
+// systems are the systems with a release.
 var systems = []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64"}
 
-// archives are the kinds of archives, and the programs in each.
+// archives lists the programs of each kind of archive.
 var archives = map[string][]string{
-	"setpoint":                  {"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"},
+	"setpoint":                  programs.Names(),
 	"kubectl-setpoint":          {"kubectl-setpoint"},
 	"setpoint-external-metrics": {"setpoint-external-metrics"},
 }
 
-// bare is an archive of krew's, which installs the program and its licence only.
+// bare is the archive for krew, which has the program and its licence only.
 const bare = "kubectl-setpoint"
 
-// ours is the module of the repository, and what those within it begin with.
+// ours is the path of the module of this repository, and the prefix of nested modules.
 const ours = "github.com/setpoint-dev/setpoint"
 
-// download is where the files of a release are.
+// download is the URL of the files of a release.
 const download = "https://" + ours + "/releases/download/"
 
-// maxFile bounds a file of an archive, of which the largest are programs of a hundred megabytes.
+// maxFile bounds a file of an archive. The largest are programs of a hundred megabytes.
 const maxFile = 1 << 30
 
 func main() {
@@ -64,18 +65,18 @@ func main() {
 		wanted = systems
 	}
 	if err := check(os.Args[1], wanted); err != nil {
-		fmt.Fprintf(os.Stderr, "what is wrong with the release in %s:\n%v\n", os.Args[1], err)
+		fmt.Fprintf(os.Stderr, "problems of the release in %s:\n%v\n", os.Args[1], err)
 		os.Exit(1)
 	}
 	fmt.Printf("The release in %s is whole: %s.\n", os.Args[1], strings.Join(wanted, ", "))
 }
 
-// release is one in a folder.
+// release is a release in a folder.
 type release struct {
 	folder  fs.FS
 	version string            // 1.2.3
 	sums    map[string]string // of files, by their names
-	// holds are the names of an archive's files, by the archive's.
+	// holds has the names of each archive's files, by the name of the archive.
 	holds map[string][]string
 	errs  []error
 }
@@ -84,7 +85,7 @@ func (r *release) wrong(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf(format, args...))
 }
 
-// check returns all that is wrong with a release for these systems.
+// check returns all problems of a release for these systems.
 func check(folder string, wanted []string) error {
 	r := &release{folder: os.DirFS(folder), sums: map[string]string{}, holds: map[string][]string{}}
 	var metadata struct{ Version string }
@@ -114,7 +115,7 @@ func check(folder string, wanted []string) error {
 	return errors.Join(r.errs...)
 }
 
-// checksums compares checksums.txt with the files, of which it names each that people download.
+// checksums compares checksums.txt with the files. It names each file that people download.
 func (r *release) checksums() {
 	text, err := fs.ReadFile(r.folder, "checksums.txt")
 	if err != nil {
@@ -162,7 +163,7 @@ type entry struct {
 	content []byte
 }
 
-// archive checks one: what is in it, and what its programs are.
+// archive checks the files and programs of an archive.
 func (r *release) archive(kind, system string) {
 	os, architecture, _ := strings.Cut(system, "_")
 	name, suffix := fmt.Sprintf("%s_%s_%s.tar.gz", kind, r.version, system), ""
@@ -223,7 +224,7 @@ func contents(kind, suffix string) []string {
 	return out
 }
 
-// program checks what a program says of itself, and its bill of materials.
+// program checks the version of a program and its bill of materials.
 func (r *release) program(archive, name, os, architecture string, content []byte) {
 	if content == nil {
 		return // said already
@@ -283,7 +284,7 @@ func (r *release) program(archive, name, os, architecture string, content []byte
 	}
 }
 
-// packages looks for those of Linux; scripts/test-packages.sh installs them.
+// packages checks that the Linux packages exist; scripts/test-packages.sh installs them.
 func (r *release) packages(architecture string) {
 	rpm := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[architecture]
 	for _, name := range archives["setpoint"] {
@@ -309,7 +310,7 @@ type plugin struct {
 	}
 }
 
-// krew checks what krew's own validation does, and that each archive is there.
+// krew repeats krew's own validation, and checks that each archive exists.
 func (r *release) krew(wanted []string) {
 	const file = "krew/setpoint.yaml"
 	var p plugin
@@ -349,7 +350,7 @@ func (r *release) krew(wanted []string) {
 	}
 }
 
-// downloaded returns the name of a file that something refers to, if it is there with the sum.
+// downloaded returns the name of a referenced file, if it exists and has the checksum.
 func (r *release) downloaded(by, uri, sum string) string {
 	name, ok := strings.CutPrefix(uri, download+"v"+r.version+"/")
 	if !ok {
@@ -368,8 +369,8 @@ var (
 	installed = regexp.MustCompile(`(?m)\.install "([^"]+)"`)
 )
 
-// formula checks Homebrew's: what it downloads and takes from it. Whether Ruby understands it is for
-// Ruby to say.
+// formula checks the downloads of Homebrew's formula, and the files that it installs. It does not check
+// the formula's Ruby.
 func (r *release) formula(wanted []string) {
 	const file = "setpoint.rb"
 	text, err := fs.ReadFile(r.folder, file)

@@ -11,12 +11,12 @@ esac
 if ! getent passwd setpoint >/dev/null; then
   useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin setpoint
 fi
-# Groups that units name beside the user's: systemd starts no unit whose group is not there. Docker's
-# own packages make theirs in the same way, whichever comes first.
+# Supplementary groups of the units: systemd does not start a unit whose group is missing. Docker's
+# packages create theirs in the same way, so the order does not matter.
 for group in @GROUPS@; do
   getent group "$group" >/dev/null || groupadd --system "$group"
 done
-# What the programs read may name secrets.
+# Settings may contain secrets.
 chown root:setpoint /etc/setpoint
 chmod 0750 /etc/setpoint
 test -d /run/systemd/system || exit 0 # a chroot, a container, another init
@@ -25,7 +25,7 @@ for unit in @UNITS@; do
   if test $first = no; then
     systemctl try-restart "$unit"
   elif test "$unit" = setpoint.service; then
-    # It serves this machine only, so it can start as it is. Agents have to be configured first.
+    # The service listens on this machine only, so it can start unconfigured. Agents can not.
     systemctl preset "$unit"
     if systemctl is-enabled --quiet "$unit"; then
       if command -v deb-systemd-invoke >/dev/null; then deb-systemd-invoke start "$unit"; else systemctl start "$unit"; fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # After files of @PACKAGE@ were removed. Settings and state stay until Debian's `purge`; rpm has
-# none, and leaves what was edited. The user stays: files elsewhere may be its own.
+# no purge, and keeps edited settings. The user stays: it may own other files.
 set -e
 if test -d /run/systemd/system; then systemctl daemon-reload; fi
 test "$1" = purge || exit 0

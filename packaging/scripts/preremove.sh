@@ -1,6 +1,6 @@
 #!/bin/sh
 # Before files of @PACKAGE@ are removed: on Debian `remove` or `upgrade VERSION`, with rpm `0`, or
-# `1` for an upgrade, through which programs run on until they are restarted.
+# `1` for an upgrade, during which programs keep running until they are restarted.
 set -e
 case "$1" in
   remove | 0) ;;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs in a container that was booted with systemd, for scripts/test-packages.sh: packages in
-# /packages, of which NAME-old.deb is the version before. What it says goes to /live.log.
+# /packages; NAME-old.deb is the version before. Its output goes to /live.log.
 exec >/live.log 2>&1
 set -eu
 export DEBIAN_FRONTEND=noninteractive

@@ -69,13 +69,13 @@ func Random(random *rand.Rand) recommender.History {
 	}
 	h := recommender.History{
 		Seen: r.chance(50), Initialized: r.chance(50), Updated: instant(), Since: number(), Target: object(), Status: status(),
-		Last: recommender.LastDecision{ID: id(), RequestID: text(), At: number(), From: int32(number()), To: int32(number()), Reason: text(), Error: text(), Outcome: recommender.Outcome(r.IntN(5))},
+		Last: recommender.LastDecision{ID: id(), At: number(), From: int32(number()), To: int32(number()), Reason: text(), Error: text(), Outcome: recommender.Outcome(r.IntN(5))},
 	}
 	if r.chance(50) {
 		h.Pending = &recommender.Pending{
 			ID: id(), At: number(), From: int32(number()), To: int32(number()), PreviousDesired: int32(number()),
 			RecordsEvent: r.chance(50), LongestPeriod: int32(number()), Zero: recommender.ZeroTransition(r.IntN(int(recommender.ZeroUnknown) + 1)), Bare: r.chance(50),
-			KeepsMetrics: r.chance(50), Reason: text(), RequestID: text(), Error: text(),
+			KeepsMetrics: r.chance(50), Reason: text(), Error: text(),
 		}
 		if h.Pending.KeepsMetrics {
 			h.Pending.PreviousMetrics = status().CurrentMetrics
@@ -95,14 +95,6 @@ func Random(random *rand.Rand) recommender.History {
 	}
 	for range r.IntN(3) {
 		h.ScaleDowns = append(h.ScaleDowns, recommender.ScaleEvent{Change: int32(number()), Outdated: r.chance(50), At: number()})
-		a := recommender.Answer{
-			RequestID: text(), ID: id(), At: number(), From: int32(number()), To: int32(number()), Reason: text(), Error: text(),
-			Status: status(), Explanation: oneOf(r, nil, []byte("x\x00")),
-		}
-		for range r.IntN(3) {
-			a.Events = append(a.Events, recommender.Event{Type: oneOf(r, recommender.EventNormal, recommender.EventWarning, "Other", ""), Reason: text(), Message: text()})
-		}
-		h.Answers = append(h.Answers, a)
 	}
 	return h
 }

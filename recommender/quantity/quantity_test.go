@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The table of hpa-semantics §1.2, as run on the upstream functions.
+// Values as the functions of upstream give them.
 func TestMilliRoundsAwayFromZeroAndOverflowsSilently(t *testing.T) {
 	for _, tt := range []struct {
 		in      string

@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -23,34 +22,6 @@ type Settings struct {
 	Authenticator *auth.Authenticator
 	// Policy grants permissions to callers.
 	Policy *files.Watched[*policy.Policy]
-}
-
-// verbs are the verbs that our calls require. A call without an entry is refused; a
-// test compares them with the contract.
-var verbs = map[string]policy.Verb{
-	setpointv1.RecommendationService_Recommend_FullMethodName:         policy.Recommend,
-	setpointv1.RecommendationService_BatchRecommend_FullMethodName:    policy.Recommend,
-	setpointv1.RecommendationService_StreamRecommend_FullMethodName:   policy.Recommend,
-	setpointv1.RecommendationService_ReportScale_FullMethodName:       policy.Recommend,
-	setpointv1.RecommendationService_ReportObservation_FullMethodName: policy.Recommend,
-	setpointv1.RecommendationService_GetRecommendation_FullMethodName: policy.Recommend,
-	setpointv1.TargetService_GetTargetSpec_FullMethodName:             policy.Read,
-	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           policy.Read,
-	setpointv1.TargetService_SetTargetSpec_FullMethodName:             policy.Configure,
-	setpointv1.TargetService_DeleteTargetSpec_FullMethodName:          policy.Configure,
-	setpointv1.TargetService_GetTarget_FullMethodName:                 policy.Read,
-	setpointv1.TargetService_ListTargets_FullMethodName:               policy.Read,
-	setpointv1.TargetService_ListDecisions_FullMethodName:             policy.Read,
-	setpointv1.TargetService_WatchDecisions_FullMethodName:            policy.Read,
-	setpointv1.TargetService_DeleteTarget_FullMethodName:              policy.Delete,
-	externalscaler.ExternalScaler_IsActive_FullMethodName:             policy.Recommend,
-	externalscaler.ExternalScaler_StreamIsActive_FullMethodName:       policy.Recommend,
-	externalscaler.ExternalScaler_GetMetricSpec_FullMethodName:        policy.Recommend,
-	externalscaler.ExternalScaler_GetMetrics_FullMethodName:           policy.Recommend,
-	externalscaler.ExternalScaler_StreamMetricSpec_FullMethodName:     policy.Recommend,
-	setpointv1.SimulationService_Simulate_FullMethodName:              policy.Simulate,
-	setpointv1.OperationsService_ListInstances_FullMethodName:         policy.Operate,
-	setpointv1.OperationsService_GetStore_FullMethodName:              policy.Operate,
 }
 
 // Calls outside the contract: health is open to all, because probes have no
@@ -214,7 +185,7 @@ func (s *Session) Permit(c *Caller) error {
 		return nil
 	}
 	// An unknown method has verb 0, which no policy allows.
-	return denied(c.Grants.CheckAnywhere(verbs[s.Method]))
+	return denied(c.Grants.CheckAnywhere(rights[s.Method].verb))
 }
 
 // Unauthenticated maps an error of the authenticator.

@@ -10,7 +10,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/cost"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
@@ -59,7 +58,7 @@ type Guard struct {
 
 // New returns a guard, and registers its metrics.
 func New(options Options) (*Guard, error) {
-	g := &Guard{options: options, decoding: decision.NewGate(waitingToDecode)}
+	g := &Guard{options: options, decoding: gate.OfProcess(waitingToDecode)}
 	if err := g.newLimiter(); err != nil {
 		return nil, err
 	}

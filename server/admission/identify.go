@@ -14,7 +14,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/waits"
 )
@@ -178,7 +177,7 @@ func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grp
 		return err
 	}
 	in := streamOf{stream, ctx}
-	if who.session == nil || info.FullMethod == decision.StreamMethod { // it checks each message itself
+	if who.session == nil || info.FullMethod == setpointv1.RecommendationService_StreamRecommend_FullMethodName { // it checks each message itself
 		return handler(srv, in)
 	}
 	return handler(srv, renewedStream{in, g, who.session})

@@ -91,6 +91,14 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	return handler(srv, counting(stream, conn))
 }
 
+// AuthorizeCalls refuses unary calls about targets for which the caller has no right.
+func (g *Guard) AuthorizeCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := access.Authorize(ctx, info.FullMethod, req); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
 // LimitCalls charges every call except batches with a weight of one.
 func (g *Guard) LimitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -20,8 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// errorDomain is the domain of our ErrorInfo.
-const errorDomain = "setpoint.dev"
+// Domain is the domain of the service's ErrorInfo.
+const Domain = "setpoint.dev"
 
 // New returns a status error with an ErrorInfo. Metadata are alternating names and
 // values.
@@ -30,7 +31,7 @@ func New(code codes.Code, reason setpointv1.ErrorReason, message string, metadat
 }
 
 func errorInfo(reason setpointv1.ErrorReason, metadata ...string) *errdetails.ErrorInfo {
-	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: strings.TrimPrefix(reason.String(), "ERROR_REASON_")}
+	info := &errdetails.ErrorInfo{Domain: Domain, Reason: strings.TrimPrefix(reason.String(), "ERROR_REASON_")}
 	for i := 0; i+1 < len(metadata); i += 2 {
 		if info.Metadata == nil {
 			info.Metadata = make(map[string]string)
@@ -62,6 +63,9 @@ const (
 func Invalid(violations []validation.Violation) error {
 	return InvalidWithin(violations, maxTrailerDetails)
 }
+
+// OfStructure is Invalid with every violation of a message's structure.
+func OfStructure(message proto.Message) error { return Invalid(validation.Structure(message)) }
 
 // InvalidWithin is Invalid with another limit of the violations' bytes.
 func InvalidWithin(violations []validation.Violation, maxBytes int) error {

@@ -2,14 +2,11 @@ package calls
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
@@ -30,7 +27,7 @@ func WithDeadline(timeout time.Duration) grpc.UnaryServerInterceptor {
 // others. The stack is only logged.
 func RecoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
-		defer func() { err = Recovered(log, info.FullMethod, recover(), err) }()
+		defer func() { err = apierror.Recovered(log, info.FullMethod, recover(), err) }()
 		return handler(ctx, req)
 	}
 }
@@ -38,19 +35,9 @@ func RecoverCalls(log *zap.Logger) grpc.UnaryServerInterceptor {
 // RecoverStreams is RecoverCalls for streams.
 func RecoverStreams(log *zap.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		defer func() { err = Recovered(log, info.FullMethod, recover(), err) }()
+		defer func() { err = apierror.Recovered(log, info.FullMethod, recover(), err) }()
 		return handler(srv, stream)
 	}
-}
-
-// Recovered logs a recovered panic of a method and returns INTERNAL; it returns err if there
-// was no panic.
-func Recovered(log *zap.Logger, method string, panicked any, err error) error {
-	if panicked == nil {
-		return err
-	}
-	log.Error("panic", zap.String("method", method), zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
-	return status.Error(codes.Internal, "internal error")
 }
 
 // ChainUnary combines interceptors into one, the outermost first. They may call their

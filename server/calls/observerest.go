@@ -39,10 +39,13 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 			return
 		}
 		code := codeOfHTTP(answer.code)
+		blame := code // of a client's mistake, whatever the error is, the server has none
 		if c.err != nil {
-			code = apierror.CodeOf(c.err)
+			if code = apierror.CodeOf(c.err); blame != codes.InvalidArgument {
+				blame = code
+			}
 		}
-		if line := o.check(o.level("", code)); line != nil {
+		if line := o.check(o.level("", blame)); line != nil {
 			fields := append(make([]zap.Field, 0, 16),
 				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+apierror.Clip(r.URL.Path)),
 				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),

@@ -1,10 +1,16 @@
 package conversion
 
 import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/states"
 )
 
 // Actions of an answer.
@@ -27,7 +33,7 @@ func Action(from, to int32) string {
 
 // Response converts a decision. It shares no memory with it.
 func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
-	response := &setpointv1.RecommendResponse{
+	return &setpointv1.RecommendResponse{
 		DesiredReplicas:  d.Desired,
 		CurrentReplicas:  d.Current,
 		Action:           Action(d.Current, d.Desired),
@@ -39,10 +45,6 @@ func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 		Error:            d.Error,
 		EvaluationTime:   timestamppb.New(d.At),
 	}
-	if d.RequestID != "" {
-		response.RequestId = new(d.RequestID)
-	}
-	return response
 }
 
 // Settlement converts the result of a report on a recommendation.
@@ -60,51 +62,64 @@ func Events(events []recommender.Event) []*setpointv1.Event {
 }
 
 // Target converts the record of a target, with its history if wanted.
-func Target(name string, h *recommender.History, withHistory bool) *setpointv1.Target {
+func Target(name string, r *record.Record, withHistory bool) *setpointv1.Target {
 	out := &setpointv1.Target{
 		Name:           name,
-		ScaleTargetRef: reference(&h.Target),
-		Status:         Status(&h.Status),
-		LastDecision:   LastDecision(h),
-		UpdateTime:     timestamp(h.Updated),
+		ScaleTargetRef: reference(&r.Target),
+		Status:         Status(&r.Status),
+		LastDecision:   LastDecision(r),
+		UpdateTime:     timestamp(r.Updated),
+	}
+	if r.Interval > 0 {
+		out.Interval = durationpb.New(time.Duration(r.Interval) * time.Millisecond)
+	}
+	for _, at := range r.TurnTimes() {
+		out.TurnTimes = append(out.TurnTimes, timestamppb.New(time.UnixMilli(at)))
 	}
 	if withHistory {
-		out.History = history(h)
+		out.History = history(&r.History)
 	}
 	return out
 }
 
 // LastDecision converts the last recorded decision, with its outcome as far as it is
 // known; nil if there is none.
-func LastDecision(h *recommender.History) *setpointv1.Decision {
-	l := &h.Last
+func LastDecision(r *record.Record) *setpointv1.Decision {
+	l := &r.Last
 	if l.At == 0 {
 		return nil
 	}
 	out := &setpointv1.Decision{
-		RecommendationId: l.ID.String(), RequestId: l.RequestID, Time: nanoseconds(l.At),
+		RecommendationId: l.ID.String(), RequestId: r.LastRequest, Time: nanoseconds(l.At),
 		CurrentReplicas: l.From, DesiredReplicas: l.To, Action: Action(l.From, l.To),
-		Reason: l.Reason, Error: l.Error, Outcome: Outcome(l.Outcome),
+		Reason: l.Reason, Error: l.Error, Outcome: Outcome(l.Outcome), SpecHash: SpecHash(r.Spec.Hash),
 	}
-	status := Status(&h.Status)
+	return withStatus(out, r, l.At)
+}
+
+// withStatus adds to the decision of an instant what the record has of it.
+func withStatus(out *setpointv1.Decision, r *record.Record, at int64) *setpointv1.Decision {
+	status := Status(&r.Status)
 	out.Conditions, out.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
+	if proposal, known := r.Proposal(at); known {
+		out.Basis = &setpointv1.DecisionBasis{Proposal: &proposal}
+	}
+	out.States = states.OfDecision(out).Words()
 	return out
 }
 
 // PendingDecision converts the decision whose change is pending, with its outcome; nil
 // if none is pending.
-func PendingDecision(h *recommender.History, outcome recommender.Outcome) *setpointv1.Decision {
-	p := h.Pending
+func PendingDecision(r *record.Record, outcome recommender.Outcome) *setpointv1.Decision {
+	p := r.Pending
 	if p == nil {
 		return nil
 	}
-	status := Status(&h.Status)
-	return &setpointv1.Decision{
-		RecommendationId: p.ID.String(), RequestId: p.RequestID, Time: nanoseconds(p.At),
+	return withStatus(&setpointv1.Decision{
+		RecommendationId: p.ID.String(), RequestId: r.PendingRequest, Time: nanoseconds(p.At),
 		CurrentReplicas: p.From, DesiredReplicas: p.To, Action: Action(p.From, p.To),
-		Reason: p.Reason, Error: p.Error, Outcome: Outcome(outcome),
-		Conditions: status.GetConditions(), CurrentMetrics: status.GetCurrentMetrics(),
-	}
+		Reason: p.Reason, Error: p.Error, Outcome: Outcome(outcome), SpecHash: SpecHash(r.PendingSpec()),
+	}, r, p.At)
 }
 
 // Outcome converts the outcome of a change.
@@ -140,4 +155,12 @@ func scaleEvents(events []recommender.ScaleEvent) []*setpointv1.ScaleEvent {
 		out[i] = &setpointv1.ScaleEvent{ReplicaChange: e.Change, Time: nanoseconds(e.At), Outdated: e.Outdated}
 	}
 	return out
+}
+
+// SpecHash is a hash in the form for callers; empty for 0.
+func SpecHash(hash uint64) string {
+	if hash == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", hash)
 }

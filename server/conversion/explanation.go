@@ -74,6 +74,8 @@ func explanation(d *recommender.Decision) *setpointv1.Explanation {
 	}
 	if e.Decided {
 		out.Proposal = proposal(e)
+	}
+	if e.Stabilization.WindowsLen > 0 { // absent in a retraced decision whose steps are unknown
 		out.Stabilization = stabilization(&e.Stabilization)
 		out.RateLimit = rateLimit(e, d.At.UnixNano())
 	}
@@ -103,13 +105,17 @@ func metricExplanation(m *recommender.MetricEvaluation, t recommender.Tolerances
 		out.Error = m.Failure.Inner
 	} else {
 		out.Current = metricValue(&m.Current)
-		out.Proposal = &m.Proposal
+		if !m.Unproposed {
+			out.Proposal = &m.Proposal
+		}
 	}
 	if m.Compared {
-		out.TotalUsage = formatMilli(m.TotalUsage, m.Current.Binary)
 		out.UsageRatio = ratio(m.UsageRatio)
 	}
-	if m.Compared && m.Calculation == recommender.UtilizationCalculation {
+	if m.Compared && (!m.Recalled || m.Calculation == recommender.ValueCalculation) {
+		out.TotalUsage = formatMilli(m.TotalUsage, m.Current.Binary)
+	}
+	if m.Compared && !m.Recalled && m.Calculation == recommender.UtilizationCalculation {
 		out.TotalRequests = formatMilli(m.TotalRequests, m.Current.Binary)
 	}
 	if m.Dampened {

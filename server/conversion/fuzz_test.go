@@ -10,8 +10,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
 // seeds are requests of every kind.
@@ -100,8 +100,9 @@ func checkAnswer(t *testing.T, decision *recommender.Decision, next *recommender
 	if err != nil {
 		t.Errorf("the explanation can't be kept: %v", err)
 	}
-	kept := next.WithAnswer(recommender.NewAnswer("r", decision, explanation), recommender.AnswerLimits{Retention: time.Minute, Count: 1, Bytes: 1 << 20})
-	decoded, err := encoding.DecodeHistory(encoding.AppendHistory(nil, &kept))
+	before := record.Record{History: *next}
+	kept := before.WithAnswer(record.NewAnswer("r", decision, explanation), record.Limits{Retention: time.Minute, Count: 1, Bytes: 1 << 20})
+	decoded, err := record.Decode(record.Append(nil, &kept))
 	if err != nil {
 		t.Fatalf("the history can't be read again: %v", err)
 	}

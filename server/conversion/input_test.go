@@ -96,8 +96,9 @@ func TestTheAPIsDefaultsApply(t *testing.T) {
 
 func TestOptionsThatAreNotSetAreTheServers(t *testing.T) {
 	t.Parallel()
+	reference, _ := recommender.ProfileByName(recommender.DefaultProfile)
 	defaults := recommender.Options{
-		Profile: &recommender.V136, Tolerance: 0.2, CPUInitializationPeriod: time.Hour, InitialReadinessDelay: time.Minute,
+		Profile: reference, Tolerance: 0.2, CPUInitializationPeriod: time.Hour, InitialReadinessDelay: time.Minute,
 		DownscaleStabilization: time.Second, ScaleToZero: true, HistoryLimit: 7,
 		UpscaleDelay: 3 * time.Second, DownscaleDelay: 4 * time.Second,
 	}

@@ -7,11 +7,12 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
 // Answer converts a stored answer. The explanation is what EncodeExplanation returned.
-func Answer(a *recommender.Answer) (*setpointv1.RecommendResponse, error) {
-	d := a.Decision()
+func Answer(a *record.Answer) (*setpointv1.RecommendResponse, error) {
+	d := record.DecisionOf(a)
 	out := Response(&d)
 	if len(a.Explanation) == 0 {
 		return out, nil

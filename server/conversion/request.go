@@ -48,8 +48,6 @@ func InputWithin(ctx context.Context, req *setpointv1.RecommendRequest, options 
 		Options:   r.options(req.GetOptions(), options),
 		Explain:   req.GetExplain(),
 
-		Incarnation:   recommender.Incarnation(req.GetTargetUid()),
-		Cluster:       recommender.Cluster(req.GetClusterUid()),
 		Generation:    req.GetGeneration(),
 		HasGeneration: req != nil && req.Generation != nil,
 	}

@@ -49,6 +49,14 @@ func nanoseconds(n int64) *timestamppb.Timestamp {
 	return timestamppb.New(time.Unix(0, n))
 }
 
+// Milliseconds converts an instant in milliseconds since the Unix epoch; nil for 0.
+func Milliseconds(n int64) *timestamppb.Timestamp {
+	if n == 0 {
+		return nil
+	}
+	return timestamppb.New(time.UnixMilli(n))
+}
+
 // metricStatus converts a reading to the source of its type.
 func metricStatus(m *recommender.MetricStatus) *setpointv1.MetricStatus {
 	out := &setpointv1.MetricStatus{Type: string(m.Type)}

@@ -75,7 +75,7 @@ func TestEveryConstantHasAWord(t *testing.T) {
 		// zeroIsSilent says that the zero value has no word.
 		zeroIsSilent bool
 	}{
-		{"Path", recommender.PathNames[:], false},
+		{"Path", recommender.PathNames(), false},
 		{"Calculation", calculations[:], true},
 		{"ProposalRule", proposalRules[:], true},
 		{"PodGroup", podGroups[:], false},
@@ -114,7 +114,7 @@ func TestTheContractListsEveryWord(t *testing.T) {
 		text.Write(source)
 	}
 	var words []string
-	for _, list := range [][]string{recommender.PathNames[:], calculations[1:], proposalRules[1:], podGroups[:], directions[:]} {
+	for _, list := range [][]string{recommender.PathNames(), calculations[1:], proposalRules[1:], podGroups[:], directions[:]} {
 		words = append(words, list...)
 	}
 	for i := range constants(t)["Outcome"] {

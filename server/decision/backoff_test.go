@@ -10,8 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
-	"github.com/setpoint-dev/setpoint/server/health"
-	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -34,18 +33,19 @@ func TestLostRacesAreBackedOff(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
 			engine := contendedStore{memory.New(memory.Options{})}
-			targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
+			targets := New(engine, &options, func(bool) {}, t.Context())
 			targets.Decisions = decisionlog.New(nil, nil, options.Log, 0)
 			defer targets.Decisions.Close()
-			b := &Batch{byKey: map[store.Key]*queue{}, Jobs: []Job{{key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, now: time.Now(), input: &recommender.Input{Options: recommender.DefaultOptions()}}}}
+			targets.Shares = shares.New(engine, options.Shares(), nil)
+			j := &Job{Request: Request{Key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Now: time.Now(), Input: &recommender.Input{Options: recommender.DefaultOptions()}}}
 			begun := time.Now()
 			if batch {
-				targets.RecommendAll(t.Context(), b)
+				targets.RecommendAll(t.Context(), &Batch{Jobs: []*Job{j}})
 			} else {
-				targets.Recommend(t.Context(), &b.Jobs[0])
+				targets.Recommend(t.Context(), j)
 			}
-			if took := time.Since(begun); b.Jobs[0].attempts != options.MaxAttempts || took == 0 {
-				t.Errorf("batch %v: %d attempts took %s", batch, b.Jobs[0].attempts, took)
+			if took := time.Since(begun); j.Attempts != options.MaxAttempts || took == 0 {
+				t.Errorf("batch %v: %d attempts took %s", batch, j.Attempts, took)
 			}
 		})
 	}

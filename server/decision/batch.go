@@ -3,16 +3,16 @@ package decision
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Batch is jobs that are decided together.
+// Batch is memory for jobs that are decided together, one batch after the other. The zero value is
+// empty.
 type Batch struct {
-	Jobs []Job
+	// Jobs are those of the batch.
+	Jobs []*Job
 
-	// The rest is memory that one batch after the other uses.
 	rounds  rounds
 	room    room
 	byKey   map[store.Key]*queue
@@ -22,28 +22,9 @@ type Batch struct {
 	values  []byte
 }
 
-// batches pools batches.
-var batches = sync.Pool{New: func() any { return &Batch{byKey: map[store.Key]*queue{}} }}
-
-// mostJobsPooled limits the memory of pooled batches: each job takes about 2 KiB of it.
-const mostJobsPooled = 1000
-
-// LendBatch returns a batch of that many empty jobs from the pool. GiveBack returns it.
-func LendBatch(jobs int) *Batch {
-	b := batches.Get().(*Batch)
-	if cap(b.Jobs) < jobs {
-		b.Jobs = make([]Job, jobs)
-	}
-	b.Jobs = b.Jobs[:jobs]
-	b.room.decision.Keep(jobs)
-	return b
-}
-
-// GiveBack releases the jobs. Nothing of the batch may be used afterwards.
-func (b *Batch) GiveBack() {
-	for i := range b.Jobs {
-		b.Jobs[i].empty()
-	}
+// Reset empties the batch, and keeps its memory: nothing of the decisions may be used afterwards. The
+// jobs are to be reset, too.
+func (b *Batch) Reset() {
 	b.rounds.empty(len(b.Jobs))
 	b.room.empty()
 	clear(b.byKey)
@@ -51,15 +32,18 @@ func (b *Batch) GiveBack() {
 	clear(b.queues[:min(len(b.Jobs), cap(b.queues))])
 	b.slab, b.queues = b.slab[:0], b.queues[:0]
 	b.records.empty()
-	if len(b.Jobs) <= mostJobsPooled {
-		batches.Put(b)
+	for _, j := range b.Jobs {
+		j.room = nil // which is the batch's
 	}
+	clear(b.Jobs)
+	b.Jobs = b.Jobs[:0]
 }
 
 // RecommendAll runs many jobs with few round trips: for each decidedAtOnce targets one load of
 // those that are not cached, then one swap per attempt. Jobs of one target are decided in their
 // order, each on the result of the previous one.
 func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
+	b.room.decision.Keep(len(b.Jobs))
 	t.queueByTarget(b)
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
@@ -83,20 +67,22 @@ const decidedAtOnce = 250
 // queueByTarget groups the jobs that are not done by target, in order of first
 // appearance.
 func (t *Targets) queueByTarget(b *Batch) {
+	if b.byKey == nil {
+		b.byKey = make(map[store.Key]*queue)
+	}
 	b.slab = slices.Grow(b.slab[:0], len(b.Jobs))
 	b.queues = slices.Grow(b.queues[:0], len(b.Jobs))
-	for i := range b.Jobs {
-		j := &b.Jobs[i]
+	for _, j := range b.Jobs {
 		if j.done() {
 			continue
 		}
 		j.targets, j.room = t, &b.room
-		q := b.byKey[j.key]
+		q := b.byKey[j.Key]
 		if q == nil {
 			b.slab = append(b.slab, queue{})
 			q = &b.slab[len(b.slab)-1]
-			q.begin(j.key, j)
-			b.byKey[j.key] = q
+			q.begin(j.Key, j)
+			b.byKey[j.Key] = q
 			b.queues = append(b.queues, q)
 			continue
 		}
@@ -137,7 +123,7 @@ func (t *Targets) recallAll(to *recordBuffer, queues []*queue) {
 	}
 	hits := 0
 	for _, q := range queues {
-		if q.changes[0].(*Job).dryRun {
+		if q.changes[0].(*Job).DryRun {
 			continue
 		}
 		if q.record, q.guessed = t.cache.appendGet(to, q.key); q.guessed {

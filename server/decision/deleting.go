@@ -5,26 +5,31 @@ import (
 	"errors"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// History loads a target's history; NOT_FOUND if there is none.
-func (t *Targets) History(ctx context.Context, target string) (*recommender.History, error) {
-	record, err := t.store.Load(ctx, ParseTarget(target))
+// Record loads a target's record; NOT_FOUND if there is none.
+func (t *Targets) Record(ctx context.Context, target string) (*record.Record, error) {
+	stored, err := t.store.Load(ctx, ParseTarget(target))
 	switch {
 	case err != nil:
 		return nil, apierror.OfStore(ctx, target, err)
-	case !record.Exists():
+	case !stored.Exists():
 		return nil, apierror.UnknownTarget(target)
 	}
-	history, err := encoding.DecodeHistory(record.Value)
+	known, err := record.Decode(stored.Value)
 	if err != nil {
 		return nil, apierror.OfHistory(target, err)
 	}
-	return &history, nil
+	return &known, nil
+}
+
+// Load loads the records of targets. The errors are by target, nil for none.
+func (t *Targets) Load(ctx context.Context, keys []store.Key) (records []store.Record, errs []error) {
+	records, err := t.store.LoadBatch(ctx, keys)
+	return records, byItem(err, len(keys), len(records))
 }
 
 // mayDelete returns NOT_FOUND if the target's history is another incarnation's, and
@@ -32,22 +37,22 @@ func (t *Targets) History(ctx context.Context, target string) (*recommender.Hist
 // check and the deletion; its history is not yet worth a lock. An unreadable history
 // belongs to no cluster.
 func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetRequest) error {
-	incarnation, cluster := recommender.Incarnation(req.GetTargetUid()), recommender.Cluster(req.GetClusterUid())
-	if incarnation == 0 && cluster == 0 {
+	owner := record.OwnerOf(req.GetTargetUid(), req.GetClusterUid())
+	if owner == (record.Owner{}) {
 		return nil
 	}
 	target, key := req.GetName(), ParseTarget(req.GetName())
-	record, err := t.store.Load(ctx, key)
+	stored, err := t.store.Load(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrUnreadable) {
 		return apierror.OfStore(ctx, target, err)
 	}
-	for _, value := range [][]byte{record.Value, t.outage.valueOf(key)} {
-		history, err := encoding.DecodeHistory(value)
+	for _, value := range [][]byte{stored.Value, t.outage.valueOf(key)} {
+		known, err := record.Decode(value)
 		switch {
 		case err != nil:
-		case !history.IsOfCluster(cluster):
+		case !known.IsOfCluster(owner.Cluster):
 			return apierror.OtherCluster(target)
-		case !history.IsOf(incarnation):
+		case !known.IsOf(owner.Incarnation):
 			return apierror.UnknownTarget(target)
 		}
 	}
@@ -80,12 +85,16 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	t.forget(key)
+	// Even without a record: an earlier deletion may have failed halfway.
+	if err := t.Specs.delete(ctx, key); err != nil {
+		return apierror.OfStore(ctx, req.GetName(), err)
+	}
 	if !existed {
 		return apierror.UnknownTarget(req.GetName())
 	}
-	t.shares.Leave(key.Cluster)
-	if t.Metrics.targets != nil {
-		t.Metrics.targets.Forget(key)
+	t.Shares.Leave(key.Cluster)
+	if t.Metrics.Targets != nil {
+		t.Metrics.Targets.Forget(key)
 	}
 	return nil
 }

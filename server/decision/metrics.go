@@ -9,9 +9,7 @@ import (
 // metrics are the server's metrics. All series exist from the start, except those of
 // single targets.
 type metrics struct {
-	Calls     *telemetry.Calls
-	Decisions *telemetry.Decisions
-	targets   *telemetry.Targets // nil: there are none
+	Targets *telemetry.Targets // nil: there are none
 
 	storeSeconds *prometheus.HistogramVec
 	storeErrors  *prometheus.CounterVec
@@ -20,8 +18,6 @@ type metrics struct {
 	cacheHits    prometheus.Counter
 	cacheMisses  prometheus.Counter
 	heldDown     prometheus.Counter
-	slowPath     *prometheus.CounterVec
-	Slow         slowPaths
 
 	load, loadBatch, swap, swapBatch, delete, list operation
 }
@@ -34,25 +30,8 @@ type operation struct {
 	errors  prometheus.Counter
 }
 
-// slowPaths count recommendations that did not take the fast path, by reason.
-type slowPaths struct {
-	// Of encoded requests: the policy has settings for the caller, the request sets an
-	// instant that may not be allowed, or the decoder does not support the request.
-	policy, evaluationTime, unusual prometheus.Counter
-	// Of JSON bodies: the transcoder does not support the request.
-	RestUnusual prometheus.Counter
-}
-
-func newSlowPaths(v *prometheus.CounterVec) slowPaths {
-	return slowPaths{
-		policy: v.WithLabelValues("decode", "policy"), evaluationTime: v.WithLabelValues("decode", "evaluation_time"),
-		unusual: v.WithLabelValues("decode", "unusual"), RestUnusual: v.WithLabelValues("rest", "unusual"),
-	}
-}
-
-func newMetrics(options *Options, calls *telemetry.Calls) *metrics {
+func newMetrics(options *Options) *metrics {
 	m := &metrics{
-		Calls: calls, Decisions: telemetry.NewDecisions(),
 		storeSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "setpoint_store_operation_duration_seconds", Help: "Duration of operations of the history store, retries included.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
@@ -75,30 +54,26 @@ func newMetrics(options *Options, calls *telemetry.Calls) *metrics {
 		heldDown: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
 		}),
-		slowPath: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_requests_slow_path_total", Help: "Recommendation requests that did not take the fast path, by stage (decode: read as protobuf messages; rest: translated by the gateway) and reason.",
-		}, []string{"stage", "reason"}),
 	}
-	m.Slow = newSlowPaths(m.slowPath)
 	for name, op := range map[string]*operation{
 		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
 	} {
 		*op = operation{name, "store " + name, m.storeSeconds.WithLabelValues(name), m.storeErrors.WithLabelValues(name)}
 	}
 	if options.TargetMetrics > 0 {
-		m.targets = telemetry.NewTargets(options.TargetMetrics, options.Clock)
+		m.Targets = telemetry.NewTargets(options.TargetMetrics, options.Clock)
 	}
 	return m
 }
 
 // collectors are all of them, and the gauge of histories that are not in the store.
 func (m *metrics) collectors(o *outage) []prometheus.Collector {
-	all := append(m.Calls.Collectors(), m.Decisions.Collectors()...)
-	if m.targets != nil {
-		all = append(all, m.targets.Collectors()...)
+	var all []prometheus.Collector
+	if m.Targets != nil {
+		all = m.Targets.Collectors()
 	}
 	return append(all,
-		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown, m.slowPath,
+		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
 		}, func() float64 { return float64(o.pending()) }),

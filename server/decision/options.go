@@ -5,26 +5,13 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/shares"
-	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
 // Options are the settings of decisions and their storage. Start from DefaultOptions.
 type Options struct {
-	// Recommend are the defaults of the options of requests.
-	Recommend recommender.Options
-	// AllowEvaluationTime lets requests set the instant of the decision. Only for replays
-	// and tests: a caller could write history ahead of time.
-	AllowEvaluationTime bool
-	// MaxPods limits the pods of one request.
-	MaxPods int
-	// MaxMetrics limits the metrics of one spec, because each value is compared with each metric.
-	MaxMetrics int
-	// MaxBatch limits the requests of one batch.
-	MaxBatch int
 	// MaxAttempts limits the attempts of one decision while other callers change the target.
 	MaxAttempts int
 	// AnswerRetention is how long answers are kept by request id, AnswerLimit how many per
@@ -49,11 +36,12 @@ type Options struct {
 	// HoldDown serves calls while the store is unreachable, from the last history that this
 	// instance knows: the count may rise, but not fall. Otherwise such calls are UNAVAILABLE.
 	HoldDown bool
+	// HistoryTTL is how long the store keeps the record of an idle target, and HistoryTTL more than
+	// that the text of its spec; 0: for ever.
+	HistoryTTL time.Duration
 	// CacheBytes limits the cache of records, some 450 bytes per target, which saves loads. 0:
 	// no cache, which suits a store in this process.
 	CacheBytes int
-	// Sources fetch metrics that stored specs name. Nil: none are fetched.
-	Sources stored.Sources
 	// TargetMetrics is how many targets get their own metrics. 0: none.
 	TargetMetrics int
 	// Tracing sends traces of calls; nil: none. Its owner closes it.
@@ -67,10 +55,6 @@ type Options struct {
 // DefaultOptions returns the defaults.
 func DefaultOptions() Options {
 	return Options{
-		Recommend:       recommender.DefaultOptions(),
-		MaxPods:         20000,
-		MaxMetrics:      100,
-		MaxBatch:        1000,
 		MaxAttempts:     64,
 		AnswerRetention: 2 * time.Minute,
 		AnswerLimit:     32,
@@ -82,15 +66,11 @@ func DefaultOptions() Options {
 	}
 }
 
-func (o *Options) answers() recommender.AnswerLimits {
-	return recommender.AnswerLimits{Retention: o.AnswerRetention, Count: o.AnswerLimit, Bytes: o.AnswerBytes}
+func (o *Options) answers() record.Limits {
+	return record.Limits{Retention: o.AnswerRetention, Count: o.AnswerLimit, Bytes: o.AnswerBytes}
 }
 
-// CostLimits are the settings that limit lists.
-func (o *Options) CostLimits() cost.Limits {
-	return cost.Limits{Pods: o.MaxPods, Metrics: o.MaxMetrics, Batch: o.MaxBatch}
-}
-
-func (o *Options) shares() shares.Options {
+// Shares are the settings that limit clusters.
+func (o *Options) Shares() shares.Options {
 	return shares.Options{ClusterTargets: o.ClusterTargets, ClusterBytes: o.ClusterBytes, Clock: o.Clock, Log: o.Log}
 }

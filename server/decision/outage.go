@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -161,32 +161,32 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 // decide decides without the store, on the last history that this instance knows, and
 // withholds scale-downs. It reports whether it could.
 func (o *outage) decide(j *Job) bool {
-	now := j.now
+	now := j.Now
 	// A history decided without the store has no version.
 	j.history = nil
-	if j.input.HoldDown = true; j.doubtful {
+	if j.Input.HoldDown = true; j.doubtful {
 		// A decision that may be recorded is repeated for the same instant.
-		j.now, j.input.Again = j.decision.At, true
+		j.Now, j.Input.Again = j.Decision.At, true
 	}
-	defer func() { j.input.HoldDown, j.input.Again, j.now = false, false, now }()
+	defer func() { j.Input.HoldDown, j.Input.Again, j.Now = false, false, now }()
 	for range o.targets.Options.MaxAttempts {
 		o.mu.Lock()
-		known, u, ok := o.lastKnown(j.key)
+		known, u, ok := o.lastKnown(j.Key)
 		o.mu.Unlock()
 		if !ok {
 			return false
 		}
-		value := o.targets.decide(j, known, nil)
+		value := j.decide(known, nil)
 		if j.done() {
 			return true
 		}
-		switch last, room := o.keepAfter(u, j.key, known, value); {
+		switch last, room := o.keepAfter(u, j.Key, known, value); {
 		case !last: // another decision came first: decide again on its history
 		case !room:
 			return false
 		default:
 			o.targets.Metrics.heldDown.Inc()
-			o.targets.recorded(j)
+			j.recorded()
 			return true
 		}
 	}
@@ -194,22 +194,22 @@ func (o *outage) decide(j *Job) bool {
 }
 
 // settle settles a change without the store. It reports whether it could.
-func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Outcome, message string) (before, after recommender.History, s recommender.Settlement, ok bool) {
+func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Outcome, message string) (before, after record.Record, s recommender.Settlement, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known, _, ok := o.lastKnown(key)
 	if !ok {
 		return before, after, s, false
 	}
-	before, err := encoding.DecodeHistory(known.Value)
+	before, err := record.Decode(known.Value)
 	if err != nil {
 		return before, after, s, false
 	}
-	s, after, err = recommender.Settle(before, key.Namespace, id, outcome, message)
+	s, after, err = before.Settle(key.Namespace, id, outcome, message)
 	if err != nil {
 		return before, after, s, false
 	}
-	return before, after, s, !s.Changed || o.keep(key, known, encoding.AppendHistory(nil, &after))
+	return before, after, s, !s.Changed || o.keep(key, known, record.Append(nil, &after))
 }
 
 // writeBack writes all unwritten histories, or those of the given keys. It stops at the
@@ -287,7 +287,7 @@ type writeBack struct {
 
 // next implements change. It merges the current history: a decision repeated meanwhile
 // may have taken back later ones.
-func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
+func (w *writeBack) next(stored store.Record, _ bool, _ []byte) []byte {
 	w.attempts++
 	w.mu.Lock()
 	w.written = w.unwritten[w.key]
@@ -303,7 +303,7 @@ func (w *writeBack) next(record store.Record, _ bool, _ []byte) []byte {
 		w.end()
 		return nil
 	}
-	value, err := mergeHistories(record, w.written.record)
+	value, err := mergeRecords(stored, w.written.record)
 	if err != nil {
 		w.targets.Log.Error("decisions of an outage not written", zap.Stringer("target", w.key), zap.Error(err))
 		w.end()
@@ -352,25 +352,25 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	if deleted.IsZero() {
 		return false
 	}
-	h, err := encoding.DecodeHistory(local.Value)
-	return err == nil && h.Since <= deleted.UnixNano()
+	known, err := record.Decode(local.Value)
+	return err == nil && known.Since <= deleted.UnixNano()
 }
 
-// mergeHistories merges two records of a history: local continued while stored was unreachable.
-func mergeHistories(stored, local store.Record) ([]byte, error) {
+// mergeRecords merges two records of a target: local continued while stored was unreachable.
+func mergeRecords(stored, local store.Record) ([]byte, error) {
 	if !stored.Exists() || stored.Version == local.Version {
 		return local.Value, nil
 	}
-	theirs, err := encoding.DecodeHistory(stored.Value)
+	theirs, err := record.Decode(stored.Value)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := encoding.DecodeHistory(local.Value)
+	ours, err := record.Decode(local.Value)
 	if err != nil {
 		return nil, err
 	}
-	merged := recommender.Merge(theirs, ours)
-	return encoding.AppendHistory(nil, &merged), nil
+	merged := record.Merge(&theirs, &ours)
+	return record.Append(nil, &merged), nil
 }
 
 const (

@@ -8,10 +8,10 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -28,6 +28,8 @@ type report struct {
 	// at that time.
 	settlement recommender.Settlement
 	settled    decisionlog.Entry
+	// after is the record after it.
+	after record.Record
 	// done reports whether the settlement is the response.
 	done bool
 	err  error
@@ -59,19 +61,19 @@ func (t *Targets) Report(ctx context.Context, req *setpointv1.ReportScaleRequest
 }
 
 // next implements change.
-func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
+func (r *report) next(stored store.Record, _ bool, _ []byte) []byte {
 	r.attempts++
-	if !record.Exists() {
+	if !stored.Exists() {
 		r.err = apierror.UnknownTarget(r.target)
 		return nil
 	}
-	history, err := encoding.DecodeHistory(record.Value)
+	before, err := record.Decode(stored.Value)
 	if err != nil {
 		r.Log.Error("stored history unreadable", zap.String("target", r.target), zap.Error(err))
 		r.err = apierror.OfHistory(r.target, err)
 		return nil
 	}
-	settlement, next, err := recommender.Settle(history, r.key.Namespace, r.id, r.outcome, r.request.GetMessage())
+	settlement, next, err := before.Settle(r.key.Namespace, r.id, r.outcome, r.request.GetMessage())
 	if err != nil {
 		r.err = r.unknown()
 		return nil
@@ -81,8 +83,8 @@ func (r *report) next(record store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
-	r.settled = r.Decisions.OfSettled(&history, &next.Status, r.outcome)
-	return encoding.AppendHistory(nil, &next)
+	r.settled, r.after = r.Decisions.OfSettled(&before, &next.Status, r.outcome), next
+	return record.Append(nil, &next)
 }
 
 // ended implements change.
@@ -96,7 +98,7 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
 		r.done = true
-		r.Decisions.Append(r.key, r.settled)
+		r.settledAs(r.settled, &r.after)
 		r.Log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
 			zap.String("outcome", r.request.GetOutcome()), zap.String("message", apierror.ClipMarked(r.request.GetMessage())))
 	case r.attempts >= r.Options.MaxAttempts:
@@ -111,13 +113,21 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
-				r.Decisions.Append(r.key, r.Decisions.OfSettled(&before, &after.Status, r.outcome))
+				r.settledAs(r.Decisions.OfSettled(&before, &after.Status, r.outcome), &after)
 			}
 			r.settlement, r.done = settlement, true
 			return
 		}
 	}
 	r.err = apierror.OfStore(ctx, r.target, err)
+}
+
+// settledAs logs and counts the change, which the record has.
+func (r *report) settledAs(entry decisionlog.Entry, after *record.Record) {
+	r.Decisions.Append(r.key, entry)
+	if shown := r.Metrics.Targets; shown != nil && r.outcome == recommender.Failed {
+		shown.Failed(r.key, after)
+	}
 }
 
 func (r *report) unknown() error {

@@ -1,70 +1,60 @@
 package decision
 
 import (
-	"context"
-	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
+	"go.opentelemetry.io/otel/trace"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/cost"
-	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Evaluation times that fit the history's nanoseconds, with a margin for windows.
-var (
-	earliestEvaluation = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
-	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
-)
-
-// readRequest converts a request to the recommender's input, or returns INVALID_ARGUMENT with
-// all violations.
-func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, options *Options, budget *cost.Budget) (*recommender.Input, error) {
-	violations := validation.Structure(req)
-	if err := apierror.OfContext(ctx); err != nil {
-		return nil, err
-	}
-	input, unreadable, tooMuch := conversion.InputWithin(ctx, req, options.Recommend, budget)
-	if err := apierror.OfContext(ctx); err != nil {
-		return nil, err
-	}
-	if err := apierror.OverBudget(tooMuch); err != nil {
-		return nil, err
-	}
-	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
-	violations = append(violations, unreadable...)
-	violations = append(violations, evaluationTime(req, options)...)
-	if err := apierror.Invalid(violations); err != nil {
-		return nil, err
-	}
-	if !budget.Memory(conversion.Weight(input)) {
-		return nil, apierror.OverMemory("spec")
-	}
-	return input, nil
+// Request is a request for a decision whose caller may make it.
+type Request struct {
+	// Target is the name of the target, and Key the same in the store.
+	Target string
+	Key    store.Key
+	Input  *recommender.Input
+	// Seeder completes the input of a target without history; nil: it is complete.
+	Seeder interface{ Seed() }
+	// Spec returns the spec and the options, and SpecHash identifies them.
+	Spec     interface{ SpecInUse() *setpointv1.SpecInUse }
+	SpecHash uint64
+	// Owner is whose target it is.
+	Owner record.Owner
+	// RequestID is the caller's, and AnswerKey the key of its remembered answer; empty: none.
+	RequestID, AnswerKey string
+	// Poll is the poll that the request is made for.
+	Poll record.Poll
+	// DryRun records nothing.
+	DryRun bool
+	// Now is the instant of the decision. Timed reports whether the request sets it, AnyTime
+	// whether it may.
+	Now            time.Time
+	Timed, AnyTime bool
+	// Bounds limit the targets of the cluster.
+	Bounds shares.Bounds
+	// Span records the steps; nil: it is not traced.
+	Span trace.Span
 }
 
-func evaluationTime(req *setpointv1.RecommendRequest, options *Options) []validation.Violation {
-	t := req.GetEvaluationTime()
-	var problem string
-	switch {
-	case t == nil:
-		return nil
-	case !options.AllowEvaluationTime:
-		problem = "Forbidden: this server decides by its own clock (it was not started with --allow-evaluation-time)"
-	case !t.IsValid(), !fits(t.AsTime()):
-		problem = fmt.Sprintf("Invalid value: must be between %s and %s", earliestEvaluation.Format(time.RFC3339), latestEvaluation.Format(time.RFC3339))
-	default:
-		return nil
-	}
-	return []validation.Violation{{Field: "evaluationTime", Description: problem}}
+// Outcome is what became of a request: a decision, an earlier answer, or an error.
+type Outcome struct {
+	Decided  bool
+	Decision recommender.Decision
+	// Steps explain the decision for the span.
+	Steps    *recommender.Explanation
+	Earlier  *setpointv1.RecommendResponse
+	Err      error
+	Attempts int
+	// Interval and Turns are the record's Interval and TurnTimes, for metrics of single targets; unset
+	// without these.
+	Interval int64
+	Turns    []int64
 }
 
-// fits reports whether a history can store that evaluation time.
-func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }
-
-// CheckStructure validates only a message's structure.
-func CheckStructure(msg proto.Message) error { return apierror.Invalid(validation.Structure(msg)) }
+// done reports whether there is an outcome.
+func (o *Outcome) done() bool { return o.Decided || o.Earlier != nil || o.Err != nil }

@@ -9,8 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/health"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 const (
@@ -28,9 +27,9 @@ const (
 // storeWatch pings the store periodically, so that readiness follows it, and writes the unwritten
 // histories once it is back.
 type storeWatch struct {
-	targets *Targets
-	health  *health.Server
-	Away    atomic.Bool
+	targets   *Targets
+	tellReady func(bool)
+	Away      atomic.Bool
 	// state is what Ready returns.
 	state atomic.Pointer[readiness]
 	// logged reports whether the log says that the store is unreachable. told are the causes
@@ -41,8 +40,8 @@ type storeWatch struct {
 	nudge chan struct{}
 }
 
-func newStoreWatch(t *Targets, h *health.Server) *storeWatch {
-	w := &storeWatch{targets: t, health: h, nudge: make(chan struct{}, 1)}
+func newStoreWatch(t *Targets, ready func(bool)) *storeWatch {
+	w := &storeWatch{targets: t, tellReady: ready, nudge: make(chan struct{}, 1)}
 	w.set(errUnasked)
 	return w
 }
@@ -74,7 +73,7 @@ func (w *storeWatch) failed() {
 
 // Check pings once. A panic is logged, as in a call: the next check tries again.
 func (w *storeWatch) Check(ctx context.Context) {
-	defer func() { _ = calls.Recovered(w.targets.Log, "check of the store", recover(), nil) }()
+	defer func() { _ = apierror.Recovered(w.targets.Log, "check of the store", recover(), nil) }()
 	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
@@ -135,7 +134,7 @@ func (w *storeWatch) tell(err error) {
 func (w *storeWatch) set(err error) bool {
 	away, state := err != nil, w.readiness(err)
 	w.state.Store(&state)
-	w.health.Set(state.ready)
+	w.tellReady(state.ready)
 	w.targets.Metrics.storeUp.Set(map[bool]float64{true: 0, false: 1}[away])
 	return w.Away.Swap(away) != away
 }

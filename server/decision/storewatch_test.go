@@ -24,7 +24,6 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/health"
-	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -55,7 +54,7 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
 			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall}, health.New("")
-			targets := New(engine, &options, telemetry.NewCalls(), served, t.Context())
+			targets := New(engine, &options, served.Set, t.Context())
 			begun := time.Now()
 			targets.Watch.Check(t.Context())
 			got, err := served.Check(t.Context(), &healthv1.HealthCheckRequest{})
@@ -89,7 +88,7 @@ func TestAStoreThatOnlyReadsIsNotTriedWithoutAPause(t *testing.T) {
 		options := DefaultOptions()
 		options.Clock, options.Log = time.Now, zap.NewNop()
 		engine := &readOnlyStore{Store: memory.New(memory.Options{})}
-		targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
+		targets := New(engine, &options, func(bool) {}, t.Context())
 		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 		history := recommender.History{Seen: true, Updated: time.Now()}
 		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
@@ -123,7 +122,7 @@ func TestAPanicWhileHistoriesAreWrittenIsLogged(t *testing.T) {
 		options := DefaultOptions()
 		options.Clock, options.Log = time.Now, zap.New(core)
 		engine := &panickingStore{Store: memory.New(memory.Options{})}
-		targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
+		targets := New(engine, &options, func(bool) {}, t.Context())
 		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 		history := recommender.History{Seen: true, Updated: time.Now()}
 		targets.outage.keepAfter(nil, key, store.Record{}, encoding.AppendHistory(nil, &history))
@@ -176,7 +175,7 @@ func TestTheLogNamesEachCauseOfAnOutage(t *testing.T) {
 	options := DefaultOptions()
 	options.Clock, options.Log = time.Now, zap.New(core)
 	engine := &failingStore{Store: memory.New(memory.Options{})}
-	targets := New(engine, &options, telemetry.NewCalls(), health.New(""), t.Context())
+	targets := New(engine, &options, func(bool) {}, t.Context())
 	refused, untrusted := dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED)), x509.UnknownAuthorityError{}
 	for _, step := range []struct {
 		fails error
@@ -273,7 +272,7 @@ func TestReadiness(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log, options.HoldDown, options.CacheBytes = time.Now, zap.NewNop(), tt.holdDown, tt.cacheBytes
 			engine, served := &failingStore{Store: memory.New(memory.Options{}), fails: tt.fails}, health.New("")
-			targets := New(engine, &options, telemetry.NewCalls(), served, t.Context())
+			targets := New(engine, &options, served.Set, t.Context())
 			targets.clock.store = nil // it would be right again
 			if ready, why := targets.Watch.Ready(); ready || why != "the history store can't be reached" {
 				t.Errorf("before the first check: %t, %q", ready, why)

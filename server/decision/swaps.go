@@ -78,6 +78,10 @@ type rounds struct {
 	result [1]store.SwapResult
 }
 
+// lookEvery is after how many changes of a round the call's context is looked at again, which
+// reads the clock.
+const lookEvery = 16
+
 // ofOne pools rounds of one change.
 var ofOne = sync.Pool{New: func() any { return new(rounds) }}
 
@@ -205,6 +209,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 // change.
 func (r *rounds) swap(ctx context.Context) (lost int) {
 	since := r.cache.since()
+	r.keepSpecs(ctx)
 	results, errs := r.perform(ctx, r.swaps)
 	for i, q := range r.swapping {
 		if errs != nil && errs[i] != nil {

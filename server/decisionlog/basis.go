@@ -5,57 +5,46 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
-// The lists of an entry's history encode the decision's basis, as counts without instants:
-// nothing else of an entry uses the lists, and older versions ignore them. Recommendations are
-// the proposal of all metrics and of each; scale-ups are the upper limits, the maximum, the
-// window and, if there is one, the ceiling; scale-downs are the lower ones.
+// basisOf returns a basis as a message; nil if nothing is known.
+func basisOf(b *recommender.Basis) *setpointv1.DecisionBasis {
+	if !b.Decided && !b.Bounded {
+		return nil
+	}
+	m := &setpointv1.DecisionBasis{}
+	if b.Decided {
+		m.Proposal, m.MetricProposals = &b.Proposal, b.Proposals[:b.ProposalsLen]
+	}
+	if !b.Bounded {
+		return m
+	}
+	m.MinReplicas, m.MaxReplicas = &b.Min, &b.Max
+	if b.Windowed {
+		m.ScaleUpWindowSeconds, m.ScaleDownWindowSeconds = &b.UpWindow, &b.DownWindow
+	}
+	switch {
+	case b.HasLimit && b.Direction == recommender.Up:
+		m.Ceiling = &b.Limit
+	case b.HasLimit && b.Direction == recommender.Down:
+		m.Floor = &b.Limit
+	}
+	return m
+}
+
+// Entries of earlier versions have the basis in the lists of the decision's history, as counts
+// without instants. Recommendations are the proposal of all metrics and of each; scale-ups are the
+// upper limits, the maximum, the window and, if there is one, the ceiling; scale-downs are the
+// lower ones.
 const (
 	boundPlace = iota
 	windowPlace
 	limitPlace
 )
 
-// unknown encodes a missing number.
-const unknown = -1
-
-// basisParts is memory for the lists of a basis.
-type basisParts struct {
-	proposals [1 + recommender.BasisProposals]recommender.TimedRecommendation
-	sides     [2 * (limitPlace + 1)]recommender.ScaleEvent
-}
-
-// putBasis encodes the basis in the history of an entry.
-func putBasis(h *recommender.History, b *recommender.Basis, parts *basisParts) {
-	at := h.Updated.UnixNano() // this instant takes no more than a byte
-	if b.Decided {
-		h.Recommendations = append(parts.proposals[:0], recommender.TimedRecommendation{Replicas: b.Proposal, At: at})
-		for _, proposal := range b.Proposals[:b.ProposalsLen] {
-			h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{Replicas: proposal, At: at})
-		}
-	}
-	if !b.Bounded {
-		return
-	}
-	both := parts.sides[:0]
-	side := func(bound, window int32, direction recommender.Direction) []recommender.ScaleEvent {
-		if !b.Windowed {
-			window = unknown
-		}
-		from := len(both)
-		both = append(both, recommender.ScaleEvent{Change: bound, At: at}, recommender.ScaleEvent{Change: window, At: at})
-		if b.HasLimit && b.Direction == direction {
-			both = append(both, recommender.ScaleEvent{Change: b.Limit, At: at})
-		}
-		return both[from:len(both):len(both)]
-	}
-	h.ScaleUps = side(b.Max, b.UpWindow, recommender.Up)
-	h.ScaleDowns = side(b.Min, b.DownWindow, recommender.Down)
-}
-
-// basisOf decodes the basis of an entry; nil if it has none.
-func basisOf(h *recommender.History) *setpointv1.DecisionBasis {
+// hiddenBasis returns the basis of an entry of an earlier version; nil if it has none.
+func hiddenBasis(h *recommender.History) *setpointv1.DecisionBasis {
 	if len(h.Recommendations) == 0 && len(h.ScaleUps) == 0 && len(h.ScaleDowns) == 0 {
 		return nil
 	}
@@ -74,22 +63,19 @@ func basisOf(h *recommender.History) *setpointv1.DecisionBasis {
 	return b
 }
 
-// number returns the one at an index of a list; nil if there is none.
+// number returns the one at an index of a list; nil if there is none, for which these entries have
+// -1, too.
 func number(list []recommender.ScaleEvent, place int) *int32 {
-	if place >= len(list) || list[place].Change == unknown {
+	if place >= len(list) || list[place].Change == -1 {
 		return nil
 	}
 	return &list[place].Change
 }
 
-// proposedAt is the basis of a decision of which only the later history is known: the metrics'
+// proposedAt is the basis of a decision of which only the later record is known: the metrics'
 // proposal.
-func proposedAt(h *recommender.History, at int64) (b recommender.Basis) {
-	for i := range h.Recommendations {
-		if r := &h.Recommendations[i]; r.At == at {
-			b.Proposal, b.Decided = r.Replicas, true
-		}
-	}
+func proposedAt(r *record.Record, at int64) (b recommender.Basis) {
+	b.Proposal, b.Decided = r.Proposal(at)
 	return b
 }
 
@@ -135,3 +121,12 @@ func (p *pendingBases) of(id recommender.ID) (b recommender.Basis, known bool) {
 
 // Recommended keeps the basis of a change for OfSettled.
 func (l *Log) Recommended(d *recommender.Decision) { l.pending.note(d.ID, &d.Basis) }
+
+// Basis returns the basis of a recent change that this instance recommended; nil if it does not have it.
+func (l *Log) Basis(id recommender.ID) *setpointv1.DecisionBasis {
+	basis, known := l.pending.of(id)
+	if !known {
+		return nil
+	}
+	return basisOf(&basis)
+}

@@ -10,8 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
-	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
 var decidedAt = time.Date(2026, time.March, 3, 10, 0, 0, 0, time.UTC)
@@ -51,25 +50,66 @@ func TestAnEntryHasTheBasisOfItsDecision(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			d := recommender.Decision{ID: recommender.ID{1}, At: decidedAt, Current: 4, Desired: 8, Reason: "queue above target", Basis: tc.basis}
-			entry := OfDecision(&d, "request")
-			got := entry.Decision()
+			entry := OfDecision(&d, "request", 7)
+			value := entry.value(entry.decision)
+			got := Read(value)
 			if !proto.Equal(got.GetBasis(), tc.want) {
 				t.Errorf("got %v, want %v", got.GetBasis(), tc.want)
 			}
-			// A version that knows nothing of it reads the entry as any other.
-			h, err := encoding.DecodeHistory(entry.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got.Basis = nil
-			if older := conversion.LastDecision(&h); !proto.Equal(older, got) {
-				t.Errorf("an older version reads %v, want %v", older, got)
-			}
 			d.Basis = recommender.Basis{}
-			if without := len(OfDecision(&d, "request").Value); len(entry.Value) > without+24 {
-				t.Errorf("%d bytes, %d without the basis", len(entry.Value), without)
+			entry = OfDecision(&d, "request", 7)
+			without := entry.value(entry.decision)
+			if got.Basis, got.States = nil, nil; !proto.Equal(Read(without), got) {
+				t.Errorf("without the basis %v is read, want %v", Read(without), got)
+			}
+			if len(value) > len(without)+40 {
+				t.Errorf("%d bytes, %d without the basis", len(value), len(without))
 			}
 		})
+	}
+}
+
+// Entries of earlier versions are a record, whose lists have the basis.
+func TestAnEntryOfAnEarlierVersionIsRead(t *testing.T) {
+	t.Parallel()
+	n := func(n int32) *int32 { return &n }
+	counts := func(counts ...int32) (events []recommender.ScaleEvent) {
+		for _, count := range counts {
+			events = append(events, recommender.ScaleEvent{Change: count, At: decidedAt.UnixNano()})
+		}
+		return events
+	}
+	of := func(h recommender.History) []byte {
+		h.Updated, h.Last = decidedAt, recommender.LastDecision{ID: recommender.ID{1}, At: decidedAt.UnixNano(), From: 4, To: 8}
+		return record.Append(nil, &record.Record{History: h})
+	}
+	for _, tc := range []struct {
+		name  string
+		value []byte
+		want  *setpointv1.DecisionBasis
+	}{
+		{"nothing is known", of(recommender.History{}), nil},
+		{
+			"a scale-up without windows", of(recommender.History{
+				Recommendations: []recommender.TimedRecommendation{{Replicas: 9, At: decidedAt.UnixNano()}, {Replicas: 9, At: decidedAt.UnixNano()}, {Replicas: -1, At: decidedAt.UnixNano()}},
+				ScaleUps:        counts(20, -1, 8), ScaleDowns: counts(1, -1),
+			}),
+			&setpointv1.DecisionBasis{Proposal: n(9), MetricProposals: []int32{9, -1}, MinReplicas: n(1), MaxReplicas: n(20), Ceiling: n(8)},
+		},
+		{
+			"bounds and windows", of(recommender.History{ScaleUps: counts(20, 15), ScaleDowns: counts(1, 60, 0)}),
+			&setpointv1.DecisionBasis{MinReplicas: n(1), MaxReplicas: n(20), ScaleUpWindowSeconds: n(15), ScaleDownWindowSeconds: n(60), Floor: n(0)},
+		},
+	} {
+		got := Read(tc.value)
+		if got.GetDesiredReplicas() != 8 || !proto.Equal(got.GetBasis(), tc.want) {
+			t.Errorf("%s: %v is read, want the basis %v", tc.name, got, tc.want)
+		}
+		for n := range tc.value {
+			if got := Read(tc.value[:n]); got != nil {
+				t.Errorf("%s: of %d bytes %v is read", tc.name, n, got)
+			}
+		}
 	}
 }
 
@@ -77,21 +117,23 @@ func TestAnEntryHasTheBasisOfItsDecision(t *testing.T) {
 // the proposal that the history knows by any other.
 func TestASettledChangeHasTheBasisOfItsDecision(t *testing.T) {
 	t.Parallel()
-	before := recommender.History{
+	before := record.Record{History: recommender.History{
 		Pending:         &recommender.Pending{ID: recommender.ID{7}, At: decidedAt.UnixNano(), From: 2, To: 4},
 		Recommendations: []recommender.TimedRecommendation{{Replicas: 9, At: decidedAt.UnixNano() - 1}, {Replicas: 5, At: decidedAt.UnixNano()}},
-	}
+	}}
 	one, other := New(nil, nil, zap.NewNop(), 0), New(nil, nil, zap.NewNop(), 0)
 	defer one.Close()
 	defer other.Close()
 	one.Recommended(&recommender.Decision{ID: recommender.ID{7}, Basis: recommender.Basis{Min: 2, Max: 4, Bounded: true, Proposal: 5, Decided: true}})
 	for range 2 { // a settlement that loses a race is repeated
-		got := one.OfSettled(&before, &before.Status, recommender.Applied).Decision().GetBasis()
+		entry := one.OfSettled(&before, &before.Status, recommender.Applied)
+		got := Read(entry.value(entry.decision)).GetBasis()
 		if got.GetProposal() != 5 || got.GetMaxReplicas() != 4 || got.GetMinReplicas() != 2 {
 			t.Errorf("by the instance that recommended it: %v", got)
 		}
 	}
-	got := other.OfSettled(&before, &before.Status, recommender.Applied).Decision().GetBasis()
+	entry := other.OfSettled(&before, &before.Status, recommender.Applied)
+	got := Read(entry.value(entry.decision)).GetBasis()
 	if got.GetProposal() != 5 || got.MaxReplicas != nil {
 		t.Errorf("by another instance: %v", got)
 	}
@@ -154,8 +196,19 @@ func benchmarkOfDecision(b *testing.B, with bool) {
 		d.Basis = recommender.Basis{}
 	}
 	b.ReportAllocs()
+	var entry Entry
 	for b.Loop() {
-		OfDecision(&d, "")
+		entry = OfDecision(&d, "", 7)
 	}
-	b.ReportMetric(float64(len(OfDecision(&d, "").Value)), "bytes/entry")
+	b.ReportMetric(float64(len(entry.value(entry.decision))), "bytes/entry")
+}
+
+func BenchmarkWritten(b *testing.B) {
+	entry := OfDecision(&recommender.Decision{ID: recommender.ID{1}, At: decidedAt, Basis: recommender.Basis{
+		Min: 2, Max: 20, Bounded: true, Proposal: 4, Decided: true, DownWindow: 300, Windowed: true, Proposals: [4]int32{4}, ProposalsLen: 1,
+	}}, "", 7)
+	b.ReportAllocs()
+	for b.Loop() {
+		entry.value(entry.decision)
+	}
 }

@@ -21,8 +21,8 @@ const (
 	// maxLoggedBytes limits one decision: a larger one is logged without readings and
 	// with shortened texts.
 	maxLoggedBytes = 8 << 10
-	// maxFedBytes limits one decision of the feed, which has less of larger ones. With the names of
-	// its target it is below store.MaxFeedEntryBytes.
+	// maxFedBytes limits one decision of the feed, which has less of larger ones. With its basis and
+	// the names of its target it is below store.MaxFeedEntryBytes.
 	maxFedBytes = 1 << 10
 	// maxWritten limits the entries of one write, and maxWrittenBytes their size: what comes next
 	// waits for it.
@@ -125,7 +125,7 @@ func (e *queued) size() int {
 	const overhead = 128
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
 	for i := range e.decisions {
-		n += len(e.decisions[i].Value) + len(e.decisions[i].fed)
+		n += len(e.decisions[i].decision) + len(e.decisions[i].fed)
 	}
 	return n
 }
@@ -200,7 +200,7 @@ func (l *Log) write(batch []queued) {
 		for i := range entry.decisions {
 			d := &entry.decisions[i]
 			if !d.unsettled {
-				values = append(values, store.LogEntry{Key: entry.key, Value: d.Value, First: d.first})
+				values = append(values, d.logged(entry.key))
 			}
 			if l.feed != nil && !d.first {
 				fed = append(fed, store.FeedEntry{Key: entry.key, Value: d.feed()})

@@ -3,6 +3,7 @@ package decisionlog
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	s := &stuckStore{released: make(chan struct{})}
 	l := New(s, nil, zap.NewNop(), 0)
-	large := Entry{Value: make([]byte, 64<<10)}
+	large := Entry{decision: make([]byte, 64<<10)}
 	const fit = maxQueuedBytes / (64 << 10)
 	appendAll := func() {
 		for range 2 * fit {
@@ -93,10 +94,10 @@ func TestABurstDelaysAndDropsItsOwn(t *testing.T) {
 			l := New(s, nil, zap.NewNop(), 0)
 			const burst, honest = 2 * maxQueued, 500
 			for i := range burst {
-				l.Append(tc.burst(i), Entry{Value: make([]byte, tc.bytes)})
+				l.Append(tc.burst(i), Entry{decision: make([]byte, tc.bytes)})
 			}
 			for i := range honest {
-				l.Append(key([]string{"shared", "own"}[i%2], fmt.Sprint("n", i%5)), Entry{Value: []byte(fmt.Sprint("honest ", i))})
+				l.Append(key([]string{"shared", "own"}[i%2], fmt.Sprint("n", i%5)), Entry{decision: []byte(fmt.Sprint("honest ", i))})
 			}
 			for range cap(s.may) {
 				s.may <- struct{}{}
@@ -106,7 +107,7 @@ func TestABurstDelaysAndDropsItsOwn(t *testing.T) {
 			for _, entries := range s.written {
 				for _, e := range entries {
 					switch {
-					case strings.HasPrefix(string(e.Value), "honest"):
+					case strings.Contains(string(e.Value), "honest"):
 						theirs++
 					case theirs < honest:
 						before++
@@ -131,14 +132,19 @@ func TestWhatTheFeedGetsIsSmall(t *testing.T) {
 	d := recommender.Decision{
 		Current: 3, Desired: 5, At: time.Now(), Reason: long, Error: long,
 		Status: recommender.Status{CurrentReplicas: 3, DesiredReplicas: 5},
+		Basis: recommender.Basis{
+			Min: math.MaxInt32, Max: math.MaxInt32, Bounded: true, Proposal: math.MaxInt32, Decided: true, Limit: math.MaxInt32, Direction: recommender.Up, HasLimit: true,
+			UpWindow: math.MaxInt32, DownWindow: math.MaxInt32, Windowed: true, Proposals: [4]int32{-1, -1, -1, -1}, ProposalsLen: 4,
+		},
 	}
 	for range 64 {
 		d.Status.Conditions = append(d.Status.Conditions, recommender.Condition{Type: long[:316], Status: "True", Reason: long[:1024], Message: long})
 	}
-	for _, entry := range []Entry{OfDecision(&d, strings.Repeat("r", 128)), OfPending(&d, strings.Repeat("r", 128))} {
+	for _, entry := range []Entry{OfDecision(&d, strings.Repeat("r", 128), 7), OfPending(&d, strings.Repeat("r", 128), 7)} {
 		value := entry.feed()
-		if len(value) > maxFedBytes+2 {
-			t.Errorf("the feed gets %d bytes, want %d at most", len(value), maxFedBytes)
+		const beside = 100 // the basis, and what is around both
+		if len(value) > maxFedBytes+beside {
+			t.Errorf("the feed gets %d bytes, want %d at most", len(value), maxFedBytes+beside)
 		}
 		if key := 3*253 + 2; key+len(value) > store.MaxFeedEntryBytes {
 			t.Errorf("with the longest names these are %d bytes, more than the store takes", key+len(value))
@@ -156,7 +162,7 @@ func TestABacklogThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	var b backlog
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
-	e := queued{key: key, decisions: []Entry{{Value: []byte("decision")}}}
+	e := queued{key: key, decisions: []Entry{{decision: []byte("decision")}}}
 	for range 3 {
 		b.add(e, e.size())
 	}

@@ -5,20 +5,30 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/states"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Entry is a decision in the log's form: encoded like the history of a target that has
-// nothing but its last decision, which makes it small, checksummed and versioned. As an
-// API message it would be four times as large.
+// Entry is a decision on its way to the log and the feed. It becomes a message only when it is
+// written, for which no caller waits.
 type Entry struct {
-	Value []byte
-	// fed is what the feed gets; nil: Value.
-	fed []byte
+	// Repeat reports whether the log need not keep the decision for long, see Spare.
+	Repeat bool
+
+	// decision is the decision, encoded like the record of a target that has no history: that is
+	// small, and has a checksum and a version. As an API message it would be four times as large.
+	decision []byte
+	// fed is what the feed gets in place of it; nil: the same.
+	fed   []byte
+	basis recommender.Basis
 	// first reports whether it is logged only if the log has no other entry.
 	first bool
 	// changes reports whether the decision changes the count, unsettled that it is not final:
@@ -26,12 +36,11 @@ type Entry struct {
 	changes, unsettled bool
 }
 
-func logDecision(status *recommender.Status, decision *recommender.LastDecision, basis *recommender.Basis) Entry {
-	h := recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}
-	var parts basisParts
-	putBasis(&h, basis, &parts)
-	value := encoding.AppendHistory(nil, &h)
-	if len(value) > maxLoggedBytes {
+func logDecision(status *recommender.Status, decision *recommender.LastDecision, requestID string, spec uint64, basis *recommender.Basis) Entry {
+	h := record.Record{History: recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}}
+	h.LastRequest, h.Spec.Hash = requestID, spec
+	entry := Entry{decision: record.Append(nil, &h), basis: *basis, changes: decision.From != decision.To}
+	if len(entry.decision) > maxLoggedBytes {
 		h.Status.CurrentMetrics = nil
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 		for i := range h.Status.Conditions {
@@ -39,27 +48,72 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 			c.Reason, c.Message = apierror.ClipMarked(c.Reason), apierror.ClipMarked(c.Message)
 		}
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
-		value = encoding.AppendHistory(value[:0], &h)
+		entry.decision = record.Append(entry.decision[:0], &h)
 	}
-	entry := Entry{Value: value, changes: decision.From != decision.To}
-	if len(value) > maxFedBytes {
+	if len(entry.decision) > maxFedBytes {
 		entry.fed = forFeed(&h)
 	}
 	return entry
 }
 
+// maxKeptBytes limits a decision that the log keeps longer: a larger one is the feed's.
+const maxKeptBytes = 2 << 10
+
+// logged returns the entry of the log.
+func (l *Entry) logged(key store.Key) store.LogEntry {
+	decision := l.decision
+	if !l.Repeat && len(decision) > maxKeptBytes {
+		decision = l.fed
+	}
+	return store.LogEntry{Key: key, Value: l.value(decision), First: l.first, Kept: !l.Repeat}
+}
+
+// value returns an entry of the log with a decision and the basis.
+func (l *Entry) value(decision []byte) []byte {
+	value, err := proto.Marshal(&storedv1.LogEntry{Decision: decision, Basis: basisOf(&l.basis)})
+	if err != nil {
+		panic(err) // there is no text in it
+	}
+	return value
+}
+
+// Read decodes an entry of the log; nil if it is invalid.
+func Read(value []byte) *setpointv1.Decision {
+	entry := &storedv1.LogEntry{Decision: value}
+	isMessage := len(value) > 0 && value[0] >= leastTag
+	if isMessage && proto.Unmarshal(value, entry) != nil {
+		return nil
+	}
+	h, err := record.Decode(entry.GetDecision())
+	if err != nil {
+		return nil
+	}
+	d := conversion.LastDecision(&h)
+	if d == nil {
+		return nil
+	}
+	if d.Basis = entry.GetBasis(); !isMessage {
+		d.Basis = hiddenBasis(&h.History)
+	}
+	d.States = states.OfDecision(d).Words()
+	return d
+}
+
+// leastTag is the least first byte of a message. The formats of records are smaller.
+const leastTag = 1 << 3
+
 // forFeed encodes a decision in no more than maxFedBytes: without readings, and if it must be
 // without conditions and with shortened texts.
-func forFeed(h *recommender.History) []byte {
+func forFeed(h *record.Record) []byte {
 	short := *h
 	short.Status.CurrentMetrics = nil
-	value := encoding.AppendHistory(nil, &short)
+	value := record.Append(nil, &short)
 	if len(value) <= maxFedBytes {
 		return value
 	}
 	short.Status.Conditions = nil
 	short.Last.Reason, short.Last.Error = clipped(short.Last.Reason), clipped(short.Last.Error)
-	return encoding.AppendHistory(value[:0], &short)
+	return record.Append(value[:0], &short)
 }
 
 // clipped shortens a text of the feed.
@@ -72,56 +126,43 @@ func clipped(text string) string {
 }
 
 // OfDecision returns the entry of a decision just made.
-func OfDecision(d *recommender.Decision, requestID string) Entry {
+func OfDecision(d *recommender.Decision, requestID string, spec uint64) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
-		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
-	}, &d.Basis)
+		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
+	}, requestID, spec, &d.Basis)
 }
 
 // OfPending returns the entry of a change just recommended, for watchers: the log gets
 // it when it is settled.
-func OfPending(d *recommender.Decision, requestID string) Entry {
+func OfPending(d *recommender.Decision, requestID string, spec uint64) Entry {
 	l := logDecision(&d.Status, &recommender.LastDecision{
-		ID: d.ID, RequestID: requestID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
+		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 		Outcome: recommender.Undecided,
-	}, &d.Basis)
+	}, requestID, spec, &d.Basis)
 	l.unsettled = true
 	return l
 }
 
 // OfSettled returns the entry of a change that was pending before and has that status now. It
 // has the basis if Recommended kept it; otherwise only the proposal, from the history.
-func (l *Log) OfSettled(before *recommender.History, status *recommender.Status, outcome recommender.Outcome) Entry {
+func (l *Log) OfSettled(before *record.Record, status *recommender.Status, outcome recommender.Outcome) Entry {
 	p := before.Pending
 	basis, known := l.pending.of(p.ID)
 	if !known {
 		basis = proposedAt(before, p.At)
 	}
 	return logDecision(status, &recommender.LastDecision{
-		ID: p.ID, RequestID: p.RequestID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
-	}, &basis)
+		ID: p.ID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
+	}, before.PendingRequest, before.PendingSpec(), &basis)
 }
 
 // OfFirst returns the entry of the last decision of a history, which may never have
 // been logged.
-func OfFirst(before *recommender.History) Entry {
+func OfFirst(before *record.Record) Entry {
 	basis := proposedAt(before, before.Last.At)
-	l := logDecision(&before.Status, &before.Last, &basis)
+	l := logDecision(&before.Status, &before.Last, before.LastRequest, before.Spec.Hash, &basis)
 	l.first = true
 	return l
-}
-
-// Decision returns the entry's decision; nil if it is invalid.
-func (l Entry) Decision() *setpointv1.Decision {
-	h, err := encoding.DecodeHistory(l.Value)
-	if err != nil {
-		return nil
-	}
-	d := conversion.LastDecision(&h)
-	if d != nil {
-		d.Basis = basisOf(&h)
-	}
-	return d
 }
 
 // Repeats reports whether a decision repeats the previous one: the same counts for the
@@ -135,4 +176,10 @@ func Repeats(d *recommender.Decision, before *recommender.History) bool {
 	return slices.EqualFunc(d.Status.Conditions, before.Status.Conditions, func(a, b recommender.Condition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	})
+}
+
+// Spare reports whether the log need not keep a decision for long: another one of the same hour says the
+// same. So a log has of each hour, beside what is new, one decision.
+func Spare(repeats bool, at, other int64) bool {
+	return repeats && at/int64(time.Hour) == other/int64(time.Hour)
 }

@@ -4,7 +4,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// A value of the feed is a format byte, a byte of flags, and the decision as in the log.
+// A value of the feed is a format byte, a byte of flags, and an entry of the log.
 const (
 	fedFormat  = 1
 	fedChanges = 1 // flag: the decision changes the count
@@ -16,11 +16,11 @@ func (l *Entry) feed() []byte {
 	if l.changes {
 		flags |= fedChanges
 	}
-	value := l.fed
-	if value == nil {
-		value = l.Value
+	decision := l.fed
+	if decision == nil {
+		decision = l.decision
 	}
-	return append([]byte{fedFormat, flags}, value...)
+	return append([]byte{fedFormat, flags}, l.value(decision)...)
 }
 
 // Fed is a decision of the feed.
@@ -28,7 +28,7 @@ type Fed struct {
 	// Changes reports whether the decision changes the count.
 	Changes bool
 
-	entry Entry
+	entry []byte
 }
 
 // ReadFed reads a value of the feed; false if its format is unknown.
@@ -36,11 +36,11 @@ func ReadFed(value []byte) (f Fed, ok bool) {
 	if len(value) < 2 || value[0] != fedFormat {
 		return f, false
 	}
-	return Fed{Changes: value[1]&fedChanges != 0, entry: Entry{Value: value[2:]}}, true
+	return Fed{Changes: value[1]&fedChanges != 0, entry: value[2:]}, true
 }
 
 // Size is the length of the encoded decision, in bytes.
-func (f *Fed) Size() int { return len(f.entry.Value) }
+func (f *Fed) Size() int { return len(f.entry) }
 
 // Decision decodes it; nil if it is invalid.
-func (f *Fed) Decision() *setpointv1.Decision { return f.entry.Decision() }
+func (f *Fed) Decision() *setpointv1.Decision { return Read(f.entry) }

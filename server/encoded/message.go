@@ -17,7 +17,7 @@ type Message struct {
 	// counting has begun.
 	unsent  *unfinished.Answers
 	counted bool
-	// Pass is the request's pass of the gate, see decision.Targets.ReadEncoded.
+	// Pass is the request's pass of the gate, see requests.Reader.
 	Pass gate.Pass
 }
 

@@ -8,7 +8,7 @@
 //	…
 //	defer w.Close()
 //	for {
-//		event, ok, err := w.Take(ctx)
+//		event, ok, err := w.Take(ctx, 64)
 //		if !ok { wait for w.Ready() }
 //	}
 //

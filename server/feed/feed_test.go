@@ -18,7 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/store"
-	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 // source is a feed of two parts that can fail and lose its end.
@@ -100,7 +99,7 @@ func (f *fixture) decide(target string, replicas ...int32) {
 	f.t.Helper()
 	for _, n := range replicas {
 		d := recommender.Decision{Current: 1, Desired: n, At: time.Now()}
-		f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: target}, decisionlog.OfDecision(&d, ""))
+		f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: target}, decisionlog.OfDecision(&d, "", 0))
 	}
 	if err := f.log.Flush(f.t.Context(), store.Key{Cluster: "c", Namespace: "n"}); err != nil {
 		f.t.Fatal(err)
@@ -399,7 +398,7 @@ func TestLongReplaysAreInterrupted(t *testing.T) {
 		f := newFixture(t, feed.Options{})
 		defer f.close()
 		for range 3000 {
-			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, "", 0))
 		}
 		f.decide("a", 3) // also flushes
 		f.decide("b", 3)
@@ -468,7 +467,7 @@ func TestReplaysReadNothingTwice(t *testing.T) {
 		defer f.close()
 		const n = 5000
 		for i := range n {
-			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: []string{"a", "b"}[i/(n-n/10)]}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: []string{"a", "b"}[i/(n-n/10)]}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, "", 0))
 			if i%100 == 0 {
 				f.decide("b", 1) // both parts have entries of all times, one has many more
 			}
@@ -497,7 +496,7 @@ func TestReadsAreAShareOfTheStoresTime(t *testing.T) {
 				f := newFixture(t, feed.Options{})
 				defer f.close()
 				for range 1000 {
-					f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+					f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, "", 0))
 				}
 				f.decide("a", 2)
 				slow := &slowSource{source: f.source}
@@ -546,7 +545,7 @@ func TestWhatNobodyWatchesTakesNoRoom(t *testing.T) {
 		w := f.watch(feed.Filter{Target: "a"}, nil)
 		f.decide("a", 2)
 		for range 1000 {
-			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "b"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "b"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, "", 0))
 		}
 		f.decide("b", 3)
 		f.want(w, "a 2")
@@ -578,7 +577,7 @@ func TestDecisionsComeTogether(t *testing.T) {
 		defer f.close()
 		w := f.watch(feed.Filter{}, nil)
 		for n := range int32(700) {
-			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: n, At: time.Now()}, ""))
+			f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: n, At: time.Now()}, "", 0))
 		}
 		f.decide("a", 700)
 		time.Sleep(time.Second)
@@ -691,47 +690,6 @@ func TestRightsThatEnd(t *testing.T) {
 	})
 }
 
-// All watchers on a memory store, at once.
-func BenchmarkWatchers(b *testing.B) {
-	for _, watchers := range []int{0, 1, 1000} {
-		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
-			engine := memory.New(memory.Options{})
-			log := decisionlog.New(nil, engine, nopLogger(), 1000)
-			hub := feed.New(engine, feed.Options{Poll: time.Millisecond})
-			var running sync.WaitGroup
-			ctx, cancel := context.WithCancel(b.Context())
-			for range watchers {
-				w, err := hub.Watch(ctx, feed.Filter{}, nil, feed.Viewer{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				running.Go(func() {
-					defer w.Close()
-					for ctx.Err() == nil {
-						if _, ok, _ := w.Take(ctx, 1000); !ok {
-							select {
-							case <-w.Ready():
-							case <-ctx.Done():
-							}
-						}
-					}
-				})
-			}
-			d := recommender.Decision{Current: 1, Desired: 2, At: time.Now()}
-			for b.Loop() {
-				log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, decisionlog.OfDecision(&d, ""))
-				if err := log.Flush(ctx, store.Key{Cluster: "c", Namespace: "n"}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			cancel()
-			running.Wait()
-			log.Close()
-			hub.Close()
-		})
-	}
-}
-
 // A backlog of new decisions, of many pages, keeps the store busy for half of the time.
 func TestABacklogIsReadInHalfOfTheStoresTime(t *testing.T) {
 	for _, takes := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond} {
@@ -751,7 +709,7 @@ func TestABacklogIsReadInHalfOfTheStoresTime(t *testing.T) {
 				const pages = 20
 				for range pages {
 					for range 500 {
-						f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, ""))
+						f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: "a"}, decisionlog.OfDecision(&recommender.Decision{Current: 1, Desired: 2, At: time.Now()}, "", 0))
 					}
 					synctest.Wait()
 				}

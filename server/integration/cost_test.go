@@ -43,16 +43,3 @@ func TestReadTakesNoMoreMemoryThanItsBodyAllows(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkRead(b *testing.B) {
-	for name, body := range expensive() {
-		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
-			text := []byte(body)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				Contracts["datadog"].Read("demo", text)
-			}
-		})
-	}
-}

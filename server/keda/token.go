@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 )
 
 // TokenKey and TokenFromEnvKey are keys of a trigger's metadata for a token. KEDA replaces
@@ -65,24 +66,14 @@ func last(all [][]byte) []byte {
 
 // fields returns the values of a length-delimited field; nil if the message is invalid.
 func fields(message []byte, field protowire.Number) (values [][]byte) {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return nil
+	var invalid error
+	for f := range protofields.Of(message, &invalid) {
+		if f.Number == field && f.Value != nil {
+			values = append(values, f.Value)
 		}
-		message = message[n:]
-		if number == field && kind == protowire.BytesType {
-			value, n := protowire.ConsumeBytes(message)
-			if n < 0 {
-				return nil
-			}
-			values, message = append(values, value), message[n:]
-			continue
-		}
-		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
-			return nil
-		}
-		message = message[n:]
+	}
+	if invalid != nil {
+		return nil
 	}
 	return values
 }

@@ -149,10 +149,9 @@ const (
 	queuedPause = 2 * time.Millisecond
 )
 
-// AdmitQueued is Admit, with a weight of one, for a message of a stream that is not read
-// further meanwhile. Under Overload it does not refuse the message at once, as it refuses
-// calls, which arrive however many there are already; it waits until there is capacity,
-// for queuedTime at most, or until the context is over or hurry is closed. A refused
+// AdmitQueued is Admit, with a weight of one, for a message of a stream. Calls are refused at
+// once under Overload. A message waits for capacity, for queuedTime at most, or until the context
+// is over or hurry is closed: its stream is not read meanwhile, so no more can arrive. A refused
 // stream would send its next message, and refusing one costs a good part of serving it.
 func (l *Limiter) AdmitQueued(ctx context.Context, hurry <-chan struct{}, t *Ticket, identity string) Refusal {
 	if l.hasRoom() {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // Reason is why a call was refused. The zero value: it was not.
@@ -114,7 +115,7 @@ func (r Refusal) Status() *status.Status {
 	return refusals[r.Reason][retryStep(r.RetryAfter)].status
 }
 
-// retrySteps are the retry delays of refusals: 1 ms, 1.25 ms, 1.5 ms, 1.75 ms, 2 ms,
+// The retry delays of refusals are 1 ms, 1.25 ms, 1.5 ms, 1.75 ms, 2 ms,
 // 2.5 ms and so on, doubling in four steps, up to some minutes.
 const (
 	retryFirst     = time.Millisecond
@@ -150,7 +151,7 @@ var refusals = makeRefusals()
 func makeRefusals() (made [reasonCount][retryStepCount]madeRefusal) {
 	for _, reason := range Reasons() {
 		info := &errdetails.ErrorInfo{
-			Domain: "setpoint.dev", Reason: limitExceeded, Metadata: map[string]string{"limit": reason.String()},
+			Domain: apierror.Domain, Reason: limitExceeded, Metadata: map[string]string{"limit": reason.String()},
 		}
 		for step := range retryStepCount {
 			s := status.New(codes.ResourceExhausted, reasons[reason].message)

@@ -41,8 +41,8 @@ const (
 	// many times its unavoidable wait.
 	workFactor  = 2
 	floorFactor = 1.2
-	// Below idleShare of the capacity, no call should wait for others. The time constant,
-	// in seconds, of measuring how long it waits then.
+	// Below idleShare of the capacity, calls should not queue. floorMemory is the time
+	// constant, in seconds, of measuring how long they wait then.
 	idleShare   = .7
 	floorMemory = 2
 	// probeTime is how often the floor is probed in overload.

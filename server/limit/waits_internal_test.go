@@ -44,11 +44,3 @@ func TestMiddleOfBuckets(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkSchedulerWaits(b *testing.B) {
-	waits := newSchedulerWaits()
-	b.ReportAllocs()
-	for b.Loop() {
-		waits.total()
-	}
-}

@@ -48,9 +48,3 @@ func TestYieldHasConnectionsReadFirst(t *testing.T) {
 		t.Errorf("%d of %d times a call went on before what had come was read", early, rounds)
 	}
 }
-
-func BenchmarkYield(b *testing.B) {
-	for b.Loop() {
-		yield()
-	}
-}

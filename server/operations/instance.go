@@ -32,7 +32,7 @@ const (
 
 // Options are what an Instance reports. Fields may be nil if their comment says so.
 type Options struct {
-	// Engine is the store; it may implement store.Instances and store.Usages.
+	// Engine is the store; it may implement store.Announcements and store.Usages.
 	Engine store.Store
 	// StoreKind is memory or redis.
 	StoreKind string
@@ -55,7 +55,7 @@ type Instance struct {
 	options Options
 	id      string
 	started time.Time
-	others  store.Instances // nil: there are none
+	others  store.Announcements // nil: there are none
 
 	mu sync.Mutex
 	// Guarded by mu: the last heartbeat, and the totals at that time.
@@ -71,7 +71,7 @@ func NewInstance(o Options) *Instance {
 	_, _ = rand.Read(id[:]) // it never fails
 	now := time.Now()
 	i := &Instance{options: o, id: hex.EncodeToString(id[:]), started: now, lastAt: now}
-	i.others, _ = o.Engine.(store.Instances)
+	i.others, _ = o.Engine.(store.Announcements)
 	return i
 }
 
@@ -113,7 +113,7 @@ func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	i.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
 	defer cancel()
-	_ = i.others.Announce(ctx, before, value, heartbeatTTL)
+	_ = i.others.Announce(ctx, store.InstancesList, before, value, heartbeatTTL)
 }
 
 // snapshot returns the current state of the instance. Rates are those since the previous

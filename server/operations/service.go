@@ -34,6 +34,8 @@ type Service struct {
 	setpointv1.UnimplementedOperationsServiceServer
 	instance *Instance
 
+	agents roll
+
 	countMu sync.Mutex
 	counted store.Usage // guarded by countMu
 	// countedAt is the time of counting; zero: never. Guarded by countMu.
@@ -69,7 +71,7 @@ func (s *Service) ListInstances(ctx context.Context, _ *setpointv1.ListInstances
 	self := s.instance.now()
 	byID := map[string]*setpointv1.Instance{self.GetId(): self}
 	if s.instance.others != nil {
-		values, err := s.instance.others.Announced(ctx, maxInstances)
+		values, err := s.instance.others.Announced(ctx, store.InstancesList, maxInstances)
 		if err != nil {
 			return nil, apierror.OfStore(ctx, "instances", err)
 		}
@@ -127,7 +129,7 @@ func (s *Service) count(ctx context.Context, reachable bool) (used store.Usage, 
 
 // ListCallers shows other callers only with the verb operate.
 func (s *Service) ListCallers(ctx context.Context, req *setpointv1.ListCallersRequest) (*setpointv1.ListCallersResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	response := &setpointv1.ListCallersResponse{InstanceId: s.instance.id}

@@ -43,21 +43,6 @@ func TestSealersTokens(t *testing.T) {
 	}
 }
 
-func BenchmarkSealer(b *testing.B) {
-	sealer := pagetoken.NewSealer(pagetoken.NewKey(), list)
-	var to []byte
-	for b.Loop() {
-		to = sealer.Append(to[:0], "some bytes of a position")
-	}
-}
-
-func BenchmarkSeal(b *testing.B) {
-	key := pagetoken.NewKey()
-	for b.Loop() {
-		_ = pagetoken.Seal(key, list, "some bytes of a position")
-	}
-}
-
 func TestTokensCountOnlyWhereTheyWereGivenOut(t *testing.T) {
 	t.Parallel()
 	key := pagetoken.NewKey()

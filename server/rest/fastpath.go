@@ -13,12 +13,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/transcode"
@@ -28,31 +29,32 @@ import (
 // encoded message, passes it through the interceptors of gRPC, and transcodes the encoded
 // response to JSON. All other calls use the gateway, which defines what a REST call means.
 type fastPath struct {
-	options          *Options
-	mux              *runtime.ServeMux
-	recommend, batch fastCall
+	options *Options
+	mux     *runtime.ServeMux
+	calls   map[string]*fastCall // by the method of gRPC
 }
 
 // fastCall is one of the calls that can take the fast path.
 type fastCall struct {
-	method            string
+	method string
+	// named reports whether the path names the target.
+	named             bool
 	handle            func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error)
 	request, response *transcode.Message
 	answer            func() proto.Message
 }
 
 func (g *Gateway) newFastPath(mux *runtime.ServeMux) *fastPath {
-	return &fastPath{
-		options: &g.options, mux: mux,
-		recommend: newFastCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*services.Recommendations).RecommendEncoded,
-			&setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{}),
-		batch: newFastCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*services.Recommendations).BatchEncoded,
-			&setpointv1.BatchRecommendRequest{}, &setpointv1.BatchRecommendResponse{}),
-	}
+	recommend := newFastCall(setpointv1.RecommendationService_Recommend_FullMethodName, (*services.Recommendations).RecommendEncoded,
+		&setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{})
+	recommend.named = true
+	batch := newFastCall(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*services.Recommendations).BatchEncoded,
+		&setpointv1.BatchRecommendRequest{}, &setpointv1.BatchRecommendResponse{})
+	return &fastPath{options: &g.options, mux: mux, calls: map[string]*fastCall{recommend.method: recommend, batch.method: batch}}
 }
 
-func newFastCall(method string, handle func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error), request, response proto.Message) fastCall {
-	return fastCall{
+func newFastCall(method string, handle func(*services.Recommendations, context.Context, *encoded.Message) (*encoded.Message, error), request, response proto.Message) *fastCall {
+	return &fastCall{
 		method: method, handle: handle,
 		request:  transcode.Of(request.ProtoReflect().Descriptor()),
 		response: transcode.Of(response.ProtoReflect().Descriptor()),
@@ -60,32 +62,20 @@ func newFastCall(method string, handle func(*services.Recommendations, context.C
 	}
 }
 
-// Paths of the calls, as the contract has them.
-const (
-	restPrefix    = "/v1/"
-	recommendVerb = ":recommend"
-	batchURL      = "/v1/targets:batchRecommend"
-)
-
-// find returns the call of a request, and the name of the target in its path.
-func (w *fastPath) find(r *http.Request) (call *fastCall, name string) {
-	u := r.URL
-	switch {
-	case r.Method != http.MethodPost, u.RawPath != "", r.Header.Get("Grpc-Timeout") != "":
-		return nil, ""
-	case u.Path == batchURL:
-		return &w.batch, ""
+// target returns the name of the target in a call's path; "" for a batch. It is false for a call
+// that must use the gateway: an invalid name may be an escaped one, which the gateway refuses with an
+// explanation.
+func (c *fastCall) target(r *http.Request) (name string, ok bool) {
+	if r.URL.RawPath != "" || r.Header.Get("Grpc-Timeout") != "" {
+		return "", false
 	}
-	rest, prefixed := strings.CutPrefix(u.Path, restPrefix)
-	name, verbed := strings.CutSuffix(rest, recommendVerb)
-	if !prefixed || !verbed {
-		return nil, ""
+	if !c.named {
+		return "", true
 	}
-	// An invalid name may be an escaped one. The gateway refuses it with an explanation.
-	if _, ok := target.Parse(name); !ok {
-		return nil, ""
-	}
-	return &w.recommend, name
+	path := r.URL.Path
+	name = path[len("/v1/"):strings.LastIndexByte(path, ':')]
+	_, ok = target.Parse(name)
+	return name, ok
 }
 
 // buffers are the buffers of requests and responses during a call.
@@ -102,15 +92,15 @@ func giveBack(buffer *[]byte) {
 
 // answer serves a request with that body; false: the request can't take the fast path, and
 // nothing was done.
-func (w *fastPath) answer(out http.ResponseWriter, r *http.Request, body []byte) bool {
-	call, target := w.find(r)
-	if call == nil {
+func (w *fastPath) answer(call *fastCall, out http.ResponseWriter, r *http.Request, body []byte) bool {
+	target, ok := call.target(r)
+	if !ok {
 		return false
 	}
 	req := new(encoded.Message)
 	defer req.Free()
-	if decision.IsLargeJSON(body) {
-		if err := w.options.Targets.Enter(r.Context(), limit.TicketOf(r.Context()), admission.RESTNameOf(r.Context()), &req.Pass, true); err != nil {
+	if requests.IsLargeJSON(body) {
+		if err := w.options.Requests.Enter(r.Context(), limit.TicketOf(r.Context()), admission.RESTNameOf(r.Context()), &req.Pass, true); err != nil {
 			w.refuse(r.Context(), out, r, err)
 			return true
 		}
@@ -120,7 +110,7 @@ func (w *fastPath) answer(out http.ResponseWriter, r *http.Request, body []byte)
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
 	if !ok || len(data) > w.options.MaxRequestBytes {
-		w.options.Targets.Metrics.Slow.RestUnusual.Inc()
+		w.options.Requests.Metrics.Slow.RestUnusual.Inc()
 		return false
 	}
 	req.Data = data
@@ -151,16 +141,15 @@ func (c *fastCall) encode(b []byte, target string, body []byte) ([]byte, bool) {
 // targetField is RecommendRequest.target.
 const targetField protowire.Number = 1
 
-// hasField reports whether an encoded message has a field.
+// hasField reports whether an encoded message has a field, or is invalid.
 func hasField(data []byte, field protowire.Number) bool {
-	for len(data) > 0 {
-		number, _, n := protowire.ConsumeField(data)
-		if number == field || n < 0 {
+	var invalid error
+	for f := range protofields.Of(data, &invalid) {
+		if f.Number == field {
 			return true
 		}
-		data = data[n:]
 	}
-	return false
+	return invalid != nil
 }
 
 // invoke makes the call as gRPC does.

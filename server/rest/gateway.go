@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -19,7 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/cost"
-	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/integration"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -29,7 +32,7 @@ import (
 type Options struct {
 	Guard           *admission.Guard
 	Observer        *calls.Observer
-	Targets         *decision.Targets
+	Requests        *requests.Reader
 	Recommendations *services.Recommendations
 	// Unary and Streams are the interceptors of gRPC, which also apply to calls over REST.
 	Unary   grpc.UnaryServerInterceptor
@@ -68,7 +71,6 @@ func (g *Gateway) Handler() (http.Handler, error) {
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
-		runtime.WithRoutingErrorHandler(answerRoutingError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(admission.ForwardedHeader),
 	)
@@ -83,17 +85,43 @@ func (g *Gateway) Handler() (http.Handler, error) {
 			return nil, fmt.Errorf("register gateway: %w", err)
 		}
 	}
-	if err := registerIntegrations(mux, g.conn); err != nil {
-		return nil, fmt.Errorf("register integrations: %w", err)
+	return g.table(mux), nil
+}
+
+// table returns what serves each path. Whatever a call's path decides is decided once, here.
+func (g *Gateway) table(mux *runtime.ServeMux) *table {
+	t, fast := new(table), g.newFastPath(mux)
+	admitted := func(contract integration.Contract, next http.Handler) http.Handler {
+		guard, authorization := g.options.Guard, func(r *http.Request) []string { return g.authorization(r, contract) }
+		return inCallersForm(contract, guard.LimitREST(mux, guard.AuthenticateREST(mux, authorization, next)))
 	}
-	guard := g.options.Guard
-	return inCallersForm(guard.LimitREST(mux, guard.AuthenticateREST(mux, g.authorization, g.received(mux)))), nil
+	for _, r := range routesOf(int64(g.options.MaxRequestBytes)) {
+		at, verb := t.at(r.template)
+		served := at.ends[verb]
+		if served == nil {
+			served = make(map[string]http.Handler)
+			at.ends[verb] = served
+		}
+		delete(served, "")
+		served[r.method] = admitted(r.contract, g.received(&r, mux, fast))
+		served[""] = admitted(r.contract, RefuseMethod(slices.Sorted(maps.Keys(served))...))
+	}
+	lost := http.HandlerFunc(t.refuseLost)
+	t.root.lost = admitted(nil, lost)
+	for name, contract := range integration.Contracts {
+		at, _ := t.at(integrationsPath + "/" + name)
+		at.lost = admitted(contract, lost)
+	}
+	return t
 }
 
 // authorization returns the credentials of a REST call: its own, or else those of a
 // session.
-func (g *Gateway) authorization(r *http.Request) []string {
-	values := authorizationOf(r)
+func (g *Gateway) authorization(r *http.Request, contract integration.Contract) []string {
+	values := r.Header.Values("Authorization")
+	if contract != nil {
+		values = withPassword(values)
+	}
 	if len(values) == 0 && g.options.Session != nil {
 		return g.options.Session(r)
 	}
@@ -117,7 +145,11 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 	if field, problem, ok := badParameter(err); ok {
 		err = apierror.InvalidField(field, problem)
 	}
-	calls.NoteRESTError(r.Context(), err)
+	noted := err
+	if other := (*runtime.HTTPStatusError)(nil); errors.As(err, &other) {
+		noted = other.Err // it hides the code
+	}
+	calls.NoteRESTError(r.Context(), noted)
 	admission.TellWhenToRetry(w, status.Convert(err))
 	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
@@ -154,26 +186,6 @@ func jsonName(name string) string {
 		}
 	}
 	return strings.Join(words, "")
-}
-
-// answerRoutingError responds to calls of unknown paths and methods.
-func answerRoutingError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, httpStatus int) {
-	var err error
-	switch {
-	case httpStatus == http.StatusMethodNotAllowed:
-		allowed := allowedAt(r.URL.Path)
-		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		err = &runtime.HTTPStatusError{HTTPStatus: httpStatus, Err: notServed(r, allowed)}
-	case strings.HasPrefix(r.URL.Path, targetsPrefix):
-		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
-			"no segment empty or with a slash, followed by "+afterTarget()+"; see /docs", strings.TrimPrefix(r.URL.Path, "/v1/")))
-	case strings.HasPrefix(r.URL.Path, integrationsPrefix):
-		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; it must be "+integrationPaths())
-	default:
-		err = status.Error(codes.NotFound, "nothing is served at "+apierror.Clip(r.URL.Path)+"; see /docs")
-	}
-	calls.NoteRESTError(r.Context(), err)
-	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
 }
 
 // checkJSON refuses a body whose message would take too much memory.

@@ -15,8 +15,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -104,7 +104,7 @@ func TestAStreamInTheProcessOwnsWhatIsSent(t *testing.T) {
 		defer close(freed)
 		m := encoded.NewAnswer()
 		var err error
-		if m.Data, err = decision.Marshal(m.Data, &setpointv1.WatchDecisionsResponse{Target: "first"}); err != nil {
+		if m.Data, err = requests.Marshal(m.Data, &setpointv1.WatchDecisionsResponse{Target: "first"}); err != nil {
 			return err
 		}
 		if err := stream.SendMsg(m); err != nil {

@@ -6,9 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -25,51 +23,12 @@ import (
 // authentication, limits, metrics and log. inCallersForm converts every error to the form that
 // the caller expects.
 
-// Paths of the contracts: /v1/integrations/{contract}/clusters/{cluster}.
-const (
-	integrationsPrefix = "/v1/integrations/"
-	clusterPath        = "/clusters/{cluster}"
-)
-
-// integrationRoutes are the paths of the contracts.
-func integrationRoutes() (routes []restRoute) {
-	for name := range integration.Contracts {
-		routes = append(routes, restRoute{method: http.MethodPost, path: pathPattern(integrationsPrefix + name + "/clusters/*")})
-	}
-	return routes
-}
-
-// integrationPaths describes the paths of the contracts for messages.
-func integrationPaths() string {
-	names := slices.Sorted(maps.Keys(integration.Contracts))
-	return integrationsPrefix + "{" + strings.Join(names, ", ") + "}" + clusterPath
-}
-
-// contractOf returns the contract of a path, nil for other paths.
-func contractOf(path string) integration.Contract {
-	rest, ok := strings.CutPrefix(path, integrationsPrefix)
-	if !ok {
-		return nil
-	}
-	name, _, _ := strings.Cut(rest, "/")
-	return integration.Contracts[name]
-}
-
-// registerIntegrations adds the contracts to the gateway.
-func registerIntegrations(mux *runtime.ServeMux, conn grpc.ClientConnInterface) error {
+// asking serves a contract's calls.
+func asking(mux *runtime.ServeMux, conn grpc.ClientConnInterface, contract integration.Contract) http.Handler {
 	client := setpointv1.NewRecommendationServiceClient(conn)
-	for name, contract := range integration.Contracts {
-		if err := mux.HandlePath(http.MethodPost, integrationsPrefix+name+clusterPath, integrated(mux, client, contract)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// integrated serves a contract's calls.
-func integrated(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract) runtime.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request, parameters map[string]string) {
-		answer, err := ask(mux, client, contract, r, parameters["cluster"])
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cluster := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+		answer, err := ask(mux, client, contract, r, cluster)
 		var body []byte
 		if err == nil {
 			body, err = json.Marshal(answer)
@@ -81,7 +40,7 @@ func integrated(mux *runtime.ServeMux, client setpointv1.RecommendationServiceCl
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body)
-	}
+	})
 }
 
 // ask reads a contract's request and gets the recommendation.
@@ -108,21 +67,10 @@ func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, c
 	return contract.Answer(question, response.GetRecommendation()), nil
 }
 
-// maxBody is the maximum size of a call's body.
-func (g *Gateway) maxBody(r *http.Request) int64 {
-	most := int64(g.options.MaxRequestBytes)
-	if contractOf(r.URL.Path) != nil {
-		return min(most, integration.MaxBody)
-	}
-	return most
-}
-
-// authorizationOf returns the credentials of a REST call. Callers of contracts may have no
-// place for a token but a URL, as its password (https://name:token@host), which HTTP clients
-// send as Basic.
-func authorizationOf(r *http.Request) []string {
-	values := r.Header.Values("Authorization")
-	if len(values) != 1 || contractOf(r.URL.Path) == nil || len(values[0]) > 2*auth.MaxTokenBytes {
+// withPassword returns the credentials of a contract's call. Its callers may have no place for a token
+// but a URL, as its password (https://name:token@host), which HTTP clients send as Basic.
+func withPassword(values []string) []string {
+	if len(values) != 1 || len(values[0]) > 2*auth.MaxTokenBytes {
 		return values
 	}
 	scheme, encoded, _ := strings.Cut(values[0], " ")
@@ -137,14 +85,12 @@ func authorizationOf(r *http.Request) []string {
 	return []string{"Bearer " + string(token)}
 }
 
-// inCallersForm converts errors to the form that callers of contracts expect.
-func inCallersForm(next http.Handler) http.Handler {
+// inCallersForm converts errors to the form that callers of a contract expect, if there is one.
+func inCallersForm(contract integration.Contract, next http.Handler) http.Handler {
+	if contract == nil {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		contract := contractOf(r.URL.Path)
-		if contract == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
 		worded := &wordedWriter{ResponseWriter: w, contract: contract}
 		next.ServeHTTP(worded, r.WithContext(context.WithValue(r.Context(), questionKey{}, worded)))
 		worded.end()

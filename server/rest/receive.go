@@ -16,36 +16,36 @@ import (
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
-// received reads the whole body of a REST call first. While the call waits for its body it holds
-// no place.
-func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
-	fast := g.newFastPath(next)
+// received serves the calls of a route. It reads the whole body of a call first; while the call waits
+// for its body it holds no place.
+func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) http.Handler {
+	call, serve := fast.calls[route.rpc], g.serving(route, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if field, bad := badText(r.URL); bad {
-			admission.AnswerStatus(next, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
+			admission.AnswerStatus(mux, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
 			return
 		}
-		if err := checkParameters(r); err != nil {
-			admission.AnswerStatus(next, w, r, status.Convert(err))
+		if err := route.checkParameters(r); err != nil {
+			admission.AnswerStatus(mux, w, r, status.Convert(err))
 			return
 		}
 		if r.Body == nil || r.Body == http.NoBody {
 			admission.RESTConnectionOf(r).Know()
-			g.serve(next, w, r, 0)
+			serve(w, r, 0)
 			return
 		}
 		ticket := limit.TicketOf(r.Context())
 		if ticket != nil {
 			ticket.Wait()
 		}
-		data, err := g.options.Guard.ReadBody(w, r, g.maxBody(r))
+		data, err := g.options.Guard.ReadBody(w, r, route.maxBody)
 		switch {
 		case err == nil:
 			admission.RESTConnectionOf(r).Know()
 			r.Body = restjson.Whole(data)
 		case errors.Is(err, admission.ErrCut) && g.options.Guard.Limiter != nil:
 			admission.HangUp(w)
-			admission.AnswerRefusal(next, w, r, g.options.Guard.Limiter.Refuse(limit.Unfinished))
+			admission.AnswerRefusal(mux, w, r, g.options.Guard.Limiter.Refuse(limit.Unfinished))
 			return
 		default:
 			r.Body = io.NopCloser(failing{err}) // the error is sent where the JSON is parsed
@@ -53,12 +53,12 @@ func (g *Gateway) received(next *runtime.ServeMux) http.Handler {
 		if ticket != nil {
 			if refusal := ticket.Arrived(); refusal.Refused() {
 				admission.HangUp(w)
-				admission.AnswerRefusal(next, w, r, refusal)
+				admission.AnswerRefusal(mux, w, r, refusal)
 				return
 			}
 		}
-		if err != nil || !fast.answer(w, r, data) {
-			g.serve(next, w, r, len(data))
+		if err != nil || call == nil || !fast.answer(call, w, r, data) {
+			serve(w, r, len(data))
 			return
 		}
 		r.Body = http.NoBody

@@ -1,185 +1,179 @@
 package rest
 
 import (
-	"fmt"
-	"maps"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/internal/spelling"
-	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/integration"
 )
 
-// restRoute is a method of HTTP and the paths of the contract that it is served at.
-type restRoute struct {
+// kind is how the calls of a route are served.
+type kind int
+
+const (
+	_ kind = iota // unary
+	// list responses may be large although the call is not.
+	list
+	// streamed responses take as long as they take.
+	streamed
+)
+
+// route is a method of HTTP and the paths that it is served at, with all that is known of its calls.
+type route struct {
 	method string
-	path   *regexp.Regexp
-	// parameters are the fields that its URLs may have as parameters, nil for a contract of another
-	// project.
-	parameters []protoreflect.FieldDescriptor
+	// template is the path, with * for a segment that it leaves open. A colon in the last segment
+	// begins a verb.
+	template string
+	kind     kind
+	// rpc is the method of gRPC that it becomes.
+	rpc string
+	// parameters are the names of what URLs may have beside the path. Those of integrations are
+	// ignored.
+	parameters []string
+	maxBody    int64
+	// contract is that of an integration, nil for others.
+	contract integration.Contract
 }
 
-// restRoutes are the contract's routes; the gateway does not expose its own list.
-var restRoutes = sync.OnceValue(func() (routes []restRoute) {
-	for _, file := range []protoreflect.FileDescriptor{
-		setpointv1.File_setpoint_v1_recommendation_service_proto,
-		setpointv1.File_setpoint_v1_target_service_proto,
-		setpointv1.File_setpoint_v1_simulation_service_proto,
-		setpointv1.File_setpoint_v1_operations_service_proto,
-	} {
+// routesOf returns the routes of the contract and of the integrations.
+func routesOf(maxBody int64) (routes []route) {
+	protoregistry.GlobalFiles.RangeFilesByPackage(setpointv1.File_setpoint_v1_recommendation_service_proto.Package(), func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
-				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
-				add := func(method, template string) {
-					routes = append(routes, restRoute{method, pathPattern(template), parametersOf(methods.Get(j).Input(), template, rule.GetBody())})
-				}
-				switch pattern := rule.GetPattern().(type) {
-				case *annotations.HttpRule_Get:
-					add(http.MethodGet, pattern.Get)
-				case *annotations.HttpRule_Post:
-					add(http.MethodPost, pattern.Post)
-				case *annotations.HttpRule_Put:
-					add(http.MethodPut, pattern.Put)
-				case *annotations.HttpRule_Delete:
-					add(http.MethodDelete, pattern.Delete)
+				if r, ok := routeOf(methods.Get(j)); ok {
+					r.maxBody = maxBody
+					routes = append(routes, r)
 				}
 			}
 		}
+		return true
+	})
+	for name, contract := range integration.Contracts {
+		routes = append(routes, route{
+			method: http.MethodPost, template: integrationsPath + "/" + name + "/clusters/*",
+			rpc: setpointv1.RecommendationService_GetRecommendation_FullMethodName, maxBody: min(maxBody, integration.MaxBody), contract: contract,
+		})
 	}
-	return append(routes, integrationRoutes()...)
-})
+	return routes
+}
 
-// parametersOf returns the fields of a request that are neither in the path nor in the body.
-func parametersOf(request protoreflect.MessageDescriptor, template, body string) []protoreflect.FieldDescriptor {
-	parameters := []protoreflect.FieldDescriptor{}
+// variables matches the variables of a template of google.api.http, as in {name=a/*}.
+var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
+
+// routeOf returns the route of a method, if it has one.
+func routeOf(method protoreflect.MethodDescriptor) (r route, ok bool) {
+	rule, _ := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
+	pattern := rule.ProtoReflect().WhichOneof(rule.ProtoReflect().Descriptor().Oneofs().ByName("pattern"))
+	if pattern == nil {
+		return r, false
+	}
+	r.method = strings.ToUpper(string(pattern.Name()))
+	template := rule.ProtoReflect().Get(pattern).String()
+	r.template = variables.ReplaceAllString(template, "$1")
+	r.rpc = "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
+	r.parameters = parametersOf(method.Input(), template, rule.GetBody())
+	switch answer := method.Output().Fields(); {
+	case method.IsStreamingServer():
+		r.kind = streamed
+	case answer.ByName("next_page_token") != nil, answer.ByName("target_spec") != nil:
+		r.kind = list
+	}
+	return r, true
+}
+
+// parametersOf returns the names of the fields of a request that are neither in the path nor in the
+// body, as JSON has them and as the contract does.
+func parametersOf(request protoreflect.MessageDescriptor, template, body string) (names []string) {
 	for i := range request.Fields().Len() {
 		fd := request.Fields().Get(i)
 		if name := string(fd.Name()); body != "*" && body != name && !strings.Contains(template, "{"+name+"=") {
-			parameters = append(parameters, fd)
+			names = append(names, fd.JSONName(), name)
 		}
 	}
-	return parameters
+	return names
 }
 
-// checkParameters refuses parameters of a URL that no field of the call has, which the gateway would
-// ignore.
-func checkParameters(r *http.Request) error {
-	if r.URL.RawQuery == "" {
-		return nil
-	}
-	at := slices.IndexFunc(restRoutes(), func(route restRoute) bool {
-		return route.method == r.Method && route.parameters != nil && route.path.MatchString(r.URL.Path)
-	})
-	if at < 0 {
-		return nil
-	}
-	var names []string
-	for _, fd := range restRoutes()[at].parameters {
-		names = append(names, fd.JSONName(), string(fd.Name()))
-	}
-	for _, given := range slices.Sorted(maps.Keys(r.URL.Query())) {
-		field := given
-		if end := strings.IndexAny(given, ".["); end >= 0 {
-			field = given[:end]
-		}
-		switch close, ok := spelling.Closest(field, names); {
-		case slices.Contains(names, field):
-		case ok:
-			return apierror.InvalidField(apierror.Clip(given), fmt.Sprintf("unknown parameter, did you mean %q?", close))
-		case len(names) == 0:
-			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: this call takes none")
-		default:
-			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: there are "+strings.Join(names, ", "))
-		}
-	}
-	return nil
+// table is what is served at each path: the tree of the templates' segments.
+type table struct{ root node }
+
+// node is a segment of paths.
+type node struct {
+	// segments are the nodes below it; that of * is for all others but an empty one.
+	segments map[string]*node
+	// ends serve the paths that end here, by their verb with its colon, and by method; "" are all
+	// other methods.
+	ends map[string]map[string]http.Handler
+	// follows are the ends of templates after this segment that leave none open.
+	follows []string
+	// lost serves paths below this segment at which nothing is served; nil: as above it.
+	lost http.Handler
 }
 
-// targetPattern is the prefix of expressions for paths below a target.
-const targetPattern = `^/v1/clusters/[^/]+/namespaces/[^/]+/targets/[^/]+`
-
-// afterTarget lists what may follow the name of a target in a path, for messages.
-var afterTarget = sync.OnceValue(func() string {
-	var suffixes []string
-	for _, r := range restRoutes() {
-		if suffix, ok := strings.CutPrefix(r.path.String(), targetPattern); ok && suffix != "$" {
-			suffixes = append(suffixes, strings.TrimSuffix(suffix, "$"))
+// at returns the node of a template, which it creates if need be, and the verb.
+func (t *table) at(template string) (at *node, verb string) {
+	at = &t.root
+	for verb = template; strings.HasPrefix(verb, "/"); {
+		segment := firstOf(verb)
+		if at.segments[segment] == nil {
+			if at.segments == nil {
+				at.segments = make(map[string]*node)
+			}
+			at.segments[segment] = &node{ends: make(map[string]map[string]http.Handler)}
+		}
+		at, verb = at.segments[segment], verb[1+len(segment):]
+		if verb != "" && !strings.Contains(verb, "*") && !slices.Contains(at.follows, verb) {
+			at.follows = append(at.follows, verb)
+			slices.Sort(at.follows)
 		}
 	}
-	slices.Sort(suffixes)
-	suffixes = slices.Compact(suffixes)
-	last := len(suffixes) - 1
-	return "nothing, " + strings.Join(suffixes[:last], ", ") + " or " + suffixes[last]
-})
-
-// variables matches the variables of a template, as in {name=a/*}.
-var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
-
-// pathPattern turns a template of google.api.http into a regular expression. A colon in the last
-// segment begins a verb.
-func pathPattern(template string) *regexp.Regexp {
-	template = regexp.QuoteMeta(variables.ReplaceAllString(template, "$1"))
-	if start, ok := strings.CutSuffix(template, `\*`); ok {
-		template = start + `[^/:]+`
-	}
-	return regexp.MustCompile("^" + strings.ReplaceAll(template, `\*`, `[^/]+`) + "$")
+	return at, verb
 }
 
-// allowedAt returns the methods that are served at a path of the contract, sorted.
-func allowedAt(path string) []string {
-	var methods []string
-	for _, r := range restRoutes() {
-		if r.path.MatchString(path) {
-			methods = append(methods, r.method)
+// firstOf returns the first segment of a path, which begins with a slash. A colon ends only the last.
+func firstOf(path string) string {
+	if end := strings.IndexByte(path[1:], '/'); end >= 0 {
+		return path[1 : 1+end]
+	}
+	segment, _, _ := strings.Cut(path[1:], ":")
+	return segment
+}
+
+// find follows a path as far as there are segments, and returns the rest of it. It does not allocate.
+func (t *table) find(path string) (at *node, rest string, lost http.Handler) {
+	at, rest, lost = &t.root, path, t.root.lost
+	for strings.HasPrefix(rest, "/") {
+		segment := firstOf(rest)
+		next := at.segments[segment]
+		if next == nil && segment != "" {
+			next = at.segments["*"]
+		}
+		if next == nil {
+			return at, rest, lost
+		}
+		at, rest = next, rest[1+len(segment):]
+		if at.lost != nil {
+			lost = at.lost
 		}
 	}
-	slices.Sort(methods)
-	return slices.Compact(methods)
+	return at, rest, lost
 }
 
-// misdirected returns the status of a call whose path ends in a verb that is not served, or not by
-// its method; 0 for other calls. The gateway would take the verb for a part of a target's name.
-func misdirected(r *http.Request) int {
-	if strings.LastIndexByte(r.URL.Path, ':') < strings.LastIndexByte(r.URL.Path, '/') {
-		return 0
+// ServeHTTP implements http.Handler.
+func (t *table) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	at, verb, handler := t.find(r.URL.Path)
+	if served := at.ends[verb]; served[r.Method] != nil {
+		handler = served[r.Method]
+	} else if served != nil {
+		handler = served[""]
 	}
-	switch allowed := allowedAt(r.URL.Path); {
-	case len(allowed) > 0 && !slices.Contains(allowed, r.Method):
-		return http.StatusMethodNotAllowed
-	case len(allowed) == 0 && strings.HasPrefix(r.URL.Path, targetsPrefix):
-		return http.StatusNotFound
-	}
-	return 0
-}
-
-// targetsPrefix begins the paths of targets and their namespaces.
-const targetsPrefix = "/v1/clusters/"
-
-// notServed returns the error for a method that is not served where others are.
-func notServed(r *http.Request, allowed []string) error {
-	return status.Error(codes.Unimplemented, fmt.Sprintf("%s is not served at %s: use %s; see /docs",
-		apierror.Clip(r.Method), apierror.Clip(r.URL.Path), strings.Join(allowed, " or ")))
-}
-
-// RefuseMethod responds to methods other than GET and HEAD at read-only paths.
-func RefuseMethod(w http.ResponseWriter, r *http.Request) {
-	allowed := []string{http.MethodGet, http.MethodHead}
-	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusMethodNotAllowed)
-	if body, err := protojson.Marshal(status.Convert(notServed(r, allowed)).Proto()); err == nil {
-		_, _ = w.Write(body)
-	}
+	handler.ServeHTTP(w, r)
 }

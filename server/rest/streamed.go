@@ -2,38 +2,38 @@ package rest
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
-	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 )
 
 // streamWrite limits the time to write a part of a streamed response: a caller that
 // reads nothing for so long is cut off.
 const streamWrite = time.Minute
 
-// isStreamed reports whether the response is streamed, for as long as that takes.
-func isStreamed(r *http.Request) bool {
-	return strings.HasSuffix(r.URL.Path, "/decisions:watch") || r.URL.Path == "/v1/simulations:run"
-}
-
 // drainWrite limits the same once the server begins to stop, and with it how long the stop
 // waits for such a caller.
 const drainWrite = time.Second
 
-// serve has the gateway serve a call with a body of that size. A streamed response has no time
-// limits but that of each part. The request has already been read.
-func (g *Gateway) serve(next *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
-	if code := misdirected(r); code != 0 {
-		_, marshaler := grpcruntime.MarshalerForRequest(next, r)
-		answerRoutingError(r.Context(), next, marshaler, w, r, code)
-		return
+// serving returns how calls of a route are served once their body, of that size, is read.
+func (g *Gateway) serving(route *route, mux *runtime.ServeMux) func(w http.ResponseWriter, r *http.Request, size int) {
+	var next http.Handler = mux
+	if route.contract != nil {
+		next = asking(mux, g.conn, route.contract)
 	}
-	if !isStreamed(r) {
-		g.translations.serve(next, w, r, size)
-		return
+	serve := func(w http.ResponseWriter, r *http.Request, size int) {
+		g.translations.serve(mux, next, w, r, size > smallBody || route.kind == list)
 	}
+	if route.kind != streamed {
+		return serve
+	}
+	return func(w http.ResponseWriter, r *http.Request, size int) { g.stream(serve, w, r, size) }
+}
+
+// stream serves a call with a streamed response, which has no time limits but that of each part. The
+// request has already been read.
+func (g *Gateway) stream(serve func(http.ResponseWriter, *http.Request, int), w http.ResponseWriter, r *http.Request, size int) {
 	s := &streamedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 	_ = s.control.SetReadDeadline(time.Time{}) // otherwise its expiry would look like a broken connection
 	ended, hurried := make(chan struct{}), make(chan struct{})
@@ -46,7 +46,7 @@ func (g *Gateway) serve(next *grpcruntime.ServeMux, w http.ResponseWriter, r *ht
 		}
 	}()
 	defer func() { close(ended); <-hurried }() // the connection is another call's then
-	g.translations.serve(next, s, r, size)
+	serve(s, r, size)
 }
 
 type streamedWriter struct {

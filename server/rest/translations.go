@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 
 	grpcruntime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -35,23 +34,23 @@ func newTranslations() translations {
 	}
 }
 
-// serve waits for a place for a body of that size, and has the gateway serve the call.
-func (t *translations) serve(gateway *grpcruntime.ServeMux, w http.ResponseWriter, r *http.Request, size int) {
+// serve waits for a place among those of large or small messages, and has the call served.
+func (t *translations) serve(mux *grpcruntime.ServeMux, next http.Handler, w http.ResponseWriter, r *http.Request, large bool) {
 	places := t.small
-	if size > smallBody || isList(r) {
+	if large {
 		places = t.large
 	}
 	select {
 	case places <- struct{}{}: // also for a call that has been given up: a client that has half-closed the connection still reads
 	default:
 		if err := waits.For(r.Context(), waits.Translation, func() error { return takePlace(r.Context(), places) }); err != nil {
-			admission.AnswerStatus(gateway, w, r, status.FromContextError(err))
+			admission.AnswerStatus(mux, w, r, status.FromContextError(err))
 			return
 		}
 	}
 	place := &translation{places: places, held: true}
 	defer place.leave()
-	gateway.ServeHTTP(&translated{w, place}, r.WithContext(waits.WithPlace(r.Context(), place)))
+	next.ServeHTTP(&translated{w, place}, r.WithContext(waits.WithPlace(r.Context(), place)))
 }
 
 func takePlace(ctx context.Context, places chan<- struct{}) error {
@@ -107,16 +106,6 @@ func (t *translation) leave() {
 	defer t.mu.Unlock()
 	t.left = true
 	t.giveBackLocked()
-}
-
-// isList reports whether the response may be large although the call is not.
-func isList(r *http.Request) bool {
-	for _, list := range []string{"/targets", "/decisions", "/targetSpecs", "/spec"} {
-		if strings.HasSuffix(r.URL.Path, list) {
-			return true
-		}
-	}
-	return false
 }
 
 // translated writes a response. The response is complete at its first byte, which releases the

@@ -7,20 +7,16 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
 // ListDecisions returns a page of a target's decisions, the newest first.
 func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
-		return nil, err
-	}
-	if err := access.CallerOf(ctx).Check(policy.Read, decision.ParseTarget(req.GetParent())); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	list := listOf(ctx, listDecisionsMethod, req.GetParent(), nil)
@@ -43,7 +39,7 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	if err := s.targets.Decisions.Flush(ctx, decision.ParseTarget(req.GetParent())); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
-	history, err := s.targets.History(ctx, req.GetParent())
+	known, err := s.targets.Record(ctx, req.GetParent())
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +53,7 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 		return nil, err
 	}
 	if first {
-		return s.withRecord(ctx, req.GetParent(), history, page, size)
+		return s.withRecord(ctx, req.GetParent(), known, page, size)
 	}
 	page.Decisions = slices.DeleteFunc(page.GetDecisions(), func(d *setpointv1.Decision) bool { return d.GetRecommendationId() == shown })
 	return page, nil
@@ -75,7 +71,7 @@ func (s *Targets) logPage(ctx context.Context, target, position string, size int
 	}
 	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
 	for _, value := range values {
-		if d := (decisionlog.Entry{Value: value}).Decision(); d != nil {
+		if d := decisionlog.Read(value); d != nil {
 			page.Decisions = append(page.Decisions, d)
 		}
 	}
@@ -84,11 +80,11 @@ func (s *Targets) logPage(ctx context.Context, target, position string, size int
 
 // withRecord puts the decision in the record before the first page of the log, unless the log has
 // it: a change is logged when it is settled, and an unchanged decision only up to a rate.
-func (s *Targets) withRecord(ctx context.Context, target string, history *recommender.History, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
-	last := conversion.PendingDecision(history, recommender.Undecided)
+func (s *Targets) withRecord(ctx context.Context, target string, known *record.Record, page *setpointv1.ListDecisionsResponse, size int) (*setpointv1.ListDecisionsResponse, error) {
+	last := conversion.PendingDecision(known, recommender.Undecided)
 	pending := last != nil
 	if !pending {
-		last = conversion.LastDecision(history)
+		last = conversion.LastDecision(known)
 	}
 	if last == nil || !newerThan(last, page.GetDecisions(), pending) {
 		return page, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/requests"
 )
 
 // RecommendationsDesc describes the service to gRPC: its recommendation calls take and
@@ -26,7 +26,7 @@ func RecommendationsDesc() *grpc.ServiceDesc {
 		case "BatchRecommend":
 			desc.Methods[i].Handler = encoded.Handler(setpointv1.RecommendationService_BatchRecommend_FullMethodName, (*Recommendations).BatchEncoded)
 		case "ReportObservation":
-			desc.Methods[i].Handler = encoded.Handler(setpointv1.RecommendationService_ReportObservation_FullMethodName, reportObservation.answer)
+			desc.Methods[i].Handler = encoded.Handler(reportObservation.method, reportObservation.answer)
 		}
 	}
 	desc.Streams = append([]grpc.StreamDesc(nil), desc.Streams...)
@@ -42,13 +42,13 @@ func RecommendationsDesc() *grpc.ServiceDesc {
 
 // RecommendEncoded is Recommend for encoded messages.
 func (s *Recommendations) RecommendEncoded(ctx context.Context, req *encoded.Message) (*encoded.Message, error) {
-	j := decision.LendJob()
+	j := requests.Lend()
 	defer j.GiveBack()
-	s.targets.ReadEncoded(ctx, access.CallerOf(ctx), j, req.Data, admission.TicketOf(ctx), &req.Pass)
+	s.requests.Read(ctx, access.CallerOf(ctx), j, req.Data, admission.TicketOf(ctx), &req.Pass)
 	calls.NoteTarget(ctx, j.Target)
-	s.targets.Trace(ctx, j)
-	s.targets.Recommend(ctx, j)
-	s.targets.Answered(ctx, j)
+	s.requests.Trace(ctx, j)
+	s.targets.Recommend(ctx, &j.Job)
+	s.requests.Answered(ctx, j)
 	answer := encoded.NewAnswer()
 	var err error
 	if answer.Data, err = j.Encode(answer.Data); err != nil {
@@ -60,23 +60,23 @@ func (s *Recommendations) RecommendEncoded(ctx context.Context, req *encoded.Mes
 
 // BatchEncoded is BatchRecommend for encoded messages.
 func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message) (*encoded.Message, error) {
-	requests, ok := findRequests(req.Data, s.targets.Options.MaxBatch)
+	messages, ok := findRequests(req.Data, s.requests.Settings.MaxBatch)
 	if !ok {
 		return nil, apierror.Undecodable()
 	}
-	if err := s.checkBatch(len(requests)); err != nil {
+	if err := s.checkBatch(len(messages)); err != nil {
 		return nil, err
 	}
-	if err := admission.Charge(ctx, len(requests)); err != nil {
+	if err := admission.Charge(ctx, len(messages)); err != nil {
 		return nil, err
 	}
-	batch := decision.LendBatch(len(requests))
+	batch := requests.LendBatch(len(messages))
 	defer batch.GiveBack()
 	jobs := batch.Jobs
-	if err := s.targets.ReadBatch(ctx, jobs, requests, len(req.Data), admission.TicketOf(ctx), &req.Pass); err != nil {
+	if err := s.requests.ReadBatch(ctx, jobs, messages, len(req.Data), admission.TicketOf(ctx), &req.Pass); err != nil {
 		return nil, err
 	}
-	s.targets.TraceAll(ctx, jobs)
-	s.targets.RecommendAll(ctx, batch)
-	return &encoded.Message{Data: s.targets.AnswerAll(ctx, jobs)}, nil
+	s.requests.TraceAll(ctx, jobs)
+	s.targets.RecommendAll(ctx, batch.Decisions())
+	return &encoded.Message{Data: s.requests.AnswerAll(ctx, jobs)}, nil
 }

@@ -4,9 +4,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -19,21 +18,24 @@ func readStreamed(data []byte) (id string, request []byte, err error) {
 	}
 	const idField, requestField = 1, 2
 	parts := 0
-	ok := eachField(data, func(number protowire.Number, value []byte) bool {
-		switch number {
-		case idField:
-			id = string(value)
-		case requestField:
+	var invalid error
+	for f := range protofields.Of(data, &invalid) {
+		switch {
+		case f.Value == nil:
+		case f.Number == idField:
+			if id = string(f.Value); !utf8.ValidString(id) {
+				return "", nil, apierror.Undecodable()
+			}
+		case f.Number == requestField:
 			// If a field is repeated, the values are merged, as in any message.
 			if parts++; parts == 1 {
-				request = value // limits the capacity, so that an append cannot overwrite what follows
+				request = f.Value
 			} else {
-				request = append(request, value...)
+				request = append(request, f.Value...)
 			}
 		}
-		return number != idField || utf8.Valid(value)
-	})
-	if !ok {
+	}
+	if invalid != nil {
 		return "", nil, apierror.Undecodable()
 	}
 	// Only the rules of its own fields: the request is checked later.
@@ -49,34 +51,11 @@ func findRequests(data []byte, most int) ([][]byte, bool) {
 		return requests, true
 	}
 	var requests [][]byte
-	ok := eachField(data, func(number protowire.Number, value []byte) bool {
-		if number == 1 && len(requests) <= most {
-			requests = append(requests, value)
+	var invalid error
+	for f := range protofields.Of(data, &invalid) {
+		if f.Number == 1 && f.Value != nil && len(requests) <= most {
+			requests = append(requests, f.Value)
 		}
-		return true
-	})
-	return requests, ok
-}
-
-// eachField visits the length-delimited fields of an encoded message. False: the message is
-// invalid, or visit stopped it.
-func eachField(data []byte, visit func(protowire.Number, []byte) bool) bool {
-	for len(data) > 0 {
-		number, kind, n := protowire.ConsumeTag(data)
-		if n < 0 {
-			return false
-		}
-		length := protowire.ConsumeFieldValue(number, kind, data[n:])
-		if length < 0 {
-			return false
-		}
-		if value := data[n : n+length]; kind == protowire.BytesType {
-			value, _ = protowire.ConsumeBytes(value)
-			if !visit(number, value[:len(value):len(value)]) {
-				return false
-			}
-		}
-		data = data[n+length:]
 	}
-	return true
+	return requests, invalid == nil
 }

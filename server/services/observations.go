@@ -9,10 +9,10 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
@@ -25,9 +25,6 @@ func (s *Recommendations) ReportObservation(ctx context.Context, req *setpointv1
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetTarget())
-	if err := mayChange(ctx, policy.Recommend, key); err != nil {
-		return nil, err
-	}
 	if s.stored == nil {
 		return nil, notStored()
 	}
@@ -49,8 +46,9 @@ func observationTime(req *setpointv1.ReportObservationRequest, now time.Time) []
 }
 
 var reportObservation = checked[*Recommendations, *setpointv1.ReportObservationRequest, *setpointv1.ReportObservationResponse]{
-	targets: func(s *Recommendations) *decision.Targets { return s.targets },
-	limit:   "maxObservationBytes", most: stored.DefaultMaxObservationBytes,
+	requests: func(s *Recommendations) *requests.Reader { return s.requests },
+	method:   setpointv1.RecommendationService_ReportObservation_FullMethodName,
+	limit:    "maxObservationBytes", most: stored.DefaultMaxObservationBytes,
 	empty: func() *setpointv1.ReportObservationRequest { return &setpointv1.ReportObservationRequest{} },
 	call: func(s *Recommendations, ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
 		calls.NoteTarget(ctx, req.GetTarget())
@@ -67,13 +65,10 @@ func pollOf(ctx context.Context, key store.Key) stored.Poll {
 // GetRecommendation returns the last recommendation, or decides on the stored spec and
 // observations.
 func (s *Recommendations) GetRecommendation(ctx context.Context, req *setpointv1.GetRecommendationRequest) (*setpointv1.GetRecommendationResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetTarget())
-	if err := access.CallerOf(ctx).Check(policy.Recommend, key); err != nil {
-		return nil, err
-	}
 	if s.stored == nil {
 		return nil, notStored()
 	}

@@ -3,16 +3,18 @@ package services
 import (
 	"context"
 
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/workers"
 	"github.com/setpoint-dev/setpoint/store"
@@ -21,11 +23,13 @@ import (
 // Recommendations serves RecommendationService.
 type Recommendations struct {
 	setpointv1.UnimplementedRecommendationServiceServer
-	targets *decision.Targets
+	targets  *decision.Targets
+	requests *requests.Reader
 	// stored has the specs and observations of targets; nil: the store does not support
 	// them.
-	stored *stored.Targets
-	guard  *admission.Guard
+	stored  *stored.Targets
+	sources stored.Sources
+	guard   *admission.Guard
 	// streamInFlight limits the unanswered requests of a stream.
 	streamInFlight int
 	// draining is closed when the server begins to stop.
@@ -36,6 +40,10 @@ type Recommendations struct {
 
 // Options are the settings of Recommendations.
 type Options struct {
+	// Requests reads requests. It must not be nil.
+	Requests *requests.Reader
+	// Sources fetch metrics that stored specs name. Nil: none are fetched.
+	Sources stored.Sources
 	// Guard admits the messages of streams, and checks their callers again. It must not be nil.
 	Guard *admission.Guard
 	// MaxStreamInFlight limits the unanswered requests of one stream.
@@ -48,38 +56,50 @@ type Options struct {
 
 // NewRecommendations returns the service for the targets of a store.
 func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
-	s := &Recommendations{targets: targets, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
+	s := &Recommendations{targets: targets, requests: options.Requests, sources: options.Sources, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
 	var err error
-	s.stored, err = targets.Stored(engine, s.recommendStored, s.storedRoom)
+	s.stored, err = s.newStored(engine)
 	return s, err
 }
 
 // Recommend serves calls within the process; for gRPC see RecommendEncoded.
 func (s *Recommendations) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	j := s.targets.NewJob(ctx, req)
-	s.targets.Trace(ctx, j)
-	s.targets.Recommend(ctx, j)
-	s.targets.Answered(ctx, j)
-	return j.Answer()
+	return inside(ctx, req, s.RecommendEncoded, &setpointv1.RecommendResponse{})
+}
+
+// inside serves a call within the process as one of gRPC.
+func inside[Resp proto.Message](ctx context.Context, req proto.Message, call func(context.Context, *encoded.Message) (*encoded.Message, error), into Resp) (none Resp, err error) {
+	data, err := proto.Marshal(req)
+	if err != nil {
+		return none, apierror.Undecodable()
+	}
+	in := &encoded.Message{Data: data}
+	defer in.Free()
+	answer, err := call(ctx, in)
+	if err != nil {
+		return none, err
+	}
+	defer answer.Free()
+	return into, proto.Unmarshal(answer.Data, into)
 }
 
 // recommendStored decides on stored observations, with the limits of any other call.
-func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	j := s.targets.NewPolledJob(ctx, req)
-	s.targets.Trace(ctx, j)
-	s.targets.Recommend(ctx, j)
-	s.targets.Answered(ctx, j)
+func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.RecommendRequest, poll record.Poll) (*setpointv1.RecommendResponse, error) {
+	j := s.requests.Polled(ctx, req, poll)
+	s.requests.Trace(ctx, j)
+	s.targets.Recommend(ctx, &j.Job)
+	s.requests.Answered(ctx, j)
 	return j.Answer()
 }
 
 // storedRoom waits until there is enough memory to process that many stored bytes.
 func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
 	pass := new(gate.Pass)
-	if err := s.targets.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
+	if err := s.requests.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
 		return nil, err
 	}
 	if !pass.Read(int64(bytes) * storedGrowth) {
-		return nil, s.targets.Refuse(limit.LargeRequests)
+		return nil, s.requests.Refuse(limit.LargeRequests)
 	}
 	return pass.Leave, nil
 }
@@ -90,13 +110,7 @@ const mostSmallStored, storedGrowth = 32 << 10, 10
 
 // ReportScale records the outcome of a recommendation.
 func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
-		return nil, err
-	}
-	if err := access.CallerOf(ctx).Check(policy.Recommend, decision.ParseTarget(req.GetTarget())); err != nil {
-		return nil, err
-	}
-	if err := access.CallerOf(ctx).CheckChange(policy.Recommend, decision.ParseTarget(req.GetTarget())); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	return s.targets.Report(ctx, req)
@@ -112,7 +126,7 @@ func (s *Recommendations) admit(ctx context.Context, ticket *limit.Ticket, calle
 
 // checkBatch refuses batches that are too long.
 func (s *Recommendations) checkBatch(n int) error {
-	if limit := s.targets.Options.MaxBatch; n > limit {
+	if limit := s.requests.Settings.MaxBatch; n > limit {
 		return apierror.OverLimit("maxBatch", limit, "the batch has more requests than this server takes at once")
 	}
 	return nil
@@ -120,27 +134,5 @@ func (s *Recommendations) checkBatch(n int) error {
 
 // BatchRecommend serves calls within the process; for gRPC see BatchEncoded.
 func (s *Recommendations) BatchRecommend(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
-	if err := s.checkBatch(len(req.GetRequests())); err != nil {
-		return nil, err
-	}
-	batch := decision.LendBatch(len(req.GetRequests()))
-	defer batch.GiveBack()
-	jobs := batch.Jobs
-	for i, r := range req.GetRequests() {
-		jobs[i] = *s.targets.NewJob(ctx, r)
-	}
-	s.targets.TraceAll(ctx, jobs)
-	s.targets.RecommendAll(ctx, batch)
-	s.targets.AnsweredAll(ctx, jobs)
-	response := &setpointv1.BatchRecommendResponse{Results: make([]*setpointv1.BatchRecommendResult, len(jobs))}
-	for i := range jobs {
-		result := &setpointv1.BatchRecommendResult{}
-		if answer, err := jobs[i].Answer(); err != nil {
-			result.Result = &setpointv1.BatchRecommendResult_Error{Error: status.Convert(err).Proto()}
-		} else {
-			result.Result = &setpointv1.BatchRecommendResult_Response{Response: answer}
-		}
-		response.Results[i] = result
-	}
-	return response, nil
+	return inside(ctx, req, s.BatchEncoded, &setpointv1.BatchRecommendResponse{})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,7 +22,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -83,35 +81,21 @@ type Simulations struct {
 	options SimulationOptions
 	places  chan struct{}
 	turns   chan struct{} // one for each waiting or running request
-
-	mu       sync.Mutex
-	byCaller map[string]int // guarded by mu
+	callers perCaller
 }
 
 // NewSimulations returns the service.
 func NewSimulations(options SimulationOptions) *Simulations {
 	return &Simulations{
 		options: options, places: make(chan struct{}, options.AtOnce), turns: make(chan struct{}, options.AtOnce+mostWaiting),
-		byCaller: make(map[string]int),
 	}
 }
 
 // enter waits for a request's turn.
 func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
-	caller := access.CallerOf(ctx).Name()
-	s.mu.Lock()
-	if caller != "" && s.byCaller[caller] >= mostOfCaller {
-		s.mu.Unlock()
+	left, taken := s.callers.take(access.CallerOf(ctx).Name(), mostOfCaller)
+	if !taken {
 		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has the maximum number of simulations running or waiting; wait for them")
-	}
-	s.byCaller[caller]++
-	s.mu.Unlock()
-	left := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.byCaller[caller]--; s.byCaller[caller] == 0 {
-			delete(s.byCaller, caller)
-		}
 	}
 	busy := func() error {
 		left()
@@ -144,7 +128,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 
 // Simulate runs each spec, until the caller goes or the server stops.
 func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return err
 	}
 	if s.options.AtOnce == 0 {

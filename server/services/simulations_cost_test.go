@@ -29,7 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/admission"
-	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
 // worlds are scenarios in which the count changes all the time: one with every field, and one with
@@ -179,7 +179,7 @@ func (k *kit) accepted(change func(*costly)) bool {
 	c := k.costly()
 	change(c)
 	req := c.request(k.T)
-	if decision.CheckStructure(req) != nil {
+	if apierror.OfStructure(req) != nil {
 		return false
 	}
 	_, violations := readSimulation(k.Context(), req, recommender.DefaultOptions())

@@ -13,11 +13,11 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
@@ -27,24 +27,12 @@ func notStored() error {
 	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
 }
 
-// mayChange returns PERMISSION_DENIED unless the caller has the verb, and may change
-// records.
-func mayChange(ctx context.Context, verb policy.Verb, key store.Key) error {
-	if err := access.CallerOf(ctx).Check(verb, key); err != nil {
-		return err
-	}
-	return access.CallerOf(ctx).CheckChange(verb, key)
-}
-
 // SetTargetSpec stores the spec of a target.
 func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
 	if err := apierror.Invalid(s.specViolations(req)); err != nil {
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if err := mayChange(ctx, policy.Configure, key); err != nil {
-		return nil, err
-	}
 	if err := apierror.Invalid(capViolations(access.CallerOf(ctx), key, req.GetTargetSpec().GetSpec())); err != nil {
 		return nil, err
 	}
@@ -73,7 +61,7 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	}
 	input, unreadable := conversion.Input(&setpointv1.RecommendRequest{
 		Target: req.GetName(), Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
-	}, s.targets.Options.Recommend)
+	}, s.requests.Settings.Recommend)
 	unreadable = append(unreadable, validation.Spec(spec.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	for _, v := range unreadable {
 		v.Field = "targetSpec." + v.Field
@@ -107,13 +95,13 @@ func capViolations(by *access.Caller, key store.Key, spec *setpointv1.Horizontal
 
 // queryViolations returns the violations of a spec's metric queries.
 func (s *Targets) queryViolations(key store.Key, spec *setpointv1.TargetSpec) []validation.Violation {
-	sources := s.targets.Options.Sources
+	sources := s.sources
 	var violations []validation.Violation
 	switch {
 	case len(spec.GetQueries()) == 0:
 		return nil
 	case sources == nil:
-		violations = []validation.Violation{{Field: "queries", Description: "Forbidden: this server fetches no metrics, for its operator allows no sources; report them with ReportObservation"}}
+		violations = []validation.Violation{{Field: "queries", Description: "Forbidden: this server fetches no metrics: its operator has configured no sources; report them with ReportObservation"}}
 	default:
 		if violations = sources.Check(key, spec); len(violations) == 0 {
 			violations = stored.QueryViolations(spec)
@@ -127,13 +115,10 @@ func (s *Targets) queryViolations(key store.Key, spec *setpointv1.TargetSpec) []
 
 // GetTargetSpec returns a stored spec.
 func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if err := access.CallerOf(ctx).Check(policy.Read, key); err != nil {
-		return nil, err
-	}
 	if s.stored == nil {
 		return nil, notStored()
 	}
@@ -149,14 +134,11 @@ const maxSpecsPage = 4 << 20
 
 // ListTargetSpecs returns a page of stored specs.
 func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	filter := decision.ParseParent(req.GetParent())
-	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
-	if err != nil {
-		return nil, err
-	}
+	scope := access.ScopeOf(ctx, filter)
 	if s.stored == nil {
 		return nil, notStored()
 	}
@@ -169,13 +151,13 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 	if err != nil {
 		return nil, err
 	}
-	keys, next, err := decision.Visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
+	keys, next, err := visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
 	if err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetSpecsResponse{}
 	room := maxSpecsPage
-	for some := range slices.Chunk(keys, decision.ListedAtOnce) {
+	for some := range slices.Chunk(keys, listedAtOnce) {
 		specs, kept, err := s.loadSpecs(ctx, some, room)
 		if err != nil {
 			return nil, apierror.OfStored(ctx, req.GetParent(), err)
@@ -199,7 +181,7 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 
 // loadSpecs loads some specs, for a limited number of lists at a time.
 func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
-	leave, err := s.targets.EnterList(ctx)
+	leave, err := s.enterList(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -209,13 +191,10 @@ func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]
 
 // DeleteTargetSpec deletes a stored spec.
 func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTargetSpecRequest) (*setpointv1.DeleteTargetSpecResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if err := mayChange(ctx, policy.Configure, key); err != nil {
-		return nil, err
-	}
 	if s.stored == nil {
 		return nil, notStored()
 	}
@@ -226,8 +205,9 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 }
 
 var setTargetSpec = checked[*Targets, *setpointv1.SetTargetSpecRequest, *setpointv1.SetTargetSpecResponse]{
-	targets: func(s *Targets) *decision.Targets { return s.targets },
-	limit:   "maxSpecBytes", most: stored.DefaultMaxSpecBytes,
+	requests: func(s *Targets) *requests.Reader { return s.requests },
+	method:   setpointv1.TargetService_SetTargetSpec_FullMethodName,
+	limit:    "maxSpecBytes", most: stored.DefaultMaxSpecBytes,
 	empty: func() *setpointv1.SetTargetSpecRequest { return &setpointv1.SetTargetSpecRequest{} },
 	call: func(s *Targets, ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
 		calls.NoteTarget(ctx, req.GetName())
@@ -242,7 +222,7 @@ func TargetsDesc() *grpc.ServiceDesc {
 	desc.Methods = slices.Clone(desc.Methods)
 	for i := range desc.Methods {
 		if desc.Methods[i].MethodName == "SetTargetSpec" {
-			desc.Methods[i].Handler = encoded.Handler(setpointv1.TargetService_SetTargetSpec_FullMethodName, setTargetSpec.answer)
+			desc.Methods[i].Handler = encoded.Handler(setTargetSpec.method, setTargetSpec.answer)
 		}
 	}
 	return &desc

@@ -15,10 +15,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/calls"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
@@ -114,9 +113,10 @@ func (s *Recommendations) receive(stream grpc.ServerStream) (<-chan *streamed, <
 func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer *encoded.Message) {
 	var id string
 	defer func() {
-		if err := calls.Recovered(s.targets.Log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
-			s.targets.Metrics.Decisions.Refused(codes.Internal)
-			failed := decision.Job{Err: err}
+		if err := apierror.Recovered(s.targets.Log, setpointv1.RecommendationService_StreamRecommend_FullMethodName, recover(), nil); err != nil {
+			s.requests.Metrics.Decisions.Refused(codes.Internal)
+			var failed requests.Job
+			failed.Err = err
 			answer = &encoded.Message{Data: failed.Streamed(nil, id)}
 		}
 	}()
@@ -125,24 +125,24 @@ func (s *Recommendations) protected(ctx context.Context, req *streamed) (answer 
 
 // answerStreamed handles one message of a stream. It sets id as soon as it has read it.
 func (s *Recommendations) answerStreamed(ctx context.Context, req *streamed, id *string) *encoded.Message {
-	j := decision.LendJob()
+	j := requests.Lend()
 	defer j.GiveBack()
 	var request []byte
-	ctx = s.targets.TraceMessage(ctx, j)
+	ctx = s.requests.TraceMessage(ctx, j)
 	defer j.AbandonTrace()
 	*id, request, j.Err = readStreamed(req.Data)
 	if j.Err == nil {
 		ctx, cancel := apierror.WithOwnDeadline(ctx, s.targets.Options.RequestTimeout)
 		defer cancel()
 		if j.Err = req.refused; j.Err == nil && admission.Unsent(ctx) > 2*admission.MostUnsent {
-			j.Err = s.targets.Refuse(limit.Unread)
+			j.Err = s.requests.Refuse(limit.Unread)
 		}
 		if j.Err == nil {
-			s.targets.ReadEncoded(ctx, req.caller, j, request, &req.ticket, &req.Pass)
-			s.targets.Recommend(ctx, j)
+			s.requests.Read(ctx, req.caller, j, request, &req.ticket, &req.Pass)
+			s.targets.Recommend(ctx, &j.Job)
 		}
 	}
-	s.targets.MessageAnswered(ctx, j, req.began)
+	s.requests.MessageAnswered(ctx, j, req.began)
 	answer := encoded.NewAnswer()
 	answer.Data = j.Streamed(answer.Data, *id)
 	return answer

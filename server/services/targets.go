@@ -3,14 +3,16 @@ package services
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -24,35 +26,45 @@ const (
 // Targets reads and deletes targets and their stored specs.
 type Targets struct {
 	setpointv1.UnimplementedTargetServiceServer
-	targets *decision.Targets
-	log     store.Log
-	pages   *pageTokens
-	stored  *stored.Targets // nil: the store has no specs
-	watches *watches
+	targets  *decision.Targets
+	requests *requests.Reader
+	log      store.Log
+	pages    *pageTokens
+	stored   *stored.Targets // nil: the store has no specs
+	sources  stored.Sources
+	watches  *watches
+	// lists is a semaphore for loading the parts of lists.
+	lists chan struct{}
 }
 
 // NewTargets returns the service, with the targets of the recommendations' service.
 func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch WatchOptions) *Targets {
 	pages := newPageTokens(engine)
-	return &Targets{targets: r.targets, log: log, pages: pages, stored: r.stored, watches: newWatches(watch, pages)}
+	return &Targets{
+		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, sources: r.sources, watches: newWatches(watch, pages),
+		lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
+	}
 }
 
-// GetTarget returns one target.
+// GetTarget returns one target, with what comes next.
 func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
-	if err := access.CallerOf(ctx).Check(policy.Read, decision.ParseTarget(req.GetName())); err != nil {
-		return nil, err
-	}
-	history, err := s.targets.History(ctx, req.GetName())
+	known, err := s.targets.Record(ctx, req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	target := conversion.Target(req.GetName(), history, true)
+	target := conversion.Target(req.GetName(), known, true)
+	specs, _, err := s.targets.Specs.Of(ctx, []store.Key{decision.ParseTarget(req.GetName())}, []*record.Record{known}, 0)
+	if err != nil {
+		return nil, apierror.OfStore(ctx, req.GetName(), err)
+	}
+	target.SpecInUse = specs[0]
 	if target.TargetSpec, err = s.specOf(ctx, req.GetName()); err != nil {
 		return nil, err
 	}
+	s.tell(ctx, target, known)
 	return &setpointv1.GetTargetResponse{Target: target}, nil
 }
 
@@ -73,15 +85,12 @@ func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSp
 
 // ListTargets returns a page of the targets that the caller may read.
 func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	size := pageSize(req.GetPageSize(), defaultTargetsPage)
 	filter := decision.ParseParent(req.GetParent())
-	scope, err := access.CallerOf(ctx).Within(policy.Read, filter)
-	if err != nil {
-		return nil, err
-	}
+	scope := access.ScopeOf(ctx, filter)
 	list := listOf(ctx, listTargetsMethod, req.GetParent(), scope)
 	position, err := s.pages.position(ctx, list, req.GetPageToken())
 	if err != nil {
@@ -91,18 +100,29 @@ func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRe
 	if err != nil {
 		return nil, err
 	}
-	keys, next, err := s.targets.Visible(ctx, filter, scope, after, size)
+	keys, next, err := visible(ctx, s.targets.Store(), filter, scope, after, size)
 	if err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListTargetsResponse{}
-	if next != (store.Key{}) {
-		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
+	room := 0
+	if req.GetWithSpecInUse() {
+		room = maxSpecsPage
+	}
+	for some := range slices.Chunk(keys, listedAtOnce) {
+		kept, err := s.appendTargets(ctx, response, req, some, &room)
+		if err != nil {
 			return nil, err
 		}
+		if kept < len(some) || req.GetWithSpecInUse() && room <= 0 {
+			if last := some[kept-1]; last != keys[len(keys)-1] {
+				next = last
+			}
+			break
+		}
 	}
-	for some := range slices.Chunk(keys, decision.ListedAtOnce) {
-		if err := s.targets.AppendTargets(ctx, response, req.GetParent(), some); err != nil {
+	if next != (store.Key{}) {
+		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
 			return nil, err
 		}
 	}
@@ -118,13 +138,7 @@ func pageSize(asked int32, fallback int) int {
 
 // DeleteTarget deletes a target and its history.
 func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
-	if err := decision.CheckStructure(req); err != nil {
-		return nil, err
-	}
-	if err := access.CallerOf(ctx).Check(policy.Delete, decision.ParseTarget(req.GetName())); err != nil {
-		return nil, err
-	}
-	if err := access.CallerOf(ctx).CheckChange(policy.Delete, decision.ParseTarget(req.GetName())); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
 	if err := s.targets.Delete(ctx, req); err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
@@ -44,33 +43,25 @@ type WatchOptions struct {
 // watches are the open calls of WatchDecisions.
 type watches struct {
 	WatchOptions
-	pages *pageTokens
+	pages   *pageTokens
+	callers perCaller
 
-	mu       sync.Mutex
-	byCaller map[string]int // guarded by mu
-	key      pagetoken.Key  // guarded by mu
-	keyed    time.Time      // when the key was fetched; guarded by mu
+	mu    sync.Mutex
+	key   pagetoken.Key // guarded by mu
+	keyed time.Time     // when the key was fetched; guarded by mu
 }
 
 func newWatches(options WatchOptions, pages *pageTokens) *watches {
-	return &watches{WatchOptions: options, pages: pages, byCaller: make(map[string]int)}
+	return &watches{WatchOptions: options, pages: pages}
 }
 
 // open counts a watcher of a caller.
 func (w *watches) open(caller string) (closed func(), err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if caller != "" && w.PerCaller > 0 && w.byCaller[caller] >= w.PerCaller {
-		return nil, apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "this caller watches as much as one caller may; end a watch, or watch several targets by one (\"-\" stands for all)")
+	closed, taken := w.callers.take(caller, w.PerCaller)
+	if !taken {
+		return nil, apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "maximum number of watches of one caller reached; close one, or watch several targets with one call (\"-\" matches all)")
 	}
-	w.byCaller[caller]++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.byCaller[caller]--; w.byCaller[caller] == 0 {
-			delete(w.byCaller, caller)
-		}
-	}, nil
+	return closed, nil
 }
 
 // keyAge is how long the key of tokens is used without reading the store.
@@ -114,7 +105,7 @@ type watch struct {
 // WatchDecisions streams decisions until the caller goes, loses its last permission, or
 // the server stops.
 func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
-	if err := decision.CheckStructure(req); err != nil {
+	if err := apierror.OfStructure(req); err != nil {
 		return err
 	}
 	w := &watch{watches: s.watches, request: req, filter: watchFilter(req), taken: watchedAtOnce}
@@ -141,7 +132,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	watcher, err := w.Hub.Watch(ctx, w.filter, from, feed.Viewer{Caller: w.caller.Name(), Sees: w.sees()})
 	switch {
 	case errors.Is(err, feed.ErrTooMany):
-		return apierror.OverLimit("maxWatchers", w.Hub.MaxWatchers(), "this instance has as many watchers as it may have; retry elsewhere, or later")
+		return apierror.OverLimit("maxWatchers", w.Hub.MaxWatchers(), "maximum number of watchers on this instance reached; retry later, or on another instance")
 	case errors.Is(err, feed.ErrClosed):
 		return apierror.ShuttingDown()
 	case err != nil:
@@ -368,7 +359,7 @@ func (w *watch) from(ctx context.Context) ([]store.FeedPosition, error) {
 	from, right := parseFeedPosition(text, w.Hub.Parts())
 	if !ok || !right {
 		return nil, apierror.InvalidField("resumeToken", "Invalid value: must be the resumeToken of a response to the same parent and caller; "+
-			"else begin without one, and take what was between for missed")
+			"otherwise start without a token, and treat the decisions in between as missed")
 	}
 	return from, nil
 }

@@ -1,8 +1,9 @@
 // Package shares limits how much of the store each cluster takes: its targets, and their bytes.
 //
-//	s := shares.New(engine, shares.Options{ClusterTargets: 10_000, Clock: time.Now, Log: log}, refused)
+//	options := shares.Options{ClusterTargets: 10_000, Clock: time.Now, Log: log}
+//	s := shares.New(engine, options, refused)
 //	more := store.Usage{Keys: 1, Bytes: int64(len(value))}
-//	if err := s.Place(ctx, cluster, more, caller); err != nil {
+//	if err := s.Place(ctx, cluster, more, options.For(caller)); err != nil {
 //		return err
 //	}
 //	// … store it …
@@ -79,18 +80,21 @@ type share struct {
 }
 
 // New returns the shares of a store; without store.Usages they have no limits. refused counts
-// refusals.
+// refusals; nil: nobody does.
 func New(engine store.Store, o Options, refused func(limit.Reason)) *Shares {
+	if refused == nil {
+		refused = func(limit.Reason) {}
+	}
 	s := &Shares{options: o, refused: refused, clusters: bounded.New[string, *share](countedClusters)}
 	s.engine, _ = engine.(store.Usages)
 	return s
 }
 
-// bounds are the limits of a cluster, 0: unlimited.
-type bounds struct{ keys, bytes int64 }
+// Bounds are the limits of a cluster for a caller's additions, 0: unlimited.
+type Bounds struct{ keys, bytes int64 }
 
-// boundsFor returns the limits for a caller's additions.
-func (s *Shares) boundsFor(c *access.Caller) bounds {
+// For returns the limits for a caller's additions.
+func (o *Options) For(c *access.Caller) Bounds {
 	var own policy.Limits
 	if c != nil {
 		own = c.Grants.Limits()
@@ -104,12 +108,12 @@ func (s *Shares) boundsFor(c *access.Caller) bounds {
 		}
 		return int64(own)
 	}
-	return bounds{pick(own.ClusterTargets, s.options.ClusterTargets), pick(own.ClusterBytes, s.options.ClusterBytes)}
+	return Bounds{pick(own.ClusterTargets, o.ClusterTargets), pick(own.ClusterBytes, o.ClusterBytes)}
 }
 
 // exceeds returns the limit that an addition would exceed; 0: none. A record that only grows adds
 // no target.
-func (b bounds) exceeds(used, more store.Usage) limit.Reason {
+func (b Bounds) exceeds(used, more store.Usage) limit.Reason {
 	switch {
 	case b.keys > 0 && more.Keys > 0 && used.Keys >= b.keys:
 		return limit.ClusterTargets
@@ -121,9 +125,8 @@ func (b bounds) exceeds(used, more store.Usage) limit.Reason {
 
 // Place reserves space for a new record of a cluster, or without Keys for the growth of an existing
 // one, or refuses it. It may call the store, once or twice.
-func (s *Shares) Place(ctx context.Context, cluster string, more store.Usage, c *access.Caller) error {
-	b := s.boundsFor(c)
-	if s.engine == nil || b == (bounds{}) {
+func (s *Shares) Place(ctx context.Context, cluster string, more store.Usage, b Bounds) error {
+	if s.engine == nil || b == (Bounds{}) {
 		return nil
 	}
 	own := s.of(cluster, true)
@@ -202,7 +205,7 @@ func plus(u, more store.Usage, times int64) store.Usage {
 }
 
 // isStale reports whether the count is too old for an addition. The caller has locked h.mu.
-func (h *share) isStale(age time.Duration, more store.Usage, b bounds) bool {
+func (h *share) isStale(age time.Duration, more store.Usage, b Bounds) bool {
 	switch {
 	case more.Keys == 0 && b.bytes == 0:
 		return false // whatever it is
@@ -216,7 +219,7 @@ func (h *share) isStale(age time.Duration, more store.Usage, b bounds) bool {
 
 // take reserves space in the share, or returns the limit that forbids it. Other
 // additions to the cluster wait meanwhile, so that together they do not exceed it.
-func (s *Shares) take(ctx context.Context, h *share, cluster string, more store.Usage, b bounds) limit.Reason {
+func (s *Shares) take(ctx context.Context, h *share, cluster string, more store.Usage, b Bounds) limit.Reason {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := s.options.Clock()
@@ -248,7 +251,7 @@ func (s *Shares) count(ctx context.Context, h *share, cluster string, now time.T
 }
 
 // clusterFull returns the error for a new target beyond a limit, or for a record that grows.
-func clusterFull(reason limit.Reason, cluster string, more store.Usage, b bounds) error {
+func clusterFull(reason limit.Reason, cluster string, more store.Usage, b Bounds) error {
 	value, kept := b.keys, fmt.Sprintf("cluster %s has %d targets", cluster, b.keys)
 	if reason == limit.ClusterBytes {
 		value, kept = b.bytes, fmt.Sprintf("the targets of cluster %s take %d bytes", cluster, b.bytes)

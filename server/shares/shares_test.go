@@ -42,10 +42,11 @@ func TestCountsOfGrowth(t *testing.T) {
 	} {
 		e := &engine{used: store.Usage{Keys: 5, Bytes: tt.used}}
 		now := time.Unix(1_700_000_000, 0)
-		s := shares.New(e, shares.Options{ClusterTargets: 5, ClusterBytes: int(tt.bytes), Clock: func() time.Time { return now }, Log: zap.NewNop()}, func(limit.Reason) {})
+		options := shares.Options{ClusterTargets: 5, ClusterBytes: int(tt.bytes), Clock: func() time.Time { return now }, Log: zap.NewNop()}
+		s := shares.New(e, options, func(limit.Reason) {})
 		for range 180 {
 			more := store.Usage{Bytes: tt.each}
-			err := s.Place(t.Context(), "red", more, nil)
+			err := s.Place(t.Context(), "red", more, options.For(nil))
 			s.Settle("red", more, err == nil)
 			now = now.Add(time.Second)
 		}
@@ -59,7 +60,8 @@ func TestCountsOfGrowth(t *testing.T) {
 func TestGrowthIsNoTarget(t *testing.T) {
 	t.Parallel()
 	e := &engine{used: store.Usage{Keys: 5, Bytes: 100}}
-	s := shares.New(e, shares.Options{ClusterTargets: 6, ClusterBytes: 1000, Clock: time.Now, Log: zap.NewNop()}, func(limit.Reason) {})
+	options := shares.Options{ClusterTargets: 6, ClusterBytes: 1000, Clock: time.Now, Log: zap.NewNop()}
+	s := shares.New(e, options, func(limit.Reason) {})
 	for i, step := range []struct {
 		more store.Usage
 		code codes.Code
@@ -71,7 +73,7 @@ func TestGrowthIsNoTarget(t *testing.T) {
 		{store.Usage{Bytes: 100}, codes.ResourceExhausted},
 		{store.Usage{Bytes: 99}, codes.OK},
 	} {
-		err := s.Place(t.Context(), "red", step.more, nil)
+		err := s.Place(t.Context(), "red", step.more, options.For(nil))
 		if status.Code(err) != step.code {
 			t.Errorf("step %d: %v, want %s", i, err, step.code)
 		}

@@ -10,6 +10,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -45,12 +46,9 @@ const (
 func openObservation(record []byte, report *setpointv1.ReportObservationRequest, before time.Time) (*partial, error) {
 	p := &partial{Observation: &storedv1.Observation{}}
 	var decoded, pods, usage, rest run // decoded are the fields to decode
-	for len(record) > 0 {
-		field, number, value, err := nextField(record)
-		if err != nil {
-			return nil, err
-		}
-		record = record[len(field):]
+	var invalid error
+	for f := range protofields.Of(record, &invalid) {
+		field, number, value := f.Raw, f.Number, f.Value
 		switch {
 		case number == podsField:
 			pods.add(field)
@@ -77,6 +75,9 @@ func openObservation(record []byte, report *setpointv1.ReportObservationRequest,
 		default:
 			decoded.add(field)
 		}
+	}
+	if invalid != nil {
+		return nil, invalid
 	}
 	p.pods, p.usage, p.rest = pods.bytes(), usage.bytes(), rest.bytes()
 	return p, proto.UnmarshalOptions{Merge: true}.Unmarshal(decoded.bytes(), p.Observation)
@@ -107,47 +108,42 @@ func (r *run) bytes() []byte {
 // instants returns when the scale of a stored observation was observed, nil for never, and when
 // its newest part was, without decoding more than these instants.
 func instants(record store.Record) (scaled *timestamppb.Timestamp, newest time.Time, err error) {
-	for encoded := record.Value; len(encoded) > 0; {
-		field, number, value, err := nextField(encoded)
-		if err != nil {
-			return nil, time.Time{}, &UnreadableError{"observation", err}
-		}
-		encoded = encoded[len(field):]
+	var invalid error
+	for f := range protofields.Of(record.Value, &invalid) {
 		var at time.Time
-		switch number {
+		switch f.Number {
 		case scaleTimeField, podsTimeField, usageTimeField:
 			stamp := &timestamppb.Timestamp{}
-			if err := proto.Unmarshal(value, stamp); err != nil {
+			if err := proto.Unmarshal(f.Value, stamp); err != nil {
 				return nil, time.Time{}, &UnreadableError{"observation", err}
 			}
-			if at = stamp.AsTime(); number == scaleTimeField {
+			if at = stamp.AsTime(); f.Number == scaleTimeField {
 				scaled = stamp
 			}
 		case customField, externalField:
-			at = timeOf(value)
+			at = timeOf(f.Value)
 		}
 		if at.After(newest) {
 			newest = at
 		}
+	}
+	if invalid != nil {
+		return nil, time.Time{}, &UnreadableError{"observation", invalid}
 	}
 	return scaled, newest, nil
 }
 
 // timeOf returns when an encoded metric was observed.
 func timeOf(metric []byte) time.Time {
-	for len(metric) > 0 {
-		field, number, value, err := nextField(metric)
-		if err != nil {
-			break
-		}
-		if number == timeField {
+	var invalid error // and so without a time
+	for f := range protofields.Of(metric, &invalid) {
+		if f.Number == timeField {
 			at := &timestamppb.Timestamp{}
-			if proto.Unmarshal(value, at) == nil {
+			if proto.Unmarshal(f.Value, at) == nil {
 				return at.AsTime()
 			}
 			break
 		}
-		metric = metric[len(field):]
 	}
 	return time.Unix(0, 0) // as for a message without a time
 }
@@ -161,37 +157,19 @@ func (p *partial) encode() ([]byte, error) {
 	return slices.Concat(value, p.pods, p.usage, p.rest), nil
 }
 
-// nextField returns the first field of bytes; value is nil unless it is
-// length-delimited.
-func nextField(from []byte) (field []byte, number protowire.Number, value []byte, err error) {
-	number, kind, tag := protowire.ConsumeTag(from)
-	if tag < 0 {
-		return nil, 0, nil, protowire.ParseError(tag)
-	}
-	length := protowire.ConsumeFieldValue(number, kind, from[tag:])
-	if length < 0 {
-		return nil, 0, nil, protowire.ParseError(length)
-	}
-	if kind == protowire.BytesType {
-		value, _ = protowire.ConsumeBytes(from[tag:])
-	}
-	return from[:tag+length], number, value, nil
-}
-
 // openMetric decodes a metric except its values, which it keeps as an unknown field.
 func openMetric(from []byte, into proto.Message, identity *[]byte) error {
 	var values, decoded run
-	for len(from) > 0 {
-		field, number, _, err := nextField(from)
-		if err != nil {
-			return err
-		}
-		from = from[len(field):]
-		if number == valuesField {
-			values.add(field)
+	var invalid error
+	for f := range protofields.Of(from, &invalid) {
+		if f.Number == valuesField {
+			values.add(f.Raw)
 		} else {
-			decoded.add(field)
+			decoded.add(f.Raw)
 		}
+	}
+	if invalid != nil {
+		return invalid
 	}
 	if err := proto.Unmarshal(decoded.bytes(), into); err != nil {
 		return err
@@ -225,15 +203,11 @@ func clearValues(m proto.Message) {
 // countValues counts the values of a metric.
 func countValues(m proto.Message) int {
 	n := m.ProtoReflect().Get(m.ProtoReflect().Descriptor().Fields().ByNumber(valuesField)).List().Len()
-	for encoded := []byte(m.ProtoReflect().GetUnknown()); len(encoded) > 0; {
-		field, number, _, err := nextField(encoded)
-		if err != nil {
-			break
-		}
-		if number == valuesField {
+	var invalid error
+	for f := range protofields.Of(m.ProtoReflect().GetUnknown(), &invalid) {
+		if f.Number == valuesField {
 			n++
 		}
-		encoded = encoded[len(field):]
 	}
 	return n
 }

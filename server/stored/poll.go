@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -16,9 +15,9 @@ import (
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -65,12 +64,12 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		}
 		// By a caller's word alone nobody else's workload is switched off.
 		q.unrecorded = by.off && leastOf(q.spec.GetSpec()) > 0
-		answered := answers(&q.history, q.spec, q.now)
+		answered := answers(&q.record, q.spec, q.now)
 		var decided *outcome
 		if answered {
-			decided = newOutcome(last(&q.history), q.history.Last.Error, q.spec)
-			if q.history.Last.To > 0 && decided.undecided == nil {
-				t.remember(by, records, q.history.Last.At, decided)
+			decided = newOutcome(last(&q.record.History), q.record.Last.Error, q.spec)
+			if q.record.Last.To > 0 && decided.undecided == nil {
+				t.remember(by, records, q.record.Last.At, decided)
 				return decided, nil
 			}
 		}
@@ -83,7 +82,7 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		}
 		// A target leaves zero, and a count that could not be computed is computed, as soon as a
 		// report allows it, not a period later; fetched metrics are evaluated once per period.
-		if answered && (len(q.spec.GetQueries()) > 0 || !newest.After(time.Unix(0, q.history.Last.At))) {
+		if answered && (len(q.spec.GetQueries()) > 0 || !newest.After(time.Unix(0, q.record.Last.At))) {
 			return decided, nil
 		}
 		if poll.Current == nil && !q.spec.GetAssumeApplied() && !(ages{q.now, maxAge(q.spec)}).fresh(scaled) {
@@ -114,7 +113,7 @@ type question struct {
 	now     time.Time
 
 	spec     *setpointv1.TargetSpec
-	history  recommender.History
+	record   record.Record
 	observed store.Record
 	// unrecorded is set if the decision is the poller's own.
 	unrecorded bool
@@ -130,7 +129,7 @@ func (q *question) decode() (err error) {
 		return err
 	}
 	if q.records[1].Exists() {
-		if q.history, err = encoding.DecodeHistory(q.records[1].Value); err != nil {
+		if q.record, err = record.Decode(q.records[1].Value); err != nil {
 			return &UnreadableError{"history", err}
 		}
 	}
@@ -164,8 +163,7 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 		return nil, false, err
 	}
 	request.DryRun = request.DryRun || q.unrecorded
-	request.RequestId = "after " + q.history.Last.ID.String() + asked(q.spec)
-	response, err := t.options.Recommend(ctx, request)
+	response, err := t.options.Recommend(ctx, request, record.Poll{Spec: q.spec.GetEtag(), After: q.record.Last.ID, AfterAt: q.record.Last.At})
 	if err != nil {
 		return nil, false, err
 	}
@@ -180,12 +178,6 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 // another look at the store.
 const largeObservation = 32 << 10
 
-// asked identifies the version of the spec, in the ids of requests. The bounds follow from it:
-// earlier versions have them there, and during an update instances of both share decisions.
-func asked(spec *setpointv1.TargetSpec) string {
-	return fmt.Sprintf(" %s %d-%d ", spec.GetEtag(), leastOf(spec.GetSpec()), spec.GetSpec().GetMaxReplicas())
-}
-
 // leastOf is the lower bound of a spec.
 func leastOf(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
 	if spec.MinReplicas == nil {
@@ -195,9 +187,8 @@ func leastOf(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
 }
 
 // answers reports whether the last decision answers polls.
-func answers(h *recommender.History, spec *setpointv1.TargetSpec, now time.Time) bool {
-	return h.Last.At != 0 && strings.HasPrefix(h.Last.RequestID, "after ") && strings.HasSuffix(h.Last.RequestID, asked(spec)) &&
-		counts(h.Last.At, period(spec), now)
+func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool {
+	return r.Last.At != 0 && r.LastPoll == spec.GetEtag() && counts(r.Last.At, period(spec), now)
 }
 
 // counts reports whether a decision is neither too old nor in the future of this clock.
@@ -258,11 +249,11 @@ func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, er
 		return nil, q.noScale()
 	}
 	least := leastOf(q.spec.GetSpec())
-	if q.history.Last.At != 0 {
-		least = max(least, q.history.Last.To)
+	if q.record.Last.At != 0 {
+		least = max(least, q.record.Last.To)
 	}
 	// At zero the controller acts only if it scaled there itself.
-	if least == 0 && !scaledToZero(&q.history) {
+	if least == 0 && !scaledToZero(&q.record.History) {
 		least = 1
 	}
 	return &setpointv1.Scale{SpecReplicas: least}, nil

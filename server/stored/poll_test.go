@@ -13,7 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -80,10 +80,10 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 			room <- struct{}{}
 			return func() { <-room }, nil
 		},
-		Recommend: func(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+		Recommend: func(ctx context.Context, req *setpointv1.RecommendRequest, poll record.Poll) (*setpointv1.RecommendResponse, error) {
 			decodes.Add(1)
 			n := req.GetScale().GetSpecReplicas()
-			return &setpointv1.RecommendResponse{DesiredReplicas: n, CurrentReplicas: n, Action: "NONE", Status: &setpointv1.HorizontalPodAutoscalerStatus{}}, record(ctx, engine, key, req, n, now)
+			return &setpointv1.RecommendResponse{DesiredReplicas: n, CurrentReplicas: n, Action: "NONE", Status: &setpointv1.HorizontalPodAutoscalerStatus{}}, keep(ctx, engine, key, poll, n, now)
 		},
 	})
 	if err != nil {
@@ -106,15 +106,17 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 	return targets, key, decodes
 }
 
-// record records a decision that keeps a count, unless the request is answered already.
-func record(ctx context.Context, engine store.Store, key store.Key, req *setpointv1.RecommendRequest, n int32, now time.Time) error {
+// keep records a decision that keeps a count, unless the poll is answered already.
+func keep(ctx context.Context, engine store.Store, key store.Key, poll record.Poll, n int32, now time.Time) error {
 	before, err := engine.Load(ctx, key)
 	if err != nil {
 		return err
 	}
-	value := encoding.AppendHistory(nil, &recommender.History{Seen: true, Updated: now, Last: recommender.LastDecision{
-		ID: recommender.ID{1}, RequestID: req.GetRequestId(), At: now.UnixNano(), From: n, To: n,
-	}})
+	r := record.Record{History: recommender.History{Seen: true, Updated: now, Last: recommender.LastDecision{
+		ID: recommender.ID{1}, At: now.UnixNano(), From: n, To: n,
+	}}}
+	r.LastPoll = poll.Spec
+	value := record.Append(nil, &r)
 	_, err = engine.CompareAndSwap(ctx, store.Swap{Key: key, Old: before.Version, Value: value})
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -18,7 +19,7 @@ import (
 func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (*setpointv1.TargetSpec, error) {
 	now := timestamppb.New(t.options.Clock())
 	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
-	stored.Name, stored.Etag, stored.UpdatedBy = "", "", by
+	stored.Name, stored.Etag, stored.Hash, stored.UpdatedBy = "", "", "", by
 	stored.CreateTime, stored.UpdateTime = now, now
 	record, err := t.swap(ctx, store.Specs, key, func(record store.Record) ([]byte, error) {
 		if spec.GetEtag() != "" && spec.GetEtag() != etag(record.Version) {
@@ -136,6 +137,7 @@ func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, err
 		return nil, &UnreadableError{"spec", err}
 	}
 	spec.Name, spec.Etag = key.String(), etag(record.Version)
+	spec.Hash = conversion.SpecHash(conversion.HashOfSpec(spec.GetSpec(), spec.GetOptions()))
 	return spec, nil
 }
 

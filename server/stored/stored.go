@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -33,8 +34,8 @@ type Engine interface {
 
 // Options are the settings of Targets.
 type Options struct {
-	// Recommend decides, and records the decision. It checks permissions. Required.
-	Recommend func(context.Context, *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error)
+	// Recommend decides for all who poll, and records the decision. It checks permissions. Required.
+	Recommend func(context.Context, *setpointv1.RecommendRequest, record.Poll) (*setpointv1.RecommendResponse, error)
 	// Sources fetch metrics that specs name. Nil: such metrics can't be read.
 	Sources Sources
 	// Clock tells the time. Nil: time.Now.

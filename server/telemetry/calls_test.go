@@ -72,7 +72,10 @@ func TestNamesAndHelpAreInOrder(t *testing.T) {
 	t.Parallel()
 	_, _, r := registered(t)
 	targets := telemetry.NewTargets(1, time.Now)
-	targets.Decided(key(1), 1, 1)
+	targets.Decided(key(1), &recommender.Decision{
+		Basis:  recommender.Basis{Bounded: true, Decided: true},
+		Status: recommender.Status{Conditions: []recommender.Condition{{Type: recommender.AbleToScale, Status: "False", Reason: recommender.FailedGetScale}}},
+	}, 15_000, nil)
 	r.MustRegister(targets.Collectors()...)
 	families, err := r.Gather()
 	if err != nil {

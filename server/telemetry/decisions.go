@@ -66,7 +66,7 @@ type Decisions struct {
 	outcomes [len(outcomes)]prometheus.Counter
 	errors   [lastCode + 1]prometheus.Counter // nil for OK
 	actions  [len(actions)]prometheus.Counter
-	paths    [len(recommender.PathNames)]prometheus.Counter
+	paths    []prometheus.Counter
 	limits   [len(limits)]prometheus.Counter
 	holds    [len(holds)]prometheus.Counter
 	failures [len(failures)]prometheus.Counter
@@ -87,8 +87,10 @@ func NewDecisions() *Decisions {
 		"code", errors, d.errors[1:])
 	d.counters("setpoint_decisions_total", "Recorded decisions, by action.",
 		"action", actions[:], d.actions[:])
+	paths := recommender.PathNames()
+	d.paths = make([]prometheus.Counter, len(paths))
 	d.counters("setpoint_decision_paths_total", "Recorded decisions, by their path through the controller.",
-		"path", recommender.PathNames[:], d.paths[:])
+		"path", paths, d.paths)
 	d.counters("setpoint_decisions_limited_total", "Recorded decisions limited by a policy or bound, by ScalingLimited's reason.",
 		"reason", limits[:], d.limits[:])
 	d.counters("setpoint_decisions_held_total", "Recorded decisions that stabilization or a delay held back, by AbleToScale's reason.",

@@ -3,8 +3,9 @@
 //
 //	calls := telemetry.NewCalls(telemetry.MethodsOf(grpcServer.GetServiceInfo())...)
 //	…
-//	call := calls.Of(info.FullMethod).Begin()
-//	defer func() { call.End(status.Code(err)) }()
+//	call, began := calls.Of(info.FullMethod), time.Now()
+//	call.Begin()
+//	defer func() { call.End(status.Code(err), time.Since(began)) }()
 //
 // Labels have few values, all known in advance, and every series exists from the start:
 // a series that appears with its first event hides that event from rate(). Only Targets

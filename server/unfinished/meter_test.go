@@ -300,60 +300,6 @@ func TestStreamsWithoutEnd(t *testing.T) {
 	}
 }
 
-func BenchmarkFrames(b *testing.B) {
-	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
-	plain, _ := net.Listen("tcp", "127.0.0.1:0")
-	defer plain.Close()
-	outside, err := net.Dial("tcp", plain.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer outside.Close()
-	conn, err := m.Listen(plain).Accept()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	memory := &inMemory{Conn: conn}
-	framed := unfinished.ConnOf(conn.RemoteAddr()).Frames(memory)
-	memory.next = []byte(preface)
-	into := make([]byte, 32<<10)
-	_, _ = framed.Read(into)
-	call := append(headers(1), data(1, 1, message(3000, 3000))...)
-	answer := append(append(frame(1, 4, 1, make([]byte, 10)), frame(0, 0, 1, message(1000, 1000))...), frame(1, 5, 1, make([]byte, 10))...)
-	stream := uint32(1)
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, at := range []int{5, 9 + 3 + 5} {
-			binary.BigEndian.PutUint32(call[at:], stream)
-		}
-		binary.BigEndian.PutUint32(answer[len(answer)-14:], stream)
-		stream += 2
-		memory.next = call
-		_, _ = framed.Read(into)
-		_, _ = framed.Write(answer)
-	}
-}
-
-// inMemory is a connection that reads given data, and discards writes.
-type inMemory struct {
-	net.Conn
-	next []byte
-}
-
-func (m *inMemory) Read(b []byte) (int, error)  { return copy(b, m.next), nil }
-func (m *inMemory) Write(b []byte) (int, error) { return len(b), nil }
-
-func BenchmarkConn(b *testing.B) {
-	m := unfinished.New(unfinished.Options{Bytes: 1 << 20})
-	h := m.Begin(func() {})
-	defer h.End()
-	for b.Loop() {
-		h.Add(1000)
-		h.Finished(1000)
-	}
-}
-
 // A response larger than the limit is sent, if no other connection has many.
 func TestALargeAnswer(t *testing.T) {
 	t.Parallel()

@@ -23,8 +23,9 @@ var queues = map[string]struct {
 	"services/simulations.go places": {kind: waits.Simulation},
 	"services/simulations.go turns":  {none: "whoever finds it full is refused"},
 	"services/stream.go places":      {none: "of one stream, which has no ticket while it is not read"},
-	"decision/targets.go lists":      {kind: waits.List},
-	"decision/large.go New":          {kind: waits.Large},
+	"services/targets.go lists":      {kind: waits.List},
+	"requests/requests.go Gate":      {kind: waits.Large},
+	"admission/guard.go decoding":    {none: "few wait (waitingToDecode), and their memory is apart from that of recommendations"},
 	"signin/exchanges.go turns":      {none: "signing in is no call: it has no ticket and no place"},
 }
 
@@ -33,7 +34,7 @@ var queues = map[string]struct {
 func TestAllQueuesAreKnown(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
-	for _, root := range []string{"..", "../../cmd/setpoint/sources"} {
+	for _, root := range []string{"..", "../../sources"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -109,7 +110,7 @@ func isQueue(e ast.Expr) bool {
 	}
 	if of, ok := call.Fun.(*ast.SelectorExpr); ok {
 		from, _ := of.X.(*ast.Ident)
-		return from != nil && (from.Name == "gate" && of.Sel.Name == "New" || from.Name == "semaphore" || from.Name == "sync" && of.Sel.Name == "NewCond")
+		return from != nil && (from.Name == "gate" && (of.Sel.Name == "New" || of.Sel.Name == "OfProcess") || from.Name == "semaphore" || from.Name == "sync" && of.Sel.Name == "NewCond")
 	}
 	if nameOf(call.Fun) != "make" || len(call.Args) != 2 {
 		return false

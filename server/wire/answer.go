@@ -10,16 +10,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// AppendResponse appends the encoding of conversion.Response(d). ok is false for a
+// AppendResponse appends the encoding of conversion.Response(d) with that request id. ok is false for a
 // decision that the slow path must encode, or find impossible to encode; b is then
 // returned unchanged.
-func AppendResponse(b []byte, d *recommender.Decision) (out []byte, ok bool) {
+func AppendResponse(b []byte, d *recommender.Decision, requestID string) (out []byte, ok bool) {
 	w := writer{b: b}
-	w.response(d)
+	w.response(d, requestID)
 	return w.end(b)
 }
 
-func (w *writer) response(d *recommender.Decision) {
+func (w *writer) response(d *recommender.Decision, requestID string) {
 	w.int32(1, d.Desired)
 	w.int32(2, d.Current)
 	w.string(3, conversion.Action(d.Current, d.Desired))
@@ -39,7 +39,7 @@ func (w *writer) response(d *recommender.Decision) {
 	}
 	w.string(9, d.Error)
 	w.time(10, d.At)
-	w.string(11, d.RequestID)
+	w.string(11, requestID)
 }
 
 // explanation encodes the trace on the slow path. It is large and rare.

@@ -67,11 +67,11 @@ const (
 // AppendBatchDecision appends a result of a BatchRecommendResponse with a decision, as
 // AppendResponse does. An encoded BatchRecommendResponse is the concatenation of its
 // results.
-func AppendBatchDecision(b []byte, d *recommender.Decision) (out []byte, ok bool) {
+func AppendBatchDecision(b []byte, d *recommender.Decision, requestID string) (out []byte, ok bool) {
 	w := writer{b: b}
 	result := w.open(1)
 	response := w.open(batchResponse)
-	w.response(d)
+	w.response(d, requestID)
 	w.close(response)
 	w.close(result)
 	return w.end(b)
@@ -91,11 +91,11 @@ func AppendBatchError(b, status []byte) []byte {
 
 // AppendStreamDecision appends the fields of a StreamRecommendResponse with a decision,
 // as AppendResponse does.
-func AppendStreamDecision(b []byte, id string, d *recommender.Decision) (out []byte, ok bool) {
+func AppendStreamDecision(b []byte, id string, d *recommender.Decision, requestID string) (out []byte, ok bool) {
 	w := writer{b: b}
 	w.string(1, id)
 	response := w.open(streamResponse)
-	w.response(d)
+	w.response(d, requestID)
 	w.close(response)
 	return w.end(b)
 }

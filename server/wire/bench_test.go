@@ -92,78 +92,6 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// The rarer parts of requests, beside ten pods. A previous status is only read for a first
-// evaluation.
-func BenchmarkDecodeParts(b *testing.B) {
-	withStatus := func(req *setpointv1.RecommendRequest, _ int) {
-		_, in, _ := long(encode(b, req), defaults)
-		decision, _ := recommender.Recommend(t0, in, nil)
-		req.PreviousStatus = conversion.Status(&decision.Status)
-	}
-	for _, part := range []struct {
-		name string
-		add  func(*setpointv1.RecommendRequest, int)
-	}{
-		{"nothing", func(*setpointv1.RecommendRequest, int) {}},
-		{"newSpec", func(req *setpointv1.RecommendRequest, i int) {
-			req.Spec.Metrics[0].Resource.Target.AverageUtilization = new(int32(1 + i))
-		}},
-		{"newTarget", func(req *setpointv1.RecommendRequest, i int) {
-			req.Target = fmt.Sprintf("clusters/c/namespaces/n%d/targets/t%d", i%100, i)
-			req.Spec.ScaleTargetRef.Name, req.Spec.MaxReplicas = fmt.Sprintf("t%d", i), int32(5+i)
-		}},
-		{"podsMetric", func(req *setpointv1.RecommendRequest, _ int) {
-			metric := &setpointv1.MetricIdentifier{Name: "qps"}
-			req.Spec.Metrics[0] = &setpointv1.MetricSpec{Type: "Pods", Pods: &setpointv1.PodsMetricSource{Metric: metric, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")}}}
-			req.PodMetrics = nil
-			for _, pod := range req.GetPods() {
-				req.CustomMetrics = append(req.CustomMetrics, &setpointv1.CustomMetric{
-					Metric: metric, DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Pod", Name: pod.GetName(), ApiVersion: "v1"}, Value: "1500m", Timestamp: timestamppb.New(t0),
-				})
-			}
-		}},
-		{"external", func(req *setpointv1.RecommendRequest, _ int) {
-			metric := &setpointv1.MetricIdentifier{Name: "depth", Selector: &setpointv1.LabelSelector{MatchLabels: map[string]string{"queue": "a"}}}
-			req.Spec.Metrics[0] = &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: metric, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")}}}
-			req.PodMetrics = nil
-			for range 10 {
-				req.ExternalMetrics = append(req.ExternalMetrics, &setpointv1.ExternalMetric{Metric: metric, Value: "17", Timestamp: timestamppb.New(t0)})
-			}
-		}},
-		{"metricErrors", func(req *setpointv1.RecommendRequest, _ int) {
-			req.PodMetrics = nil
-			req.MetricErrors = []*setpointv1.MetricError{{Metric: "cpu", Message: "away"}}
-		}},
-		{"previousStatus", withStatus},
-		{"firstEvaluation", withStatus},
-	} {
-		var all [][]byte
-		for i := range 1024 {
-			req := podsRequest(10, true)
-			part.add(req, i)
-			all = append(all, encode(b, req))
-		}
-		b.Run("part="+part.name, func(b *testing.B) {
-			decoder := wire.NewDecoder(defaults)
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				if i++; i%1024 == 0 && part.name == "newSpec" {
-					decoder = wire.NewDecoder(defaults)
-				}
-				request, ok := decoder.Decode(all[i%1024], nil)
-				if !ok {
-					b.Fatal("not taken")
-				}
-				if part.name == "firstEvaluation" {
-					request.Seed()
-				}
-				request.Release()
-			}
-		})
-	}
-}
-
 func BenchmarkEncode(b *testing.B) {
 	_, in, _ := long(encode(b, podsRequest(10, true)), defaults)
 	in.ID = recommender.ID{1}
@@ -173,7 +101,7 @@ func BenchmarkEncode(b *testing.B) {
 		var buffer []byte
 		for b.Loop() {
 			var ok bool
-			if buffer, ok = wire.AppendResponse(buffer[:0], &decision); !ok {
+			if buffer, ok = wire.AppendResponse(buffer[:0], &decision, ""); !ok {
 				b.Fatal("not encoded")
 			}
 		}

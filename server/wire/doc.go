@@ -19,7 +19,7 @@
 //		request.Seed()
 //	}
 //	decision, next := recommender.Recommend(now, &request.Input, &history)
-//	answer, ok := wire.AppendResponse(nil, &decision)
+//	answer, ok := wire.AppendResponse(nil, &decision, request.RequestID)
 //	request.Release()
 //
 // This package reads pods and readings itself. The rest of a request, above all its spec,

@@ -45,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 		_, in, _ := long(data, defaults)
 		in.ID = recommender.ID{1}
 		decision, _ := recommender.Recommend(t0, in, nil)
-		checkAnswer(t, &decision)
+		checkAnswer(t, &decision, "")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
@@ -81,7 +82,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	if got.Target != req.GetTarget() || got.RequestID != req.GetRequestId() || got.DryRun != req.GetDryRun() ||
 		got.HasEvaluationTime != (req.GetEvaluationTime() != nil) ||
 		got.HasEvaluationTime && got.EvaluationTime != req.GetEvaluationTime().AsTime() ||
-		got.Name.String() != req.GetTarget() {
+		got.Name.String() != req.GetTarget() || got.Owner != record.OwnerOf(req.GetTargetUid(), req.GetClusterUid()) {
 		t.Fatalf("read as %+v\nof %s", got, prototext.Format(req))
 	}
 	got.Seed()

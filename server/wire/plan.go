@@ -28,6 +28,8 @@ type plan struct {
 	matcher *conversion.Matcher
 	// weight is the approximate memory for decoding and reading it, bytes.
 	weight int
+	// shared is the hash of spec and options.
+	shared conversion.SharedSpec
 	// hasPodObject reports whether the spec has an Object metric that describes a pod.
 	hasPodObject bool
 }
@@ -57,8 +59,22 @@ func (r *Request) follow() bool {
 	in.Namespace, in.Scale, in.SelectorProblem = r.Name.Namespace, scale, problem
 	in.Spec.MinReplicas, in.Spec.MaxReplicas = r.found.spec.min, r.found.spec.max
 	in.Spec.ScaleTargetRef.Name = r.found.spec.name
+	r.SpecHash = p.shared.Hash(r.found.spec.workload(), in.Spec.MinReplicas, in.Spec.MaxReplicas)
 	r.readings.plan = p
 	return true
+}
+
+// SpecInUse returns the request's spec and options.
+func (r *Request) SpecInUse() *setpointv1.SpecInUse {
+	request := &setpointv1.RecommendRequest{}
+	if err := proto.Unmarshal(r.readings.plan.data, request); err != nil {
+		panic(err) // it was decoded before
+	}
+	spec, own := request.GetSpec(), &r.found.spec
+	if spec.MinReplicas, spec.MaxReplicas = &own.min, own.max; own.hasRef {
+		spec.ScaleTargetRef.Name = own.name
+	}
+	return conversion.SpecInUse(spec, request.GetOptions())
 }
 
 // planKey returns the key of the plan: an encoded request.
@@ -107,8 +123,9 @@ func (d *Decoder) planOf(key []byte) *plan {
 		return p
 	}
 	p := &plan{id: d.lastPlan.Add(1), data: append([]byte(nil), key...)}
-	if in := d.long(p.data); in != nil {
+	if in, request := d.long(p.data); in != nil {
 		p.input, p.weight = *in, conversion.Weight(in)
+		p.shared = conversion.SharedSpecOf(request.GetSpec(), request.GetOptions())
 		p.matcher, _ = conversion.NewMatcher(&in.Spec, nil)
 	} else {
 		p.refused = true
@@ -123,21 +140,21 @@ func (d *Decoder) planOf(key []byte) *plan {
 
 // long reads an encoded request on the slow path, with some target if it has none, and
 // with all notes. It returns nil if it is refused.
-func (d *Decoder) long(data []byte) *recommender.Input {
+func (d *Decoder) long(data []byte) (*recommender.Input, *setpointv1.RecommendRequest) {
 	whole := make([]byte, 0, len(data)+64)
 	whole = appendTarget(whole, anyNamespace)
 	whole = append(whole, data...)
 	whole = append(whole, requestExplain, 1)
 	request := &setpointv1.RecommendRequest{}
 	if err := proto.Unmarshal(whole, request); err != nil {
-		return nil
+		return nil, nil
 	}
 	in, violations := conversion.Input(request, d.options)
 	if len(violations) > 0 || len(validation.Structure(request)) > 0 ||
 		len(validation.Spec(request.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})) > 0 {
-		return nil
+		return nil, nil
 	}
-	return in
+	return in, request
 }
 
 // appendTarget appends the field of a target in that namespace.

@@ -26,7 +26,7 @@ func TestDecisionsOutliveTheirRequests(t *testing.T) {
 		target   string
 	}
 	encoding := func(k *kept) []byte {
-		b, ok := wire.AppendResponse(nil, &k.decision)
+		b, ok := wire.AppendResponse(nil, &k.decision, "")
 		if !ok {
 			t.Fatalf("not encoded: %+v", k.decision)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 )
 
 // Request is a decoded RecommendRequest.
@@ -14,7 +15,11 @@ type Request struct {
 	Name   target.Name
 	// RequestID is empty if the request has none.
 	RequestID string
-	DryRun    bool
+	// SpecHash is conversion.HashOfSpec of the spec and the options.
+	SpecHash uint64
+	// Owner is whose target it is.
+	Owner  record.Owner
+	DryRun bool
 	// EvaluationTime is the instant of the decision, if HasEvaluationTime.
 	EvaluationTime    time.Time
 	HasEvaluationTime bool
@@ -41,8 +46,7 @@ type found struct {
 	spec                                        spec
 	custom, external                            []place
 	explain, hasMetricErrors                    bool
-	incarnation                                 uint64
-	cluster                                     uint32
+	owner                                       record.Owner
 	generation                                  int64
 }
 
@@ -69,7 +73,7 @@ func (r *Request) Release() {
 	r.readings.drop()
 	slabs, names, scratch, readings := r.slabs, r.names, r.scratch, r.readings
 	custom, external := r.found.custom[:0], r.found.external[:0]
-	*r = Request{} // not a literal with these, which would be made elsewhere and copied
+	*r = Request{} // a literal with these would be a temporary that is copied
 	r.slabs, r.names, r.scratch, r.readings = slabs, names, scratch, readings
 	r.found.custom, r.found.external = custom, external
 	d.pools.put(r, size)
@@ -200,11 +204,11 @@ func (r *Request) wide(i int) int {
 		f.previousStatus, ok = place{from, to}, f.seen.first(16) && r.keepSeed(from, to)
 	case requestTargetUID&0x7f | 0x80:
 		uid := r.b[from:to]
-		f.incarnation = recommender.Incarnation(uid)
+		f.owner.Incarnation = record.Incarnation(uid)
 		ok = f.seen.first(17) && len(uid) <= maxTargetUID && isText(uid)
 	case requestClusterUID&0x7f | 0x80:
 		uid := r.b[from:to]
-		f.cluster = recommender.Cluster(uid)
+		f.owner.Cluster = record.Cluster(uid)
 		ok = f.seen.first(19) && len(uid) <= maxClusterUID && target.IsOfSegment(uid)
 	}
 	if !ok {
@@ -286,7 +290,7 @@ func (r *Request) identify() bool {
 func (r *Request) finish() bool {
 	in := &r.Input
 	in.Pods, in.PodMetrics, in.Explain = r.pods, r.podMetrics, r.found.explain
-	in.Incarnation, in.Cluster = r.found.incarnation, r.found.cluster
+	r.Owner = r.found.owner
 	in.Generation, in.HasGeneration = r.found.generation, r.found.seen.has(18)
 	if !in.Explain {
 		in.Notes = nil

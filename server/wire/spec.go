@@ -14,6 +14,14 @@ type spec struct {
 	min, max int32
 }
 
+// workload is the name of scaleTargetRef; empty if there is none.
+func (s *spec) workload() string {
+	if !s.hasRef {
+		return ""
+	}
+	return s.name
+}
+
 // Tags of HorizontalPodAutoscalerSpec and CrossVersionObjectReference.
 const (
 	specScaleTargetRef = 1<<3 | isBytes

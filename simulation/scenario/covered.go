@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -101,11 +103,7 @@ type Series struct {
 // ReadSeries reads a series in the form of a recorded load, CSV or a response of Prometheus,
 // whose times are instants. Those without a zone are in the given zone.
 func ReadSeries(ctx context.Context, data []byte, zone *time.Location) (*Series, error) {
-	read := readCSV
-	if first := bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"); len(first) > 0 && first[0] == '{' {
-		read = readPrometheus
-	}
-	got, err := read(ctx, data, zone)
+	got, err := readAny(ctx, data, zone)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +111,31 @@ func ReadSeries(ctx context.Context, data []byte, zone *time.Location) (*Series,
 		return nil, errors.New("its times must be instants, such as 2026-01-31T03:00:00Z or seconds since 1970")
 	}
 	return &Series{got.begin, got.samples, got.trace}, nil
+}
+
+func readAny(ctx context.Context, data []byte, zone *time.Location) (recorded, error) {
+	if first := bytes.TrimLeft(data, "\xef\xbb\xbf \t\r\n"); len(first) > 0 && first[0] == '{' {
+		return readPrometheus(ctx, data, zone)
+	}
+	return readCSV(ctx, data, zone)
+}
+
+// AsCSV returns a recorded load or series in its shortest form: lines of seconds and value, several
+// series added up, what is no number left out.
+func AsCSV(ctx context.Context, data []byte, zone *time.Location) (string, error) {
+	got, err := readAny(ctx, data, zone)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	from := time.Duration(0)
+	if !got.begin.IsZero() {
+		from = time.Duration(got.begin.UnixMilli()) * time.Millisecond
+	}
+	for _, p := range got.trace.Points() {
+		out.WriteString(strconv.FormatFloat((from+p.At).Seconds(), 'f', -1, 64) + "," + strconv.FormatFloat(p.Value, 'f', -1, 64) + "\n")
+	}
+	return out.String(), nil
 }
 
 // At returns the newest value at an instant. ok is false if no sample covers it.

@@ -9,10 +9,12 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// space is the search space: each point of the unit cube is a spec.
+// space is the search space: each point of the unit cube is a spec. A coordinate below 0 is the
+// given spec's own.
 type space struct {
-	given *simulation.Autoscaler
-	least int32 // the least minimum
+	varied []int // the dimensions that are
+	given  *simulation.Autoscaler
+	least  int32 // the least minimum
 	// steps is the generalized golden ratio's: the sequence of Roberts fills the cube evenly.
 	steps []float64
 }
@@ -29,10 +31,28 @@ const (
 	dimensions
 )
 
-// Windows, tolerances and policies to try, besides those of the given spec.
+// Names are what Options.Vary may name: parts of a spec.
+var Names = []string{"target", "minReplicas", "tolerance", "window", "policies"}
+
+// nameOf is a dimension's name.
+func nameOf(d int) string {
+	switch d {
+	case minimum:
+		return "minReplicas"
+	case upTolerance, downTolerance:
+		return "tolerance"
+	case upWindow, downWindow:
+		return "window"
+	case upPolicy, downPolicy:
+		return "policies"
+	}
+	return "target"
+}
+
+// Windows, tolerances and policies to try, besides those of the given spec. A window before scaling
+// up, and none before scaling down, are what lint warns of.
 var (
-	upWindows   = []int32{0, 0, 30, 60, 120}
-	downWindows = []int32{0, 60, 120, 300, 600, 900, 1800}
+	downWindows = []int32{60, 120, 300, 600, 900, 1800}
 	tolerances  = []float64{0.01, 0.03, 0.05, 0.1, 0.15}
 	ups         = []recommender.ScalingPolicy{
 		{Type: recommender.PercentPolicy, Value: 10, PeriodSeconds: 15}, {Type: recommender.PercentPolicy, Value: 50, PeriodSeconds: 60},
@@ -46,7 +66,7 @@ var (
 	}
 )
 
-func newSpace(a *simulation.Autoscaler, least int32) space {
+func newSpace(a *simulation.Autoscaler, least int32, vary []string) space {
 	if least <= 0 {
 		least = a.Spec.MinReplicas
 	}
@@ -59,28 +79,50 @@ func newSpace(a *simulation.Autoscaler, least int32) space {
 	s := space{given: a, least: min(max(1, least), a.Spec.MaxReplicas)}
 	for i := range n {
 		s.steps = append(s.steps, math.Mod(math.Pow(1/ratio, float64(i+1)), 1))
+		if len(vary) == 0 || slices.Contains(vary, nameOf(i)) {
+			s.varied = append(s.varied, i)
+		}
 	}
 	return s
 }
 
-// point returns the i'th point of the sequence shifted by a seed.
+// point returns the i'th point of the sequence shifted by a seed. Each third one changes one
+// coordinate of the given spec, each third one two or three, the others all.
 func (s *space) point(seed uint64, i int) []float64 {
-	shift := rand.New(rand.NewPCG(seed, 1))
+	shift, chosen := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, uint64(i)))
 	point := make([]float64, len(s.steps))
 	for d, step := range s.steps {
 		_, point[d] = math.Modf(shift.Float64() + step*float64(i))
 	}
+	n := len(s.varied)
+	if i%3 < 2 {
+		n = min(n, 1+(i%3)*(1+chosen.IntN(2)))
+	}
+	kept := make([]bool, len(point))
+	for _, k := range chosen.Perm(len(s.varied))[:n] {
+		kept[s.varied[k]] = true
+	}
+	for d := range point {
+		if !kept[d] {
+			point[d] = -1
+		}
+	}
 	return point
 }
 
-// near returns a point near another: most of its coordinates, and some slightly changed or
-// drawn again.
+// near returns a point near another: most of its coordinates, and some slightly changed, drawn
+// again or given up.
 func (s *space) near(point []float64, r *rand.Rand) []float64 {
 	out := slices.Clone(point)
 	changed := false
-	for d := range out {
+	for _, d := range s.varied {
 		switch r.IntN(4) {
 		case 0:
+			if out[d] < 0 || r.IntN(6) == 0 {
+				changed = changed || out[d] >= 0
+				out[d] = -1
+				break
+			}
 			out[d] = min(max(out[d]+0.15*r.NormFloat64(), 0), 1-1e-9)
 			changed = true
 		case 1:
@@ -90,7 +132,10 @@ func (s *space) near(point []float64, r *rand.Rand) []float64 {
 		}
 	}
 	if !changed {
-		d := r.IntN(len(out))
+		d := s.varied[r.IntN(len(s.varied))]
+		if out[d] < 0 {
+			out[d] = r.Float64()
+		}
 		out[d] = min(max(out[d]+0.05*r.NormFloat64(), 0), 1-1e-9)
 	}
 	return out
@@ -108,21 +153,48 @@ func (s *space) spec(point []float64) recommender.Spec {
 	if spec.Behavior != nil {
 		rules = *spec.Behavior
 	}
-	spec.MinReplicas = s.minimum(point[minimum])
-	up, down := pick(upWindows, point[upWindow]), pick(downWindows, point[downWindow])
-	rules.ScaleUp.StabilizationWindowSeconds, rules.ScaleDown.StabilizationWindowSeconds = &up, &down
-	rules.ScaleUp.Policies = []recommender.ScalingPolicy{pick(ups, point[upPolicy]), {Type: recommender.PodsPolicy, Value: 4, PeriodSeconds: 15}}
-	rules.ScaleDown.Policies = []recommender.ScalingPolicy{pick(downs, point[downPolicy])}
-	rules.ScaleUp.SelectPolicy, rules.ScaleDown.SelectPolicy = recommender.MaxChange, recommender.MaxChange
-	upMost, downMost := pick(tolerances, point[upTolerance]), pick(tolerances, point[downTolerance])
-	rules.ScaleUp.Tolerance, rules.ScaleDown.Tolerance = &upMost, &downMost
-	spec.Behavior = &rules
+	is := func(d int) bool { return point[d] >= 0 }
+	if is(minimum) {
+		spec.MinReplicas = s.minimum(point[minimum])
+	}
+	if is(upWindow) {
+		rules.ScaleUp.StabilizationWindowSeconds = new(int32(0))
+	}
+	if is(downWindow) {
+		rules.ScaleDown.StabilizationWindowSeconds = new(pick(downWindows, point[downWindow]))
+	}
+	if is(upPolicy) {
+		percent := pick(ups, point[upPolicy])
+		rules.ScaleUp.SelectPolicy, rules.ScaleUp.Policies = recommender.MaxChange, []recommender.ScalingPolicy{percent}
+		// Where the percentage allows as many at once the other one would never decide.
+		if percent.PeriodSeconds != fourPods.PeriodSeconds || percent.Value*spec.MinReplicas < 100*fourPods.Value {
+			rules.ScaleUp.Policies = append(rules.ScaleUp.Policies, fourPods)
+		}
+	}
+	if is(downPolicy) {
+		rules.ScaleDown.SelectPolicy, rules.ScaleDown.Policies = recommender.MaxChange, []recommender.ScalingPolicy{pick(downs, point[downPolicy])}
+	}
+	if is(upTolerance) {
+		rules.ScaleUp.Tolerance = new(pick(tolerances, point[upTolerance]))
+	}
+	if is(downTolerance) {
+		rules.ScaleDown.Tolerance = new(pick(tolerances, point[downTolerance]))
+	}
+	if slices.ContainsFunc(point[upTolerance:dimensions], func(at float64) bool { return at >= 0 }) {
+		spec.Behavior = &rules
+	}
 	spec.Metrics = slices.Clone(spec.Metrics)
 	for i := range spec.Metrics {
+		if point[dimensions+i] < 0 {
+			continue
+		}
 		scaleTarget(&spec.Metrics[i].Target, point[dimensions+i])
 	}
 	return spec
 }
+
+// fourPods lets small counts rise, as the API's default does.
+var fourPods = recommender.ScalingPolicy{Type: recommender.PodsPolicy, Value: 4, PeriodSeconds: 15}
 
 // minimum ranges from the least one to the maximum, logarithmically.
 func (s *space) minimum(at float64) int32 {
@@ -158,7 +230,7 @@ func (s *search) propose(all []Candidate, n int) []Candidate {
 		}
 	}
 	slices.SortStableFunc(parents, func(a, b Candidate) int {
-		switch am, bm := s.goal.miss(a.Searched), s.goal.miss(b.Searched); {
+		switch am, bm := miss(a.Searched, s.limit), miss(b.Searched, s.limit); {
 		case am < bm:
 			return -1
 		case am > bm:
@@ -176,7 +248,7 @@ func (s *search) propose(all []Candidate, n int) []Candidate {
 			r := rand.New(rand.NewPCG(s.options.Seed, uint64(i)+2))
 			point = s.space.near(parents[r.IntN(min(8, len(parents)))].point, r)
 		}
-		next = append(next, Candidate{Spec: s.space.spec(point), point: point, order: i})
+		next = append(next, s.candidate(point, i))
 	}
 	return next
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
@@ -23,18 +24,34 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// Goal is what a spec must reach; the cheapest spec that does wins.
+// Goal is what a spec must reach.
 type Goal struct {
 	// MaxShort is the maximum time short of capacity, as a fraction: 0.005 is 0.5 %.
 	MaxShort float64
-	// MaxLost is the maximum load lost for good, as a fraction of all load. Nil: unlimited.
+	// MaxLost is the maximum load lost for good, as a fraction of all load. Nil: what the given
+	// spec loses, and LostSlack.
 	MaxLost *float64
-	// MaxReversals is the maximum number of reversals per day. Nil: unlimited.
+	// MaxReversals is the maximum number of reversals per day. Nil: those of the given spec, and
+	// one for each day or part of one.
 	MaxReversals *float64
 }
 
+// LostSlack is how much more of the load than the given spec another one may lose.
+const LostSlack = 0.0001
+
+// near is how much more than the cheapest spec a simpler one may cost.
+const near = 1.05
+
 // Options of a search. Zero values are defaults.
 type Options struct {
+	// Vary are the parts of the spec that are changed, of Names. Empty: all.
+	Vary []string
+	// Lint returns what is wrong with an autoscaler in a scenario, or by itself if that is nil. A
+	// spec with what the given one does not have is not chosen. Nil: nothing is.
+	Lint func(context.Context, *simulation.Autoscaler, *simulation.Scenario) ([]string, error)
+	// Redrawn is the scenario with another seed. Nil: it has another one for what is drawn while
+	// it runs.
+	Redrawn *simulation.Scenario
 	// Candidates is how many specs are tried besides the given one (0: 500, at most
 	// MaxCandidates).
 	Candidates int
@@ -47,8 +64,9 @@ type Options struct {
 	Workers int
 	// Work bounds the runs together, in the unit of MaxWork. 0, or more: that.
 	Work int64
-	// Progress is called after each run, one call at a time. May be nil.
-	Progress func(done int)
+	// Progress is called after each run, one call at a time, with about how many there will be. May
+	// be nil.
+	Progress func(done, total int)
 }
 
 // Default and maximum of Options.Candidates.
@@ -73,19 +91,55 @@ type Candidate struct {
 	// Reached reports whether it reaches the goal in the first part, Holds whether in the
 	// second.
 	Reached, Holds bool
+	// Trials are the results of what it was tried in to be chosen, up to the first one that it did
+	// not pass. Nil: it was not.
+	Trials []Trial
+	// Changes is in how many parts it differs from the given spec.
+	Changes int
 
-	point []float64
-	order int
-	last  int32 // the count at the end of the searched part
+	point    []float64
+	order    int
+	last     int32 // the count at the end of the searched part
+	most     int32 // the highest count of the last run
+	refused  bool  // by lint
+	accepted bool
+}
+
+// Trial is a run in the part that confirms, as it is or changed, with what was allowed.
+type Trial struct {
+	Name           string
+	Score, Allowed Score
+	Passed         bool
+}
+
+// The trials. A node is a tenth of the pods, at least one: they vanish at the load's peak.
+const (
+	HeldOut    = "other days"
+	OtherSeed  = "another seed"
+	NodeFailed = "a node less"
+	MoreLoad   = "load + 20 %"
+)
+
+// trial is one in which specs are tried.
+type trial struct {
+	name     string
+	scenario *simulation.Scenario
+	allowed  Score
 }
 
 // Result is the result of a search.
 type Result struct {
 	// Given is the given spec.
 	Given Candidate
-	// Best is the cheapest one that reaches the goal in both parts, else the cheapest in the
-	// searched part; nil: none reaches it.
-	Best *Candidate
+	// Best is, of the specs that pass all trials and cost at most 5 % more than the cheapest of
+	// these, the one with the fewest changes; if none passes the one that passes most; nil: none
+	// reaches the goal. The given spec may be it. Passed tells which.
+	Best   *Candidate
+	Passed bool
+	// Cheapest is the cheapest that passes all trials, nil: none does.
+	Cheapest *Candidate
+	// Refused counts the specs that reach the goal and have new findings of Lint.
+	Refused int
 	// Front are the candidates that no other one beats in both cost and shortage,
 	// cheapest first, at most MaxFront.
 	Front []Candidate
@@ -95,11 +149,10 @@ type Result struct {
 	Split time.Duration
 }
 
-// MaxFront limits Result.Front, and maxConfirmed the candidates for Best that are run in the
-// second part.
+// MaxFront limits Result.Front, and maxSimpler the candidates of few changes that are tried.
 const (
-	MaxFront     = 12
-	maxConfirmed = 24
+	MaxFront   = 12
+	maxSimpler = 16
 )
 
 // batch is how many candidates are created at a time: later ones use the results of earlier
@@ -108,13 +161,16 @@ const batch = 32
 
 // search is a search in progress.
 type search struct {
-	first, second *simulation.Scenario
-	given         *simulation.Autoscaler
-	goal          Goal
-	options       Options
-	space         space
-	mu            sync.Mutex
-	done          int
+	whole, first *simulation.Scenario
+	trials       []trial
+	given        *simulation.Autoscaler
+	goal         Goal
+	limit        Score // the goal in the searched part
+	own          []string
+	options      Options
+	space        space
+	mu           sync.Mutex
+	done         int
 	// work is that of all runs so far. Guarded by mu.
 	work int64
 }
@@ -151,30 +207,62 @@ func Run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, 
 	if options.Workers <= 0 {
 		options.Workers = runtime.GOMAXPROCS(0)
 	}
-	first, second, err := split(s, a)
-	if err != nil {
+	for _, name := range options.Vary {
+		if !slices.Contains(Names, name) {
+			return nil, fmt.Errorf("%q can't be varied: must be one of %v", name, Names)
+		}
+	}
+	search := &search{whole: s, given: a, goal: goal, options: options, space: newSpace(a, options.LeastReplicas, options.Vary)}
+	if err := search.prepare(); err != nil {
 		return nil, err
 	}
-	search := &search{first: first, second: second, given: a, goal: goal, options: options, space: newSpace(a, options.LeastReplicas)}
 	return search.run(ctx)
 }
 
+// prepare makes the parts of the time and the trials.
+func (s *search) prepare() error {
+	first, second, err := split(s.whole, s.given)
+	if err != nil {
+		return err
+	}
+	redrawn := *s.whole
+	redrawn.Seed++
+	if s.options.Redrawn != nil {
+		redrawn = *s.options.Redrawn
+	}
+	_, other, err := split(&redrawn, s.given)
+	if err != nil {
+		return err
+	}
+	more := *second
+	if more.Load, err = second.Load.Scale(moreLoad); err != nil {
+		return err
+	}
+	s.first, s.trials = first, []trial{{name: HeldOut, scenario: second}, {name: OtherSeed, scenario: other}, {name: NodeFailed, scenario: second}, {name: MoreLoad, scenario: &more}}
+	return nil
+}
+
+// moreLoad is the load of MoreLoad.
+const moreLoad = 1.2
+
 func (s *search) run(ctx context.Context) (*Result, error) {
-	given := []Candidate{{Spec: s.given.Spec}}
-	if err := s.score(ctx, s.first, given, searched); err != nil {
+	all := []Candidate{{Spec: s.given.Spec}}
+	given := &all[0]
+	if err := s.search(ctx, all); err != nil {
 		return nil, err
 	}
-	if math.IsInf(given[0].Searched.Cost, 1) {
+	if math.IsInf(given.Searched.Cost, 1) {
 		return nil, fmt.Errorf("the given spec: %w", simulation.ErrTooMuch)
 	}
+	s.limit = s.goal.allowed(given.Searched, s.first.Duration)
+	given.Reached = within(given.Searched, s.limit)
 	if err := s.tooMuch(s.options.Candidates); err != nil {
 		return nil, err
 	}
-	all := slices.Clone(given)
 	result := &Result{Split: s.first.Duration}
 	for len(all) <= s.options.Candidates {
 		next := s.propose(all, min(batch, s.options.Candidates+1-len(all)))
-		if err := s.score(ctx, s.first, next, searched); err != nil {
+		if err := s.search(ctx, next); err != nil {
 			return nil, err
 		}
 		all = append(all, next...)
@@ -188,39 +276,215 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 		}
 	}
 	result.Tried = len(all) - 1
+	if err := s.measure(ctx, &all[0]); err != nil {
+		return nil, err
+	}
+	result.Given = all[0]
 	result.Front = front(all)
-	if err := s.score(ctx, s.second, result.Front, confirmed); err != nil {
+	err := s.each(ctx, len(result.Front), func(ctx context.Context, i int) error { return s.try(ctx, &result.Front[i], 0) })
+	if err != nil {
 		return nil, err
 	}
-	if err := s.score(ctx, s.second, given, confirmed); err != nil {
-		return nil, err
-	}
-	result.Given = given[0]
-	best, err := s.best(ctx, all)
-	result.Best = best
-	return result, err
+	return result, s.choose(ctx, all, result)
 }
 
-// best is the cheapest candidate that reaches the goal in both parts, else the cheapest.
-func (s *search) best(ctx context.Context, all []Candidate) (*Candidate, error) {
-	var reach []Candidate
-	for _, c := range all {
-		if c.Reached {
-			reach = append(reach, c)
+// measure runs the given spec in all trials: what is allowed there depends on it.
+func (s *search) measure(ctx context.Context, given *Candidate) (err error) {
+	if s.options.Lint != nil {
+		if s.own, err = s.options.Lint(ctx, s.given, s.whole); err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(reach, byCost)
-	reach = reach[:min(len(reach), maxConfirmed)]
-	if len(reach) == 0 {
-		return nil, nil
+	for i := range s.trials {
+		t := &s.trials[i]
+		score, err := s.score(ctx, t, given)
+		if err != nil {
+			return err
+		}
+		t.allowed = s.goal.allowed(score, t.scenario.Duration)
+		switch t.name {
+		case HeldOut:
+		case OtherSeed:
+			t.allowed.Short = max(t.allowed.Short, score.Short)
+		default:
+			t.allowed = t.allowed.doubled(t.scenario.Duration, score)
+		}
+		given.note(t, score)
 	}
-	if err := s.score(ctx, s.second, reach, confirmed); err != nil {
-		return nil, err
+	return nil
+}
+
+// doubled is what is allowed where more goes wrong than the goal is for: twice as much, and ten
+// minutes short, or what the given spec does.
+func (s Score) doubled(length time.Duration, given Score) Score {
+	s.Short = max(2*s.Short+float64(10*time.Minute)/float64(length), given.Short)
+	s.Lost = max(2*s.Lost+10*LostSlack, given.Lost)
+	s.Reversals = max(2*s.Reversals, given.Reversals)
+	return s
+}
+
+// note adds a trial's result.
+func (c *Candidate) note(t *trial, score Score) {
+	passed := within(score, t.allowed)
+	c.Trials = append(c.Trials, Trial{t.name, score, t.allowed, passed})
+	if t.name == HeldOut {
+		c.Confirmed, c.Holds = score, passed
 	}
-	if i := slices.IndexFunc(reach, func(c Candidate) bool { return c.Holds }); i >= 0 {
-		return &reach[i], nil
+}
+
+// try runs one trial of a candidate.
+func (s *search) try(ctx context.Context, c *Candidate, trial int) error {
+	score, err := s.score(ctx, &s.trials[trial], c)
+	if err == nil {
+		c.note(&s.trials[trial], score)
 	}
-	return &reach[0], nil
+	return err
+}
+
+// accept tries a candidate until it is refused by lint, or fails a trial. The scenario's lint takes
+// the longest, and is the last.
+func (s *search) accept(ctx context.Context, c *Candidate) error {
+	if refused, err := s.lint(ctx, c, nil); refused || err != nil {
+		return err
+	}
+	c.Trials = nil
+	for i := range s.trials {
+		if err := s.try(ctx, c, i); err != nil {
+			return err
+		}
+		if !c.Trials[i].Passed {
+			return nil
+		}
+	}
+	refused, err := s.lint(ctx, c, s.whole)
+	c.accepted = err == nil && !refused
+	return err
+}
+
+func (s *search) lint(ctx context.Context, c *Candidate, scenario *simulation.Scenario) (bool, error) {
+	if s.options.Lint == nil || c.Changes == 0 {
+		return false, nil
+	}
+	a := *s.given
+	a.Spec = c.Spec
+	found, err := s.options.Lint(ctx, &a, scenario)
+	c.refused = slices.ContainsFunc(found, func(id string) bool { return !slices.Contains(s.own, id) })
+	return c.refused, err
+}
+
+// together is how many candidates are tried at once, whatever the number of workers.
+const together = 4
+
+// firstAccepted tries candidates in their order.
+func (s *search) firstAccepted(ctx context.Context, candidates []*Candidate) (*Candidate, error) {
+	for len(candidates) > 0 {
+		n := min(together, len(candidates))
+		if err := s.each(ctx, n, func(ctx context.Context, i int) error { return s.accept(ctx, candidates[i]) }); err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(candidates[:n], func(c *Candidate) bool { return c.accepted }); i >= 0 {
+			return candidates[i], nil
+		}
+		candidates = candidates[n:]
+	}
+	return nil, nil
+}
+
+// choose finds the cheapest candidate that passes, and the simplest that costs hardly more.
+func (s *search) choose(ctx context.Context, all []Candidate, result *Result) error {
+	var reach, some []*Candidate
+	for i := range all {
+		if all[i].Reached {
+			reach = append(reach, &all[i])
+		}
+	}
+	slices.SortStableFunc(reach, func(a, b *Candidate) int { return byCost(*a, *b) })
+	// Ever fewer of those that cost ever more.
+	for i := 0; i < len(reach); i += 1 + i/8 {
+		some = append(some, reach[i])
+	}
+	cheapest, err := s.firstAccepted(ctx, some)
+	if err != nil {
+		return err
+	}
+	if result.Cheapest, result.Passed = cheapest, cheapest != nil; cheapest == nil {
+		for _, c := range some {
+			if !c.refused && (result.Best == nil || len(c.Trials) > len(result.Best.Trials)) {
+				result.Best = c
+			}
+		}
+	} else if result.Best, err = s.simplest(ctx, reach, cheapest); err != nil {
+		return err
+	}
+	for _, c := range reach {
+		if c.refused {
+			result.Refused++
+		}
+	}
+	return nil
+}
+
+// simplest is the candidate of fewest changes that costs hardly more than the cheapest, which may be
+// it: of those that were tried, and of those that take back changes of the cheapest one by one.
+func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Candidate) (*Candidate, error) {
+	most := near * cheapest.Searched.Cost
+	simpler := slices.DeleteFunc(slices.Clone(reach), func(c *Candidate) bool { return c.Changes >= cheapest.Changes || c.Searched.Cost > most })
+	for at := cheapest; at.point != nil; {
+		var next []Candidate
+		for d := range at.point {
+			if at.point[d] >= 0 {
+				point := slices.Clone(at.point)
+				point[d] = -1
+				next = append(next, s.candidate(point, at.order))
+			}
+		}
+		if err := s.search(ctx, next); err != nil {
+			return nil, err
+		}
+		next = slices.DeleteFunc(next, func(c Candidate) bool { return !c.Reached || c.Searched.Cost > most || c.Changes >= at.Changes })
+		if len(next) == 0 {
+			break
+		}
+		slices.SortStableFunc(next, byCost)
+		for i := range next {
+			simpler = append(simpler, &next[i])
+		}
+		at = &next[0]
+	}
+	slices.SortStableFunc(simpler, func(a, b *Candidate) int { return cmp.Or(cmp.Compare(a.Changes, b.Changes), byCost(*a, *b)) })
+	found, err := s.firstAccepted(ctx, simpler[:min(len(simpler), maxSimpler)])
+	if found == nil {
+		found = cheapest
+	}
+	return found, err
+}
+
+// candidate is that of a point.
+func (s *search) candidate(point []float64, order int) Candidate {
+	c := Candidate{Spec: s.space.spec(point), point: point, order: order}
+	c.Changes = changes(&s.given.Spec, &c.Spec)
+	return c
+}
+
+// changes counts the parts in which two specs differ.
+func changes(a, b *recommender.Spec) (n int) {
+	differ := func(a, b any) {
+		if !reflect.DeepEqual(a, b) {
+			n++
+		}
+	}
+	differ(a.MinReplicas, b.MinReplicas)
+	for i := range a.Metrics {
+		differ(a.Metrics[i].Target, b.Metrics[i].Target)
+	}
+	defaults := &recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
+	one, other := cmp.Or(a.Behavior, defaults), cmp.Or(b.Behavior, defaults)
+	for _, rules := range [][2]*recommender.ScalingRules{{&one.ScaleUp, &other.ScaleUp}, {&one.ScaleDown, &other.ScaleDown}} {
+		differ(rules[0].StabilizationWindowSeconds, rules[1].StabilizationWindowSeconds)
+		differ(rules[0].Tolerance, rules[1].Tolerance)
+		differ([]any{rules[0].SelectPolicy, rules[0].Policies}, []any{rules[1].SelectPolicy, rules[1].Policies})
+	}
+	return n
 }
 
 // byCost sorts by cost, then shortage, then order.
@@ -250,30 +514,32 @@ func front(all []Candidate) []Candidate {
 	return thin
 }
 
-// part of the time of a score.
-type part bool
+// search runs candidates in the part that is searched.
+func (s *search) search(ctx context.Context, candidates []Candidate) error {
+	return s.each(ctx, len(candidates), func(ctx context.Context, i int) error {
+		c := &candidates[i]
+		score, last, err := s.play(ctx, s.first, c)
+		c.Searched, c.Reached, c.last = score, within(score, s.limit), last
+		return err
+	})
+}
 
-const (
-	searched  part = false
-	confirmed part = true
-)
-
-// score runs candidates, as many at a time as there are workers.
-func (s *search) score(ctx context.Context, scenario *simulation.Scenario, candidates []Candidate, of part) error {
+// each calls a function for a number of things, as many at a time as there are workers.
+func (s *search) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	next := make(chan int)
 	var wait sync.WaitGroup
-	for range min(s.options.Workers, len(candidates)) {
+	for range min(s.options.Workers, n) {
 		wait.Go(func() {
 			for i := range next {
-				if err := s.scoreOne(ctx, scenario, &candidates[i], of); err != nil {
+				if err := do(ctx, i); err != nil {
 					cancel(err)
 				}
 			}
 		})
 	}
-	for i := range candidates {
+	for i := range n {
 		next <- i
 	}
 	close(next)
@@ -281,29 +547,47 @@ func (s *search) score(ctx context.Context, scenario *simulation.Scenario, candi
 	return context.Cause(ctx)
 }
 
-func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c *Candidate, of part) error {
+// score runs a candidate in a trial. It continues with the count at the end of the searched part:
+// within a wide tolerance another one would stay.
+func (s *search) score(ctx context.Context, t *trial, c *Candidate) (Score, error) {
+	world, last := *t.scenario, c.last
+	switch t.name {
+	case MoreLoad:
+		last = min(int32(math.Ceil(moreLoad*float64(last))), c.Spec.MaxReplicas)
+	case NodeFailed:
+		peak := slices.MaxFunc(world.Load.Points(), func(a, b simulation.Point) int {
+			in := func(p simulation.Point) float64 {
+				if p.At < 0 || p.At >= world.Duration {
+					return -1
+				}
+				return p.Value
+			}
+			return cmp.Compare(in(a), in(b))
+		})
+		gone := simulation.Event{At: min(max(0, peak.At), world.Duration-time.Second), Kind: simulation.KillPods, Pods: int(max(1, (c.most+9)/10))}
+		i, _ := slices.BinarySearchFunc(world.Events, gone.At, func(e simulation.Event, at time.Duration) int { return cmp.Compare(e.At, at) })
+		world.Events = slices.Insert(slices.Clone(world.Events), i, gone)
+	}
+	world.Workload.Replicas = &last
+	score, _, err := s.play(ctx, &world, c)
+	return score, err
+}
+
+// play runs a candidate, and returns the last count.
+func (s *search) play(ctx context.Context, scenario *simulation.Scenario, c *Candidate) (score Score, last int32, err error) {
 	a := *s.given
 	a.Spec = c.Spec
-	if of == confirmed {
-		// It continues with the count at the end of the first part: within a wide tolerance
-		// another spec's count may stay.
-		goesOn, last := *scenario, c.last
-		goesOn.Workload.Replicas = &last
-		scenario = &goesOn
-	}
 	result, err := simulation.Run(scenario, &a, func(step *simulation.Step) error {
-		if of == searched {
-			c.last = step.Decision.Desired
-		}
+		last = step.Decision.Desired
 		return ctx.Err()
 	})
 	var work int64
-	score := Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
+	score = Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
 	switch {
 	case errors.Is(err, simulation.ErrTooMuch):
 		work = simulation.MaxWork
 	case err != nil:
-		return err
+		return score, last, err
 	default:
 		work = result.Work
 		f, hours := &result.Figures, scenario.Duration.Hours()
@@ -311,36 +595,41 @@ func (s *search) scoreOne(ctx context.Context, scenario *simulation.Scenario, c 
 		if f.Offered > 0 {
 			score.Lost = f.Lost / f.Offered
 		}
-	}
-	if of == confirmed {
-		c.Confirmed, c.Holds = score, s.goal.reached(score)
-	} else {
-		c.Searched, c.Reached = score, s.goal.reached(score)
+		c.most = f.Most
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.work += work
 	if s.done++; s.options.Progress != nil {
-		s.options.Progress(s.done)
+		s.options.Progress(s.done, max(s.done, s.options.Candidates+afterwards))
 	}
-	return nil
+	return score, last, nil
 }
 
-// reached reports whether a score reaches the goal.
-func (g *Goal) reached(s Score) bool {
-	return !math.IsInf(s.Cost, 1) && s.Short <= g.MaxShort && (g.MaxLost == nil || s.Lost <= *g.MaxLost) && (g.MaxReversals == nil || s.Reversals <= *g.MaxReversals)
-}
+// afterwards is about how many runs a choice takes.
+const afterwards = 80
 
-// miss is by how much a score misses the goal, 0: it does not.
-func (g *Goal) miss(s Score) float64 {
-	miss := max(0, s.Short-g.MaxShort)
+// allowed is the goal for a run of some length, of which the given spec's score is known.
+func (g *Goal) allowed(given Score, length time.Duration) Score {
+	days := length.Hours() / 24
+	out := Score{Short: g.MaxShort, Lost: given.Lost + LostSlack, Reversals: given.Reversals + math.Ceil(days)/days, Cost: math.MaxFloat64}
 	if g.MaxLost != nil {
-		miss += max(0, s.Lost-*g.MaxLost)
+		out.Lost = *g.MaxLost
 	}
 	if g.MaxReversals != nil {
-		miss += max(0, s.Reversals-*g.MaxReversals) / 100
+		out.Reversals = *g.MaxReversals
 	}
-	return miss
+	return out
+}
+
+// within reports whether a score is no worse than what is allowed.
+func within(s, allowed Score) bool {
+	return s.Cost <= allowed.Cost && s.Short <= allowed.Short && s.Lost <= allowed.Lost && s.Reversals <= allowed.Reversals
+}
+
+// miss is by how much a score misses what is allowed, 0: it does not.
+func miss(s, allowed Score) float64 {
+	return max(0, s.Short-allowed.Short) + max(0, s.Lost-allowed.Lost) + max(0, s.Reversals-allowed.Reversals)/100
 }
 
 // split splits a scenario in two: in the middle, at midnight if it has several days.

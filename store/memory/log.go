@@ -39,76 +39,55 @@ func (p position) String() string {
 	return strconv.FormatUint(uint64(p), 36)
 }
 
-// history is the state of a log except for its newest entries, which are the value of its
-// item.
-type history struct {
-	origin position // position of the first entry ever appended
-	count  int      // entries ever appended
-}
+// footerBytes is the size of what follows each entry of a log: its position, and its length, by
+// which a reader finds the entries from the newest on.
+const positionBytes, footerBytes = 8, 12
 
-// lengthBytes is the size of the length that follows each entry, by which a reader finds
-// the entries from the newest on.
-const lengthBytes = 4
-
-// push appends an entry to the item's log. When the item is full, push drops the entries
+// push appends an entry at a position to the item's log. When the item is full, push drops the entries
 // past the bound, unless they are so few that one of the next pushes would have to move
 // all bytes again.
-func push(t *table[history], n number, entry []byte, bound int) {
-	value := t.value(n)
-	kept, more := len(value), len(entry)+lengthBytes
-	if !t.fits(n, kept+more) {
-		if beyond := before(value, bound-1); beyond > len(value)/8 {
-			kept = copy(value, value[beyond:])
+func push(t *table[int], it *item[int], at position, entry []byte, bound int) {
+	more := len(entry) + footerBytes
+	if len(it.value)+more > cap(it.value) {
+		if beyond := before(it.value, bound-1); beyond > len(it.value)/8 {
+			it.value = it.value[:copy(it.value, it.value[beyond:])]
 		}
 	}
-	value = t.resize(n, kept+more)
-	copy(value[kept:], entry)
-	binary.LittleEndian.PutUint32(value[kept+len(entry):], uint32(len(entry)))
-	t.items[n].meta.count++
+	it.value = append(t.room(it.value, more), entry...)
+	it.value = binary.LittleEndian.AppendUint64(it.value, uint64(at))
+	it.value = binary.LittleEndian.AppendUint32(it.value, uint32(len(entry)))
+	it.meta++
 }
 
 // before returns where the newest n entries begin.
-func before(entries []byte, newest int) int {
-	end := len(entries)
-	for ; newest > 0 && end > 0; newest-- {
-		end = begin(entries[:end])
+func before(log []byte, newest int) int {
+	e := entries{log, newest}
+	for len(e.log) > 0 && e.count > 0 {
+		e.take()
 	}
-	return end
+	return len(e.log)
 }
 
-// begin returns where the last entry begins.
-func begin(entries []byte) int {
-	length := len(entries) - lengthBytes
-	return length - int(binary.LittleEndian.Uint32(entries[length:]))
+// entries are the newest entries of a log, so many.
+type entries struct {
+	log   []byte
+	count int
 }
 
-// read returns up to limit entries before the position, newest first, and the position to
-// continue from, positionNone if no entry is left.
-func (h *history) read(entries []byte, p position, limit, bound int) (values [][]byte, next position) {
-	end, oldest := h.entriesBefore(p), h.count-min(h.count, bound)
-	if end <= oldest {
-		return nil, positionNone
+// newest returns the position of the newest, positionNone if there is none.
+func (e *entries) newest() position {
+	if e.count == 0 {
+		return positionNone
 	}
-	entries = entries[:before(entries, h.count-end)]
-	for ; end > oldest && len(values) < limit; end-- {
-		at := begin(entries)
-		values = append(values, entries[at:len(entries)-lengthBytes])
-		entries = entries[:at]
-	}
-	if end > oldest {
-		next = h.origin + position(end)
-	}
-	return values, next
+	return position(binary.LittleEndian.Uint64(e.log[len(e.log)-footerBytes:]))
 }
 
-// entriesBefore returns how many of all entries ever appended precede the position.
-func (h *history) entriesBefore(p position) int {
-	switch {
-	case p <= h.origin:
-		return 0
-	case p-h.origin < position(h.count):
-		return int(p - h.origin)
-	default:
-		return h.count
-	}
+// take removes the newest, and returns it.
+func (e *entries) take() []byte {
+	end := len(e.log) - footerBytes
+	begin := end - int(binary.LittleEndian.Uint32(e.log[end+positionBytes:]))
+	entry := e.log[begin:end]
+	e.log = e.log[:begin]
+	e.count--
+	return entry
 }

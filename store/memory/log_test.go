@@ -77,10 +77,9 @@ func TestLogKeepsTheNewest(t *testing.T) {
 		}
 		size := 0
 		for _, entry := range kept {
-			size += len(entry) + lengthBytes
+			size += len(entry) + footerBytes
 		}
-		sh, key := s.find(k)
-		if got := sh.logs.items[sh.logs.get(key, 0)].room; got > 4*size+4096 {
+		if got := cap(s.find(k).logs[0].items[k].value); got > 4*size+4096 {
 			t.Errorf("bound %d: %d bytes of memory for %d bytes of entries", bound, got, size)
 		}
 	}

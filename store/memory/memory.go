@@ -6,15 +6,13 @@
 //	s := memory.New(memory.Options{TTL: 24 * time.Hour})
 //	defer s.Close()
 //
-// Its data has no pointers, so that garbage collection costs the same with many targets as
-// with few.
-//
 // It starts no goroutine. Expired data becomes invisible at once; later operations, of any
 // key, free it step by step.
 package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -25,19 +23,22 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// DefaultLogLength is how many log entries are kept per key unless the options
-// say otherwise.
-const DefaultLogLength = 100
+// DefaultLogLength is how many log entries are kept per key, unless the options say otherwise.
+const DefaultLogLength = 240
 
-// Options are the settings of a Store. The zero value keeps records for ever and
-// DefaultLogLength log entries per key.
+// DefaultKeptLength is how many entries are kept per key of those that are kept longer, unless the
+// options say otherwise.
+const DefaultKeptLength = 400
+
+// Options are the settings of a Store. The zero value keeps records for ever.
 type Options struct {
 	// TTL is how long a record lives after its last swap, and a log after its
 	// last entry. Zero or less: for ever.
 	TTL time.Duration
-	// LogLength is how many log entries are kept per key; with many keys they
-	// take more memory than the records. Zero: DefaultLogLength. Negative: none.
-	LogLength int
+	// LogLength is how many log entries are kept per key, and KeptLength how many of those that
+	// are kept longer; with many keys they take more memory than the records. Zero:
+	// DefaultLogLength and DefaultKeptLength. Negative: no log; no entry is kept longer.
+	LogLength, KeptLength int
 	// FeedLength is how many entries the feed keeps, of all keys together. Zero:
 	// DefaultFeedLength. Negative: none.
 	FeedLength int
@@ -68,17 +69,19 @@ const (
 // Store keeps records and logs in memory. It copies values on their way in and
 // out and shares no memory with its callers. Create it by New.
 type Store struct {
-	clock     func() time.Time // nil if nothing expires
-	epoch     time.Time        // origin of all instants
-	logLength int
-	versions  *versions
-	seed      maphash.Seed
-	shards    []shard // has shardCount elements
-	index     *index  // the keys of all shards' records
-	ops       atomic.Uint64
-	closed    atomic.Bool
-	parts     parts
-	feed      feed
+	clock    func() time.Time // nil if nothing expires
+	epoch    time.Time        // origin of all instants
+	lengths  [2]int           // of logs and of what is kept longer in them, see shard.logs
+	versions *versions
+	seed     maphash.Seed
+	shards   []shard // has shardCount elements
+	index    *index  // the keys of all shards' records
+	ops      atomic.Uint64
+	closed   atomic.Bool
+	parts    parts
+	feed     feed
+
+	announcements announcements
 }
 
 var (
@@ -91,11 +94,11 @@ var (
 // New returns an empty store.
 func New(o Options) *Store {
 	s := &Store{
-		logLength: o.LogLength,
-		versions:  newVersions(),
-		seed:      maphash.MakeSeed(),
-		shards:    make([]shard, shardCount),
-		index:     new(index),
+		lengths:  [...]int{cmp.Or(o.LogLength, DefaultLogLength), cmp.Or(o.KeptLength, DefaultKeptLength)},
+		versions: newVersions(),
+		seed:     maphash.MakeSeed(),
+		shards:   make([]shard, shardCount),
+		index:    new(index),
 	}
 	s.parts.clock = o.Clock
 	s.feed.length, s.feed.clock = o.FeedLength, o.Clock
@@ -104,9 +107,6 @@ func New(o Options) *Store {
 	}
 	if s.feed.clock == nil {
 		s.feed.clock = time.Now
-	}
-	if s.logLength == 0 {
-		s.logLength = DefaultLogLength
 	}
 	if o.TTL > 0 {
 		s.clock = time.Now
@@ -117,7 +117,9 @@ func New(o Options) *Store {
 	}
 	for i := range s.shards {
 		s.shards[i].records = table[version]{ttl: o.TTL, index: s.index, growth: recordGrowth}
-		s.shards[i].logs = table[history]{ttl: o.TTL, growth: logGrowth}
+		for j := range s.shards[i].logs {
+			s.shards[i].logs[j] = table[int]{ttl: o.TTL, growth: logGrowth}
+		}
 	}
 	return s
 }
@@ -172,8 +174,8 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("delete: %w", err)
 	}
-	sh, k := s.find(key)
-	return sh.delete(k, now), nil
+	sh := s.find(key)
+	return sh.delete(key, now), nil
 }
 
 // List implements store.Store. It takes the keys from the index in steps, without
@@ -205,12 +207,12 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	if err != nil {
 		return fmt.Errorf("append to log: %w", err)
 	}
-	if s.logLength < 0 {
+	if s.lengths[0] < 0 {
 		return nil
 	}
-	for _, entry := range entries {
-		sh, k := s.find(entry.Key)
-		sh.appendLog(k, entry, s.logLength, now)
+	for i := range entries {
+		sh := s.find(entries[i].Key)
+		sh.appendLog(&entries[i], s.lengths, now)
 	}
 	return nil
 }
@@ -225,8 +227,8 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 	if err != nil {
 		return nil, "", fmt.Errorf("read log: %w", err)
 	}
-	sh, k := s.find(key)
-	values, next := sh.readLog(k, from, limit, s.logLength, now)
+	sh := s.find(key)
+	values, next := sh.readLog(key, from, limit, s.lengths, now)
 	return values, next.String(), nil
 }
 
@@ -276,14 +278,14 @@ func (s *Store) sweep(now time.Duration, n int) {
 
 func (s *Store) load(key store.Key, now time.Duration) store.Record {
 	var room [usualValue]byte
-	sh, k := s.find(key)
-	return s.record(sh.load(k, now, room[:0]))
+	sh := s.find(key)
+	return s.record(sh.load(key, now, room[:0]))
 }
 
 func (s *Store) compareAndSwap(swap store.Swap, now time.Duration) store.SwapResult {
 	var room [usualValue]byte
-	sh, k := s.find(swap.Key)
-	has, value, swapped := sh.compareAndSwap(k, s.versions.read(swap.Old), s.versions.next(), swap.Value, now, room[:0])
+	sh := s.find(swap.Key)
+	has, value, swapped := sh.compareAndSwap(swap.Key, s.versions.read(swap.Old), s.versions.next(), swap.Value, now, room[:0])
 	return store.SwapResult{Swapped: swapped, Record: s.record(has, value)}
 }
 
@@ -297,13 +299,12 @@ func (s *Store) record(v version, value []byte) store.Record {
 }
 
 func (s *Store) exists(key store.Key, now time.Duration) bool {
-	sh, k := s.find(key)
-	_, exists := sh.size(k, now)
+	sh := s.find(key)
+	_, exists := sh.size(key, now)
 	return exists
 }
 
 // find returns the key's shard.
-func (s *Store) find(key store.Key) (*shard, hashed) {
-	hash := maphash.Comparable(s.seed, key)
-	return &s.shards[hash%shardCount], hashed{key, uint32(hash >> 32)}
+func (s *Store) find(key store.Key) *shard {
+	return &s.shards[maphash.Comparable(s.seed, key)%shardCount]
 }

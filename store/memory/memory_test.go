@@ -14,6 +14,7 @@ import (
 
 const (
 	testLogLength  = 8
+	testKeptLength = 13
 	testFeedLength = 400
 	testTTL        = time.Hour
 )
@@ -39,17 +40,17 @@ func (c *clock) advance(d time.Duration) {
 }
 
 func newStore(testing.TB) storetest.Engine {
-	return New(Options{LogLength: testLogLength, FeedLength: testFeedLength})
+	return New(Options{LogLength: testLogLength, KeptLength: testKeptLength, FeedLength: testFeedLength})
 }
 
 func newExpiring(testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
 	c := newClock()
-	return New(Options{TTL: testTTL, LogLength: testLogLength, Clock: c.Now}), testTTL, c.advance
+	return New(Options{TTL: testTTL, LogLength: testLogLength, KeptLength: testKeptLength, Clock: c.Now}), testTTL, c.advance
 }
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, newStore, storetest.Options{
-		LogLength: testLogLength, FeedLength: testFeedLength,
+		LogLength: testLogLength, KeptLength: testKeptLength, FeedLength: testFeedLength,
 		Expiring: newExpiring,
 		Skip:     map[string]string{"Peers": "the data belong to one Store of one process"},
 	})
@@ -191,11 +192,11 @@ func TestListGoesOnPastExpired(t *testing.T) {
 // held returns how much the store holds, expired or not.
 func held(s *Store) (records, logs, keys int) {
 	for i := range s.shards {
-		records += s.shards[i].records.count
-		logs += s.shards[i].logs.count
+		records += len(s.shards[i].records.items)
+		logs += len(s.shards[i].logs[0].items) + len(s.shards[i].logs[1].items)
 	}
 	for i := range s.index.chunks {
-		keys += s.index.chunks[i].len()
+		keys += len(s.index.chunks[i])
 	}
 	return records, logs, keys
 }

@@ -28,8 +28,8 @@ func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version sto
 	if err != nil {
 		return store.SwapResult{}, fmt.Errorf("delete version: %w", err)
 	}
-	sh, k := s.find(key)
-	has, value, deleted := sh.deleteVersion(k, s.versions.read(version), now)
+	sh := s.find(key)
+	has, value, deleted := sh.deleteVersion(key, s.versions.read(version), now)
 	return store.SwapResult{Swapped: deleted, Record: s.record(has, value)}, nil
 }
 

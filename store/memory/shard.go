@@ -14,121 +14,144 @@ import (
 // A shard's lock may be held while taking the index's, never the other way round, and
 // never together with another shard's.
 type shard struct {
-	mu       sync.Mutex
-	records  table[version] // guarded by mu
-	logs     table[history] // guarded by mu
-	appended uint64         // entries ever appended to logs; guarded by mu
+	mu      sync.Mutex
+	records table[version] // guarded by mu
+	// logs have the entries, and apart from them those that are kept longer, with how many were
+	// ever appended; guarded by mu
+	logs     [2]table[int]
+	appended position // entries ever appended to logs; guarded by mu
 }
 
 // load returns the version of the key's record, absent if there is none, and its value
 // appended to the slice given.
-func (sh *shard) load(key hashed, now time.Duration, to []byte) (version, []byte) {
+func (sh *shard) load(key store.Key, now time.Duration, to []byte) (version, []byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	n := sh.records.get(key, now)
-	if n == 0 {
+	it := sh.records.get(key, now)
+	if it == nil {
 		return absent, to
 	}
-	return sh.records.items[n].meta, append(to, sh.records.value(n)...)
+	return it.meta, append(to, it.value...)
 }
 
 // size returns how many bytes the value of the key's record has, if there is one.
-func (sh *shard) size(key hashed, now time.Duration) (bytes int, exists bool) {
+func (sh *shard) size(key store.Key, now time.Duration) (bytes int, exists bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	n := sh.records.get(key, now)
-	if n == 0 {
+	it := sh.records.get(key, now)
+	if it == nil {
 		return 0, false
 	}
-	return len(sh.records.value(n)), true
+	return len(it.value), true
 }
 
 // compareAndSwap gives the key's record the next version and value if its version is old.
 // If not, it returns the current version, and the current value appended to the given
 // slice.
-func (sh *shard) compareAndSwap(key hashed, old, next version, value []byte, now time.Duration, to []byte) (has version, _ []byte, swapped bool) {
+func (sh *shard) compareAndSwap(key store.Key, old, next version, value []byte, now time.Duration, to []byte) (has version, _ []byte, swapped bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	t := &sh.records
-	n := t.get(key, now)
+	it := t.get(key, now)
 	switch {
-	case n == 0 && old != absent:
+	case it == nil && old != absent:
 		return absent, to, false
-	case n == 0:
-		n = t.add(key, now, len(value))
-	case t.items[n].meta != old:
-		return t.items[n].meta, append(to, t.value(n)...), false
+	case it == nil:
+		it = t.add(key, now)
+	case it.meta != old:
+		return it.meta, append(to, it.value...), false
 	}
-	t.set(n, value)
-	t.items[n].meta, t.items[n].touched = next, now
+	t.set(it, value)
+	it.meta, it.touched = next, now
 	return next, to, true
 }
 
-func (sh *shard) delete(key hashed, now time.Duration) bool {
+func (sh *shard) delete(key store.Key, now time.Duration) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if n := sh.logs.get(key, now); n != 0 {
-		sh.logs.remove(n)
+	for i := range sh.logs {
+		if it := sh.logs[i].get(key, now); it != nil {
+			sh.logs[i].remove(it)
+		}
 	}
-	n := sh.records.get(key, now)
-	if n == 0 {
+	it := sh.records.get(key, now)
+	if it == nil {
 		return false
 	}
-	sh.records.remove(n)
+	sh.records.remove(it)
 	return true
 }
 
 // deleteVersion removes the key's record if it has that version. If not, it returns the
 // current version and value.
-func (sh *shard) deleteVersion(key hashed, old version, now time.Duration) (has version, value []byte, deleted bool) {
+func (sh *shard) deleteVersion(key store.Key, old version, now time.Duration) (has version, value []byte, deleted bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	n := sh.records.get(key, now)
+	it := sh.records.get(key, now)
 	switch {
-	case n == 0:
+	case it == nil:
 		return absent, nil, false
-	case sh.records.items[n].meta != old:
-		return sh.records.items[n].meta, bytes.Clone(sh.records.value(n)), false
+	case it.meta != old:
+		return it.meta, bytes.Clone(it.value), false
 	}
-	sh.records.remove(n)
+	sh.records.remove(it)
 	return absent, nil, true
 }
 
-func (sh *shard) appendLog(key hashed, entry store.LogEntry, bound int, now time.Duration) {
+func (sh *shard) appendLog(entry *store.LogEntry, lengths [2]int, now time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	t := &sh.logs
-	n := t.get(key, now)
-	if n != 0 && entry.First {
+	which := 0
+	if entry.Kept && lengths[1] > 0 {
+		which = 1
+	}
+	its, other := sh.logs[which].get(entry.Key, now), sh.logs[1-which].get(entry.Key, now)
+	if entry.First && (its != nil || other != nil) {
 		return
 	}
-	if n == 0 {
-		n = t.add(key, now, len(entry.Value)+lengthBytes)
-		// A log that replaces another one begins after all positions of the old one.
-		t.items[n].meta.origin = position(sh.appended)
+	if its == nil {
+		its = sh.logs[which].add(entry.Key, now)
 	}
-	push(t, n, entry.Value, bound)
-	t.items[n].touched = now
 	sh.appended++
+	push(&sh.logs[which], its, sh.appended, entry.Value, lengths[which])
+	its.touched = now
 }
 
-func (sh *shard) readLog(key hashed, before position, limit, bound int, now time.Duration) (values [][]byte, next position) {
+// readLog returns up to limit entries before the position, newest first, and the position to
+// continue from, positionNone if no entry is left.
+func (sh *shard) readLog(key store.Key, before position, limit int, lengths [2]int, now time.Duration) (values [][]byte, next position) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	n := sh.logs.get(key, now)
-	if n == 0 {
-		return nil, positionNone
+	var left [2]entries
+	for i := range sh.logs {
+		if it := sh.logs[i].get(key, now); it != nil {
+			left[i] = entries{it.value, min(it.meta, lengths[i])}
+		}
+		for left[i].count > 0 && left[i].newest() >= before {
+			left[i].take()
+		}
 	}
-	values, next = sh.logs.items[n].meta.read(sh.logs.value(n), before, limit, bound)
-	for i, value := range values {
-		values[i] = bytes.Clone(value)
+	for next = before; ; {
+		newest := &left[0]
+		if left[1].newest() > newest.newest() {
+			newest = &left[1]
+		}
+		switch {
+		case newest.count == 0:
+			return values, positionNone
+		case len(values) == limit:
+			return values, next
+		}
+		next = newest.newest()
+		values = append(values, bytes.Clone(newest.take()))
 	}
-	return values, next
 }
 
 func (sh *shard) sweep(now time.Duration, limit int) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.records.sweep(now, limit)
-	sh.logs.sweep(now, limit)
+	for i := range sh.logs {
+		sh.logs[i].sweep(now, limit)
+	}
 }

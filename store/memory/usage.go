@@ -23,8 +23,8 @@ func (s *Store) Usage(ctx context.Context, cluster string) (store.Usage, error) 
 	count, sample := s.index.sample(cluster, usageSample)
 	var alive, bytes int64
 	for _, key := range sample {
-		sh, k := s.find(key)
-		if size, exists := sh.size(k, now); exists {
+		sh := s.find(key)
+		if size, exists := sh.size(key, now); exists {
 			alive++
 			bytes += int64(size)
 		}
@@ -47,10 +47,10 @@ func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 		first, from, _ = x.search(store.Key{Cluster: cluster})
 		last, to, _ = x.search(store.Key{Cluster: cluster + "\x00"}) // first key of the next cluster
 	}
-	each := func(visit func(c *chunk, from, to int)) {
+	each := func(visit func(c []store.Key, from, to int)) {
 		for i := first; i <= last && i < len(x.chunks); i++ {
-			c := &x.chunks[i]
-			begin, end := 0, c.len()
+			c := x.chunks[i]
+			begin, end := 0, len(c)
 			if i == last {
 				end = to
 			}
@@ -60,7 +60,7 @@ func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 			visit(c, begin, end)
 		}
 	}
-	each(func(_ *chunk, from, to int) { count += to - from })
+	each(func(_ []store.Key, from, to int) { count += to - from })
 	chosen := make([]int, min(n, count))
 	for i := range chosen {
 		if chosen[i] = i; count > n {
@@ -69,10 +69,10 @@ func (x *index) sample(cluster string, n int) (count int, keys []store.Key) {
 	}
 	slices.Sort(chosen)
 	before := 0
-	each(func(c *chunk, from, to int) {
+	each(func(c []store.Key, from, to int) {
 		for len(keys) < len(chosen) && chosen[len(keys)] < before+to-from {
 			i := from + chosen[len(keys)] - before
-			keys = c.appendKeys(keys, i, i+1)
+			keys = append(keys, c[i])
 		}
 		before += to - from
 	})

@@ -17,7 +17,8 @@
 // over the slots:
 //
 //	{prefix}{tag}h:{cluster}/{namespace}/{target}  string: the record
-//	{prefix}{tag}l:{cluster}/{namespace}/{target}  list: the log
+//	{prefix}{tag}l:{cluster}/{namespace}/{target}  list: the log, without what is in the next
+//	{prefix}{tag}c:{cluster}/{namespace}/{target}  list: the log's entries that are kept longer
 //	{prefix}{tag}d:{cluster}/{namespace}/{target}  string: when the record was deleted
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
@@ -25,9 +26,11 @@
 //
 //	{prefix}instances                              sorted set: what instances say of themselves, by
 //	                                               when that ends
+//	{prefix}agents:{platform}                      sorted set: the agents that act on a platform, likewise
+//	{prefix}secret:{name}                          string: a secret that instances agreed on
 //
 // A part of a target (see store.Parts) has the same keys, with a letter before those letters:
-// {tag}sh: for specs, {tag}oh: for observations.
+// {tag}sh: for specs, {tag}oh: for observations, {tag}uh: for the specs in use.
 //
 // A record is a format byte, a random version of 8 bytes, and the value. It is swapped by a script
 // that compares the version, writes, and enters a new key into the index; the caller chooses the
@@ -36,7 +39,7 @@
 // removes it. Creating keys triggers the sweeps.
 //
 // An element of a log is a format byte, a number of seven bytes, by which pages are found, and the
-// value.
+// value; see log.go for those that are kept longer.
 //
 // The store chooses the ids of the feed's entries: the milliseconds of the server's clock, and the
 // number of the previous entry plus one.

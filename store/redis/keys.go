@@ -61,7 +61,7 @@ var crcTable = func() (table [256]uint16) {
 }()
 
 // partLetters are the prefixes of the letters of a part's keys; histories have none.
-var partLetters = map[store.Part]string{"": "", store.Specs: "s", store.Observations: "o"}
+var partLetters = map[store.Part]string{"": "", store.Specs: "s", store.Observations: "o", store.SpecsInUse: "u"}
 
 // layout names the keys in Redis, of histories or of a part.
 type layout struct {
@@ -119,6 +119,7 @@ func (l *layout) bucket(key store.Key) int {
 
 func (p place) record() string   { return p.base + "h:" + p.name }
 func (p place) log() string      { return p.base + "l:" + p.name }
+func (p place) kept() string     { return p.base + "c:" + p.name }
 func (p place) deletion() string { return p.base + "d:" + p.name }
 func (p place) index() string    { return p.base + "i" }
 

@@ -5,22 +5,35 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// A log is a list. Its elements are the format byte, the entry's number in seven bytes,
-// and the value. A list takes hardly more memory than its elements, whereas a stream
-// takes some kilobytes for its first entry.
+// A log is two lists: of the entries that are kept longer, and of the others. Their elements are the
+// format byte, the entry's number in seven bytes, and the value; an entry that is kept longer has
+// between these the number of the other that it comes after, in seven bytes. A list takes hardly more
+// memory than its elements, whereas a stream takes some kilobytes for its first entry.
 //
-// The numbers of a log are consecutive, so that the first element's number locates any
-// element. A log begins with the time in microseconds, which is larger than all numbers
+// The numbers of a list are consecutive, so that the first element's number locates any
+// element. A list begins with the time in microseconds, which is larger than all numbers
 // of a deleted log.
 const (
-	logFormat = 1
-	logHeader = 8
+	logFormat, keptFormat = 1, 2
+	logHeader, keptHeader = 8, 15
 )
+
+// keeps reports whether an entry is in the list of those that are kept longer.
+func (s *Store) keeps(e *store.LogEntry) bool { return e.Kept && s.options.KeptLength > 0 }
+
+// trim returns the arguments of an LTRIM that makes room for one entry.
+func trim(list string, length int) []any {
+	if length == 1 {
+		return []any{"ltrim", list, "1", "0"} // a range from -0 would be all
+	}
+	return []any{"ltrim", list, strconv.Itoa(1 - length), "-1"}
+}
 
 // AppendLog implements store.Log. It uses one round trip per shard. It does not send an
 // entry again whose reply was lost.
@@ -31,11 +44,6 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	if s.options.LogLength < 0 {
 		return nil
 	}
-	// One entry is about to be added. A range from -0 would be all.
-	length, from, to := strconv.Itoa(s.options.LogLength), strconv.Itoa(1-s.options.LogLength), "-1"
-	if s.options.LogLength == 1 {
-		from, to = "1", "0"
-	}
 	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
 	errs := s.perform(ctx, len(entries), &exchange{
 		operation: "append log",
@@ -45,15 +53,23 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 			if e.First {
 				first = "1"
 			}
-			return appendScript.args(whole, []string{s.layout.place(e.Key).log()}, e.Value, length, now, first)
+			p := s.layout.place(e.Key)
+			if s.keeps(e) {
+				return keepScript.args(whole, []string{p.kept(), p.log()}, e.Value, s.options.KeptLength, now, first)
+			}
+			return appendScript.args(whole, []string{p.log(), p.kept()}, e.Value, s.options.LogLength, now, first)
 		},
 		beside: func(i int) (before, after []any) {
-			log := s.layout.place(entries[i].Key).log()
-			if !entries[i].First {
-				before = []any{"ltrim", log, from, to}
+			e := &entries[i]
+			list, length := s.layout.place(e.Key).log(), s.options.LogLength
+			if s.keeps(e) {
+				list, length = s.layout.place(e.Key).kept(), s.options.KeptLength
+			}
+			if !e.First {
+				before = trim(list, length)
 			}
 			if s.options.TTL > 0 {
-				after = []any{"pexpire", log, s.ttl}
+				after = []any{"pexpire", list, s.ttl}
 			}
 			return before, after
 		},
@@ -70,26 +86,25 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 	return store.BatchError(errs)
 }
 
-// ReadLog implements store.Log. A position is the number of the entry that precedes it.
+// ReadLog implements store.Log.
 func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit int) ([][]byte, string, error) {
 	if err := s.begin(ctx, "read log"); err != nil {
 		return nil, "", err
 	}
-	end, ok := parsePosition(before)
+	position, ok := parsePosition(before)
 	if !ok {
 		return nil, "", fmt.Errorf("read log: %w: %q", store.ErrInvalidPosition, before)
 	}
-	limit = min(limit, maxPage)
 	var values [][]byte
 	var next string
 	errs := s.perform(ctx, 1, &exchange{
 		operation: "read log",
 		args: func(_ int, whole bool) []any {
-			// One extra element shows whether there are more.
-			return readScript.args(whole, []string{s.layout.place(key).log()}, before, limit+1)
+			p := s.layout.place(key)
+			return readScript.args(whole, []string{p.log(), p.kept()}, position.log, position.kept, min(limit, maxPage))
 		},
 		take: func(_ int, reply any, _ bool) (err error) {
-			values, next, err = logPage(reply, end, limit)
+			values, next, err = position.page(reply)
 			return err
 		},
 	})
@@ -99,47 +114,65 @@ func (s *Store) ReadLog(ctx context.Context, key store.Key, before string, limit
 // maxPage limits the elements of one read.
 const maxPage = 1 << 16
 
-// logPage parses the reply of readScript: elements, oldest first, one more than the
-// limit if there are more. All must be before end.
-func logPage(reply any, end uint64, limit int) (values [][]byte, next string, err error) {
-	elements, ok := reply.([]any)
-	if !ok {
+// position is that of a page: the numbers of the entries that precede it, of each list. Empty: all
+// entries are of the page.
+type position struct{ log, kept string }
+
+// maxPosition is larger than all numbers. Lua calculates exactly up to here.
+const maxPosition = 1 << 53
+
+// parsePosition parses a position as ReadLog writes it.
+func parsePosition(s string) (p position, ok bool) {
+	if s == "" {
+		return position{}, true
+	}
+	log, kept, _ := strings.Cut(s, "-")
+	return position{log, kept}, end(log) < maxPosition && end(kept) < maxPosition
+}
+
+// end returns the number, maxPosition for what is none.
+func end(number string) uint64 {
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || n > maxPosition || strconv.FormatUint(n, 10) != number {
+		return maxPosition
+	}
+	return n
+}
+
+// page parses the reply of readScript. All elements must be before the position, and newest first.
+func (p position) page(reply any) (values [][]byte, next string, err error) {
+	const counts = 3
+	elements, _ := reply.([]any)
+	if len(elements) < counts {
 		return nil, "", errForeignLog
 	}
-	for i := len(elements) - 1; i >= 0 && len(values) < limit; i-- {
-		text, _ := elements[i].(string)
+	ends := map[byte]uint64{logFormat: end(p.log), keptFormat: end(p.kept)}
+	for _, element := range elements[counts:] {
+		text, _ := element.(string)
 		number, value, ok := decodeLogged(text)
-		if !ok || number >= end {
+		if !ok || number >= ends[text[0]] {
 			return nil, "", errForeignLog
 		}
-		end = number
+		ends[text[0]] = number
 		values = append(values, []byte(value))
 	}
-	if len(elements) > limit {
-		next = strconv.FormatUint(end, 10)
+	if elements[2] != int64(0) {
+		next = fmt.Sprintf("%d-%d", elements[0], elements[1])
 	}
 	return values, next, nil
 }
 
 // decodeLogged parses an element of a log; false if it is invalid.
 func decodeLogged(element string) (number uint64, value string, ok bool) {
-	if len(element) < logHeader || element[0] != logFormat {
+	header := logHeader
+	if strings.HasPrefix(element, string(rune(keptFormat))) {
+		header = keptHeader
+	}
+	if len(element) < header || element[0] != logFormat && element[0] != keptFormat {
 		return 0, "", false
 	}
 	number = binary.BigEndian.Uint64([]byte(element[:logHeader])) & (1<<56 - 1)
-	return number, element[logHeader:], true
+	return number, element[header:], true
 }
 
-var errForeignLog = fmt.Errorf("%w: not a log of format %d; delete the target, or the log alone", store.ErrUnreadable, logFormat)
-
-// maxPosition is larger than all numbers. Lua calculates exactly up to here.
-const maxPosition = 1 << 53
-
-// parsePosition parses a position as ReadLog writes it.
-func parsePosition(s string) (end uint64, ok bool) {
-	if s == "" {
-		return maxPosition, true
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && n > 0 && n < maxPosition && strconv.FormatUint(n, 10) == s
-}
+var errForeignLog = fmt.Errorf("%w: not a log of formats %d and %d; delete the target, or the log alone", store.ErrUnreadable, logFormat, keptFormat)

@@ -13,7 +13,8 @@ import (
 // Defaults of Options.
 const (
 	DefaultKeyPrefix       = "setpoint:"
-	DefaultLogLength       = 100
+	DefaultLogLength       = 240
+	DefaultKeptLength      = 400
 	DefaultFeedLength      = 20_000
 	DefaultTimeout         = time.Second
 	DefaultMaxAttempts     = 4
@@ -48,9 +49,10 @@ type Options struct {
 	// TTL is how long a record lives after its last swap, and a log after its last
 	// entry, with a precision of milliseconds. Zero or less: for ever.
 	TTL time.Duration
-	// LogLength is how many log entries are kept per key; with many keys they take
-	// more memory than the records. Zero: DefaultLogLength. Negative: none.
-	LogLength int
+	// LogLength is how many log entries are kept per key, and KeptLength how many of those that
+	// are kept longer; with many keys they take more memory than the records. Zero:
+	// DefaultLogLength and DefaultKeptLength. Negative: no log; no entry is kept longer.
+	LogLength, KeptLength int
 	// FeedLength is about how many entries the feed keeps, of all keys together. Zero:
 	// DefaultFeedLength. Negative: none.
 	FeedLength int
@@ -79,12 +81,18 @@ type Options struct {
 	OnBreaker func(node string, because error)
 }
 
+// DefaultOptions returns the defaults, without an address.
+func DefaultOptions() Options { return Options{}.withDefaults() }
+
 func (o Options) withDefaults() Options {
 	if o.KeyPrefix == "" {
 		o.KeyPrefix = DefaultKeyPrefix
 	}
 	if o.LogLength == 0 {
 		o.LogLength = DefaultLogLength
+	}
+	if o.KeptLength == 0 {
+		o.KeptLength = DefaultKeptLength
 	}
 	if o.FeedLength == 0 {
 		o.FeedLength = DefaultFeedLength

@@ -156,7 +156,7 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		operation: "delete",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			return deleteScript.args(whole, []string{p.record(), p.log(), p.deletion()}, mark...)
+			return deleteScript.args(whole, []string{p.record(), p.log(), p.kept(), p.deletion()}, mark...)
 		},
 		take: func(_ int, reply any, doubtful bool) error {
 			existed = reply == int64(1)

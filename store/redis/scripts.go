@@ -7,7 +7,7 @@ import (
 
 // script is a Lua script. It is sent by its hash, and whole only to a server that does
 // not have it. Scripts name all their keys and contain no scaling rule. All but
-// appendScript and feedScript are idempotent.
+// appendScript, keepScript and feedScript are idempotent.
 type script struct {
 	source string
 	// hash is a string, boxed once.
@@ -72,12 +72,12 @@ return 1`)
 	deleteVersionScript = newScript(`if redis.call('GETRANGE', KEYS[1], 0, 8) ~= ARGV[1] then return redis.call('GET', KEYS[1]) end
 return redis.call('DEL', KEYS[1])`)
 
-	// deleteScript removes the record KEYS[1] and the log KEYS[2]. It returns 1 if there
+	// deleteScript removes the record KEYS[1] and the log, KEYS[2] and KEYS[3]. It returns 1 if there
 	// was a record, else 0. With ARGV[1] it marks the deletion as well, as markDeletionScript
 	// does: a full server takes no mark alone, and one with what it frees.
 	deleteScript = newScript(`local n = redis.call('EXISTS', KEYS[1])
-redis.call('DEL', KEYS[1], KEYS[2])
-if n == 1 and ARGV[1] then redis.call('SET', KEYS[3], ARGV[1], 'PX', ARGV[2]) end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+if n == 1 and ARGV[1] then redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2]) end
 return n`)
 
 	// markDeletionScript stores the time of deletion ARGV[1] in KEYS[2], for ARGV[2]
@@ -85,35 +85,83 @@ return n`)
 	markDeletionScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
 return 0`)
 
-	// appendScript appends ARGV[1] to the log KEYS[1], which keeps ARGV[2] entries. A log
-	// begins with the number ARGV[3]. With ARGV[4] '1' it appends to an empty log only. It
-	// returns OK, or 0 if the key's value is not a log. An LTRIM before it makes the one here
+	// appendScript appends ARGV[1] to the list KEYS[1] of a log, which keeps ARGV[2] entries. It
+	// begins with the number ARGV[3], or with one that follows what the entries in KEYS[2], that are
+	// kept longer, came after. With ARGV[4] '1' it appends to an empty log only. It
+	// returns OK, or 0 if a key's value is not a log. An LTRIM before it makes the one here
 	// no write, unless several entries of a log share a round trip; a PEXPIRE after it
-	// says how long the log lives.
+	// says how long the list lives.
 	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[3])
 if last then
   if #last < 8 or string.byte(last) ~= 1 then return 0 end
   if ARGV[4] == '1' then return redis.status_reply('OK') end
   number = struct.unpack('>I7', last, 2) + 1
+else
+  local kept = redis.call('LINDEX', KEYS[2], -1)
+  if kept then
+    if #kept < 15 or string.byte(kept) ~= 2 then return 0 end
+    if ARGV[4] == '1' then return redis.status_reply('OK') end
+    number = math.max(number, struct.unpack('>I7', kept, 9) + 1)
+  end
 end
 local length = redis.call('RPUSH', KEYS[1], string.char(1) .. struct.pack('>I7', number) .. ARGV[1])
 if length > tonumber(ARGV[2]) then redis.call('LTRIM', KEYS[1], '-' .. ARGV[2], -1) end
 return redis.status_reply('OK')`)
 
-	// readScript returns up to ARGV[2] elements of the log KEYS[1], the last of those
-	// before the number ARGV[1], or of all if that is empty, in their order. It returns 0
-	// if the key's value is not a log.
-	readScript = newScript(`local last = -1
-if ARGV[1] ~= '' then
-  local first = redis.call('LINDEX', KEYS[1], 0)
-  if not first then return {} end
-  if #first < 8 or string.byte(first) ~= 1 then return 0 end
-  last = math.min(tonumber(ARGV[1]) - struct.unpack('>I7', first, 2), redis.call('LLEN', KEYS[1])) - 1
-  if last < 0 then return {} end
+	// keepScript is appendScript for an entry that is kept longer, in the list KEYS[1], beside the
+	// others in KEYS[2]. The entry has the number of the last of these, which it comes after.
+	keepScript = newScript(`local last, other = redis.call('LINDEX', KEYS[1], -1), redis.call('LINDEX', KEYS[2], -1)
+if last and (#last < 15 or string.byte(last) ~= 2) or other and (#other < 8 or string.byte(other) ~= 1) then return 0 end
+if ARGV[4] == '1' and (last or other) then return redis.status_reply('OK') end
+local number, after = ARGV[3] - 1, 0
+if last then number, after = struct.unpack('>I7I7', last, 2) end
+if other then after = math.max(after, (struct.unpack('>I7', other, 2))) end
+local length = redis.call('RPUSH', KEYS[1], string.char(2) .. struct.pack('>I7I7', number + 1, after) .. ARGV[1])
+if length > tonumber(ARGV[2]) then redis.call('LTRIM', KEYS[1], '-' .. ARGV[2], -1) end
+return redis.status_reply('OK')`)
+
+	// readScript returns up to ARGV[3] elements of a log, newest first: of the list KEYS[1] those before
+	// the number ARGV[1], and of KEYS[2], where the entries are that are kept longer, those before
+	// ARGV[2]; all if a number is empty. The two numbers that the next page is before precede them, and
+	// how many elements it has at most. It returns 0 if a key's value is not a log.
+	readScript = newScript(`local function list(key, before, header, format)
+  local first = redis.call('LINDEX', key, 0)
+  if not first then return 0, 0 end
+  if #first < header or string.byte(first) ~= format then return end
+  local number, n = struct.unpack('>I7', first, 2), redis.call('LLEN', key)
+  if before ~= '' then n = math.max(0, math.min(tonumber(before) - number, n)) end
+  return number, n
 end
-local from = last - ARGV[2] + 1
-if last >= 0 and from < 0 then from = 0 end
-return redis.call('LRANGE', KEYS[1], from, last)`)
+local first, n = list(KEYS[1], ARGV[1], 8, 1)
+local firstKept, kept = list(KEYS[2], ARGV[2], 15, 2)
+if not first or not firstKept then return 0 end
+local page, left, head = {0, 0, 0}, tonumber(ARGV[3]), nil
+local function take(key, to, some)
+  local elements = redis.call('LRANGE', key, to - some, to - 1)
+  for i = #elements, 1, -1 do page[#page + 1] = elements[i] end
+  left = left - some
+end
+while left > 0 and n + kept > 0 do
+  local newer = n -- than the newest of those kept longer
+  if n > 0 and kept > 0 then
+    head = head or redis.call('LINDEX', KEYS[2], kept - 1)
+    if #head < 15 or string.byte(head) ~= 2 then return 0 end
+    newer = math.max(0, math.min(n, first + n - 1 - struct.unpack('>I7', head, 9)))
+  end
+  if newer > 0 then
+    local some = math.min(newer, left)
+    take(KEYS[1], n, some)
+    n = n - some
+  elseif n > 0 then
+    page[#page + 1], head, kept, left = head, nil, kept - 1, left - 1
+  else
+    local some = math.min(kept, left)
+    take(KEYS[2], kept, some)
+    kept = kept - some
+  end
+end
+page[1], page[2], page[3] = first + n, firstKept + kept, n + kept
+return page`)
 
 	// feedScript appends to the stream KEYS[1], which keeps ARGV[1] entries, up to ARGV[5] more, and
 	// lives for ARGV[2] milliseconds from now on (0: for ever), names and values in turn. The first

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	logLength, feedLength = 8, 800
+	logLength, keptLength, feedLength = 8, 13, 800
 	// expiry is that of records in the suite, where time is only told to have passed: much
 	// longer than a few operations take on the busiest machine.
 	expiry = time.Hour
@@ -48,7 +48,7 @@ func (o *opener) open(t testing.TB, prefix string, change func(*redis.Options)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	options.KeyPrefix, options.LogLength, options.FeedLength = prefix, logLength, feedLength
+	options.KeyPrefix, options.LogLength, options.KeptLength, options.FeedLength = prefix, logLength, keptLength, feedLength
 	options.Timeout = unhurried
 	if change != nil {
 		change(&options)
@@ -80,7 +80,7 @@ func suite(t *testing.T, url string, each func(ctx context.Context, f func(conte
 	storetest.Run(t,
 		func(t testing.TB) storetest.Engine { return o.open(t, redistest.Prefix(t), nil) },
 		storetest.Options{
-			LogLength: logLength, FeedLength: feedLength,
+			LogLength: logLength, KeptLength: keptLength, FeedLength: feedLength,
 			Expiring: func(t testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
 				prefix := redistest.Prefix(t)
 				pass := func(d time.Duration) {
@@ -145,7 +145,7 @@ func TestSuiteOnAPart(t *testing.T) {
 	storetest.Run(t,
 		func(t testing.TB) storetest.Engine { return open(t, redistest.Prefix(t)) },
 		storetest.Options{
-			LogLength: logLength, FeedLength: feedLength,
+			LogLength: logLength, KeptLength: keptLength, FeedLength: feedLength,
 			Peer: func(t testing.TB, e storetest.Engine) storetest.Engine { return open(t, o.prefix(e)) },
 			Skip: map[string]string{
 				"Expiry": "a part's is tested in Parts/Expiry", "Parts/Expiry": "a part has no parts",

@@ -27,7 +27,11 @@ import (
 // sentinels to 26379. User and password are percent-encoded. Errors never quote the password
 // or a part of it.
 func ParseURL(text string, further ...string) (Options, error) {
-	var o Options
+	return Options{}.WithURL(text, further...)
+}
+
+// WithURL adds what ParseURL reads to the options.
+func (o Options) WithURL(text string, further ...string) (Options, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	switch {
 	case ok && scheme == "rediss":

@@ -57,13 +57,15 @@ func (w *worker) key(target string) store.Key {
 	return store.Key{Cluster: "c", Namespace: "n", Target: target}
 }
 
-// logs fills the log of a target.
+// logs fills the log of a target, with entries in turn that are kept longer and others.
 func (w *worker) logs(target string) {
-	for range DefaultLogLength + 1 {
-		if err := w.s.AppendLog(w.t.Context(), []store.LogEntry{{Key: w.key(target), Value: w.large[:entry]}}); err != nil {
-			w.t.Fatal(err)
-		}
+	for i := range 2 * (DefaultKeptLength + 1) {
+		w.check(w.append(target, i%2 == 0))
 	}
+}
+
+func (w *worker) append(target string, kept bool) error {
+	return w.s.AppendLog(w.t.Context(), []store.LogEntry{{Key: w.key(target), Value: w.large[:entry], Kept: kept}})
 }
 
 // feeds fills the feed with the largest entries.
@@ -87,7 +89,7 @@ func (w *worker) announce(n, expired int) {
 		if i < expired {
 			at = 1
 		}
-		if err := w.admin.ZAdd(w.t.Context(), w.s.instances(), goredis.Z{Score: at, Member: fmt.Sprint(i, string(w.large[:100]))}).Err(); err != nil {
+		if err := w.admin.ZAdd(w.t.Context(), w.s.options.KeyPrefix+store.InstancesList, goredis.Z{Score: at, Member: fmt.Sprint(i, string(w.large[:100]))}).Err(); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -142,11 +144,12 @@ var worked = map[string]work{
 	}, 6, 0}, // of three scripts, as deleteScript's operation
 	"appendScript": {func(w *worker) func() int {
 		w.logs("t")
-		return func() int {
-			w.check(w.s.AppendLog(w.t.Context(), []store.LogEntry{{Key: w.key("t"), Value: w.large[:entry]}}))
-			return 0
-		}
+		return func() int { w.check(w.append("t", false)); return 0 }
 	}, 4, entry + logHeader},
+	"keepScript": {func(w *worker) func() int {
+		w.logs("t")
+		return func() int { w.check(w.append("t", true)); return 0 }
+	}, 5, 2 * (entry + keptHeader)},
 	"readScript": {func(w *worker) func() int {
 		w.logs("t")
 		_, next, err := w.s.ReadLog(w.t.Context(), w.key("t"), "", 5)
@@ -159,7 +162,7 @@ var worked = map[string]work{
 			}
 			return got
 		}
-	}, 3, 2*(entry+logHeader) + 5*logHeader}, // one entry tells where, one that there are more
+	}, 2*2 + 2*5, 3*(entry+keptHeader) + 5*keptHeader}, // two tell where, and one how many come before it
 	// As many entries as settle some once, see feedScript.
 	"feedScript": {func(w *worker) func() int {
 		length := w.s.options.FeedLength / feedParts
@@ -198,14 +201,14 @@ var worked = map[string]work{
 	"announceScript": {func(w *worker) func() int {
 		w.announce(5000, 5000)
 		return func() int {
-			w.check(w.s.Announce(w.t.Context(), nil, []byte("now"), time.Hour))
+			w.check(w.s.Announce(w.t.Context(), store.InstancesList, nil, []byte("now"), time.Hour))
 			return 0
 		}
 	}, 5, 100 * 110},
 	"announcedScript": {func(w *worker) func() int {
 		w.announce(5000, 1000)
 		return func() (got int) {
-			values, err := w.s.Announced(w.t.Context(), 10)
+			values, err := w.s.Announced(w.t.Context(), store.InstancesList, 10)
 			w.check(err)
 			for _, v := range values {
 				got += len(v)

@@ -16,7 +16,7 @@ var expiryTests = []test{
 	{"ListOmitsExpired", testListExpired},
 	{"BatchSwapProlongs", testBatchProlongs},
 	{"LogExpires", testLogExpires},
-	{"AppendProlongsTheWholeLog", testAppendProlongs},
+	{"AppendProlongsEntriesOfItsKind", testAppendProlongs},
 	{"LogDoesNotProlongTheRecord", testLogDoesNotProlong},
 }
 
@@ -149,7 +149,13 @@ func testAppendProlongs(t *testing.T, s suite) {
 	f.appendLog(k, "2")
 	f.pass(3)
 	f.wantLog(k, "2", "1")
+	f.appendEntries(store.LogEntry{Key: k, Value: []byte("3"), Kept: true})
+	f.wantLog(k, "3", "2", "1")
 	f.pass(2)
+	f.wantLog(k, "3")
+	f.appendLog(k, "4")
+	f.wantLog(k, "4", "3")
+	f.pass(4)
 	f.wantLog(k)
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -19,6 +20,8 @@ var logTests = []test{
 	{"PositionsMayBeDropped", testLogPositionDropped},
 	{"InvalidPosition", testLogInvalidPosition},
 	{"FirstEntriesBeginLogsOnly", testLogFirst},
+	{"KeepsWhatIsKeptLonger", testLogKept},
+	{"OrderOfWhatIsKeptLonger", testLogOrderOfKept},
 	{"IndependentOfTheRecord", testLogIndependent},
 	{"DeletedWithTheKey", testLogDeleted},
 }
@@ -193,6 +196,61 @@ func testLogFirst(t *testing.T, s suite) {
 	f.appendEntries(first(k, "1 again"))
 	f.appendLog(k, "2 again")
 	f.wantLog(k, "2 again", "1 again")
+}
+
+func testLogKept(t *testing.T, s suite) {
+	f := s.open(t)
+	k, n := key("target"), s.KeptLength
+	kept := entries(n, 1)
+	for _, value := range slices.Backward(kept) {
+		f.appendEntries(store.LogEntry{Key: k, Value: []byte(value), Kept: true})
+	}
+	f.wantLog(k, kept...)
+	others := entries(n+3*s.LogLength, n+1)
+	for _, value := range slices.Backward(others) {
+		f.appendLog(k, value)
+	}
+	f.wantLog(k, slices.Concat(others[:s.LogLength], kept)...)
+	last := fmt.Sprint("entry ", n+3*s.LogLength+1)
+	f.appendEntries(store.LogEntry{Key: k, Value: []byte(last), Kept: true})
+	f.wantLog(k, slices.Concat([]string{last}, others[:s.LogLength], kept[:n-1])...)
+	for _, first := range []store.LogEntry{{First: true}, {First: true, Kept: true}} {
+		first.Key = k
+		f.appendEntries(first)
+	}
+	f.wantPages(k, s.LogLength+n, slices.Concat([]string{last}, others[:s.LogLength], kept[:n-1]))
+	f.mustDeleteLog(k)
+}
+
+// Entries keep their order, whichever are kept longer, and positions stay while more are appended.
+func testLogOrderOfKept(t *testing.T, s suite) {
+	f := s.open(t)
+	random := rand.New(rand.NewPCG(2, 2))
+	for round := range 30 {
+		k := key(fmt.Sprint("target ", round))
+		model := &logModel{suite: s}
+		grow := func(n int) {
+			for range n {
+				e := store.LogEntry{Key: k, Value: fmt.Append(nil, "entry ", random.Int()), Kept: random.IntN(1+round%4) == 0}
+				model.append(e)
+				f.appendEntries(e)
+			}
+		}
+		grow(random.IntN(3 * s.KeptLength))
+		for limit := 1; limit <= s.LogLength+s.KeptLength; limit += 1 + random.IntN(4) {
+			f.wantPages(k, limit, model.values())
+		}
+		was := model.values()
+		page, next := f.readLog(k, "", 1+random.IntN(s.KeptLength))
+		grow(random.IntN(s.LogLength))
+		if next == "" {
+			continue
+		}
+		left := slices.DeleteFunc(was[len(page):], func(v string) bool { return !slices.Contains(model.values(), v) })
+		if got, last := f.readLog(k, next, len(was)+1); !slices.Equal(got, left) || last != "" {
+			t.Fatalf("after more were appended: %q, position %q, want %q and none", got, last, left)
+		}
+	}
 }
 
 func testLogIndependent(t *testing.T, s suite) {

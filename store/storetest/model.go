@@ -17,23 +17,23 @@ var modelTests = []test{
 // the operations, which the model runs on both.
 type model struct {
 	fixture
-	bound    int // of logs
+	suite    suite
 	random   *rand.Rand
 	keys     []store.Key // keys used by the operations, in order
 	records  map[store.Key]store.Record
 	versions map[store.Key][]store.Version // all versions that ever existed
-	logs     map[store.Key][]string        // newest first
-	serial   int                           // makes each value unique
+	logs     map[store.Key]*logModel
+	serial   int // makes each value unique
 }
 
 func testModel(t *testing.T, s suite) {
 	m := &model{
 		fixture:  s.open(t),
-		bound:    s.LogLength,
+		suite:    s,
 		random:   rand.New(rand.NewPCG(1, 1)),
 		records:  make(map[store.Key]store.Record),
 		versions: make(map[store.Key][]store.Version),
-		logs:     make(map[store.Key][]string),
+		logs:     make(map[store.Key]*logModel),
 	}
 	for _, cluster := range []string{"a", "a-"} {
 		for _, namespace := range []string{"a", "a."} {
@@ -148,12 +148,42 @@ func (m *model) listSome() {
 
 func (m *model) appendOne() {
 	k, value := m.pick(), m.value()
-	m.appendLog(k, value)
-	log := slices.Insert(m.logs[k], 0, value)
-	m.logs[k] = log[:min(len(log), m.bound)]
+	if m.logs[k] == nil {
+		m.logs[k] = &logModel{suite: m.suite}
+	}
+	entry := store.LogEntry{Key: k, Value: []byte(value), Kept: m.random.IntN(2) == 0, First: m.random.IntN(4) == 0}
+	m.logs[k].append(entry)
+	m.appendEntries(entry)
 }
 
 func (m *model) readOne() {
 	k := m.pick()
-	m.wantLog(k, m.logs[k]...)
+	m.wantLog(k, m.logs[k].values()...)
+}
+
+// logModel is what a log has to have.
+type logModel struct {
+	suite
+	entries []store.LogEntry // newest first
+}
+
+func (l *logModel) append(e store.LogEntry) {
+	if e.First && len(l.entries) > 0 {
+		return
+	}
+	l.entries = slices.Insert(l.entries, 0, e)
+	left := map[bool]int{false: l.LogLength, true: l.KeptLength}
+	l.entries = slices.DeleteFunc(l.entries, func(e store.LogEntry) bool {
+		left[e.Kept]--
+		return left[e.Kept] < 0
+	})
+}
+
+func (l *logModel) values() (values []string) {
+	if l != nil {
+		for _, e := range l.entries {
+			values = append(values, string(e.Value))
+		}
+	}
+	return values
 }

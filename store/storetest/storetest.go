@@ -2,7 +2,7 @@
 // and a benchmark to compare them by.
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, newStore, storetest.Options{LogLength: 8, Expiring: newExpiring, Peer: newPeer})
+//		storetest.Run(t, newStore, storetest.Options{LogLength: 8, KeptLength: 12, Expiring: newExpiring, Peer: newPeer})
 //	}
 //
 //	func BenchmarkStore(b *testing.B) {
@@ -38,6 +38,8 @@ type Options struct {
 	// LogLength is how many log entries per key the engines of newStore and
 	// Expiring keep: 4 at least, and better some ten than thousands. Required.
 	LogLength int
+	// KeptLength is how many of those that are kept longer, likewise and another number. Required.
+	KeptLength int
 	// FeedLength is how many entries the feed of the engines of newStore keeps, some hundreds.
 	// 0: the test of that bound is left out.
 	FeedLength int
@@ -93,8 +95,8 @@ func groups() []group {
 // tell, never expires anything; the suite closes it. What is to be done after
 // that, newStore leaves to t.Cleanup.
 func Run(t *testing.T, newStore func(t testing.TB) Engine, opts Options) {
-	if opts.LogLength < minLogLength {
-		t.Fatalf("Options.LogLength = %d, must be at least %d", opts.LogLength, minLogLength)
+	if least := min(opts.LogLength, opts.KeptLength); least < minLogLength || opts.LogLength == opts.KeptLength {
+		t.Fatalf("Options.LogLength = %d and KeptLength = %d, must differ and be at least %d", opts.LogLength, opts.KeptLength, minLogLength)
 	}
 	for name := range opts.Skip {
 		if !known(name) {

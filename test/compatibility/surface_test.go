@@ -10,13 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/programs"
 )
 
 const repository = "../.."
-
-// programs are the programs with stable commands and flags. setpoint-external-metrics is a
-// module of its own, with a test of its own.
-var programs = []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}
 
 // what is done about a line that is gone.
 const advice = "users' scripts, dashboards and files name it. Keep it, deprecated, at least until the next major release (docs/reference/compatibility.md); " +
@@ -57,7 +55,7 @@ var (
 func commandsAndFlags(t *testing.T, bin string) []string {
 	t.Helper()
 	var lines []string
-	for _, program := range programs {
+	for _, program := range programs.Names() {
 		folder := t.TempDir()
 		run(t, filepath.Join(bin, program), "man", folder)
 		pages, err := filepath.Glob(folder + "/*.1")
@@ -105,7 +103,7 @@ func TestCommandsAndFlagsOfTheLastReleaseAreTaken(t *testing.T) {
 	bin := t.TempDir()
 	seeSources(t)
 	// Without the race detector and cgo, whatever this test has: others have compiled that already.
-	run(t, repository+"/scripts/build.sh", append([]string{bin}, programs...)...)
+	run(t, repository+"/scripts/build.sh", append([]string{bin}, programs.Names()...)...)
 	listed(t, "testdata/flags.txt", commandsAndFlags(t, bin), func(line string) bool {
 		command, flag, isFlag := strings.Cut(line, " --")
 		args := strings.Fields(command)

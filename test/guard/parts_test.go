@@ -61,7 +61,7 @@ func TestSteps(t *testing.T) {
 			continue
 		}
 		var b []byte
-		check(t, "encode answer", allocations(n, func() { b, _ = wire.AppendResponse(b[:0], &decision) }))
+		check(t, "encode answer", allocations(n, func() { b, _ = wire.AppendResponse(b[:0], &decision, "") }))
 		check(t, "encode history", allocations(n, func() { b = encoding.AppendHistory(b[:0], &history) }))
 		check(t, "decode history", allocations(n, func() {
 			if _, err := encoding.DecodeHistory(b); err != nil {

@@ -58,7 +58,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	reasons = append(reasons, constants(t, func(_, kind string) bool { return kind == "LimitReason" }, "recommender/ratelimit.go")...)
 	reasons = append(reasons, constants(t, func(_, kind string) bool { return kind == "SelectorReason" }, "recommender/input.go")...)
 	reasons = append(reasons, constants(t, func(name, _ string) bool { return strings.HasPrefix(name, "Reason") },
-		"clients/nomad/platform.go", "clients/swarm/platform.go", "clients/webhook/platform.go")...)
+		"clients/nomad/platform.go", "clients/swarm/platform.go")...)
 	reasons = append(reasons, constants(t, func(name, _ string) bool {
 		return slices.Contains([]string{"AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"}, name)
 	}, "recommender/status.go")...)

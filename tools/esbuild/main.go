@@ -21,15 +21,17 @@ import (
 
 const (
 	web  = "../../web"
-	base = "/ui/" // where the service serves the page
+	base = "/ui/"            // where the service serves the page
+	mark = "<!-- assets -->" // of src/index.html
 )
 
 func main() {
-	static := flag.String("static", "", "make the playground alone, as a page for any file server, in this `folder`")
+	address := flag.String("develop", "", "serve the page from its sources at this `address`, such as 127.0.0.1:8081, and bundle nothing")
+	service := flag.String("service", "http://127.0.0.1:8080", "`URL` of the service that answers the calls of -develop")
 	flag.Parse()
 	make := run
-	if *static != "" {
-		make = func() error { return alone(*static) }
+	if *address != "" {
+		make = func() error { return develop(*address, *service) }
 	}
 	if err := make(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -171,7 +173,6 @@ func (m metafile) page(root string) (string, error) {
 		fmt.Fprintf(&head, "<link rel=\"modulepreload\" href=%q>\n", url(name))
 	}
 	fmt.Fprintf(&head, "<script type=\"module\" src=%q></script>", url(main))
-	const mark = "<!-- assets -->"
 	if !strings.Contains(string(text), mark) {
 		return "", fmt.Errorf("src/index.html has no %s", mark)
 	}

@@ -34,14 +34,6 @@ const (
 	tags       = "grpcnotrace" // of scripts/mode.sh: no other build is released
 )
 
-// programs are the folders of the released programs, by the folder of their module.
-var programs = map[string][]string{
-	".": {
-		"./cmd/setpoint", "./cmd/setpoint-kubernetes", "./cmd/setpoint-nomad", "./cmd/setpoint-swarm", "./cmd/setpoint-webhook",
-	},
-	"cmd/setpoint-external-metrics": {"."},
-}
-
 // systems are those of releases: each may link other modules.
 var systems = []string{"linux", "darwin", "windows"}
 
@@ -101,12 +93,30 @@ func run(args []string, out io.Writer) error {
 	return errors.New("usage: licenses table | texts | json | sbom BINARY FILE VERSION COMMIT")
 }
 
+// released are the folders of the released programs, by the folder of their module.
+func released() (map[string][]string, error) {
+	names, err := os.ReadFile(filepath.Join(repository, "cmd/programs/programs.txt"))
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for line := range strings.Lines(string(names)) {
+		name, _, _ := strings.Cut(line, " ")
+		own = append(own, "./cmd/"+name)
+	}
+	return map[string][]string{".": own, "cmd/setpoint-external-metrics": {"."}}, nil
+}
+
 // linked returns everything that any program is linked with on any system, by path and
 // version.
 func linked() ([]component, error) {
 	type place struct{ path, version, root string }
 	folders := map[place]map[string]bool{}
 	goroot := ""
+	programs, err := released()
+	if err != nil {
+		return nil, err
+	}
 	for module, of := range programs {
 		for _, system := range systems {
 			packages, err := list(filepath.Join(repository, module), system, of)

@@ -1,9 +1,7 @@
-// The program openapi generates files from the Swagger 2.0 document of the REST API:
+// The program openapi writes docs/reference/api, a page for each method, from the OpenAPI 2.0
+// document (Swagger) of the REST API:
 //
-//	openapi document SWAGGER >OPENAPI           the same as OpenAPI 3.1, JSON
-//	openapi pages SWAGGER PROTO EXAMPLES FOLDER  docs/reference/api, a page for each method
-//
-// See docs/decisions/0101-two-openapi-documents.md.
+//	openapi SWAGGER PROTO EXAMPLES FOLDER
 package main
 
 import (
@@ -27,30 +25,17 @@ func main() {
 }
 
 func run(args []string) error {
-	switch {
-	case len(args) == 2 && args[0] == "document":
-		document, err := convert(args[1])
-		if err != nil {
-			return err
-		}
-		text, err := json.MarshalIndent(document, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = os.Stdout.Write(append(text, '\n'))
-		return err
-	case len(args) == 5 && args[0] == "pages":
-		document, err := convert(args[1])
-		if err != nil {
-			return err
-		}
-		return pages(document, args[2], args[3], args[4])
+	if len(args) != 4 {
+		return errors.New("usage: openapi SWAGGER PROTO EXAMPLES FOLDER")
 	}
-	return errors.New("usage: openapi document SWAGGER | openapi pages SWAGGER PROTO EXAMPLES FOLDER")
+	document, err := convert(args[0])
+	if err != nil {
+		return err
+	}
+	return pages(document, args[1], args[2], args[3])
 }
 
-// convert converts the Swagger 2.0 document to OpenAPI 3.1. It adds what Swagger can't
-// express: how callers authenticate, and that every error has its own status code.
+// convert reads the document into the types of OpenAPI 3, whose references resolve.
 func convert(name string) (*openapi3.T, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -65,12 +50,6 @@ func convert(name string) (*openapi3.T, error) {
 	if err != nil {
 		return nil, err
 	}
-	document.OpenAPI = "3.1.0"
-	document.Servers = openapi3.Servers{{URL: "http://127.0.0.1:8080", Description: "setpoint serve, as it listens without settings"}}
-	document.Components.SecuritySchemes = openapi3.SecuritySchemes{"bearer": {Value: &openapi3.SecurityScheme{
-		Type: "http", Scheme: "bearer", Description: "A token of the tokens file, or a JWT of an OpenID Connect issuer.",
-	}}}
-	document.Security = openapi3.SecurityRequirements{{"bearer": {}}, {}}
 	var encoded bytes.Buffer
 	if err := json.NewEncoder(&encoded).Encode(document); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 const swagger = "../../api/openapi/setpoint.swagger.json"
 
-// Every operation of Swagger 2.0 exists in 3.1, under the same name.
+// The pages see every operation, under its name.
 func TestTheDocumentHasEveryOperation(t *testing.T) {
 	t.Parallel()
 	document, err := convert(swagger)
@@ -31,9 +31,6 @@ func TestTheDocumentHasEveryOperation(t *testing.T) {
 	}
 	if want := strings.Count(string(source), `"operationId":`); operations != want || want < 15 {
 		t.Errorf("%d operations of %d", operations, want)
-	}
-	if document.OpenAPI != "3.1.0" || strings.Contains(string(source), "#/components/") {
-		t.Errorf("OpenAPI %s", document.OpenAPI)
 	}
 }
 

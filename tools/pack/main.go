@@ -1,30 +1,26 @@
-// Command pack compresses files for servers: NAME.gz and NAME.br beside NAME. With -best it
-// uses brotli's highest level, which takes some ten times as long.
+// Command pack compresses a file for servers: NAME.br beside NAME. With -best it uses brotli's
+// highest level, which takes some ten times as long.
 package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/andybalholm/brotli"
 )
 
 func main() {
-	best := flag.Bool("best", false, "compress as far as it goes")
+	best := flag.Bool("best", false, "compress at the highest level")
 	flag.Parse()
 	quality := 9
 	if *best {
 		quality = brotli.BestCompression
 	}
-	for _, name := range flag.Args() {
-		if err := pack(name, quality); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if err := pack(flag.Arg(0), quality); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
@@ -33,26 +29,14 @@ func pack(name string, quality int) error {
 	if err != nil {
 		return err
 	}
-	gz := func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriterLevel(w, gzip.BestCompression) }
-	br := func(w io.Writer) (io.WriteCloser, error) {
-		return brotli.NewWriterOptions(w, brotli.WriterOptions{Quality: quality, LGWin: 24}), nil
+	var out bytes.Buffer
+	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{Quality: quality, LGWin: 24})
+	if _, err := w.Write(content); err != nil {
+		return err
 	}
-	for suffix, to := range map[string]func(io.Writer) (io.WriteCloser, error){".gz": gz, ".br": br} {
-		var out bytes.Buffer
-		w, err := to(&out)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(content); err != nil {
-			return err
-		}
-		if err := w.Close(); err != nil {
-			return err
-		}
-		if err := os.WriteFile(name+suffix, out.Bytes(), 0o644); err != nil {
-			return err
-		}
-		fmt.Printf("%s%s: %d bytes of %d\n", name, suffix, out.Len(), len(content))
+	if err := w.Close(); err != nil {
+		return err
 	}
-	return nil
+	fmt.Printf("%s.br: %d bytes of %d\n", name, out.Len(), len(content))
+	return os.WriteFile(name+".br", out.Bytes(), 0o644)
 }

@@ -1,14 +1,16 @@
 // Who is signed in, and whether signing in is required.
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, onUnauthenticated, request, setToken, token } from "./api/client";
-import type { Caller } from "./api/types";
+import { asError, type CallerJson as Caller } from "@setpoint-dev/client/json";
+import { client, get, onUnauthenticated, setToken, token } from "./api/client";
 import { fleet } from "./fleet/store";
 
 /** What the service says before anybody has signed in. */
 export interface Config {
   version?: string;
   authentication?: boolean;
+  /** Where else targets are shown, as templates. */
+  links?: { name: string; url: string }[];
   signIn?: {
     token?: boolean;
     certificate?: boolean;
@@ -21,12 +23,14 @@ export interface Session {
   config: Config | undefined;
   /** The service refused to answer without credentials, or those it was given. */
   wanted: boolean;
+  /** There was a session, and it has ended by itself. */
+  ended: boolean;
   caller: Caller | undefined;
   /** Grows with each sign-in and sign-out: views begin anew. */
   generation: number;
 }
 
-let session: Session = { config: undefined, wanted: false, caller: undefined, generation: 0 };
+let session: Session = { config: undefined, wanted: false, ended: false, caller: undefined, generation: 0 };
 const listeners = new Set<() => void>();
 
 function change(part: Partial<Session>): void {
@@ -35,7 +39,10 @@ function change(part: Partial<Session>): void {
 }
 
 onUnauthenticated(() => {
-  if (!session.wanted) change({ wanted: true, caller: undefined });
+  if (!session.wanted) {
+    change({ wanted: true, ended: Boolean(session.caller?.name) || token() !== "", caller: undefined });
+    fleet.clear(); // which would go on asking
+  }
   void readConfig();
 });
 
@@ -54,7 +61,7 @@ export async function whoAmI(): Promise<void> {
   try {
     const caller = await get<Caller>("/v1/caller");
     change({ caller });
-    if (caller.name) void readConfig(); // for how to sign out
+    void readConfig(); // for how to sign out, and for links
   } catch {
     // A refusal has requested a sign-in; the view that needs the response reports other
     // errors.
@@ -68,11 +75,11 @@ export async function signInWithToken(value: string): Promise<void> {
   try {
     const caller = await get<Caller>("/v1/caller").catch((e: unknown) => {
       // A service without GetCaller still shows whether it admits a caller.
-      if (e instanceof ApiError && (e.status === 404 || e.status === 501)) return undefined;
+      if (asError(e).code === "UNIMPLEMENTED") return undefined;
       throw e;
     });
     fleet.clear();
-    change({ wanted: false, caller, generation: session.generation + 1 });
+    change({ wanted: false, ended: false, caller, generation: session.generation + 1 });
   } catch (e) {
     setToken(before);
     throw e;
@@ -83,9 +90,9 @@ export async function signInWithToken(value: string): Promise<void> {
 export async function signOut(): Promise<void> {
   const oidc = session.config?.signIn?.oidc;
   if (token()) setToken("");
-  else if (oidc) await request("POST", oidc.endPath).catch(() => {});
+  else if (oidc) await client().post(oidc.endPath, undefined).catch(() => {});
   fleet.clear();
-  change({ wanted: true, caller: undefined, generation: session.generation + 1 });
+  change({ wanted: true, ended: false, caller: undefined, generation: session.generation + 1 });
 }
 
 /** Whether there is anything to sign out of: a client certificate is the browser's. */

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError } from "./api/client";
+import { asError } from "@setpoint-dev/client/json";
 import { signInWithToken, useSession } from "./session";
 
 /** The host of a URL, or the text where it is none. */
@@ -15,7 +15,8 @@ export function SignIn() {
   const [value, set] = useState("");
   const [busy, setBusy] = useState(false);
   const [refused, setRefused] = useState("");
-  const how = useSession().config?.signIn;
+  const { config, ended } = useSession();
+  const how = config?.signIn;
   const byToken = how === undefined || how.token === true;
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -31,8 +32,8 @@ export function SignIn() {
     try {
       await signInWithToken(token);
     } catch (error) {
-      const status = error instanceof ApiError ? error.status : 0;
-      setRefused(status === 401 ? "The service does not know this token, or it has expired." : error instanceof Error ? error.message : String(error));
+      const { code, problem } = asError(error);
+      setRefused(code === "UNAUTHENTICATED" ? "The service does not know this token, or it has expired." : problem);
       input.current?.select();
     } finally {
       setBusy(false);
@@ -43,6 +44,7 @@ export function SignIn() {
       <form class="card" onSubmit={submit}>
         <img src="/ui/favicon.svg" alt="" width="40" height="40" />
         <h1>Sign in to Setpoint</h1>
+        {ended && <p class="ended" role="status">Your session has ended. Sign in again to go on where you were.</p>}
         {how?.oidc && (
           <>
             <a class="button primary" data-leaves href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {host(how.oidc.issuer)}</a>

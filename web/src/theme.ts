@@ -31,18 +31,32 @@ export function chooseTheme(theme: Theme): void {
   window.dispatchEvent(new Event("themechange"));
 }
 
+// Paper is light, and canvases don't know.
+const paper: readonly (readonly [string, () => Theme])[] = [["beforeprint", () => "light"], ["afterprint", chosenTheme]];
+for (const [event, theme] of paper) {
+  globalThis.addEventListener?.(event, () => {
+    applyTheme(theme());
+    window.dispatchEvent(new Event("themechange"));
+  });
+}
+
+const system = (): MediaQueryList => matchMedia("(prefers-color-scheme: dark)");
+
 /** Calls back when colours change: by choice or by the system. Returns how to stop. */
 export function onThemeChange(f: () => void): () => void {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", f);
+  const preference = system();
+  preference.addEventListener("change", f);
   window.addEventListener("themechange", f);
   return () => {
-    system.removeEventListener("change", f);
+    preference.removeEventListener("change", f);
     window.removeEventListener("themechange", f);
   };
 }
 
-/** A colour of the style, for canvases. */
+/** A colour of the style, for canvases, which do not know light-dark(). */
 export function color(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const [, light, dark] = /^light-dark\((.*), *(.*)\)$/.exec(value) ?? [];
+  const theme = document.documentElement.dataset.theme ?? (system().matches ? "dark" : "light");
+  return (theme === "dark" ? dark : light) ?? value;
 }

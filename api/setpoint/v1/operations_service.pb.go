@@ -951,6 +951,203 @@ func (x *CallerUse) GetBurstLeft() float64 {
 	return 0
 }
 
+// Request of AnnounceAgent.
+type AnnounceAgentRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// clusters/{cluster}, the cluster of the agent's targets. Required.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The platform: a SHA-256 in 64 lowercase hexadecimal digits, of something that all its agents
+	// know and strangers can't guess, such as the cluster id of a Swarm. Required.
+	Platform string `protobuf:"bytes,2,opt,name=platform,proto3" json:"platform,omitempty"`
+	// The agent's process: random, and known to nobody else, for whoever has it can end the
+	// announcement. 16 to 64 characters of [A-Za-z0-9._-]. Absent: nothing is announced, and all
+	// agents of the platform are returned.
+	AgentId string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// The namespaces whose workloads the agent scales, each 1 to 253 bytes; agents without a common
+	// one are not others of each other. At most 100. Absent: all.
+	Namespaces []string `protobuf:"bytes,4,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	// The agent stops: the announcement ends now.
+	Stopping      bool `protobuf:"varint,5,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnounceAgentRequest) Reset() {
+	*x = AnnounceAgentRequest{}
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnounceAgentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnounceAgentRequest) ProtoMessage() {}
+
+func (x *AnnounceAgentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnounceAgentRequest.ProtoReflect.Descriptor instead.
+func (*AnnounceAgentRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_operations_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AnnounceAgentRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *AnnounceAgentRequest) GetPlatform() string {
+	if x != nil {
+		return x.Platform
+	}
+	return ""
+}
+
+func (x *AnnounceAgentRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *AnnounceAgentRequest) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *AnnounceAgentRequest) GetStopping() bool {
+	if x != nil {
+		return x.Stopping
+	}
+	return false
+}
+
+// The other agents of the platform.
+type AnnounceAgentResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Other agents, the one that began first first; at most 10. With an agent_id only those that
+	// announced themselves after this agent began: one that died is never among them.
+	Others        []*OtherAgent `protobuf:"bytes,1,rep,name=others,proto3" json:"others,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AnnounceAgentResponse) Reset() {
+	*x = AnnounceAgentResponse{}
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AnnounceAgentResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AnnounceAgentResponse) ProtoMessage() {}
+
+func (x *AnnounceAgentResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AnnounceAgentResponse.ProtoReflect.Descriptor instead.
+func (*AnnounceAgentResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_operations_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AnnounceAgentResponse) GetOthers() []*OtherAgent {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+// An agent that scales workloads of the same platform.
+type OtherAgent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of its cluster. Empty: the caller may neither recommend nor read there.
+	Cluster string `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// When it announced itself first.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When it announced itself last.
+	AnnounceTime  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=announce_time,json=announceTime,proto3" json:"announce_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OtherAgent) Reset() {
+	*x = OtherAgent{}
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OtherAgent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OtherAgent) ProtoMessage() {}
+
+func (x *OtherAgent) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_operations_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OtherAgent.ProtoReflect.Descriptor instead.
+func (*OtherAgent) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_operations_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *OtherAgent) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *OtherAgent) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *OtherAgent) GetAnnounceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AnnounceTime
+	}
+	return nil
+}
+
 var File_setpoint_v1_operations_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_operations_service_proto_rawDesc = "" +
@@ -1040,13 +1237,33 @@ const file_setpoint_v1_operations_service_proto_rawDesc = "" +
 	"\f_max_streamsB\v\n" +
 	"\t_max_rateB\b\n" +
 	"\x06_burstB\r\n" +
-	"\v_burst_left2\xb4\x03\n" +
+	"\v_burst_left\"\xd1\x04\n" +
+	"\x14AnnounceAgentRequest\x12\xed\x01\n" +
+	"\x06parent\x18\x01 \x01(\tB\xd4\x01\xbaH\xd0\x01\xba\x01\xcc\x01\n" +
+	"\vparent.name\x12fmust be clusters/{cluster}, the segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1aUthis.matches('^clusters/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)$')R\x06parent\x12z\n" +
+	"\bplatform\x18\x02 \x01(\tB^\xbaH[\xba\x01X\n" +
+	"\rplatform.hash\x12'must be 64 lowercase hexadecimal digits\x1a\x1ethis.matches('^[0-9a-f]{64}$')R\bplatform\x12\x86\x01\n" +
+	"\bagent_id\x18\x03 \x01(\tBk\xbaHh\xba\x01e\n" +
+	"\bagent.id\x12-must be 16 to 64 characters of [A-Za-z0-9._-]\x1a*this.matches('^([A-Za-z0-9._-]{16,64})?$')R\aagentId\x12(\n" +
+	"\n" +
+	"namespaces\x18\x04 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10dR\n" +
+	"namespaces\x12\x1a\n" +
+	"\bstopping\x18\x05 \x01(\bR\bstopping\"H\n" +
+	"\x15AnnounceAgentResponse\x12/\n" +
+	"\x06others\x18\x01 \x03(\v2\x17.setpoint.v1.OtherAgentR\x06others\"\xa2\x01\n" +
+	"\n" +
+	"OtherAgent\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12?\n" +
+	"\rannounce_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\fannounceTime2\xc1\x04\n" +
 	"\x11OperationsService\x12f\n" +
 	"\tGetCaller\x12\x1d.setpoint.v1.GetCallerRequest\x1a\x1e.setpoint.v1.GetCallerResponse\"\x1a\x82\xd3\xe4\x93\x02\x14b\x06caller\x12\n" +
 	"/v1/caller\x12m\n" +
 	"\rListInstances\x12!.setpoint.v1.ListInstancesRequest\x1a\".setpoint.v1.ListInstancesResponse\"\x15\x82\xd3\xe4\x93\x02\x0f\x12\r/v1/instances\x12a\n" +
 	"\bGetStore\x12\x1c.setpoint.v1.GetStoreRequest\x1a\x1d.setpoint.v1.GetStoreResponse\"\x18\x82\xd3\xe4\x93\x02\x12b\x05store\x12\t/v1/store\x12e\n" +
-	"\vListCallers\x12\x1f.setpoint.v1.ListCallersRequest\x1a .setpoint.v1.ListCallersResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/callersB\xb3\x01\n" +
+	"\vListCallers\x12\x1f.setpoint.v1.ListCallersRequest\x1a .setpoint.v1.ListCallersResponse\"\x13\x82\xd3\xe4\x93\x02\r\x12\v/v1/callers\x12\x8a\x01\n" +
+	"\rAnnounceAgent\x12!.setpoint.v1.AnnounceAgentRequest\x1a\".setpoint.v1.AnnounceAgentResponse\"2\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/{parent=clusters/*}/agents:announceB\xb3\x01\n" +
 	"\x0fcom.setpoint.v1B\x16OperationsServiceProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (
@@ -1061,7 +1278,7 @@ func file_setpoint_v1_operations_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_operations_service_proto_rawDescData
 }
 
-var file_setpoint_v1_operations_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_setpoint_v1_operations_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_setpoint_v1_operations_service_proto_goTypes = []any{
 	(*GetCallerRequest)(nil),      // 0: setpoint.v1.GetCallerRequest
 	(*GetCallerResponse)(nil),     // 1: setpoint.v1.GetCallerResponse
@@ -1076,36 +1293,44 @@ var file_setpoint_v1_operations_service_proto_goTypes = []any{
 	(*ListCallersRequest)(nil),    // 10: setpoint.v1.ListCallersRequest
 	(*ListCallersResponse)(nil),   // 11: setpoint.v1.ListCallersResponse
 	(*CallerUse)(nil),             // 12: setpoint.v1.CallerUse
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*AnnounceAgentRequest)(nil),  // 13: setpoint.v1.AnnounceAgentRequest
+	(*AnnounceAgentResponse)(nil), // 14: setpoint.v1.AnnounceAgentResponse
+	(*OtherAgent)(nil),            // 15: setpoint.v1.OtherAgent
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
 }
 var file_setpoint_v1_operations_service_proto_depIdxs = []int32{
 	2,  // 0: setpoint.v1.GetCallerResponse.caller:type_name -> setpoint.v1.Caller
-	13, // 1: setpoint.v1.Caller.expire_time:type_name -> google.protobuf.Timestamp
+	16, // 1: setpoint.v1.Caller.expire_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: setpoint.v1.Caller.permissions:type_name -> setpoint.v1.Permission
-	13, // 3: setpoint.v1.Caller.current_time:type_name -> google.protobuf.Timestamp
+	16, // 3: setpoint.v1.Caller.current_time:type_name -> google.protobuf.Timestamp
 	6,  // 4: setpoint.v1.ListInstancesResponse.instances:type_name -> setpoint.v1.Instance
-	13, // 5: setpoint.v1.Instance.start_time:type_name -> google.protobuf.Timestamp
-	13, // 6: setpoint.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
-	14, // 7: setpoint.v1.Instance.latency_p50:type_name -> google.protobuf.Duration
-	14, // 8: setpoint.v1.Instance.latency_p99:type_name -> google.protobuf.Duration
+	16, // 5: setpoint.v1.Instance.start_time:type_name -> google.protobuf.Timestamp
+	16, // 6: setpoint.v1.Instance.heartbeat_time:type_name -> google.protobuf.Timestamp
+	17, // 7: setpoint.v1.Instance.latency_p50:type_name -> google.protobuf.Duration
+	17, // 8: setpoint.v1.Instance.latency_p99:type_name -> google.protobuf.Duration
 	9,  // 9: setpoint.v1.GetStoreResponse.store:type_name -> setpoint.v1.StoreState
-	14, // 10: setpoint.v1.StoreState.latency:type_name -> google.protobuf.Duration
-	13, // 11: setpoint.v1.StoreState.counted_time:type_name -> google.protobuf.Timestamp
+	17, // 10: setpoint.v1.StoreState.latency:type_name -> google.protobuf.Duration
+	16, // 11: setpoint.v1.StoreState.counted_time:type_name -> google.protobuf.Timestamp
 	12, // 12: setpoint.v1.ListCallersResponse.callers:type_name -> setpoint.v1.CallerUse
-	0,  // 13: setpoint.v1.OperationsService.GetCaller:input_type -> setpoint.v1.GetCallerRequest
-	4,  // 14: setpoint.v1.OperationsService.ListInstances:input_type -> setpoint.v1.ListInstancesRequest
-	7,  // 15: setpoint.v1.OperationsService.GetStore:input_type -> setpoint.v1.GetStoreRequest
-	10, // 16: setpoint.v1.OperationsService.ListCallers:input_type -> setpoint.v1.ListCallersRequest
-	1,  // 17: setpoint.v1.OperationsService.GetCaller:output_type -> setpoint.v1.GetCallerResponse
-	5,  // 18: setpoint.v1.OperationsService.ListInstances:output_type -> setpoint.v1.ListInstancesResponse
-	8,  // 19: setpoint.v1.OperationsService.GetStore:output_type -> setpoint.v1.GetStoreResponse
-	11, // 20: setpoint.v1.OperationsService.ListCallers:output_type -> setpoint.v1.ListCallersResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	15, // 13: setpoint.v1.AnnounceAgentResponse.others:type_name -> setpoint.v1.OtherAgent
+	16, // 14: setpoint.v1.OtherAgent.start_time:type_name -> google.protobuf.Timestamp
+	16, // 15: setpoint.v1.OtherAgent.announce_time:type_name -> google.protobuf.Timestamp
+	0,  // 16: setpoint.v1.OperationsService.GetCaller:input_type -> setpoint.v1.GetCallerRequest
+	4,  // 17: setpoint.v1.OperationsService.ListInstances:input_type -> setpoint.v1.ListInstancesRequest
+	7,  // 18: setpoint.v1.OperationsService.GetStore:input_type -> setpoint.v1.GetStoreRequest
+	10, // 19: setpoint.v1.OperationsService.ListCallers:input_type -> setpoint.v1.ListCallersRequest
+	13, // 20: setpoint.v1.OperationsService.AnnounceAgent:input_type -> setpoint.v1.AnnounceAgentRequest
+	1,  // 21: setpoint.v1.OperationsService.GetCaller:output_type -> setpoint.v1.GetCallerResponse
+	5,  // 22: setpoint.v1.OperationsService.ListInstances:output_type -> setpoint.v1.ListInstancesResponse
+	8,  // 23: setpoint.v1.OperationsService.GetStore:output_type -> setpoint.v1.GetStoreResponse
+	11, // 24: setpoint.v1.OperationsService.ListCallers:output_type -> setpoint.v1.ListCallersResponse
+	14, // 25: setpoint.v1.OperationsService.AnnounceAgent:output_type -> setpoint.v1.AnnounceAgentResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_operations_service_proto_init() }
@@ -1121,7 +1346,7 @@ func file_setpoint_v1_operations_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_operations_service_proto_rawDesc), len(file_setpoint_v1_operations_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

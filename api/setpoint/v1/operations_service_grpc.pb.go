@@ -23,13 +23,15 @@ const (
 	OperationsService_ListInstances_FullMethodName = "/setpoint.v1.OperationsService/ListInstances"
 	OperationsService_GetStore_FullMethodName      = "/setpoint.v1.OperationsService/GetStore"
 	OperationsService_ListCallers_FullMethodName   = "/setpoint.v1.OperationsService/ListCallers"
+	OperationsService_AnnounceAgent_FullMethodName = "/setpoint.v1.OperationsService/AnnounceAgent"
 )
 
 // OperationsServiceClient is the client API for OperationsService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Shows the state of the service itself, and the permissions of its callers.
+// Shows the state of the service itself, the permissions of its callers, and which agents act on
+// one platform.
 type OperationsServiceClient interface {
 	// Returns the caller's identity and permissions. Every authenticated caller may call
 	// it.
@@ -42,6 +44,11 @@ type OperationsServiceClient interface {
 	// Lists what callers use of this instance, and their limits, heaviest users first.
 	// Without the verb operate a caller sees only itself.
 	ListCallers(ctx context.Context, in *ListCallersRequest, opts ...grpc.CallOption) (*ListCallersResponse, error)
+	// Announces that an agent scales the workloads of a platform, for one minute, and returns the
+	// other agents that do. An agent calls it every 20 s while it acts. No recommendation depends
+	// on it. Requires the verb recommend in the cluster. A caller can have 256 agents announced at
+	// an instance, all callers together 10,000; beyond, calls fail with RESOURCE_EXHAUSTED.
+	AnnounceAgent(ctx context.Context, in *AnnounceAgentRequest, opts ...grpc.CallOption) (*AnnounceAgentResponse, error)
 }
 
 type operationsServiceClient struct {
@@ -92,11 +99,22 @@ func (c *operationsServiceClient) ListCallers(ctx context.Context, in *ListCalle
 	return out, nil
 }
 
+func (c *operationsServiceClient) AnnounceAgent(ctx context.Context, in *AnnounceAgentRequest, opts ...grpc.CallOption) (*AnnounceAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AnnounceAgentResponse)
+	err := c.cc.Invoke(ctx, OperationsService_AnnounceAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OperationsServiceServer is the server API for OperationsService service.
 // All implementations must embed UnimplementedOperationsServiceServer
 // for forward compatibility.
 //
-// Shows the state of the service itself, and the permissions of its callers.
+// Shows the state of the service itself, the permissions of its callers, and which agents act on
+// one platform.
 type OperationsServiceServer interface {
 	// Returns the caller's identity and permissions. Every authenticated caller may call
 	// it.
@@ -109,6 +127,11 @@ type OperationsServiceServer interface {
 	// Lists what callers use of this instance, and their limits, heaviest users first.
 	// Without the verb operate a caller sees only itself.
 	ListCallers(context.Context, *ListCallersRequest) (*ListCallersResponse, error)
+	// Announces that an agent scales the workloads of a platform, for one minute, and returns the
+	// other agents that do. An agent calls it every 20 s while it acts. No recommendation depends
+	// on it. Requires the verb recommend in the cluster. A caller can have 256 agents announced at
+	// an instance, all callers together 10,000; beyond, calls fail with RESOURCE_EXHAUSTED.
+	AnnounceAgent(context.Context, *AnnounceAgentRequest) (*AnnounceAgentResponse, error)
 	mustEmbedUnimplementedOperationsServiceServer()
 }
 
@@ -130,6 +153,9 @@ func (UnimplementedOperationsServiceServer) GetStore(context.Context, *GetStoreR
 }
 func (UnimplementedOperationsServiceServer) ListCallers(context.Context, *ListCallersRequest) (*ListCallersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListCallers not implemented")
+}
+func (UnimplementedOperationsServiceServer) AnnounceAgent(context.Context, *AnnounceAgentRequest) (*AnnounceAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AnnounceAgent not implemented")
 }
 func (UnimplementedOperationsServiceServer) mustEmbedUnimplementedOperationsServiceServer() {}
 func (UnimplementedOperationsServiceServer) testEmbeddedByValue()                           {}
@@ -224,6 +250,24 @@ func _OperationsService_ListCallers_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _OperationsService_AnnounceAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AnnounceAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OperationsServiceServer).AnnounceAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: OperationsService_AnnounceAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OperationsServiceServer).AnnounceAgent(ctx, req.(*AnnounceAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // OperationsService_ServiceDesc is the grpc.ServiceDesc for OperationsService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -246,6 +290,10 @@ var OperationsService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListCallers",
 			Handler:    _OperationsService_ListCallers_Handler,
+		},
+		{
+			MethodName: "AnnounceAgent",
+			Handler:    _OperationsService_AnnounceAgent_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

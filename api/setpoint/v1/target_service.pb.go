@@ -42,7 +42,23 @@ type Target struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// The stored spec, as GetTargetSpec returns it. Absent: none is stored; always in
 	// lists.
-	TargetSpec    *TargetSpec `protobuf:"bytes,7,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	TargetSpec *TargetSpec `protobuf:"bytes,7,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	// The spec of the last decision. Absent: unknown, because an older server decided, or
+	// its text could not be stored yet; in lists also without with_spec_in_use.
+	SpecInUse *SpecInUse `protobuf:"bytes,8,opt,name=spec_in_use,json=specInUse,proto3" json:"spec_in_use,omitempty"`
+	// What the next calls will be answered if the metrics stay as they are. Absent: unknown;
+	// always in lists.
+	Outlook *Outlook `protobuf:"bytes,9,opt,name=outlook,proto3" json:"outlook,omitempty"`
+	// The usual time between two calls. Absent: unknown, as after the first call. A target whose
+	// last call is more than three intervals ago is no longer asked for.
+	Interval *durationpb.Duration `protobuf:"bytes,10,opt,name=interval,proto3" json:"interval,omitempty"`
+	// When the count turned, up after down or down after up: the newest 16 instants, newest
+	// first. A target with three within an hour is flapping. Empty: it never turned, or it is
+	// unknown.
+	TurnTimes []*timestamppb.Timestamp `protobuf:"bytes,11,rep,name=turn_times,json=turnTimes,proto3" json:"turn_times,omitempty"`
+	// Why the last decision is what it is, computed again from what is stored: parts that
+	// are not stored, such as pods, are absent. Absent: unknown; always in lists.
+	Explanation   *Explanation `protobuf:"bytes,12,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -126,6 +142,391 @@ func (x *Target) GetTargetSpec() *TargetSpec {
 	return nil
 }
 
+func (x *Target) GetSpecInUse() *SpecInUse {
+	if x != nil {
+		return x.SpecInUse
+	}
+	return nil
+}
+
+func (x *Target) GetOutlook() *Outlook {
+	if x != nil {
+		return x.Outlook
+	}
+	return nil
+}
+
+func (x *Target) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *Target) GetTurnTimes() []*timestamppb.Timestamp {
+	if x != nil {
+		return x.TurnTimes
+	}
+	return nil
+}
+
+func (x *Target) GetExplanation() *Explanation {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+// A spec that callers sent, or the stored spec that they used.
+type SpecInUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hash of spec and options: 16 hexadecimal digits, as in Decision.spec_hash.
+	Hash string `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
+	// The spec.
+	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The options of the call. Absent: it had none, and the server's defaults apply.
+	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// The first decision with this spec after one with another. Absent: unknown.
+	SinceTime     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SpecInUse) Reset() {
+	*x = SpecInUse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SpecInUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SpecInUse) ProtoMessage() {}
+
+func (x *SpecInUse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SpecInUse.ProtoReflect.Descriptor instead.
+func (*SpecInUse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SpecInUse) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *SpecInUse) GetSpec() *HorizontalPodAutoscalerSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *SpecInUse) GetOptions() *RecommendOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *SpecInUse) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+// What the next calls will be answered if the metrics stay as they are, as the engine
+// computes it from history, last decision and the spec in use. All counts are replicas.
+type Outlook struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The count now.
+	Replicas int32 `protobuf:"varint,1,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// What the metrics ask for, before windows, policies and bounds. Absent: unknown.
+	Proposal *int32 `protobuf:"varint,2,opt,name=proposal,proto3,oneof" json:"proposal,omitempty"`
+	// The fewest replicas that a call at start_time could be answered, whatever the metrics.
+	LowestReplicas int32 `protobuf:"varint,3,opt,name=lowest_replicas,json=lowestReplicas,proto3" json:"lowest_replicas,omitempty"`
+	// The most replicas that a call at start_time could be answered, whatever the metrics.
+	HighestReplicas int32 `protobuf:"varint,4,opt,name=highest_replicas,json=highestReplicas,proto3" json:"highest_replicas,omitempty"`
+	// What keeps the count from the proposal now. Absent: nothing does.
+	Hold *OutlookHold `protobuf:"bytes,5,opt,name=hold,proto3" json:"hold,omitempty"`
+	// The changes to come, in their order, at most 64. Empty: the count stays.
+	Changes []*OutlookChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The first instant of which it says nothing. Absent: nothing comes after the changes.
+	UntilTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
+	// The instant of which the outlook speaks: changes are not before it.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// The time between two calls that it assumes.
+	Interval *durationpb.Duration `protobuf:"bytes,9,opt,name=interval,proto3" json:"interval,omitempty"`
+	// Why no decision can come: a condition's reason, such as "ScalingDisabled" or
+	// "FailedGetScale"; the other fields but start_time are then unknown. Empty: one can.
+	Problem       string `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outlook) Reset() {
+	*x = Outlook{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outlook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outlook) ProtoMessage() {}
+
+func (x *Outlook) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
+func (*Outlook) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Outlook) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *Outlook) GetProposal() int32 {
+	if x != nil && x.Proposal != nil {
+		return *x.Proposal
+	}
+	return 0
+}
+
+func (x *Outlook) GetLowestReplicas() int32 {
+	if x != nil {
+		return x.LowestReplicas
+	}
+	return 0
+}
+
+func (x *Outlook) GetHighestReplicas() int32 {
+	if x != nil {
+		return x.HighestReplicas
+	}
+	return 0
+}
+
+func (x *Outlook) GetHold() *OutlookHold {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *Outlook) GetChanges() []*OutlookChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *Outlook) GetUntilTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UntilTime
+	}
+	return nil
+}
+
+func (x *Outlook) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Outlook) GetInterval() *durationpb.Duration {
+	if x != nil {
+		return x.Interval
+	}
+	return nil
+}
+
+func (x *Outlook) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// A change to come.
+type OutlookChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When: the first call at or after it is answered with the count.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// Replicas from then on.
+	Replicas int32 `protobuf:"varint,2,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	// What keeps the count from the proposal then. Absent: nothing does.
+	Hold *OutlookHold `protobuf:"bytes,3,opt,name=hold,proto3" json:"hold,omitempty"`
+	// The count may differ, because it depends on more than is stored: the metrics of other
+	// replica counts, for example.
+	Doubtful      bool `protobuf:"varint,4,opt,name=doubtful,proto3" json:"doubtful,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutlookChange) Reset() {
+	*x = OutlookChange{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutlookChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutlookChange) ProtoMessage() {}
+
+func (x *OutlookChange) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutlookChange.ProtoReflect.Descriptor instead.
+func (*OutlookChange) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *OutlookChange) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *OutlookChange) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *OutlookChange) GetHold() *OutlookHold {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *OutlookChange) GetDoubtful() bool {
+	if x != nil {
+		return x.Doubtful
+	}
+	return false
+}
+
+// What keeps a count from what the metrics ask for.
+type OutlookHold struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A reason in the words of the condition ScalingLimited or AbleToScale, such as
+	// "ScaleDownStabilized", "ScaleUpLimit" or "TooManyReplicas".
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The stabilization window, seconds. Absent: no window holds.
+	WindowSeconds *int32 `protobuf:"varint,2,opt,name=window_seconds,json=windowSeconds,proto3,oneof" json:"window_seconds,omitempty"`
+	// The bound or the policies' limit, replicas. Absent: neither holds.
+	LimitReplicas *int32 `protobuf:"varint,3,opt,name=limit_replicas,json=limitReplicas,proto3,oneof" json:"limit_replicas,omitempty"`
+	// Until when it holds at most. Absent: as long as the metrics and the spec stay.
+	UntilTime     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutlookHold) Reset() {
+	*x = OutlookHold{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutlookHold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutlookHold) ProtoMessage() {}
+
+func (x *OutlookHold) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutlookHold.ProtoReflect.Descriptor instead.
+func (*OutlookHold) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *OutlookHold) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *OutlookHold) GetWindowSeconds() int32 {
+	if x != nil && x.WindowSeconds != nil {
+		return *x.WindowSeconds
+	}
+	return 0
+}
+
+func (x *OutlookHold) GetLimitReplicas() int32 {
+	if x != nil && x.LimitReplicas != nil {
+		return *x.LimitReplicas
+	}
+	return 0
+}
+
+func (x *OutlookHold) GetUntilTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UntilTime
+	}
+	return nil
+}
+
 // What later decisions depend on.
 type History struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -143,7 +544,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -155,7 +556,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -168,7 +569,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{1}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *History) GetRecommendations() []*TimedRecommendation {
@@ -212,7 +613,7 @@ type TimedRecommendation struct {
 
 func (x *TimedRecommendation) Reset() {
 	*x = TimedRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -224,7 +625,7 @@ func (x *TimedRecommendation) String() string {
 func (*TimedRecommendation) ProtoMessage() {}
 
 func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -237,7 +638,7 @@ func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimedRecommendation.ProtoReflect.Descriptor instead.
 func (*TimedRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{2}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TimedRecommendation) GetReplicas() int32 {
@@ -269,7 +670,7 @@ type ScaleEvent struct {
 
 func (x *ScaleEvent) Reset() {
 	*x = ScaleEvent{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -281,7 +682,7 @@ func (x *ScaleEvent) String() string {
 func (*ScaleEvent) ProtoMessage() {}
 
 func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -294,7 +695,7 @@ func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleEvent.ProtoReflect.Descriptor instead.
 func (*ScaleEvent) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ScaleEvent) GetReplicaChange() int32 {
@@ -335,7 +736,7 @@ type PendingRecommendation struct {
 
 func (x *PendingRecommendation) Reset() {
 	*x = PendingRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -347,7 +748,7 @@ func (x *PendingRecommendation) String() string {
 func (*PendingRecommendation) ProtoMessage() {}
 
 func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -360,7 +761,7 @@ func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingRecommendation.ProtoReflect.Descriptor instead.
 func (*PendingRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PendingRecommendation) GetRecommendationId() string {
@@ -418,14 +819,24 @@ type Decision struct {
 	// reported and not seen in the next request), as far as the log knows.
 	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// The numbers that limited it. Absent: the log does not have them.
-	Basis         *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
+	Basis *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
+	// Hash of the spec and the options that decided: 16 hexadecimal digits, the start of a
+	// SHA-256. Equal hashes mean equal specs, whatever encoding the calls had. Empty: unknown.
+	SpecHash string `protobuf:"bytes,13,opt,name=spec_hash,json=specHash,proto3" json:"spec_hash,omitempty"`
+	// What is the matter, each at most once: "METRICS_FAILING" (a metric can't be read or
+	// computed), "SCALE_UNREADABLE", "UPDATE_FAILED" (the caller could not apply the change),
+	// "INVALID" (the spec or the selector), "DISABLED" (scaling is, at 0 replicas), "AT_MAXIMUM"
+	// (the metrics ask for more), "AT_MINIMUM" (they ask for fewer), "LIMITED" (a policy limits
+	// the rate) or "HELD" (a stabilization window keeps the count). Empty: nothing. Servers may
+	// add words.
+	States        []string `protobuf:"bytes,14,rep,name=states,proto3" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +848,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +861,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Decision) GetRecommendationId() string {
@@ -537,6 +948,20 @@ func (x *Decision) GetBasis() *DecisionBasis {
 	return nil
 }
 
+func (x *Decision) GetSpecHash() string {
+	if x != nil {
+		return x.SpecHash
+	}
+	return ""
+}
+
+func (x *Decision) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
 // The numbers that limited a decision. The decision log has them for decisions that change
 // nothing, and for changes whose outcome was reported to the instance that recommended
 // them; for other changes it has the proposal.
@@ -570,7 +995,7 @@ type DecisionBasis struct {
 
 func (x *DecisionBasis) Reset() {
 	*x = DecisionBasis{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +1007,7 @@ func (x *DecisionBasis) String() string {
 func (*DecisionBasis) ProtoMessage() {}
 
 func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +1020,7 @@ func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionBasis.ProtoReflect.Descriptor instead.
 func (*DecisionBasis) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DecisionBasis) GetProposal() int32 {
@@ -665,7 +1090,7 @@ type GetTargetRequest struct {
 
 func (x *GetTargetRequest) Reset() {
 	*x = GetTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +1102,7 @@ func (x *GetTargetRequest) String() string {
 func (*GetTargetRequest) ProtoMessage() {}
 
 func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +1115,7 @@ func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetTargetRequest) GetName() string {
@@ -711,7 +1136,7 @@ type GetTargetResponse struct {
 
 func (x *GetTargetResponse) Reset() {
 	*x = GetTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +1148,7 @@ func (x *GetTargetResponse) String() string {
 func (*GetTargetResponse) ProtoMessage() {}
 
 func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +1161,7 @@ func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetTargetResponse) GetTarget() *Target {
@@ -755,14 +1180,17 @@ type ListTargetsRequest struct {
 	// Maximum number of targets, at most 1000. Absent: 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page. Absent: the first page.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Fill in spec_in_use. A page may then have fewer targets, because its bytes are limited,
+	// too. Absent: leave it out.
+	WithSpecInUse bool `protobuf:"varint,4,opt,name=with_spec_in_use,json=withSpecInUse,proto3" json:"with_spec_in_use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +1202,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +1215,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListTargetsRequest) GetParent() string {
@@ -811,6 +1239,13 @@ func (x *ListTargetsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListTargetsRequest) GetWithSpecInUse() bool {
+	if x != nil {
+		return x.WithSpecInUse
+	}
+	return false
+}
+
 // A page of targets.
 type ListTargetsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -824,7 +1259,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +1271,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +1284,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -884,7 +1319,7 @@ type DeleteTargetRequest struct {
 
 func (x *DeleteTargetRequest) Reset() {
 	*x = DeleteTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -896,7 +1331,7 @@ func (x *DeleteTargetRequest) String() string {
 func (*DeleteTargetRequest) ProtoMessage() {}
 
 func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -909,7 +1344,7 @@ func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteTargetRequest) GetName() string {
@@ -942,7 +1377,7 @@ type DeleteTargetResponse struct {
 
 func (x *DeleteTargetResponse) Reset() {
 	*x = DeleteTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1389,7 @@ func (x *DeleteTargetResponse) String() string {
 func (*DeleteTargetResponse) ProtoMessage() {}
 
 func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1402,7 @@ func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
 }
 
 // Request for a page of decisions.
@@ -985,7 +1420,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1432,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1445,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListDecisionsRequest) GetParent() string {
@@ -1047,7 +1482,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1494,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1507,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -1112,7 +1547,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1559,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1572,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchDecisionsRequest) GetParent() string {
@@ -1200,7 +1635,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1647,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1660,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchDecisionsResponse) GetTarget() string {
@@ -1283,7 +1718,7 @@ type WatchedDecision struct {
 
 func (x *WatchedDecision) Reset() {
 	*x = WatchedDecision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1730,7 @@ func (x *WatchedDecision) String() string {
 func (*WatchedDecision) ProtoMessage() {}
 
 func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1743,7 @@ func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedDecision.ProtoReflect.Descriptor instead.
 func (*WatchedDecision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchedDecision) GetTarget() string {
@@ -1355,14 +1790,17 @@ type TargetSpec struct {
 	// Metrics that the server fetches for each new decision, from sources that its operator
 	// allows; reported values of these metrics do not count. Absent: all metrics are
 	// reported.
-	Queries       []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
+	Queries []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
+	// Hash of spec and options, as in Decision.spec_hash: callers use this spec if the target's
+	// spec_in_use has the same. Output only.
+	Hash          string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1812,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1825,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -1467,7 +1905,16 @@ func (x *TargetSpec) GetQueries() []*MetricQuery {
 	return nil
 }
 
-// How to fetch a metric of the spec.
+func (x *TargetSpec) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+// How to fetch a metric of the spec. Besides the first five fields it has those of one kind of
+// source: Prometheus (query and so on), a server that returns JSON on GET (value_path and so
+// on), or Redis (exactly one of list, sorted_set and stream).
 type MetricQuery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric: its type, ":" and its name, and for ContainerResource ":" and the container,
@@ -1482,21 +1929,54 @@ type MetricQuery struct {
 	EmptyIsZero bool `protobuf:"varint,4,opt,name=empty_is_zero,json=emptyIsZero,proto3" json:"empty_is_zero,omitempty"`
 	// Accept values below 0. Absent: they are errors.
 	AllowNegative bool `protobuf:"varint,5,opt,name=allow_negative,json=allowNegative,proto3" json:"allow_negative,omitempty"`
-	// The query, by the kind of the source. Required.
-	//
-	// Types that are valid to be assigned to Ask:
-	//
-	//	*MetricQuery_Prometheus
-	//	*MetricQuery_Json
-	//	*MetricQuery_Redis
-	Ask           isMetricQuery_Ask `protobuf_oneof:"ask"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Accept results with warnings of the server. Absent: they are errors. Prometheus only.
+	AllowWarnings bool `protobuf:"varint,9,opt,name=allow_warnings,json=allowWarnings,proto3" json:"allow_warnings,omitempty"`
+	// Suffix of the source's URL, such as /queues/main. Absent: none. JSON only.
+	Path string `protobuf:"bytes,10,opt,name=path,proto3" json:"path,omitempty"`
+	// The JSONPath of the value, as in kubectl, such as {.queue.length}; relative to an item
+	// with items_path. Required for JSON.
+	ValuePath string `protobuf:"bytes,11,opt,name=value_path,json=valuePath,proto3" json:"value_path,omitempty"`
+	// The JSONPath of the items, one per pod. Absent: the document has one value. JSON only.
+	ItemsPath string `protobuf:"bytes,12,opt,name=items_path,json=itemsPath,proto3" json:"items_path,omitempty"`
+	// The JSONPath from an item to its pod's name. JSON only.
+	PodPath string `protobuf:"bytes,13,opt,name=pod_path,json=podPath,proto3" json:"pod_path,omitempty"`
+	// The JSONPath from an item to its container's name. Absent: values are those of whole
+	// pods. JSON only.
+	ContainerPath string `protobuf:"bytes,14,opt,name=container_path,json=containerPath,proto3" json:"container_path,omitempty"`
+	// The JSONPath of the value's time. Absent: the time of the response. JSON only.
+	TimestampPath string `protobuf:"bytes,15,opt,name=timestamp_path,json=timestampPath,proto3" json:"timestamp_path,omitempty"`
+	// Maximum age of a value by its timestamp, up to 24 h; an older one is an error. Absent:
+	// any age. JSON only.
+	MaxAge *durationpb.Duration `protobuf:"bytes,16,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
+	// The key of a list, whose length is the value. Redis only.
+	List string `protobuf:"bytes,17,opt,name=list,proto3" json:"list,omitempty"`
+	// The key of a sorted set; the value is how many members it has. Redis only.
+	SortedSet string `protobuf:"bytes,18,opt,name=sorted_set,json=sortedSet,proto3" json:"sorted_set,omitempty"`
+	// The lowest score that counts, in the format of ZCOUNT. Absent: any. Redis only.
+	MinScore string `protobuf:"bytes,19,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
+	// The highest score that counts. Absent: any. Redis only.
+	MaxScore string `protobuf:"bytes,20,opt,name=max_score,json=maxScore,proto3" json:"max_score,omitempty"`
+	// The key of a stream. Needs Redis 7.
+	Stream string `protobuf:"bytes,21,opt,name=stream,proto3" json:"stream,omitempty"`
+	// The consumer group of the stream, whose lag is the value. Required with it.
+	Group string `protobuf:"bytes,22,opt,name=group,proto3" json:"group,omitempty"`
+	// Add the messages that the group received and has not acknowledged. Redis only.
+	Pending bool `protobuf:"varint,23,opt,name=pending,proto3" json:"pending,omitempty"`
+	// PromQL, evaluated at an instant. Required for Prometheus.
+	Query string `protobuf:"bytes,24,opt,name=query,proto3" json:"query,omitempty"`
+	// The label that names the pod. Required for metrics of pods, absent for others.
+	// Prometheus only.
+	PodLabel string `protobuf:"bytes,25,opt,name=pod_label,json=podLabel,proto3" json:"pod_label,omitempty"`
+	// The label that names the container. Absent: values are those of whole pods. Prometheus
+	// only.
+	ContainerLabel string `protobuf:"bytes,26,opt,name=container_label,json=containerLabel,proto3" json:"container_label,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1988,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +2001,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -1559,340 +2039,130 @@ func (x *MetricQuery) GetAllowNegative() bool {
 	return false
 }
 
-func (x *MetricQuery) GetAsk() isMetricQuery_Ask {
-	if x != nil {
-		return x.Ask
-	}
-	return nil
-}
-
-func (x *MetricQuery) GetPrometheus() *PrometheusQuery {
-	if x != nil {
-		if x, ok := x.Ask.(*MetricQuery_Prometheus); ok {
-			return x.Prometheus
-		}
-	}
-	return nil
-}
-
-func (x *MetricQuery) GetJson() *JsonQuery {
-	if x != nil {
-		if x, ok := x.Ask.(*MetricQuery_Json); ok {
-			return x.Json
-		}
-	}
-	return nil
-}
-
-func (x *MetricQuery) GetRedis() *RedisQuery {
-	if x != nil {
-		if x, ok := x.Ask.(*MetricQuery_Redis); ok {
-			return x.Redis
-		}
-	}
-	return nil
-}
-
-type isMetricQuery_Ask interface {
-	isMetricQuery_Ask()
-}
-
-type MetricQuery_Prometheus struct {
-	// For a server with the HTTP API of Prometheus.
-	Prometheus *PrometheusQuery `protobuf:"bytes,6,opt,name=prometheus,proto3,oneof"`
-}
-
-type MetricQuery_Json struct {
-	// For a server that returns JSON on GET.
-	Json *JsonQuery `protobuf:"bytes,7,opt,name=json,proto3,oneof"`
-}
-
-type MetricQuery_Redis struct {
-	// For Redis.
-	Redis *RedisQuery `protobuf:"bytes,8,opt,name=redis,proto3,oneof"`
-}
-
-func (*MetricQuery_Prometheus) isMetricQuery_Ask() {}
-
-func (*MetricQuery_Json) isMetricQuery_Ask() {}
-
-func (*MetricQuery_Redis) isMetricQuery_Ask() {}
-
-// An instant query to a Prometheus.
-type PrometheusQuery struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// PromQL. Required.
-	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// The label that names the pod. Required for metrics of pods, absent for others.
-	PodLabel string `protobuf:"bytes,2,opt,name=pod_label,json=podLabel,proto3" json:"pod_label,omitempty"`
-	// The label that names the container. Absent: values are those of whole pods.
-	ContainerLabel string `protobuf:"bytes,3,opt,name=container_label,json=containerLabel,proto3" json:"container_label,omitempty"`
-	// Accept results with warnings of the server. Absent: they are errors.
-	AllowWarnings bool `protobuf:"varint,4,opt,name=allow_warnings,json=allowWarnings,proto3" json:"allow_warnings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PrometheusQuery) Reset() {
-	*x = PrometheusQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PrometheusQuery) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PrometheusQuery) ProtoMessage() {}
-
-func (x *PrometheusQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PrometheusQuery.ProtoReflect.Descriptor instead.
-func (*PrometheusQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *PrometheusQuery) GetQuery() string {
-	if x != nil {
-		return x.Query
-	}
-	return ""
-}
-
-func (x *PrometheusQuery) GetPodLabel() string {
-	if x != nil {
-		return x.PodLabel
-	}
-	return ""
-}
-
-func (x *PrometheusQuery) GetContainerLabel() string {
-	if x != nil {
-		return x.ContainerLabel
-	}
-	return ""
-}
-
-func (x *PrometheusQuery) GetAllowWarnings() bool {
+func (x *MetricQuery) GetAllowWarnings() bool {
 	if x != nil {
 		return x.AllowWarnings
 	}
 	return false
 }
 
-// A request for a JSON document.
-type JsonQuery struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Suffix of the source's URL, such as /queues/main. Absent: none.
-	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// The JSONPath of the value, as in kubectl, such as {.queue.length}; relative to an item
-	// with items_path. Required.
-	ValuePath string `protobuf:"bytes,2,opt,name=value_path,json=valuePath,proto3" json:"value_path,omitempty"`
-	// The JSONPath of the items, one per pod. Absent: the document has one value.
-	ItemsPath string `protobuf:"bytes,3,opt,name=items_path,json=itemsPath,proto3" json:"items_path,omitempty"`
-	// The JSONPath from an item to its pod's name.
-	PodPath string `protobuf:"bytes,4,opt,name=pod_path,json=podPath,proto3" json:"pod_path,omitempty"`
-	// The JSONPath from an item to its container's name. Absent: values are those of whole
-	// pods.
-	ContainerPath string `protobuf:"bytes,5,opt,name=container_path,json=containerPath,proto3" json:"container_path,omitempty"`
-	// The JSONPath of the value's time. Absent: the time of the response.
-	TimestampPath string `protobuf:"bytes,6,opt,name=timestamp_path,json=timestampPath,proto3" json:"timestamp_path,omitempty"`
-	// Maximum age of a value by its timestamp, up to 24 h; an older one is an error. Absent:
-	// any age.
-	MaxAge        *durationpb.Duration `protobuf:"bytes,7,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *JsonQuery) Reset() {
-	*x = JsonQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *JsonQuery) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*JsonQuery) ProtoMessage() {}
-
-func (x *JsonQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use JsonQuery.ProtoReflect.Descriptor instead.
-func (*JsonQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *JsonQuery) GetPath() string {
+func (x *MetricQuery) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetValuePath() string {
+func (x *MetricQuery) GetValuePath() string {
 	if x != nil {
 		return x.ValuePath
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetItemsPath() string {
+func (x *MetricQuery) GetItemsPath() string {
 	if x != nil {
 		return x.ItemsPath
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetPodPath() string {
+func (x *MetricQuery) GetPodPath() string {
 	if x != nil {
 		return x.PodPath
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetContainerPath() string {
+func (x *MetricQuery) GetContainerPath() string {
 	if x != nil {
 		return x.ContainerPath
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetTimestampPath() string {
+func (x *MetricQuery) GetTimestampPath() string {
 	if x != nil {
 		return x.TimestampPath
 	}
 	return ""
 }
 
-func (x *JsonQuery) GetMaxAge() *durationpb.Duration {
+func (x *MetricQuery) GetMaxAge() *durationpb.Duration {
 	if x != nil {
 		return x.MaxAge
 	}
 	return nil
 }
 
-// The length of a list, a sorted set or a stream's backlog: exactly one of list, sorted_set
-// and stream.
-type RedisQuery struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The key of a list.
-	List string `protobuf:"bytes,1,opt,name=list,proto3" json:"list,omitempty"`
-	// The key of a sorted set.
-	SortedSet string `protobuf:"bytes,2,opt,name=sorted_set,json=sortedSet,proto3" json:"sorted_set,omitempty"`
-	// The lowest score that counts, in the format of ZCOUNT. Absent: any.
-	MinScore string `protobuf:"bytes,3,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
-	// The highest score that counts. Absent: any.
-	MaxScore string `protobuf:"bytes,4,opt,name=max_score,json=maxScore,proto3" json:"max_score,omitempty"`
-	// The key of a stream. Needs Redis 7.
-	Stream string `protobuf:"bytes,5,opt,name=stream,proto3" json:"stream,omitempty"`
-	// The consumer group of the stream, whose lag is the value. Required with it.
-	Group string `protobuf:"bytes,6,opt,name=group,proto3" json:"group,omitempty"`
-	// Add the messages that the group received and has not acknowledged.
-	Pending       bool `protobuf:"varint,7,opt,name=pending,proto3" json:"pending,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RedisQuery) Reset() {
-	*x = RedisQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RedisQuery) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RedisQuery) ProtoMessage() {}
-
-func (x *RedisQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RedisQuery.ProtoReflect.Descriptor instead.
-func (*RedisQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *RedisQuery) GetList() string {
+func (x *MetricQuery) GetList() string {
 	if x != nil {
 		return x.List
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetSortedSet() string {
+func (x *MetricQuery) GetSortedSet() string {
 	if x != nil {
 		return x.SortedSet
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetMinScore() string {
+func (x *MetricQuery) GetMinScore() string {
 	if x != nil {
 		return x.MinScore
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetMaxScore() string {
+func (x *MetricQuery) GetMaxScore() string {
 	if x != nil {
 		return x.MaxScore
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetStream() string {
+func (x *MetricQuery) GetStream() string {
 	if x != nil {
 		return x.Stream
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetGroup() string {
+func (x *MetricQuery) GetGroup() string {
 	if x != nil {
 		return x.Group
 	}
 	return ""
 }
 
-func (x *RedisQuery) GetPending() bool {
+func (x *MetricQuery) GetPending() bool {
 	if x != nil {
 		return x.Pending
 	}
 	return false
+}
+
+func (x *MetricQuery) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *MetricQuery) GetPodLabel() string {
+	if x != nil {
+		return x.PodLabel
+	}
+	return ""
+}
+
+func (x *MetricQuery) GetContainerLabel() string {
+	if x != nil {
+		return x.ContainerLabel
+	}
+	return ""
 }
 
 // Stores a spec.
@@ -1908,7 +2178,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2190,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2203,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -1961,7 +2231,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2243,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2256,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2007,7 +2277,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2289,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2302,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -2053,7 +2323,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2065,7 +2335,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2348,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2105,7 +2375,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2117,7 +2387,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2130,7 +2400,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -2167,7 +2437,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2449,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2462,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2222,7 +2492,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2504,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2517,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2273,7 +2543,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2555,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,14 +2568,14 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a(setpoint/v1/recommendation_service.proto\"\x97\x03\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a(setpoint/v1/recommendation_service.proto\"\xad\x05\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2315,7 +2585,48 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\vupdate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x128\n" +
 	"\vtarget_spec\x18\a \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
-	"targetSpec\"\x83\x02\n" +
+	"targetSpec\x126\n" +
+	"\vspec_in_use\x18\b \x01(\v2\x16.setpoint.v1.SpecInUseR\tspecInUse\x12.\n" +
+	"\aoutlook\x18\t \x01(\v2\x14.setpoint.v1.OutlookR\aoutlook\x125\n" +
+	"\binterval\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\binterval\x129\n" +
+	"\n" +
+	"turn_times\x18\v \x03(\v2\x1a.google.protobuf.TimestampR\tturnTimes\x12:\n" +
+	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\"\xd1\x01\n" +
+	"\tSpecInUse\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\tR\x04hash\x12<\n" +
+	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x129\n" +
+	"\n" +
+	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\"\xd2\x03\n" +
+	"\aOutlook\x12\x1a\n" +
+	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
+	"\bproposal\x18\x02 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12'\n" +
+	"\x0flowest_replicas\x18\x03 \x01(\x05R\x0elowestReplicas\x12)\n" +
+	"\x10highest_replicas\x18\x04 \x01(\x05R\x0fhighestReplicas\x12,\n" +
+	"\x04hold\x18\x05 \x01(\v2\x18.setpoint.v1.OutlookHoldR\x04hold\x124\n" +
+	"\achanges\x18\x06 \x03(\v2\x1a.setpoint.v1.OutlookChangeR\achanges\x129\n" +
+	"\n" +
+	"until_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x129\n" +
+	"\n" +
+	"start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\binterval\x18\t \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x18\n" +
+	"\aproblem\x18\n" +
+	" \x01(\tR\aproblemB\v\n" +
+	"\t_proposal\"\xa5\x01\n" +
+	"\rOutlookChange\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
+	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12,\n" +
+	"\x04hold\x18\x03 \x01(\v2\x18.setpoint.v1.OutlookHoldR\x04hold\x12\x1a\n" +
+	"\bdoubtful\x18\x04 \x01(\bR\bdoubtful\"\xde\x01\n" +
+	"\vOutlookHold\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12*\n" +
+	"\x0ewindow_seconds\x18\x02 \x01(\x05H\x00R\rwindowSeconds\x88\x01\x01\x12*\n" +
+	"\x0elimit_replicas\x18\x03 \x01(\x05H\x01R\rlimitReplicas\x88\x01\x01\x129\n" +
+	"\n" +
+	"until_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTimeB\x11\n" +
+	"\x0f_window_secondsB\x11\n" +
+	"\x0f_limit_replicas\"\x83\x02\n" +
 	"\aHistory\x12J\n" +
 	"\x0frecommendations\x18\x01 \x03(\v2 .setpoint.v1.TimedRecommendationR\x0frecommendations\x124\n" +
 	"\tscale_ups\x18\x02 \x03(\v2\x17.setpoint.v1.ScaleEventR\bscaleUps\x128\n" +
@@ -2334,7 +2645,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12)\n" +
 	"\x10desired_replicas\x18\x03 \x01(\x05R\x0fdesiredReplicas\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x81\x04\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb6\x04\n" +
 	"\bDecision\x12+\n" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12\x1d\n" +
 	"\n" +
@@ -2351,7 +2662,9 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x05error\x18\n" +
 	" \x01(\tR\x05error\x12\x18\n" +
 	"\aoutcome\x18\v \x01(\tR\aoutcome\x120\n" +
-	"\x05basis\x18\f \x01(\v2\x1a.setpoint.v1.DecisionBasisR\x05basis\"\xe0\x03\n" +
+	"\x05basis\x18\f \x01(\v2\x1a.setpoint.v1.DecisionBasisR\x05basis\x12\x1b\n" +
+	"\tspec_hash\x18\r \x01(\tR\bspecHash\x12\x16\n" +
+	"\x06states\x18\x0e \x03(\tR\x06states\"\xe0\x03\n" +
 	"\rDecisionBasis\x12\x1f\n" +
 	"\bproposal\x18\x01 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12)\n" +
 	"\x10metric_proposals\x18\x02 \x03(\x05R\x0fmetricProposals\x12&\n" +
@@ -2373,14 +2686,15 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\"@\n" +
 	"\x11GetTargetResponse\x12+\n" +
-	"\x06target\x18\x01 \x01(\v2\x13.setpoint.v1.TargetR\x06target\"\xa2\x03\n" +
+	"\x06target\x18\x01 \x01(\v2\x13.setpoint.v1.TargetR\x06target\"\xcb\x03\n" +
 	"\x12ListTargetsRequest\x12\xb9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xa0\x02\xbaH\x9c\x02\xba\x01\x98\x02\n" +
 	"\vparent.name\x12\x8e\x01must be clusters/{cluster}/namespaces/{namespace}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1axthis.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"l\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12'\n" +
+	"\x10with_spec_in_use\x18\x04 \x01(\bR\rwithSpecInUse\"l\n" +
 	"\x13ListTargetsResponse\x12-\n" +
 	"\atargets\x18\x01 \x03(\v2\x13.setpoint.v1.TargetR\atargets\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd5\x03\n" +
@@ -2420,7 +2734,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\tdecisions\x18\x06 \x03(\v2\x1c.setpoint.v1.WatchedDecisionR\tdecisions\"\\\n" +
 	"\x0fWatchedDecision\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xda\x04\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xee\x04\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -2437,7 +2751,8 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
 	"updated_by\x18\n" +
 	" \x01(\tR\tupdatedBy\x12<\n" +
-	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\"\x89\x03\n" +
+	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\x12\x12\n" +
+	"\x04hash\x18\f \x01(\tR\x04hash\"\xb4\a\n" +
 	"\vMetricQuery\x12\"\n" +
 	"\x06metric\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06metric\x12\"\n" +
@@ -2445,40 +2760,29 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06source\x12A\n" +
 	"\x06window\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x06window\x12\"\n" +
 	"\rempty_is_zero\x18\x04 \x01(\bR\vemptyIsZero\x12%\n" +
-	"\x0eallow_negative\x18\x05 \x01(\bR\rallowNegative\x12>\n" +
+	"\x0eallow_negative\x18\x05 \x01(\bR\rallowNegative\x12%\n" +
+	"\x0eallow_warnings\x18\t \x01(\bR\rallowWarnings\x12\x1c\n" +
+	"\x04path\x18\n" +
+	" \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x04path\x12'\n" +
 	"\n" +
-	"prometheus\x18\x06 \x01(\v2\x1c.setpoint.v1.PrometheusQueryH\x00R\n" +
-	"prometheus\x12,\n" +
-	"\x04json\x18\a \x01(\v2\x16.setpoint.v1.JsonQueryH\x00R\x04json\x12/\n" +
-	"\x05redis\x18\b \x01(\v2\x17.setpoint.v1.RedisQueryH\x00R\x05redisB\x05\n" +
-	"\x03ask\"\xb4\x01\n" +
-	"\x0fPrometheusQuery\x12 \n" +
-	"\x05query\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80 R\x05query\x12%\n" +
-	"\tpod_label\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\bpodLabel\x121\n" +
-	"\x0fcontainer_label\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x0econtainerLabel\x12%\n" +
-	"\x0eallow_warnings\x18\x04 \x01(\bR\rallowWarnings\"\xc8\x02\n" +
-	"\tJsonQuery\x12\x1c\n" +
-	"\x04path\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x04path\x12)\n" +
+	"value_path\x18\v \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\tvaluePath\x12'\n" +
 	"\n" +
-	"value_path\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x02R\tvaluePath\x12'\n" +
+	"items_path\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\titemsPath\x12#\n" +
+	"\bpod_path\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\apodPath\x12/\n" +
+	"\x0econtainer_path\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rcontainerPath\x12/\n" +
+	"\x0etimestamp_path\x18\x0f \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rtimestampPath\x12B\n" +
+	"\amax_age\x18\x10 \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x06maxAge\x12\x1c\n" +
+	"\x04list\x18\x11 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x04list\x12'\n" +
 	"\n" +
-	"items_path\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\titemsPath\x12#\n" +
-	"\bpod_path\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\apodPath\x12/\n" +
-	"\x0econtainer_path\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rcontainerPath\x12/\n" +
-	"\x0etimestamp_path\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\rtimestampPath\x12B\n" +
-	"\amax_age\x18\a \x01(\v2\x19.google.protobuf.DurationB\x0e\xbaH\v\xaa\x01\b\"\x04\b\x80\xa3\x052\x00R\x06maxAge\"\xfb\x01\n" +
-	"\n" +
-	"RedisQuery\x12\x1c\n" +
-	"\x04list\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x04list\x12'\n" +
-	"\n" +
-	"sorted_set\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tsortedSet\x12$\n" +
-	"\tmin_score\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18@R\bminScore\x12$\n" +
-	"\tmax_score\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18@R\bmaxScore\x12 \n" +
-	"\x06stream\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06stream\x12\x1e\n" +
-	"\x05group\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x05group\x12\x18\n" +
-	"\apending\x18\a \x01(\bR\apending\"\xb2\x03\n" +
+	"sorted_set\x18\x12 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\tsortedSet\x12$\n" +
+	"\tmin_score\x18\x13 \x01(\tB\a\xbaH\x04r\x02\x18@R\bminScore\x12$\n" +
+	"\tmax_score\x18\x14 \x01(\tB\a\xbaH\x04r\x02\x18@R\bmaxScore\x12 \n" +
+	"\x06stream\x18\x15 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x06stream\x12\x1e\n" +
+	"\x05group\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\x05group\x12\x18\n" +
+	"\apending\x18\x17 \x01(\bR\apending\x12\x1e\n" +
+	"\x05query\x18\x18 \x01(\tB\b\xbaH\x05r\x03\x18\x80 R\x05query\x12%\n" +
+	"\tpod_label\x18\x19 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\bpodLabel\x121\n" +
+	"\x0fcontainer_label\x18\x1a \x01(\tB\b\xbaH\x05r\x03\x18\x80\x02R\x0econtainerLabelJ\x04\b\x06\x10\t\"\xb2\x03\n" +
 	"\x14SetTargetSpecRequest\x12\xd7\x02\n" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12@\n" +
@@ -2533,112 +2837,127 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
-	(*History)(nil),                          // 1: setpoint.v1.History
-	(*TimedRecommendation)(nil),              // 2: setpoint.v1.TimedRecommendation
-	(*ScaleEvent)(nil),                       // 3: setpoint.v1.ScaleEvent
-	(*PendingRecommendation)(nil),            // 4: setpoint.v1.PendingRecommendation
-	(*Decision)(nil),                         // 5: setpoint.v1.Decision
-	(*DecisionBasis)(nil),                    // 6: setpoint.v1.DecisionBasis
-	(*GetTargetRequest)(nil),                 // 7: setpoint.v1.GetTargetRequest
-	(*GetTargetResponse)(nil),                // 8: setpoint.v1.GetTargetResponse
-	(*ListTargetsRequest)(nil),               // 9: setpoint.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),              // 10: setpoint.v1.ListTargetsResponse
-	(*DeleteTargetRequest)(nil),              // 11: setpoint.v1.DeleteTargetRequest
-	(*DeleteTargetResponse)(nil),             // 12: setpoint.v1.DeleteTargetResponse
-	(*ListDecisionsRequest)(nil),             // 13: setpoint.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),            // 14: setpoint.v1.ListDecisionsResponse
-	(*WatchDecisionsRequest)(nil),            // 15: setpoint.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),           // 16: setpoint.v1.WatchDecisionsResponse
-	(*WatchedDecision)(nil),                  // 17: setpoint.v1.WatchedDecision
-	(*TargetSpec)(nil),                       // 18: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 19: setpoint.v1.MetricQuery
-	(*PrometheusQuery)(nil),                  // 20: setpoint.v1.PrometheusQuery
-	(*JsonQuery)(nil),                        // 21: setpoint.v1.JsonQuery
-	(*RedisQuery)(nil),                       // 22: setpoint.v1.RedisQuery
-	(*SetTargetSpecRequest)(nil),             // 23: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 24: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 25: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 26: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 27: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 28: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 29: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 30: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 31: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 32: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 33: google.protobuf.Timestamp
-	(*HorizontalPodAutoscalerCondition)(nil), // 34: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 35: setpoint.v1.MetricStatus
-	(*HorizontalPodAutoscalerSpec)(nil),      // 36: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 37: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),              // 38: google.protobuf.Duration
+	(*SpecInUse)(nil),                        // 1: setpoint.v1.SpecInUse
+	(*Outlook)(nil),                          // 2: setpoint.v1.Outlook
+	(*OutlookChange)(nil),                    // 3: setpoint.v1.OutlookChange
+	(*OutlookHold)(nil),                      // 4: setpoint.v1.OutlookHold
+	(*History)(nil),                          // 5: setpoint.v1.History
+	(*TimedRecommendation)(nil),              // 6: setpoint.v1.TimedRecommendation
+	(*ScaleEvent)(nil),                       // 7: setpoint.v1.ScaleEvent
+	(*PendingRecommendation)(nil),            // 8: setpoint.v1.PendingRecommendation
+	(*Decision)(nil),                         // 9: setpoint.v1.Decision
+	(*DecisionBasis)(nil),                    // 10: setpoint.v1.DecisionBasis
+	(*GetTargetRequest)(nil),                 // 11: setpoint.v1.GetTargetRequest
+	(*GetTargetResponse)(nil),                // 12: setpoint.v1.GetTargetResponse
+	(*ListTargetsRequest)(nil),               // 13: setpoint.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),              // 14: setpoint.v1.ListTargetsResponse
+	(*DeleteTargetRequest)(nil),              // 15: setpoint.v1.DeleteTargetRequest
+	(*DeleteTargetResponse)(nil),             // 16: setpoint.v1.DeleteTargetResponse
+	(*ListDecisionsRequest)(nil),             // 17: setpoint.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),            // 18: setpoint.v1.ListDecisionsResponse
+	(*WatchDecisionsRequest)(nil),            // 19: setpoint.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),           // 20: setpoint.v1.WatchDecisionsResponse
+	(*WatchedDecision)(nil),                  // 21: setpoint.v1.WatchedDecision
+	(*TargetSpec)(nil),                       // 22: setpoint.v1.TargetSpec
+	(*MetricQuery)(nil),                      // 23: setpoint.v1.MetricQuery
+	(*SetTargetSpecRequest)(nil),             // 24: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 25: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 26: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 27: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 28: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 29: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 30: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 31: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 32: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 33: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 34: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),              // 35: google.protobuf.Duration
+	(*Explanation)(nil),                      // 36: setpoint.v1.Explanation
+	(*HorizontalPodAutoscalerSpec)(nil),      // 37: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 38: setpoint.v1.RecommendOptions
+	(*HorizontalPodAutoscalerCondition)(nil), // 39: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 40: setpoint.v1.MetricStatus
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	31, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	32, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	5,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
-	1,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	33, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	18, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
-	2,  // 6: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	3,  // 7: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	3,  // 8: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	4,  // 9: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	33, // 10: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	33, // 11: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	33, // 12: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	33, // 13: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	34, // 14: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	35, // 15: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	6,  // 16: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	0,  // 17: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 18: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	5,  // 19: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	33, // 20: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	5,  // 21: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	17, // 22: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	5,  // 23: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	36, // 24: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	37, // 25: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	38, // 26: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	38, // 27: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	33, // 28: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	33, // 29: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	19, // 30: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	38, // 31: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	20, // 32: setpoint.v1.MetricQuery.prometheus:type_name -> setpoint.v1.PrometheusQuery
-	21, // 33: setpoint.v1.MetricQuery.json:type_name -> setpoint.v1.JsonQuery
-	22, // 34: setpoint.v1.MetricQuery.redis:type_name -> setpoint.v1.RedisQuery
-	38, // 35: setpoint.v1.JsonQuery.max_age:type_name -> google.protobuf.Duration
-	18, // 36: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	18, // 37: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	18, // 38: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	18, // 39: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	7,  // 40: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	9,  // 41: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	11, // 42: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	13, // 43: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	15, // 44: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	23, // 45: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	25, // 46: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	27, // 47: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	29, // 48: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	8,  // 49: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	10, // 50: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	12, // 51: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	14, // 52: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	16, // 53: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	24, // 54: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	26, // 55: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	28, // 56: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	30, // 57: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	49, // [49:58] is the sub-list for method output_type
-	40, // [40:49] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	32, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	33, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	9,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
+	5,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
+	34, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	22, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	1,  // 6: setpoint.v1.Target.spec_in_use:type_name -> setpoint.v1.SpecInUse
+	2,  // 7: setpoint.v1.Target.outlook:type_name -> setpoint.v1.Outlook
+	35, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
+	34, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
+	36, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
+	37, // 11: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	38, // 12: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
+	34, // 13: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
+	4,  // 14: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
+	3,  // 15: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
+	34, // 16: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	34, // 17: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	35, // 18: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	34, // 19: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	4,  // 20: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
+	34, // 21: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	6,  // 22: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	7,  // 23: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	7,  // 24: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	8,  // 25: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	34, // 26: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	34, // 27: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	34, // 28: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	34, // 29: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	39, // 30: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	40, // 31: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	10, // 32: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	0,  // 33: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 34: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	9,  // 35: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	34, // 36: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	9,  // 37: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	21, // 38: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	9,  // 39: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	37, // 40: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	38, // 41: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	35, // 42: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	35, // 43: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	34, // 44: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	34, // 45: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	23, // 46: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	35, // 47: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	35, // 48: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	22, // 49: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 50: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 51: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 52: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	11, // 53: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	13, // 54: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	15, // 55: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	17, // 56: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	19, // 57: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	24, // 58: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	26, // 59: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	28, // 60: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	30, // 61: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	12, // 62: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	14, // 63: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	16, // 64: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	18, // 65: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	20, // 66: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	25, // 67: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	27, // 68: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	29, // 69: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	31, // 70: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	62, // [62:71] is the sub-list for method output_type
+	53, // [53:62] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -2647,20 +2966,18 @@ func file_setpoint_v1_target_service_proto_init() {
 		return
 	}
 	file_setpoint_v1_autoscaling_proto_init()
+	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
-	file_setpoint_v1_target_service_proto_msgTypes[6].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[19].OneofWrappers = []any{
-		(*MetricQuery_Prometheus)(nil),
-		(*MetricQuery_Json)(nil),
-		(*MetricQuery_Redis)(nil),
-	}
+	file_setpoint_v1_target_service_proto_msgTypes[2].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -128,7 +128,7 @@ func (f *Fake) Watch(ctx context.Context, changed func(agent.Key)) error {
 }
 
 // Object implements agent.Platform.
-func (f *Fake) Object(_ context.Context, key agent.Key) (*agent.Object, error) {
+func (f *Fake) Object(_ context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.services[key.Name]
@@ -208,6 +208,3 @@ func (f *Fake) Tell(_ context.Context, t *agent.Telling) {
 		s.seen = true
 	}
 }
-
-// Forget implements agent.Teller: there is nothing to forget.
-func (*Fake) Forget(agent.Key, string) {}

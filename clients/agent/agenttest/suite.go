@@ -96,9 +96,9 @@ type counting struct {
 	reads *atomic.Int64
 }
 
-func (c *counting) Object(ctx context.Context, key agent.Key) (*agent.Object, error) {
+func (c *counting) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	c.reads.Add(1)
-	return c.Watched.Object(ctx, key)
+	return c.Watched.Object(ctx, key, before)
 }
 
 func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
@@ -109,12 +109,6 @@ func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 func (c *counting) Tell(ctx context.Context, t *agent.Telling) {
 	if teller, ok := c.Watched.(agent.Teller); ok {
 		teller.Tell(ctx, t)
-	}
-}
-
-func (c *counting) Forget(key agent.Key, uid string) {
-	if teller, ok := c.Watched.(agent.Teller); ok {
-		teller.Forget(key, uid)
 	}
 }
 
@@ -171,21 +165,21 @@ func follows(t *testing.T, k *kit) {
 }
 
 func dryRun(t *testing.T, k *kit) {
-	k.Create(Workload{Name: "web", Replicas: 4})
+	key := k.Create(Workload{Name: "web", Replicas: 4})
 	k.Want("web", 8)
 	k.start(agent.Options{Shadow: true})
-	nothingApplied(t, k)
+	nothingApplied(t, k, key)
 }
 
 func shadows(t *testing.T, k *kit) {
-	k.Create(Workload{Name: "web", Replicas: 4, Shadow: true})
+	key := k.Create(Workload{Name: "web", Replicas: 4, Shadow: true})
 	k.Want("web", 8)
 	k.start(agent.Options{})
-	nothingApplied(t, k)
+	nothingApplied(t, k, key)
 }
 
 // nothingApplied checks that a shadow is evaluated but nothing is applied.
-func nothingApplied(t *testing.T, k *kit) {
+func nothingApplied(t *testing.T, k *kit, key agent.Key) {
 	t.Helper()
 	reconciles(5)
 	want(t, "replicas", k.Replicas("web"), 4)
@@ -196,8 +190,8 @@ func nothingApplied(t *testing.T, k *kit) {
 		t.Fatalf("%d questions in five reconciles", len(asked))
 	}
 	// The service must not take the shadow's decisions for the applied ones.
-	if name := asked[0].Request.GetTarget(); strings.HasSuffix(name, "/web") {
-		t.Errorf("it is asked about as %s, which is the name of one that is scaled", name)
+	if name := asked[0].Request.GetTarget(); !strings.HasSuffix(name, "/"+key.Name+agent.ShadowSuffix) {
+		t.Errorf("it is asked about as %s, not as %s%s", name, key.Name, agent.ShadowSuffix)
 	}
 	if report := k.driver.Shadows(); len(report.Objects) == 1 {
 		want(t, "what it wants by the report", report.Objects[0].Ours.Replicas, 8)

@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,11 +45,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	setDefault(&o.MaxBytes, 100<<20)
-	setDefault(&o.MaxFiles, 5)
-	setDefault(&o.MaxSteps, 40)
-	setDefault(&o.Memory, 32<<20)
-	setDefault(&o.Queue, 2048)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 100<<20)
+	o.MaxFiles = cmp.Or(o.MaxFiles, 5)
+	o.MaxSteps = cmp.Or(o.MaxSteps, 40)
+	o.Memory = cmp.Or(o.Memory, 32<<20)
+	o.Queue = cmp.Or(o.Queue, 2048)
 	if o.Format == nil {
 		o.Format = calls{}
 	}
@@ -62,11 +63,4 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("record to %s: sizes must be above 0", o.File)
 	}
 	return o, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -23,7 +23,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
-	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
@@ -46,25 +45,21 @@ type Agent struct {
 	platform *platform
 	queue    *wakeable
 	loop     *agent.Loop
+	// uid is the cluster's, "" if it is unknown; set before any reconcile.
+	uid string
 	// maxAge bounds the age of readings that reconciles share; set before any reconcile.
 	maxAge func(time.Duration)
 
-	ready atomic.Bool
+	ready, leads atomic.Bool
 }
-
-// Service is how the agent reaches the recommender.
-type Service = agent.Service
 
 // maxReadingAge bounds the age of a shared reading.
 const maxReadingAge = time.Second
 
 // New returns an agent for the cluster of config. It connects to nothing.
-func New(config *rest.Config, service Service, options Options) (*Agent, error) {
-	options, err := options.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+func New(config *rest.Config, options Options) (*Agent, error) {
 	a := &Agent{options: options, outage: transport.NewOutage(options.Log), queue: &wakeable{}}
+	var err error
 	if a.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
 	}
@@ -72,17 +67,6 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
 		named:  named.Reader{Metrics: options.NamedMetrics, Timeout: options.RequestTimeout},
-	}
-	a.loop, err = agent.New(a.platform, service, agent.Options{
-		Cluster: options.Cluster, Sources: kinds, Period: options.SyncPeriod, RequestTimeout: options.RequestTimeout,
-		Wake:     a.queue.add,
-		LogLevel: a.outage.Level,
-		// A reading is never older than half of a period.
-		ShortestPeriod: func(d time.Duration) { a.maxAge(min(maxReadingAge, d/2)) },
-		Observers:      options.Observers, Registerer: options.Registerer, Log: options.Log,
-	})
-	if err != nil {
-		return nil, err
 	}
 	if a.requests, err = transport.NewRequests(options.Registerer); err != nil {
 		return nil, err
@@ -96,6 +80,19 @@ func New(config *rest.Config, service Service, options Options) (*Agent, error) 
 	return a, nil
 }
 
+// Platform returns the adapter.
+func (a *Agent) Platform() agent.Platform { return a.platform }
+
+// Queue returns what the loop calls of the controller's queue.
+func (a *Agent) Queue() agent.QueueOptions {
+	return agent.QueueOptions{
+		Wake:     a.queue.add,
+		LogLevel: a.outage.Level,
+		// A reading is never older than half of a period.
+		ShortestPeriod: func(d time.Duration) { a.maxAge(min(maxReadingAge, d/2)) },
+	}
+}
+
 // Ready returns nil once the agent has read the cluster, whether or not it is the leader.
 func (a *Agent) Ready() error {
 	if !a.ready.Load() {
@@ -104,13 +101,36 @@ func (a *Agent) Ready() error {
 	return nil
 }
 
-// Shadows reports how the decisions of shadows agree with those of the controllers in charge.
-func (a *Agent) Shadows() *shadow.Report { return a.loop.Shadows() }
+// Standby says that another agent acts; empty: this one does, or has not read the cluster yet.
+func (a *Agent) Standby() string {
+	if a.options.Election == nil || a.leads.Load() || !a.ready.Load() {
+		return ""
+	}
+	return "another agent holds the Lease " + a.options.Election.Name + ", and acts; this one stands by"
+}
 
-// Run reconciles until the context ends and reconciles in flight are done. It first waits for
-// the API server. Losing the leadership is an error: another agent may act, so this one must
+// Acts returns what the agent scales, once it runs.
+func (a *Agent) Acts(context.Context) ([]agent.Acting, error) {
+	return Acting(a.uid, a.options.Sources, a.options.Namespaces), nil
+}
+
+// Acting returns what an agent scales in the cluster of that UID: agents of other sources act on
+// other objects. With an empty UID that is nothing.
+func Acting(uid string, sources []Source, namespaces []string) (acts []agent.Acting) {
+	if uid == "" {
+		return nil
+	}
+	for _, source := range sources {
+		acts = append(acts, agent.Acting{Platform: "kubernetes " + uid + " " + string(source), Namespaces: namespaces})
+	}
+	return acts
+}
+
+// Run reconciles by the loop until the context ends and reconciles in flight are done. It first waits
+// for the API server. Losing the leadership is an error: another agent may act, so this one must
 // stop.
-func (a *Agent) Run(ctx context.Context) error {
+func (a *Agent) Run(ctx context.Context, loop *agent.Loop) error {
+	a.loop = loop
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := transport.Await(ctx, a.config); err != nil {
@@ -182,7 +202,8 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		events.stop()
 		return nil, err
 	}
-	a.loop.SetClusterUID(a.identify(ctx, clients.UID))
+	a.uid = a.identify(ctx, clients.UID)
+	a.loop.SetClusterUID(a.uid)
 	versions := scalecache.Watch(ctx, clients.Metadata(), clients.Mapper(), scalecache.WatchOptions{
 		Namespaces: a.options.Namespaces, Access: clients,
 	})
@@ -309,6 +330,8 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 		mgr.Add(always(func(ctx context.Context) error { a.loop.Probe(ctx); return nil })),
 		mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			a.metrics.leading.Set(1)
+			a.leads.Store(true)
+			a.loop.Announce(ctx)
 			<-ctx.Done()
 			a.metrics.leading.Set(0)
 			return nil

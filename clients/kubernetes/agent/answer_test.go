@@ -275,7 +275,11 @@ func TestShadowsOfOneName(t *testing.T) {
 	names := map[string]bool{}
 	for _, source := range []Source{HPA, Autoscaler} {
 		for _, shadow := range []bool{true, false} {
-			names[(&object{key: source.Key("shop", "web"), shadow: shadow}).target()] = true
+			name := (&object{key: source.Key("shop", "web"), shadow: shadow}).target()
+			if shadow {
+				name += agent.ShadowSuffix // by the loop
+			}
+			names[name] = true
 		}
 	}
 	want(t, "names", len(names), 3)

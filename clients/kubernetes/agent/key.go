@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -19,6 +21,9 @@ const (
 
 // kinds are the sources by the kind of their objects.
 var kinds = map[string]string{HPA.Kind(): string(HPA), Autoscaler.Kind(): string(Autoscaler)}
+
+// Kinds maps the kinds of objects to their labels in metrics.
+func Kinds() map[string]string { return maps.Clone(kinds) }
 
 // Kind is the kind of the source's objects.
 func (s Source) Kind() string {

@@ -158,14 +158,13 @@ func (w *world) start(change func(*agent.Options)) {
 	w.served = prometheus.NewRegistry()
 	options, queue := w.options, w.queue
 	options.Registerer = w.served
-	options.Wake = func(keys ...Key) {
+	wake := func(keys ...Key) {
 		for _, key := range keys {
 			queue.Add(key)
 		}
 	}
-	w.platform.kept = nil
 	var err error
-	if w.loop, err = agent.New(w.platform, agent.Service{Calls: w}, options); err != nil {
+	if w.loop, err = agent.New(w.platform, agent.Service{Calls: w}, options, agent.QueueOptions{Wake: wake}); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())

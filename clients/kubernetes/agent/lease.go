@@ -25,7 +25,7 @@ import (
 // after an outage of the API server, or in a new process, is only now.
 //
 // Neither agent's clock counts: the API server stamps each renewal in the managed fields, and
-// each answer with its time. See docs/decisions/0115-leases-by-the-servers-clock.md.
+// each answer with its time. See docs/decisions/the-lease-by-the-servers-clock.md.
 type lock struct {
 	resourcelock.LeaseLock
 	client leases

@@ -487,33 +487,3 @@ func (s *onlyGood) Recommend(ctx context.Context, req *setpointv1.RecommendReque
 	}
 	return s.RecommendationServiceServer.Recommend(ctx, req)
 }
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
-		change func(*Options)
-		want   string
-	}{
-		{"defaults do", func(*Options) {}, ""},
-		{"no source", func(o *Options) { o.Sources = nil }, "sources: none is set"},
-		{"no source for shadows", func(o *Options) { o.Sources, o.Shadow = nil, true }, ""},
-		{"no cluster", func(o *Options) { o.Cluster = "" }, `cluster ""`},
-		{"a cluster that is a path", func(o *Options) { o.Cluster = "a/b" }, `cluster "a/b"`},
-		{"a source that there is not", func(o *Options) { o.Sources = []Source{"cronjob"} }, `source "cronjob"`},
-		{"an empty namespace", func(o *Options) { o.Namespaces = []string{""} }, "namespaces"},
-		{"a period that is too short", func(o *Options) { o.SyncPeriod = time.Millisecond }, "sync period"},
-		{"a period that is too long", func(o *Options) { o.SyncPeriod = 2 * time.Hour }, "sync period"},
-		{"a Lease without a name", func(o *Options) { o.Election = &Election{} }, "needs a name"},
-		{"times in the wrong order", func(o *Options) { o.Election = &Election{Name: "x", LeaseDuration: time.Second} }, "retry period 2s below renew deadline 10s below lease duration 1s"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			o := Options{Cluster: "demo", Sources: []Source{HPA}}
-			tt.change(&o)
-			_, err := o.withDefaults()
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("got %v, want %q", err, tt.want)
-			}
-		})
-	}
-}

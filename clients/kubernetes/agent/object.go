@@ -121,18 +121,13 @@ func readPeriod(text string) (time.Duration, error) {
 	return period, nil
 }
 
-// target is the object's name at the service, within its namespace. Kubernetes names have no
-// underscore, so that a shadow never collides with an object. Of two acting objects of one name
-// and of both kinds one gives way; but two shadows have no rivals, and need two names.
+// target is the object's name at the service, within its namespace. Of two acting objects of one
+// name and of both kinds one gives way; but two shadows have no rivals, and need two names.
 func (o *object) target() string {
-	name := o.key.Name
-	switch {
-	case o.shadow && sourceOf(o.key) == Autoscaler:
-		name += "_autoscaler_shadow"
-	case o.shadow:
-		name += "_shadow"
+	if o.shadow && sourceOf(o.key) == Autoscaler {
+		return o.key.Name + ".-autoscaler" // which no name in Kubernetes has
 	}
-	return name
+	return o.key.Name
 }
 
 // objectOfAutoscaler reads an Autoscaler. A value that the API server should have refused is

@@ -29,6 +29,7 @@ import (
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -209,10 +210,16 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	core, logged := observer.New(zapcore.InfoLevel)
 	log := zap.New(core)
 	libraryLog.Store(log.Named("kubernetes"))
-	a, err := New(&rest.Config{Host: s.URL, QPS: -1}, Service{Calls: service}, Options{
-		Sources: []Source{HPA},
+	a, err := New(&rest.Config{Host: s.URL, QPS: -1}, Options{
+		Sources: []Source{HPA}, Workers: agent.DefaultWorkers, DrainTimeout: agent.DefaultDrainTimeout,
 		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: time.Minute, Log: log, Election: election,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop, err := agent.New(a.Platform(), agent.Service{Calls: service}, agent.Options{
+		Cluster: "demo", Sources: kinds, Period: time.Second, RequestTimeout: time.Minute, Log: log,
+	}, a.Queue())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +227,7 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(done)
-		ended <- a.Run(ctx)
+		ended <- a.Run(ctx, loop)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -335,7 +342,7 @@ func TestAnExpiredLeaseIsTakenOverAtOnce(t *testing.T) {
 				}},
 				Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now.Add(-tt.claim)}},
 			}
-			runAgent(t, s, service, &Election{Namespace: "shop", Name: "agents", RetryPeriod: 500 * time.Millisecond})
+			runAgent(t, s, service, &Election{Namespace: "shop", Name: "agents", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond})
 			if tt.taken {
 				await(t, "asked", func() bool { return service.asked.Load() > 0 })
 				if took := time.Since(now); took > 10*time.Second {

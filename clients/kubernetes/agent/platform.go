@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -50,9 +49,6 @@ type platform struct {
 	log       *zap.Logger
 	// outage detects an unreachable API server. May be nil.
 	outage *transport.Outage
-
-	mu   sync.Mutex
-	kept map[Key]*kept // guarded by mu
 }
 
 var (
@@ -60,10 +56,8 @@ var (
 	_ agent.Teller   = (*platform)(nil)
 )
 
-// kept is the platform's state of an object between reconciles, beside the loop's. Reconciles
-// of one object never overlap.
+// kept is the memory of an object. Reconciles of one object never overlap.
 type kept struct {
-	uid string
 	// rivalry is the state of another controller that writes the object's status.
 	rivalry rivalry
 	// written is the object returned by the last write of its status, and the resourceVersion
@@ -72,32 +66,12 @@ type kept struct {
 	over    string
 }
 
-// keptOf returns the state of an object, without that of earlier objects of its name.
-func (p *platform) keptOf(key Key, uid string) *kept {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found := p.kept[key]
-	if found == nil || found.uid != uid {
-		if found != nil {
-			p.rivals.forget(found)
-		}
-		if p.kept == nil {
-			p.kept = map[Key]*kept{}
-		}
-		found = &kept{uid: uid}
-		p.kept[key] = found
-	}
-	return found
-}
-
-// Forget implements agent.Teller.
-func (p *platform) Forget(key Key, uid string) {
-	p.leave(key)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if found := p.kept[key]; found != nil && found.uid == uid {
-		p.rivals.forget(found)
-		delete(p.kept, key)
+// forget drops what is known of an object that is gone, or whose name another one has; before is
+// nil if nothing is.
+func (p *platform) forget(key Key, before *agent.Object) {
+	if before != nil {
+		p.leave(key)
+		p.rivals.forget(seenOf(before).kept)
 	}
 }
 
@@ -127,15 +101,21 @@ func (s seen) stored() client.Object {
 }
 
 // Object implements agent.Platform.
-func (p *platform) Object(ctx context.Context, key Key) (*agent.Object, error) {
+func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*agent.Object, error) {
 	o, err := p.objects.get(ctx, key)
 	if apierrors.IsNotFound(err) {
+		p.forget(key, before)
 		return nil, agent.ErrGone
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := seen{o, p.keptOf(key, string(o.autoscaler.UID))}
+	s := seen{o, &kept{}}
+	if before.Is(string(o.autoscaler.UID)) {
+		s.kept = seenOf(before).kept
+	} else {
+		p.forget(key, before)
+	}
 	p.rivals.notice(s)
 	hold, err := p.hold(ctx, s)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestAShadow(t *testing.T) {
 		}
 		time.Sleep(5 * period)
 		_, requests := w.questions()
-		want(t, "target", requests[0].GetTarget(), "clusters/demo/namespaces/shop/targets/web_shadow")
+		want(t, "target", requests[0].GetTarget(), "clusters/demo/namespaces/shop/targets/web.-shadow")
 		w.with(func() { w.load["shop/web"] = 70 })
 		time.Sleep(period + time.Second) // the shadow has had its reconcile, the other not
 		inCharge(7)

@@ -8,6 +8,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -27,6 +28,9 @@ type Dump struct {
 	// Other reads an object that has neither apiVersion nor kind as an autoscaler and its
 	// options, which may be nil. Nil: such an object is an error. Set it before reading.
 	Other func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error)
+	// Beside, which may be nil, sees the objects that are no part of a snapshot. Set it before
+	// reading.
+	Beside func(kind schema.GroupVersionKind, namespace, name string, data []byte) error
 
 	// The objects, in the order of reading; the caller may add more.
 	Autoscalers     []*autoscalingv2.HorizontalPodAutoscaler
@@ -40,6 +44,8 @@ type Dump struct {
 	// items[4]: Service (v1) shop/web".
 	Ignored []string
 
+	// file is the one that is being read.
+	file string
 	// workloads can stand in for a scale.
 	workloads []workload
 	// templates are those of the workloads.
@@ -77,6 +83,7 @@ func (d *Dump) Read(name string, r io.Reader, parts ...Part) error {
 	if err != nil {
 		return err
 	}
+	d.file = name
 	var found problems
 	for _, o := range objects {
 		found.add(o.where, d.add(o, parts))
@@ -111,6 +118,9 @@ func (d *Dump) add(o object, parts []Part) error {
 		return fmt.Errorf("expected %s, found %s", Autoscalers, o.describe())
 	default:
 		d.ignore(o)
+		if d.Beside != nil {
+			return d.Beside(o.kind, d.namespace(o.namespace), o.name, o.data)
+		}
 		return nil
 	}
 }

@@ -100,6 +100,8 @@ func readOldScale(d *Dump, o object) error {
 
 // Template is the pod template of a workload.
 type Template struct {
+	// File is the name of the file that has it.
+	File string
 	// Kind, Namespace and Name are the workload's.
 	Kind            schema.GroupKind
 	Namespace, Name string
@@ -155,15 +157,26 @@ func (t *Template) ReadyAfter() time.Duration {
 // Template returns the pod template of the workload that an autoscaler scales; nil: the dump
 // lacks it.
 func (d *Dump) Template(a *autoscalingv2.HorizontalPodAutoscaler) *Template {
-	ref := a.Spec.ScaleTargetRef
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-	for i := range d.templates {
-		t := &d.templates[i]
-		if sameKind(t.Kind, kind) && t.Name == ref.Name && d.namespace(t.Namespace) == a.Namespace {
+	for _, t := range d.Siblings(a) {
+		if t.Name == a.Spec.ScaleTargetRef.Name {
 			return t
 		}
 	}
 	return nil
+}
+
+// Siblings are the templates of the workloads that have the kind and the namespace of an
+// autoscaler's target.
+func (d *Dump) Siblings(a *autoscalingv2.HorizontalPodAutoscaler) []*Template {
+	ref := a.Spec.ScaleTargetRef
+	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+	var out []*Template
+	for i := range d.templates {
+		if t := &d.templates[i]; sameKind(t.Kind, kind) && d.namespace(t.Namespace) == a.Namespace {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func readTemplate(d *Dump, o object, selector string) error {
@@ -204,7 +217,7 @@ func readTemplate(d *Dump, o object, selector string) error {
 		surge = strategy.RollingUpdate.MaxSurge.String()
 	}
 	d.templates = append(d.templates, Template{
-		Selector: selector, Labels: in.Spec.Template.Metadata.Labels, MaxSurge: surge,
+		File: d.file, Selector: selector, Labels: in.Spec.Template.Metadata.Labels, MaxSurge: surge,
 		Kind: o.kind.GroupKind(), Namespace: o.namespace, Name: o.name,
 		Replicas: in.Spec.Replicas, Applied: in.Metadata.UID != "",
 		Requests: in.Spec.Template.Spec.Resources.Requests, Containers: in.Spec.Template.Spec.Containers,

@@ -4,6 +4,5 @@
 // Tests compare the server with the recordings: they replay each exchange at its time and
 // compare status, text, whether and how long a blocking query waits, and the parts of the body
 // that are neither ids, times nor the scheduler's work. The test's log lists the calls that the
-// server lacks: evaluations, and failures of clients and servers. Its event streams have the
-// events of jobs.
+// server lacks: evaluations, event streams, and failures of clients and servers.
 package nomadtest

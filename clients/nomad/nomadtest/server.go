@@ -43,10 +43,6 @@ type Server struct {
 	deployed int    // deployments
 	acl      acl
 	changed  chan struct{} // closed at each change
-	events   []happening
-	leader   Leader
-	led      chan struct{} // closed when the leader changes or is lost
-	behind   *Snapshot     // state of stale reads; nil: the current one
 }
 
 type jobKey struct{ namespace, id string }
@@ -162,26 +158,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, clean, http.StatusTemporaryRedirect)
 		return
 	}
-	a, knows := answer{}, s.knowsLeader()
+	a := answer{}
 	if s.Intercept != nil {
 		a.status, a.text = s.Intercept(r)
 	}
-	if a.status == 0 && r.URL.Path == "/v1/event/stream" {
-		s.stream(w, r)
-		return
-	}
 	if a.status == 0 {
-		var here bool
-		if a, here = s.passOn(r); !here {
-			a = s.route(r)
-		}
+		a = s.route(r)
 	}
 	if a.status == 0 {
 		panic(http.ErrAbortHandler) // close the connection without an answer
 	}
 	if a.index > 0 || a.zero {
 		w.Header().Set("X-Nomad-Index", strconv.FormatUint(a.index, 10))
-		w.Header().Set("X-Nomad-Knownleader", knows)
+		w.Header().Set("X-Nomad-Knownleader", "true")
 		w.Header().Set("X-Nomad-Lastcontact", "0")
 	}
 	if a.next != "" {
@@ -337,7 +326,7 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 			s.changed = make(chan struct{})
 		}
 		a := read()
-		changed, led := s.changed, s.lead()
+		changed := s.changed
 		s.mu.Unlock()
 		if over || a.index > index {
 			return a
@@ -351,10 +340,6 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 		case <-again:
 		case <-timer.C:
 			over = true
-		case <-led:
-			if !stale(r) {
-				return refuse(http.StatusInternalServerError, leaderEnds)
-			}
 		case <-r.Context().Done():
 			over = true
 		}
@@ -497,7 +482,6 @@ func (s *Server) register(r *http.Request) answer {
 		s.jobs = map[jobKey]*job{}
 	}
 	s.jobs[key] = j
-	s.happened("JobRegistered", index, key)
 	s.deploy(j, before != nil)
 	s.reconcile(key, j)
 	if !evaluated(j.Job) {
@@ -615,7 +599,6 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 		if purge {
 			delete(s.jobs, key)
 		}
-		s.happened("JobDeregistered", index, key)
 	}
 	return s.registered(index, index)
 }
@@ -704,7 +687,6 @@ func (s *Server) scaled(key jobKey, j *job, group string, previous int64, reques
 		j.counts[group] = *request.Count
 		j.modified = s.next()
 		j.specModified = j.modified
-		s.happened("JobRegistered", j.modified, key)
 		reply.JobModifyIndex = j.modified
 		if evaluated(j.Job) {
 			reply.EvalID, reply.EvalCreateIndex = "00000000-0000-0000-0000-000000000001", s.next()

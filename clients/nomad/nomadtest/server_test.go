@@ -2,7 +2,6 @@ package nomadtest_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -408,30 +407,6 @@ func TestScale(t *testing.T) {
 // too many connections, and the server's end.
 func TestFaults(t *testing.T) { play(t, "faults", "faults-0036", 31, nil) }
 
-// A follower without a leader, with one, and after the leader was killed: calls wait for a
-// leader and fail, or fail at once, as do waiting ones; stale reads return the follower's
-// state.
-func TestLeader(t *testing.T) {
-	play(t, "leader", "", 29, func(s *nomadtest.Server, e *nomadtest.Exchange) {
-		switch e.ID {
-		case "leader-0001":
-			s.SetLeader(nomadtest.Leaderless, nil)
-		case "leader-0009":
-			s.SetLeader(nomadtest.Led, nil)
-		case "leader-0012": // the follower does not know of the earlier registration yet
-			before := s.Snapshot()
-			register(t, s)
-			s.SetLeader(nomadtest.Led, before)
-		case "leader-0015":
-			s.SetLeader(nomadtest.Led, nil)
-		case "leader-0018":
-			s.SetLeader(nomadtest.Lost, nil)
-		case "leader-0028":
-			s.SetLeader(nomadtest.Leaderless, nil)
-		}
-	})
-}
-
 // A server goes back in time under waiting queries, which wakes none of them. The rest of the
 // theme is the server's restart.
 func TestRestore(t *testing.T) {
@@ -473,107 +448,6 @@ func TestTokens(t *testing.T) {
 			s.Revoke("token:midway")
 		}
 	})
-}
-
-// Event streams: who gets one, and which events of jobs it has. Events of evaluations, plans,
-// allocations and nodes, and those from before the theme, are missing.
-func TestEventStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := &nomadtest.Server{DeploymentTime: 1300 * time.Millisecond}
-		server.UseACL()
-		server.SetToken("token:scaler", `namespace "*" { capabilities = ["list-jobs", "read-job", "read-job-scaling", "scale-job", "list-scaling-policies", "read-scaling-policy"] }
-node { policy = "read" }`)
-		server.SetToken("token:read-job-scaling", `namespace "*" { capabilities = ["read-job-scaling"] }`)
-		var (
-			began   = time.Now()
-			streams sync.WaitGroup
-			mu      sync.Mutex
-			seen    = map[string]int{} // guarded by mu
-		)
-		for _, e := range nomadtest.Recorded(t, "events") {
-			time.Sleep(e.At() - time.Since(began))
-			query := url.Values{}
-			for name, value := range e.Request.Query {
-				texts, several := value.([]any)
-				if !several {
-					texts = []any{value}
-				}
-				for _, text := range texts {
-					query.Add(name, fmt.Sprint(text))
-				}
-			}
-			if query.Get("index") == "242" {
-				query.Set("index", "2") // after the registration, before the scales
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(e.Response.DurationMS*float64(time.Millisecond)))
-			r := httptest.NewRequestWithContext(ctx, e.Request.Method, "http://nomad"+e.Request.Path+"?"+query.Encode(), bytes.NewReader(e.Request.Body))
-			for name, value := range e.Request.Headers {
-				r.Header.Set(name, value)
-			}
-			streams.Go(func() {
-				defer cancel()
-				w := httptest.NewRecorder()
-				server.ServeHTTP(w, r)
-				if w.Code != e.Response.Status {
-					t.Errorf("%s (%s): got %d %s, want %d", e.ID, e.Note, w.Code, w.Body, e.Response.Status)
-				}
-				if e.Response.Stream == nil {
-					return
-				}
-				got, want := streamed(t, w.Body.Bytes()), []string{}
-				for _, line := range e.Response.Stream {
-					if line.Text != "" {
-						want = append(want, line.Text)
-						continue
-					}
-					want = append(want, streamed(t, line.JSON)...)
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("%s (%s): got\n%s\nwant\n%s", e.ID, e.Note, strings.Join(got, "\n"), strings.Join(want, "\n"))
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				seen[fmt.Sprint(len(want))]++
-			})
-			synctest.Wait()
-		}
-		streams.Wait()
-		// Six are silent: those without the capability or with unknown topics.
-		if seen["0"] != 6 {
-			t.Errorf("streams by their lengths: %v", seen)
-		}
-	})
-}
-
-// eventsFrom is the first index of the theme.
-const eventsFrom = 235
-
-// streamed are the lines of a stream, without the scheduler's events and those from before the
-// theme.
-func streamed(t *testing.T, body []byte) []string {
-	out := []string{}
-	for line := range bytes.Lines(body) {
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		var message struct {
-			Index  uint64
-			Events []struct{ Topic, Type, Key, Namespace string }
-		}
-		if err := json.Unmarshal(line, &message); err != nil {
-			out = append(out, string(line))
-			continue
-		}
-		if len(message.Events) == 0 {
-			out = append(out, "{}")
-		}
-		for _, e := range message.Events {
-			if e.Topic == "Job" && (e.Type == "JobRegistered" || e.Type == "JobDeregistered") && (message.Index >= eventsFrom || message.Index < 100) {
-				out = append(out, fmt.Sprint(e))
-			}
-		}
-	}
-	return out
 }
 
 // groupStatus is the compared part of a group's status.

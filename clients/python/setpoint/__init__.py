@@ -21,7 +21,7 @@ ticks of a clock: the policies of a behavior count what changed within their per
 that comes a moment too early is held back by the last one.
 """
 
-from setpoint._check import AnswerError, check_answer, check_report, seed
+from setpoint._check import AnswerError, check_answer
 from setpoint._client import Client, Result
 from setpoint._errors import Error, Violation
 from setpoint._retry import Retry
@@ -88,7 +88,5 @@ __all__ = [
     "WatchDecisionsRequest",
     "WatchDecisionsResponse",
     "check_answer",
-    "check_report",
-    "seed",
     "token_file",
 ]

@@ -2,17 +2,15 @@ package nodes
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/signed"
 )
 
 // Headers of a report.
@@ -26,27 +24,14 @@ const (
 // signature signs a report, with its body by digest, so that a forged report is refused before
 // its body is read.
 func signature(secret []byte, node, sent, digest string) string {
-	mac := hmac.New(sha256.New, secret)
-	for _, part := range []string{"setpoint-usage-v1", node, sent, digest} {
-		mac.Write([]byte(part))
-		mac.Write([]byte{'\n'}) // which none of them has
-	}
-	return hex.EncodeToString(mac.Sum(nil))
+	return signed.Sign(secret, "setpoint-usage-v1", node, sent, digest)
 }
 
-func digestOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
-}
-
-// signed reports whether one of the secrets signed the headers.
-func signed(secrets [][]byte, h http.Header) bool {
-	given := []byte(h.Get(signatureHeader))
+// isSigned reports whether one of the secrets signed the headers.
+func isSigned(secrets [][]byte, h http.Header) bool {
 	ok := false
 	for _, secret := range secrets {
-		if hmac.Equal(given, []byte(signature(secret, h.Get(nodeHeader), h.Get(timeHeader), h.Get(digestHeader)))) {
-			ok = true
-		}
+		ok = signed.Equal(h.Get(signatureHeader), signature(secret, h.Get(nodeHeader), h.Get(timeHeader), h.Get(digestHeader))) || ok
 	}
 	return ok
 }

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/internal/signed"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Path is the path of reports.
@@ -99,8 +101,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	}
 	// A node's own connection can't be used by others: the order of arrival counts, even if the
 	// node's clock was set back.
-	signed := h.secrets != nil
-	if signed {
+	ordered := h.secrets != nil
+	if ordered {
 		if err := h.store.Fresh(node, sent); err != nil {
 			return &refused{http.StatusConflict, replayed, err}
 		}
@@ -115,7 +117,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	if err != nil {
 		return &refused{http.StatusBadRequest, invalid, errors.New("the report can't be read")}
 	}
-	if h.secrets != nil && subtle.ConstantTimeCompare([]byte(digestOf(body)), []byte(r.Header.Get(digestHeader))) == 0 {
+	if h.secrets != nil && !signed.Equal(signed.Digest(body), r.Header.Get(digestHeader)) {
 		return &refused{http.StatusForbidden, unauthenticated, errUnsigned}
 	}
 	report, err := ParseReport(body)
@@ -128,7 +130,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) *refused {
 	if err != nil {
 		return &refused{http.StatusBadRequest, invalid, err}
 	}
-	switch err := h.store.Take(report, h.now(), signed); {
+	switch err := h.store.Take(report, h.now(), ordered); {
 	case errors.Is(err, ErrReplayed):
 		return &refused{http.StatusConflict, replayed, err}
 	case err != nil:
@@ -144,7 +146,7 @@ func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *re
 			return &refused{http.StatusForbidden, unauthenticated, errOtherNode}
 		}
 		if err := h.files.still(r.TLS, h.now()); err != nil {
-			return &refused{http.StatusForbidden, unauthenticated, fmt.Errorf("the certificate is no longer valid: %s", shorten(err.Error()))}
+			return &refused{http.StatusForbidden, unauthenticated, fmt.Errorf("the certificate is no longer valid: %s", typed.Shorten(err.Error(), maxQuoted))}
 		}
 		return nil
 	}
@@ -152,7 +154,7 @@ func (h *Handler) authenticate(r *http.Request, node string, sent time.Time) *re
 	if err != nil {
 		return &refused{http.StatusServiceUnavailable, unauthenticated, errors.New("the agent can't read its secret")}
 	}
-	if !signed(secrets, r.Header) {
+	if !isSigned(secrets, r.Header) {
 		return &refused{http.StatusForbidden, unauthenticated, errUnsigned}
 	}
 	if ahead := sent.Sub(h.now()); ahead.Abs() > MaxSkew {

@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/signed"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
@@ -128,8 +129,8 @@ func send(t *testing.T, handler http.Handler, r *Report, change func(*http.Reque
 	sent := r.At.Format(time.RFC3339Nano)
 	req.Header.Set(nodeHeader, r.Node)
 	req.Header.Set(timeHeader, sent)
-	req.Header.Set(digestHeader, digestOf(body))
-	req.Header.Set(signatureHeader, signature([]byte(secret), r.Node, sent, digestOf(body)))
+	req.Header.Set(digestHeader, signed.Digest(body))
+	req.Header.Set(signatureHeader, signature([]byte(secret), r.Node, sent, signed.Digest(body)))
 	if change != nil {
 		change(req)
 	}

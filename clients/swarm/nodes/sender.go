@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/signed"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Sender reports to the agent. It is safe for concurrent use.
@@ -62,7 +65,7 @@ func (s *Sender) Send(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	sent, digest := r.At.UTC().Format(time.RFC3339Nano), digestOf(body)
+	sent, digest := r.At.UTC().Format(time.RFC3339Nano), signed.Digest(body)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set(nodeHeader, r.Node)
 	request.Header.Set(timeHeader, sent)
@@ -81,7 +84,7 @@ func (s *Sender) Send(ctx context.Context, r *Report) error {
 	defer func() { _ = answer.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if answer.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("the agent answers %s: %s", answer.Status, shorten(strings.TrimSpace(string(text))))
+		return fmt.Errorf("the agent answers %s: %s", answer.Status, typed.Shorten(strings.TrimSpace(string(text)), maxQuoted))
 	}
 	return nil
 }

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 // Report is a node's report about the usage of its tasks.
@@ -49,7 +50,7 @@ func ParseReport(body []byte) (*Report, error) {
 	}
 	var r Report
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("the report is not valid JSON: %s", shorten(err.Error()))
+		return nil, fmt.Errorf("the report is not valid JSON: %s", typed.Shorten(err.Error(), maxQuoted))
 	}
 	switch {
 	case !isID(r.Node):
@@ -255,10 +256,3 @@ func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem str
 
 // maxQuoted bounds others' texts in errors, bytes.
 const maxQuoted = 200
-
-func shorten(text string) string {
-	if len(text) > maxQuoted {
-		return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
-	}
-	return text
-}

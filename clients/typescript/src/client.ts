@@ -1,6 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { fromStatus, SetpointError } from "./errors.js";
+import { unpacked } from "./details.js";
+import { asError, fromStatus, SetpointError } from "./errors.js";
 import {
   BatchRecommendRequestSchema, RecommendationService, RecommendRequestSchema, ReportObservationRequestSchema, ReportScaleRequestSchema,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
@@ -9,13 +10,15 @@ import type {
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
 import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simulation_service_pb.js";
 import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
-import { TargetService, WatchDecisionsRequestSchema } from "./gen/setpoint/v1/target_service_pb.js";
+import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { made } from "./made.js";
 import { Deadline, defaultRetry, Retrier } from "./retry.js";
-import type { Retry } from "./retry.js";
+import type { CallOptions, Retry } from "./retry.js";
+import { refuseUnknown } from "./options.js";
+import type { Names } from "./options.js";
 import type { Transport } from "./transport.js";
-import { Watch } from "./watch.js";
+import { copied, Watch } from "./watch.js";
 import type { WatchOptions } from "./watch.js";
 
 /** Timers of more fire at once. */
@@ -33,13 +36,10 @@ export interface ClientOptions {
   maxRequestBytes?: number;
 }
 
-/** Settings of one call. */
-export interface CallOptions {
-  /** The time of this call instead of the client's. */
-  timeoutMs?: number;
-  /** Ends the call with CANCELLED. */
-  signal?: AbortSignal;
-}
+export const clientOptions: Names<ClientOptions> = { timeoutMs: true, retry: true, maxBatch: true, maxRequestBytes: true };
+
+const callOptions: Names<CallOptions> = { timeoutMs: true, signal: true };
+const watchOptions: Names<WatchOptions> = { signal: true, interrupted: true };
 
 /** One outcome of a batch: an answer, or why there is none. */
 export type Result = { response: RecommendResponse; error?: undefined } | { response?: undefined; error: SetpointError };
@@ -70,13 +70,13 @@ export class Client {
   private readonly maxBatch: number;
   private readonly maxRequestBytes: number;
   private readonly retrier: Retrier;
-  private next = Math.floor(Math.random() * 1024);
 
   constructor(private readonly transport: Transport, options: ClientOptions = {}) {
+    refuseUnknown(options.retry ?? {}, defaultRetry);
     this.timeoutMs = options.timeoutMs ?? 10_000;
     this.maxBatch = options.maxBatch ?? 1000;
     this.maxRequestBytes = options.maxRequestBytes ?? 16 << 20;
-    this.retrier = new Retrier({ ...defaultRetry, ...options.retry });
+    this.retrier = new Retrier(options.retry, transport.addresses);
     if (!(this.maxBatch >= 1) || !(this.maxRequestBytes >= 1)) {
       throw new RangeError("maxBatch and maxRequestBytes must be at least 1");
     }
@@ -175,7 +175,9 @@ export class Client {
    * error that will not pass.
    */
   watchDecisions(request: MessageInitShape<typeof WatchDecisionsRequestSchema>, options: WatchOptions = {}): AsyncGenerator<WatchDecisionsResponse> {
-    return new Watch(this.transport, this.retrier, (used) => this.pick(used), made(WatchDecisionsRequestSchema, request), options).run();
+    refuseUnknown(options, watchOptions);
+    const { method } = TargetService;
+    return new Watch(made(WatchDecisionsRequestSchema, request), (request, attempt) => this.transport.stream(method.watchDecisions, request, attempt), this.retrier, options, apart).run();
   }
 
   /**
@@ -187,7 +189,7 @@ export class Client {
    * an error: what came would come again.
    */
   simulate(request: MessageInitShape<typeof SimulateRequestSchema>, options: CallOptions = {}): AsyncGenerator<SimulateResponse> {
-    return this.simulated(made(SimulateRequestSchema, request), new Deadline(options.timeoutMs ?? 0, options.signal));
+    return this.simulated(made(SimulateRequestSchema, request), deadlineOf(options, 0));
   }
 
   private async *simulated(request: SimulateRequest, deadline: Deadline): AsyncGenerator<SimulateResponse> {
@@ -210,7 +212,7 @@ export class Client {
       }
     };
     try {
-      let { next, responses, close } = await this.attempts(first, deadline, true);
+      let { next, responses, close } = await this.retrier.attempts(first, deadline, true);
       try {
         for (; !next.done; next = await responses.next()) {
           yield next.value;
@@ -220,7 +222,7 @@ export class Client {
         await responses.return?.();
       }
     } catch (problem) {
-      throw deadline.ended() ?? errorOf(problem);
+      throw deadline.ended() ?? asError(problem);
     }
   }
 
@@ -257,60 +259,23 @@ export class Client {
   async call<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, options: CallOptions = {},
   ): Promise<MessageShape<O>> {
-    return this.answer(method, request, new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal));
+    return this.answer(method, request, deadlineOf(options, this.timeoutMs));
   }
 
   private answer<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, deadline: Deadline,
   ): Promise<MessageShape<O>> {
     const mayRepeat = repeatable.has(method as AnyMethod);
-    const { attemptTimeoutMs } = this.retrier.policy;
-    return this.attempts(async (attempt, address) => {
-      const timeoutMs = mayRepeat && attemptTimeoutMs > 0 ? Math.min(attemptTimeoutMs, deadline.leftMs()) : deadline.leftMs();
+    return this.retrier.attempts(async (attempt, address) => {
       try {
-        return await this.transport.unary(method, request, { address, timeoutMs, signal: deadline.signal });
+        return await this.transport.unary(method, request, { address, timeoutMs: this.retrier.attemptMs(deadline, mayRepeat), signal: deadline.signal });
       } catch (problem) {
-        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && errorOf(problem).code === "NOT_FOUND") {
+        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && asError(problem).code === "NOT_FOUND") {
           return create(method.output);
         }
         throw problem;
       }
     }, deadline, mayRepeat);
-  }
-
-  /**
-   * attempts returns what the first attempt made that did not fail: made is called with the number
-   * of the attempt, counted from 1, and its address.
-   */
-  private async attempts<T>(made: (attempt: number, address: number) => Promise<T>, deadline: Deadline, mayRepeat: boolean): Promise<T> {
-    const used = new Set<number>();
-    this.retrier.deposit();
-    for (let attempt = 1; ; attempt++) {
-      const over = deadline.ended();
-      if (over) {
-        throw over;
-      }
-      try {
-        return await made(attempt, this.pick(used));
-      } catch (problem) {
-        const error = errorOf(problem);
-        const least = mayRepeat && !deadline.ended() ? this.retrier.mayRepeat(attempt, error) : undefined;
-        if (least === undefined || !await this.retrier.wait(attempt, least, deadline)) {
-          throw error;
-        }
-      }
-    }
-  }
-
-  /** pick returns the next address that the call has not used, the next one if it has used all. */
-  private pick(used: Set<number>): number {
-    const n = this.transport.addresses;
-    let address = this.next++ % n;
-    for (let i = 1; i < n && used.has(address); i++) {
-      address = (address + 1) % n;
-    }
-    used.add(address);
-    return address;
   }
 
   /** fitting returns how many of the requests fit into one call, at least one. */
@@ -327,7 +292,7 @@ export class Client {
   }
 
   private async recommendAll(requests: RecommendRequest[], options: CallOptions = {}): Promise<Result[]> {
-    const deadline = new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal);
+    const deadline = deadlineOf(options, this.timeoutMs);
     const results = new Array<Result>(requests.length);
     let left = requests.map((_, i) => i); // those to be sent, in order
     for (let attempt = 1; ; attempt++) {
@@ -400,8 +365,7 @@ function identified(request: RecommendRequest): RecommendRequest {
   if (request.requestId !== "" || request.dryRun) {
     return request;
   }
-  // A shallow copy: what lies deeper, pods for example, may be thousands.
-  return Object.assign(Object.create(Object.getPrototypeOf(request) as object) as RecommendRequest, request, { requestId: newRequestId() });
+  return copied(request, { requestId: newRequestId() }); // what lies deeper, pods for example, may be thousands
 }
 
 /** newRequestId returns a random UUID. It must be unique, and may be guessed. */
@@ -427,7 +391,7 @@ function resultOf(one: BatchRecommendResult): Result {
       return { response: one.result.value };
     case "error": {
       const { code, message, details } = one.result.value;
-      return { error: fromStatus(code, message, details) };
+      return { error: fromStatus(code, message, details.map(unpacked)) };
     }
     default:
       return { error: new SetpointError("INTERNAL", "the service gave neither an answer nor an error") };
@@ -458,10 +422,6 @@ function refuseShared(requests: RecommendRequest[], results: Result[], sent: num
   }
 }
 
-function errorOf(problem: unknown): SetpointError {
-  return problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
-}
-
 /** quoted bounds what came from elsewhere. */
 export function quoted(text: string): string {
   return JSON.stringify(text.slice(0, 64));
@@ -474,3 +434,18 @@ function present<T>(value: T | undefined): T {
   return value;
 }
 
+function deadlineOf(options: CallOptions, timeoutMs: number): Deadline {
+  refuseUnknown(options, callOptions);
+  return new Deadline(options.timeoutMs ?? timeoutMs, options.signal);
+}
+
+/** apart returns a response for each decision. before is the token that is valid until the last of them. */
+function* apart(response: WatchDecisionsResponse, before: string): Generator<WatchDecisionsResponse> {
+  const last = response.decisions.length - 1;
+  for (const [i, { target, decision }] of response.decisions.entries()) {
+    yield create(WatchDecisionsResponseSchema, {
+      target, ...(decision && { decision }), resumeToken: i === last ? response.resumeToken : before,
+      ...(i === 0 && { missedDecisions: response.missedDecisions, missedUncounted: response.missedUncounted }),
+    });
+  }
+}

@@ -1,12 +1,12 @@
 /** What the clients over gRPC and over REST have in common. */
 export { Client } from "./client.js";
-export type { CallOptions, ClientOptions, Result } from "./client.js";
-export { AnswerError, checkAnswer, checkReport, seed } from "./check.js";
+export type { ClientOptions, Result } from "./client.js";
+export { AnswerError, checkAnswer } from "./check.js";
 export type { Asked } from "./check.js";
 export { SetpointError } from "./errors.js";
 export type { Code, Violation } from "./errors.js";
 export { defaultRetry } from "./retry.js";
-export type { Retry } from "./retry.js";
+export type { CallOptions, Retry } from "./retry.js";
 export type { Attempt, Transport } from "./transport.js";
 export type { WatchOptions } from "./watch.js";
 export * from "./gen/setpoint/v1/autoscaling_pb.js";

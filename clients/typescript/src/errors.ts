@@ -1,8 +1,3 @@
-import { fromBinary, fromJson } from "@bufbuild/protobuf";
-import type { JsonValue } from "@bufbuild/protobuf";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.js";
-import type { BadRequest, ErrorInfo, RetryInfo } from "./gen/google/rpc/error_details_pb.js";
-
 /** The names of gRPC's status codes, by number. */
 export const codes = [
   "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
@@ -34,6 +29,8 @@ export interface ErrorDetails {
 /** A call that failed: the caller holds the count. What could be retried was. */
 export class SetpointError extends Error {
   readonly code: Code;
+  /** The message without the code. */
+  readonly problem: string;
   readonly reason: string | undefined;
   readonly violations: readonly Violation[];
   readonly retryDelayMs: number | undefined;
@@ -42,6 +39,7 @@ export class SetpointError extends Error {
     super(`${code}: ${message}`);
     this.name = "SetpointError";
     this.code = code;
+    this.problem = message;
     this.reason = details.reason;
     this.violations = details.violations ?? [];
     this.retryDelayMs = details.retryDelayMs;
@@ -56,43 +54,51 @@ export function codeOf(number: number): Code {
   return codes[number] ?? "UNKNOWN";
 }
 
-/** A detail of a google.rpc.Status, as bytes or as JSON. */
-export type Detail = { typeUrl: string; value: Uint8Array } | { typeUrl: string; json: JsonValue };
-
-/** fromStatus makes an error of a google.rpc.Status. A detail that can't be read is left out. */
-export function fromStatus(code: number, message: string, details: readonly Detail[]): SetpointError {
+/** fromStatus makes an error of a google.rpc.Status, with the details that its JSON has. A detail that can't be read is left out. */
+export function fromStatus(code: number, message: string, details: readonly unknown[]): SetpointError {
   const found: ErrorDetails = {};
   for (const detail of details) {
-    try {
+    if (isObject(detail)) {
       readDetail(detail, found);
-    } catch {
-      // The code alone must do.
     }
   }
   return new SetpointError(codeOf(code), message, found);
 }
 
-function readDetail(detail: Detail, into: ErrorDetails): void {
-  switch (detail.typeUrl.slice(detail.typeUrl.lastIndexOf("/") + 1)) {
-    case "google.rpc.ErrorInfo": {
-      const info: ErrorInfo = "json" in detail ? fromJson(ErrorInfoSchema, detail.json, known) : fromBinary(ErrorInfoSchema, detail.value);
-      if (info.domain === errorDomain) {
-        into.reason = info.reason;
+function readDetail(detail: Record<string, unknown>, into: ErrorDetails): void {
+  const { "@type": type, domain, reason, retryDelay, fieldViolations } = detail;
+  switch (String(type).replace(/^.*\//, "")) {
+    case "google.rpc.ErrorInfo":
+      if (domain === errorDomain && typeof reason === "string") {
+        into.reason = reason;
       }
       return;
-    }
     case "google.rpc.RetryInfo": {
-      const info: RetryInfo = "json" in detail ? fromJson(RetryInfoSchema, detail.json, known) : fromBinary(RetryInfoSchema, detail.value);
-      if (info.retryDelay) {
-        into.retryDelayMs = Math.max(0, Number(info.retryDelay.seconds) * 1000 + info.retryDelay.nanos / 1e6);
+      const seconds = /^(-?\d+(?:\.\d+)?)s$/.exec(String(retryDelay));
+      if (seconds) {
+        into.retryDelayMs = Math.max(0, Number(seconds[1]) * 1000);
       }
       return;
     }
-    case "google.rpc.BadRequest": {
-      const bad: BadRequest = "json" in detail ? fromJson(BadRequestSchema, detail.json, known) : fromBinary(BadRequestSchema, detail.value);
-      into.violations = bad.fieldViolations.map(({ field, description }) => ({ field, description }));
-    }
+    case "google.rpc.BadRequest":
+      into.violations = (Array.isArray(fieldViolations) ? fieldViolations as unknown[] : []).filter(isObject)
+        .map(({ field, description }) => ({ field: String(field ?? ""), description: String(description ?? "") }));
   }
 }
 
-const known = { ignoreUnknownFields: true };
+/** isObject tells a JSON object from all else. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** invalid is the error of the service for what is wrong with a request. */
+export function invalid(violations: Violation[]): SetpointError {
+  const [first] = violations, more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+  const where = first!.field === "" ? "the request" : `${first!.field}:`;
+  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
+}
+
+/** asError is what a call failed with, as an error of it. */
+export function asError(problem: unknown): SetpointError {
+  return problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));
+}

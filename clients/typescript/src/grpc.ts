@@ -3,7 +3,10 @@ import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { onLoopback, readAddresses } from "./addresses.js";
+import { unpacked } from "./details.js";
 import { fromStatus, SetpointError } from "./errors.js";
+import { refuseUnknown } from "./options.js";
+import type { Names } from "./options.js";
 import { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import type { TokenSource } from "./token.js";
 import type { Attempt, Transport } from "./transport.js";
@@ -36,6 +39,11 @@ export interface GrpcOptions {
   maxAnswerBytes?: number;
 }
 
+export const grpcOptions: Names<GrpcOptions> = {
+  insecure: true, tls: true, token: true, tokenOverInsecure: true, userAgent: true, maxRequestBytes: true, maxAnswerBytes: true,
+};
+const tlsOptions: Names<TLS> = { caFile: true, certFile: true, keyFile: true, serverName: true };
+
 /** GrpcTransport makes calls over gRPC. It connects when it is first used. */
 export class GrpcTransport implements Transport {
   private readonly list: string[];
@@ -51,6 +59,7 @@ export class GrpcTransport implements Transport {
   constructor(target: string, private readonly options: GrpcOptions = {}) {
     this.list = readAddresses(target);
     const { token, tls, insecure = false } = options;
+    refuseUnknown(tls ?? {}, tlsOptions);
     if (insecure && tls) {
       throw new TypeError("setpoint: insecure and tls exclude each other");
     }
@@ -134,7 +143,7 @@ export class GrpcTransport implements Transport {
     if (error.code !== "UNAVAILABLE" || error.reason !== undefined || this.answered) {
       return error;
     }
-    const text = error.message.replace(/^UNAVAILABLE: /, "");
+    const text = error.problem;
     if (!this.plain && /wrong version number/i.test(text)) {
       return new SetpointError(error.code, `${text}: the server speaks no TLS: on a trusted network pass insecure: true`);
     }
@@ -246,7 +255,7 @@ function errorOf(error: grpc.ServiceError, timeIsOver: boolean): SetpointError {
   if (trailer instanceof Uint8Array) {
     try {
       const { code, message, details } = fromBinary(StatusSchema, trailer);
-      return fromStatus(code, message, details);
+      return fromStatus(code, message, details.map(unpacked));
     } catch {
       // The code alone must do.
     }

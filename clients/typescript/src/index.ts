@@ -13,10 +13,11 @@
  *
  * @packageDocumentation
  */
-import { Client } from "./client.js";
+import { Client, clientOptions } from "./client.js";
 import type { ClientOptions } from "./client.js";
-import { GrpcTransport } from "./grpc.js";
+import { grpcOptions, GrpcTransport } from "./grpc.js";
 import type { GrpcOptions } from "./grpc.js";
+import { refuseUnknown } from "./options.js";
 
 export * from "./common.js";
 export { GrpcTransport } from "./grpc.js";
@@ -26,5 +27,6 @@ export type { TokenSource } from "./token.js";
 
 /** Returns a client of the service's gRPC port: "host:port" or several, separated by commas; 9090 if no port is given. */
 export function connect(target: string, options: ClientOptions & GrpcOptions = {}): Client {
+  refuseUnknown(options, clientOptions, grpcOptions);
   return new Client(new GrpcTransport(target, options), options);
 }

@@ -1,7 +1,8 @@
 import { create, isMessage, ScalarType } from "@bufbuild/protobuf";
 import type { DescField, DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { SetpointError } from "./errors.js";
+import { invalid } from "./errors.js";
 import type { Violation } from "./errors.js";
+import { closest } from "./options.js";
 
 /** Fields with Kubernetes quantities, in which the API's JSON may have a number. */
 const quantities = new Set(["value", "averageValue", "tolerance", "requests", "overhead", "usage", "usagePerLoad", "idleUsage"]);
@@ -18,13 +19,6 @@ export function made<D extends DescMessage>(schema: D, init: MessageInitShape<D>
     throw invalid(wrong);
   }
   return create(schema, form as MessageInitShape<D>);
-}
-
-/** invalid is the error of the service for what is wrong with a request. */
-export function invalid(violations: Violation[]): SetpointError {
-  const [first] = violations, more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
-  const where = first!.field === "" ? "the request" : `${first!.field}:`;
-  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
 }
 
 function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violation[]): unknown {
@@ -106,23 +100,4 @@ function said(value: unknown): string {
     case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;
     default: return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
   }
-}
-
-/** closest returns the name that differs from a misspelled one by a third of its letters at most. */
-function closest(name: string, names: string[]): string | undefined {
-  let best: string | undefined, fewest = Math.max(1, Math.min(3, Math.floor(name.length / 3))) + 1;
-  for (const one of name.length > 64 ? [] : names) {
-    let row = Array.from({ length: one.length + 1 }, (_, i) => i);
-    for (let i = 1; i <= name.length; i++) {
-      const next = [i];
-      for (let j = 1; j <= one.length; j++) {
-        next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (name[i - 1]!.toLowerCase() === one[j - 1]!.toLowerCase() ? 0 : 1)));
-      }
-      row = next;
-    }
-    if (row[one.length]! < fewest) {
-      [best, fewest] = [one, row[one.length]!];
-    }
-  }
-  return best;
 }

@@ -1,150 +1,105 @@
 import { createRegistry, fromJson, getOption, toJson } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
 import { onLoopback } from "./addresses.js";
-import { Client } from "./client.js";
+import { Client, clientOptions } from "./client.js";
 import type { ClientOptions } from "./client.js";
-import { codeOf, fromStatus, SetpointError } from "./errors.js";
-import type { Code, Detail } from "./errors.js";
+import { invalid, SetpointError } from "./errors.js";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
-import { invalid } from "./made.js";
+import { Http, text } from "./http.js";
+import type { HttpCall, HttpOptions } from "./http.js";
+import { refuseUnknown } from "./options.js";
+import type { Names } from "./options.js";
 import { http } from "./gen/google/api/annotations_pb.js";
 import type { Attempt, Transport } from "./transport.js";
 
 export * from "./common.js";
 
 /** How to reach a service over REST. */
-export interface RestOptions extends ClientOptions {
+export interface RestOptions extends ClientOptions, HttpOptions {
   /** A bearer token, or what returns one at each attempt. */
   token?: string | (() => string | Promise<string>);
   /** Allows a token without TLS, on a trusted network. */
   tokenOverInsecure?: boolean;
-  /** What makes requests, for example one of undici's with a client certificate. Default: the global fetch. */
-  fetch?: typeof fetch;
-  /** The largest answer that is taken, in bytes. Default: 256 MiB. */
-  maxAnswerBytes?: number;
 }
+
+const restOptions: Names<RestOptions> = { ...clientOptions, token: true, tokenOverInsecure: true, fetch: true, maxAnswerBytes: true };
 
 /**
  * Returns a client of the service's REST port, also for browsers. The URL is that of the service,
  * "https://setpoint.example.org:8080", or several, separated by commas.
  */
 export function connectRest(url: string, options: RestOptions = {}): Client {
+  refuseUnknown(options, restOptions);
   return new Client(new RestTransport(url, options), options);
 }
 
 /** RestTransport makes calls over REST, by the paths that the contract has. */
 export class RestTransport implements Transport {
-  private readonly bases: string[];
-  private readonly token: (() => string | Promise<string>) | undefined;
-  private readonly closing = new AbortController();
+  readonly addresses: number;
+  private readonly http: Http;
 
-  constructor(urls: string, private readonly options: RestOptions = {}) {
-    this.bases = [...new Set(urls.split(",").map((text) => baseOf(text.trim())))];
-    const { token } = options;
-    if (token !== undefined && !options.tokenOverInsecure && this.bases.some((base) => !base.startsWith("https:") && !onLoopback(`${new URL(base).hostname}:`))) {
+  constructor(urls: string, options: RestOptions = {}) {
+    const bases = [...new Set(urls.split(",").map((text) => baseOf(text.trim())))];
+    const { token, fetch: plain = fetch } = options;
+    if (token !== undefined && !options.tokenOverInsecure && bases.some((base) => !base.startsWith("https:") && !onLoopback(`${new URL(base).hostname}:`))) {
       throw new TypeError("setpoint: a token would travel unencrypted: use https, or tokenOverInsecure on a trusted network");
     }
-    this.token = typeof token === "string" ? () => token : token;
-  }
-
-  get addresses(): number {
-    return this.bases.length;
+    this.addresses = bases.length;
+    this.http = new Http(bases, { ...options, fetch: token === undefined ? plain : withToken(plain, token) });
   }
 
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
-    const { route, path, init } = await this.asked(method, request);
-    const time = new AbortController();
-    const timer = Number.isFinite(attempt.timeoutMs) ? setTimeout(() => time.abort(), attempt.timeoutMs) : undefined;
-    const abort = () => time.abort();
-    attempt.signal?.addEventListener("abort", abort, { once: true });
-    this.closing.signal.addEventListener("abort", abort, { once: true });
-    try {
-      if (attempt.signal?.aborted || this.closing.signal.aborted) {
-        abort();
-      }
-      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path, { ...init, signal: time.signal });
-      const content = await bounded(answer, this.options.maxAnswerBytes ?? 256 << 20);
-      if (!answer.ok) {
-        throw errorOf(answer.status, content);
-      }
-      const value = parsed(content);
-      try {
-        return fromJson(method.output, route.answer === "" ? value : { [route.answer]: value }, reading);
-      } catch (error) {
-        throw new SetpointError("INTERNAL", `the answer can't be read: ${text(error)}`);
-      }
-    } catch (error) {
-      if (error instanceof SetpointError) {
-        throw error;
-      }
-      if (attempt.signal?.aborted || this.closing.signal.aborted) {
-        throw new SetpointError("CANCELLED", "the caller gave up");
-      }
-      if (time.signal.aborted) {
-        throw new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time");
-      }
-      throw new SetpointError("UNAVAILABLE", text(error));
-    } finally {
-      clearTimeout(timer);
-      attempt.signal?.removeEventListener("abort", abort);
-      this.closing.signal.removeEventListener("abort", abort);
-    }
+    const { answer } = routeOf(method);
+    const value = await this.http.unary(callOf(method, request), attempt);
+    return read(method.output, answer === "" ? value : { [answer]: value });
   }
 
   async *stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>, request: MessageShape<I>, attempt: { address: number; signal: AbortSignal },
   ): AsyncGenerator<MessageShape<O>> {
-    const { path, init } = await this.asked(method, request);
-    const most = this.options.maxAnswerBytes ?? 256 << 20;
-    const ending = new AbortController();
-    const end = () => ending.abort();
-    attempt.signal.addEventListener("abort", end, { once: true });
-    this.closing.signal.addEventListener("abort", end, { once: true });
-    try {
-      if (attempt.signal.aborted || this.closing.signal.aborted) {
-        end();
-      }
-      const answer = await (this.options.fetch ?? fetch)(this.bases[attempt.address] + path, { ...init, signal: ending.signal });
-      if (!answer.ok) {
-        throw errorOf(answer.status, await bounded(answer, most));
-      }
-      for await (const line of linesOf(answer, Math.min(most, mostOfLine))) {
-        yield answerOf(method.output, line);
-      }
-    } catch (error) {
-      if (error instanceof SetpointError) {
-        throw error;
-      }
-      throw ending.signal.aborted ? new SetpointError("CANCELLED", "the caller gave up") : new SetpointError("UNAVAILABLE", text(error));
-    } finally {
-      attempt.signal.removeEventListener("abort", end);
-      this.closing.signal.removeEventListener("abort", end);
-      end();
+    for await (const value of this.http.stream(callOf(method, request), attempt)) {
+      yield read(method.output, value);
     }
-  }
-
-  /** asked is how a call is made over HTTP. */
-  private async asked<I extends DescMessage>(method: AnyMethod & { input: I }, request: MessageShape<I>): Promise<{ route: Route; path: string; init: RequestInit }> {
-    const route = routeOf(method);
-    const { path, query, body } = placed(route, toJson(method.input, request) as JsonObject);
-    const headers: Record<string, string> = { accept: "application/json" };
-    if (body !== undefined) {
-      headers["content-type"] = "application/json";
-    }
-    if (this.token) {
-      try {
-        headers["authorization"] = `Bearer ${await this.token()}`;
-      } catch (error) {
-        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
-      }
-    }
-    return { route, path: path + query, init: { method: route.verb, headers, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }) } };
   }
 
   close(): void {
-    this.closing.abort();
+    this.http.close();
+  }
+}
+
+/** withToken sends a bearer token with each request. */
+function withToken(plain: typeof fetch, token: string | (() => string | Promise<string>)): typeof fetch {
+  return async (input, init) => {
+    try {
+      const bearer = typeof token === "string" ? token : await token();
+      init = { ...init, headers: { ...init?.headers as Record<string, string>, authorization: `Bearer ${bearer}` } };
+    } catch (error) {
+      throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
+    }
+    return plain(input, init);
+  };
+}
+
+function baseOf(url: string): string {
+  let parsedUrl: URL;
+  try {
+    parsedUrl = new URL(url);
+  } catch {
+    throw new TypeError(`setpoint: ${JSON.stringify(url)} is no URL, such as https://setpoint.example.org:8080`);
+  }
+  if (!/^https?:$/.test(parsedUrl.protocol) || parsedUrl.search !== "" || parsedUrl.hash !== "" || parsedUrl.username !== "") {
+    throw new TypeError(`setpoint: ${JSON.stringify(url)} must be http:// or https://, without query, fragment and user`);
+  }
+  return parsedUrl.href.replace(/\/+$/, "");
+}
+
+function read<O extends DescMessage>(schema: O, value: unknown): MessageShape<O> {
+  try {
+    return fromJson(schema, value as JsonValue, reading);
+  } catch (error) {
+    throw new SetpointError("INTERNAL", `the answer can't be read: ${text(error)}`);
   }
 }
 
@@ -187,9 +142,10 @@ function routeOf(method: AnyMethod): Route {
   return route;
 }
 
-/** placed puts a request's fields where a route has them. */
-function placed(route: Route, request: JsonObject): { path: string; query: string; body: JsonValue | undefined } {
-  const rest = { ...request };
+/** callOf puts a request's fields where the method's route has them. */
+function callOf<I extends DescMessage>(method: AnyMethod & { input: I }, request: MessageShape<I>): HttpCall {
+  const route = routeOf(method);
+  const rest = { ...toJson(method.input, request) as JsonObject };
   let path = "";
   for (const part of route.parts) {
     if ("text" in part) {
@@ -205,7 +161,7 @@ function placed(route: Route, request: JsonObject): { path: string; query: strin
     path += value.split("/").map(encodeURIComponent).join("/");
   }
   if (route.body === "*") {
-    return { path, query: "", body: rest };
+    return { verb: route.verb, path, body: rest };
   }
   let body: JsonValue | undefined;
   if (route.body !== "") {
@@ -216,136 +172,5 @@ function placed(route: Route, request: JsonObject): { path: string; query: strin
   for (const [name, value] of Object.entries(rest)) {
     query.set(name, String(value));
   }
-  return { path, query: query.size > 0 ? `?${query}` : "", body };
-}
-
-function baseOf(url: string): string {
-  let parsedUrl: URL;
-  try {
-    parsedUrl = new URL(url);
-  } catch {
-    throw new TypeError(`setpoint: ${JSON.stringify(url)} is no URL, such as https://setpoint.example.org:8080`);
-  }
-  if (!/^https?:$/.test(parsedUrl.protocol) || parsedUrl.search !== "" || parsedUrl.hash !== "" || parsedUrl.username !== "") {
-    throw new TypeError(`setpoint: ${JSON.stringify(url)} must be http:// or https://, without query, fragment and user`);
-  }
-  return parsedUrl.href.replace(/\/+$/, "");
-}
-
-/** answerOf reads a line of an answer that has many: {"result": …} or {"error": …}. */
-function answerOf<O extends DescMessage>(schema: O, line: string): MessageShape<O> {
-  const value = parsed(line);
-  if (typeof value !== "object" || value === null || Array.isArray(value) || value["result"] === undefined) {
-    const error = typeof value === "object" && value !== null && !Array.isArray(value) ? value["error"] : undefined;
-    throw error === undefined ? new SetpointError("INTERNAL", "a line of the answer is none") : errorOf(200, JSON.stringify(error));
-  }
-  try {
-    return fromJson(schema, value["result"], reading);
-  } catch (error) {
-    throw new SetpointError("INTERNAL", `the answer can't be read: ${text(error)}`);
-  }
-}
-
-/** What one of many answers may take, in characters: a decision takes some kilobytes. */
-const mostOfLine = 4 << 20;
-
-/** linesOf reads the lines of an answer as they come, each no larger than it may be. */
-async function* linesOf(answer: Response, most: number): AsyncGenerator<string> {
-  if (!answer.body) {
-    return;
-  }
-  const reader = answer.body.getReader();
-  const decoder = new TextDecoder();
-  let begun = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    const lines = (begun + decoder.decode(value, { stream: !done })).split("\n");
-    begun = done ? "" : lines.pop()!;
-    if (begun.length > most || lines.some((line) => line.length > most)) {
-      throw new SetpointError("RESOURCE_EXHAUSTED", `a line of the answer is longer than ${most} characters`);
-    }
-    yield* lines.filter((line) => line.trim() !== "");
-    if (done) {
-      return;
-    }
-  }
-}
-
-/** bounded reads an answer that is not larger than it may be. */
-async function bounded(answer: Response, most: number): Promise<string> {
-  if (!answer.body) {
-    return "";
-  }
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const reader = answer.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) {
-      break;
-    }
-    size += value.length;
-    if (size > most) {
-      await reader.cancel();
-      throw new SetpointError("RESOURCE_EXHAUSTED", `the answer is larger than ${most} bytes`);
-    }
-    parts.push(value);
-  }
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return new TextDecoder().decode(all);
-}
-
-function parsed(content: string): JsonValue {
-  try {
-    return JSON.parse(content) as JsonValue;
-  } catch {
-    throw new SetpointError("INTERNAL", "the answer is no JSON");
-  }
-}
-
-/** errorOf reads a google.rpc.Status, or goes by the HTTP status where something else answered. */
-function errorOf(status: number, content: string): SetpointError {
-  let body: unknown;
-  try {
-    body = JSON.parse(content);
-  } catch {
-    body = undefined;
-  }
-  if (typeof body === "object" && body !== null && "error" in body) {
-    body = body.error; // of a call with many answers
-  }
-  if (typeof body === "object" && body !== null && "code" in body && typeof body.code === "number" && codeOf(body.code) !== "OK") {
-    const message = "message" in body ? String(body.message) : "";
-    const details: Detail[] = [];
-    for (const detail of "details" in body && Array.isArray(body.details) ? body.details as unknown[] : []) {
-      if (typeof detail === "object" && detail !== null && "@type" in detail) {
-        const { "@type": typeUrl, ...json } = detail as JsonObject;
-        details.push({ typeUrl: String(typeUrl), json });
-      }
-    }
-    return fromStatus(body.code, message, details);
-  }
-  return new SetpointError(ofHttp(status), `HTTP status ${status}: ${content.slice(0, 200)}`);
-}
-
-/** ofHttp is the code for a status of a proxy's. */
-function ofHttp(status: number): Code {
-  switch (status) {
-    case 400: return "INTERNAL";
-    case 401: return "UNAUTHENTICATED";
-    case 403: return "PERMISSION_DENIED";
-    case 404: return "UNIMPLEMENTED";
-    case 429: case 502: case 503: case 504: return "UNAVAILABLE";
-    default: return "UNKNOWN";
-  }
-}
-
-function text(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
-  return error instanceof Error ? error.message + cause : String(error);
+  return { verb: route.verb, path: path + (query.size > 0 ? `?${query}` : ""), body };
 }

@@ -1,4 +1,4 @@
-import { SetpointError } from "./errors.js";
+import { asError, SetpointError } from "./errors.js";
 
 /**
  * When a call is tried again.
@@ -30,17 +30,63 @@ export const defaultRetry: Readonly<Retry> = {
   maxAttempts: 4, baseDelayMs: 100, maxDelayMs: 2000, attemptTimeoutMs: 4000, budgetReserve: 100, budgetRatio: 0.2,
 };
 
-/** Retrier says whether and when there is another attempt. */
-export class Retrier {
-  private tokens: number;
+/** Settings of one call. */
+export interface CallOptions {
+  /** The time of this call instead of the client's. */
+  timeoutMs?: number;
+  /** Ends the call with CANCELLED. */
+  signal?: AbortSignal;
+}
 
-  constructor(readonly policy: Retry, private readonly random: () => number = Math.random) {
-    this.tokens = policy.budgetReserve;
+/** Retrier makes the attempts of calls, spread over all addresses. */
+export class Retrier {
+  readonly policy: Retry;
+  private tokens: number;
+  private next = Math.floor(Math.random() * 1024);
+
+  constructor(policy: Partial<Retry> = {}, private readonly addresses: number) {
+    this.policy = { ...defaultRetry, ...policy };
+    this.tokens = this.policy.budgetReserve;
   }
 
-  /** deposit notes a call. */
-  deposit(): void {
+  /**
+   * attempts returns what the first attempt made that did not fail: made is called with the number
+   * of the attempt, counted from 1, and its address.
+   */
+  async attempts<T>(made: (attempt: number, address: number) => Promise<T>, deadline: Deadline, mayRepeat: boolean): Promise<T> {
+    const used = new Set<number>();
     this.tokens = Math.min(this.tokens + this.policy.budgetRatio, this.policy.budgetReserve);
+    for (let attempt = 1; ; attempt++) {
+      const over = deadline.ended();
+      if (over) {
+        throw over;
+      }
+      try {
+        return await made(attempt, this.pick(used));
+      } catch (problem) {
+        const error = asError(problem);
+        const least = mayRepeat && !deadline.ended() ? this.mayRepeat(attempt, error) : undefined;
+        if (least === undefined || !await this.wait(attempt, least, deadline)) {
+          throw error;
+        }
+      }
+    }
+  }
+
+  /** attemptMs is the time of an attempt. */
+  attemptMs(deadline: Deadline, mayRepeat: boolean): number {
+    const { attemptTimeoutMs } = this.policy;
+    return mayRepeat && attemptTimeoutMs > 0 ? Math.min(attemptTimeoutMs, deadline.leftMs()) : deadline.leftMs();
+  }
+
+  /** pick returns the next address that the call has not used, the next one if it has used all. */
+  pick(used: Set<number>): number {
+    let address = this.next++ % this.addresses;
+    for (let i = 1; i < this.addresses && used.has(address); i++) {
+      address = (address + 1) % this.addresses;
+    }
+    used.add(address);
+    return address;
   }
 
   /** mayRepeat returns how long to wait at least for another attempt; undefined: there is none. */
@@ -63,7 +109,7 @@ export class Retrier {
   /** wait waits for the attempt after the one given, if there is time and budget. */
   async wait(attempt: number, leastMs: number, deadline: Deadline): Promise<boolean> {
     const longest = Math.min(this.policy.baseDelayMs * 2 ** (attempt - 1), this.policy.maxDelayMs);
-    const delay = leastMs + this.random() * longest;
+    const delay = leastMs + Math.random() * longest;
     if (deadline.leftMs() <= delay || this.tokens < 1) {
       return false;
     }

@@ -1,10 +1,6 @@
-import { clone, create } from "@bufbuild/protobuf";
 import { SetpointError } from "./errors.js";
-import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
-import type { WatchDecisionsRequest, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { Deadline } from "./retry.js";
 import type { Retrier } from "./retry.js";
-import type { Transport } from "./transport.js";
 
 /** Settings of a watch. */
 export interface WatchOptions {
@@ -20,33 +16,44 @@ const silenceMs = 45_000;
 /** How many decisions a watch asks for in a response, the maximum: together they are far less work for the service than one by one. */
 const together = 1000;
 
-/** Watch is one use of Client.watchDecisions. */
-export class Watch {
-  private readonly request: WatchDecisionsRequest;
+/** What a watch reads and writes of a WatchDecisionsRequest, as a message or as JSON. */
+interface Request {
+  resumeToken?: string;
+  startTime?: unknown;
+  maxDecisions?: number;
+}
+
+/** What it reads and writes of a response. */
+interface Response {
+  resumeToken?: string;
+  missedUncounted?: boolean;
+  decisions?: readonly unknown[];
+}
+
+/** Watch is one use of a client's watchDecisions. */
+export class Watch<Q extends Request, R extends Response> {
+  private readonly request: Q;
   /** There was a response, and the request has its token. */
   private begun = false;
   /** The next response begins anew. */
   private missed = false;
-  /** The caller gets the decisions of a response one by one. */
-  private readonly apart: boolean;
+  /** Takes a response with several decisions apart, where the caller gets them one by one. */
+  private readonly apart: ((response: R, before: string) => Iterable<R>) | undefined;
 
   constructor(
-    private readonly transport: Transport, private readonly retrier: Retrier, private readonly pick: (used: Set<number>) => number,
-    request: WatchDecisionsRequest, private readonly options: WatchOptions,
+    request: Q, private readonly open: (request: Q, attempt: { address: number; signal: AbortSignal }) => AsyncIterable<R>,
+    private readonly retrier: Retrier, private readonly options: WatchOptions, apart?: (response: R, before: string) => Iterable<R>,
   ) {
-    this.request = clone(WatchDecisionsRequestSchema, request);
-    this.apart = request.maxDecisions === 0;
-    if (this.apart) {
-      this.request.maxDecisions = together;
-    }
+    this.request = copied(request, request.maxDecisions ? {} : { maxDecisions: together });
+    this.apart = request.maxDecisions ? undefined : apart;
   }
 
-  async *run(): AsyncGenerator<WatchDecisionsResponse> {
+  async *run(): AsyncGenerator<R> {
     const { maxDelayMs, baseDelayMs } = this.retrier.policy;
     const deadline = new Deadline(0, this.options.signal);
     let used = new Set<number>();
     for (let failures = 0; ;) { // one after the other
-      const address = this.pick(used);
+      const address = this.retrier.pick(used);
       const began = performance.now();
       let answered = false;
       let error: SetpointError;
@@ -87,7 +94,7 @@ export class Watch {
   }
 
   /** stream opens a stream and hands out what comes until it ends. */
-  private async *stream(address: number): AsyncGenerator<WatchDecisionsResponse> {
+  private async *stream(address: number): AsyncGenerator<R> {
     const ending = new AbortController();
     const end = () => ending.abort();
     let silent = false;
@@ -105,16 +112,16 @@ export class Watch {
     try {
       // A connection may take the request and be silent. A service that is well answers at once.
       expect(this.retrier.policy.attemptTimeoutMs || silenceMs);
-      for await (const response of this.transport.stream(TargetService.method.watchDecisions, this.request, { address, signal: ending.signal })) {
+      for await (const response of this.open(this.request, { address, signal: ending.signal })) {
         clearTimeout(timer); // the caller may take its time
         this.begun = true;
-        const before = this.request.resumeToken;
-        this.request.resumeToken = response.resumeToken;
+        const before = this.request.resumeToken ?? "";
+        this.request.resumeToken = response.resumeToken ?? "";
         if (this.missed) {
           response.missedUncounted = true;
           this.missed = false;
         }
-        for (const one of this.apart && response.decisions.length > 0 ? apart(response, before) : [response]) {
+        for (const one of this.apart && response.decisions?.length ? this.apart(response, before) : [response]) {
           if (ending.signal.aborted) {
             break; // the error comes next
           }
@@ -136,15 +143,10 @@ export class Watch {
 
   /** again returns how long to wait at least before another stream; undefined: there is none. */
   private again(error: SetpointError, answered: boolean, failures: number): number | undefined {
-    if (error.code === "INVALID_ARGUMENT" && this.apart && this.request.maxDecisions > 0 && !error.violations.some((v) => v.field === "resumeToken")) {
-      // Over REST a service that does not know the parameter refuses it.
-      this.request.maxDecisions = 0;
-      return 0;
-    }
     if (!this.begun) {
       return this.retrier.mayRepeat(failures, error);
     }
-    if (error.code === "INVALID_ARGUMENT" && this.request.resumeToken !== "" && error.violations.some((v) => v.field === "resumeToken")) {
+    if (error.code === "INVALID_ARGUMENT" && this.request.resumeToken && error.violations.some((v) => v.field === "resumeToken")) {
       // What was since the start of the watch would come twice.
       this.request.resumeToken = "";
       delete this.request.startTime;
@@ -162,13 +164,7 @@ export class Watch {
   }
 }
 
-/** apart returns a response for each decision. before is the token that is valid until the last of them. */
-function* apart(response: WatchDecisionsResponse, before: string): Generator<WatchDecisionsResponse> {
-  const last = response.decisions.length - 1;
-  for (const [i, { target, decision }] of response.decisions.entries()) {
-    yield create(WatchDecisionsResponseSchema, {
-      target, ...(decision && { decision }), resumeToken: i === last ? response.resumeToken : before,
-      ...(i === 0 && { missedDecisions: response.missedDecisions, missedUncounted: response.missedUncounted }),
-    });
-  }
+/** copied returns a shallow copy of a message with other values for some of its fields. */
+export function copied<T extends object>(message: T, fields: object): T {
+  return Object.assign(Object.create(Object.getPrototypeOf(message) as object) as T, message, fields);
 }

@@ -7,6 +7,5 @@
 //			append(agentcmd.New(program), cli.NewVersion())...))
 //	}
 //
-// A platform provides a [Program]. The Kubernetes agent, which has controller-runtime's queue
-// and the cluster's statuses, uses only [Settings], [Serve], [Pages] and [ReportFlags].
+// A platform provides a [Program].
 package agentcmd

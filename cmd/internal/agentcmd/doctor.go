@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
@@ -32,8 +33,15 @@ variables are there already. Exit code 1 if there is a problem.`
 }
 
 // RunDoctor runs the checks of the service, which every agent shares, and then the platform's.
-func (s *Settings) RunDoctor(cmd *cobra.Command, platform ...doctor.Check) error {
-	return doctor.Run(cmd.Context(), cmd.OutOrStdout(), s.RequestTimeout, append(s.serviceChecks(), platform...))
+// acts returns what the agent scales; it is called after the platform's checks, and may be nil.
+func (s *Settings) RunDoctor(cmd *cobra.Command, acts func(context.Context) ([]agent.Acting, error), platform ...doctor.Check) error {
+	checks := append(s.serviceChecks(), platform...)
+	if acts != nil {
+		checks = append(checks, doctor.Check{Name: "other agents", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
+			return s.otherAgents(ctx, acts)
+		}})
+	}
+	return doctor.Run(cmd.Context(), cmd.OutOrStdout(), s.RequestTimeout, checks)
 }
 
 // Checks of the service that others come after.
@@ -88,6 +96,9 @@ func (a *asked) service(ctx context.Context) []doctor.Finding {
 	a.err, a.caller = err, answer.GetCaller()
 	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
 		a.leaf = info.State.PeerCertificates[0]
+	}
+	if strings.Contains(status.Convert(err).Message(), "this is the port of REST") {
+		return doctor.Bad("set --server to the port of gRPC, 9090 by default", "%s: %s", a.settings.Service.Server, status.Convert(err).Message())
 	}
 	switch status.Code(err) {
 	case codes.OK, codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
@@ -219,4 +230,44 @@ func (a *asked) clock(context.Context) []doctor.Finding {
 		return doctor.Notice("set both clocks (NTP)", "the service's clock differs by %s", skew)
 	}
 	return doctor.Good("the service's clock differs by %s at most", max(skew, a.took).Round(time.Millisecond))
+}
+
+// otherAgents looks for agents that the service knows to act on the platform.
+func (s *Settings) otherAgents(ctx context.Context, acts func(context.Context) ([]agent.Acting, error)) []doctor.Finding {
+	client, err := s.OpenService()
+	if err != nil {
+		return doctor.Bad("correct the flag", "%v", err)
+	}
+	defer func() { _ = client.Close() }()
+	acting, err := acts(ctx)
+	if err != nil || len(acting) == 0 {
+		return nil // the platform's own checks say why
+	}
+	others, supported, err := agent.Others(ctx, Announce(client), s.Cluster, acting)
+	switch {
+	case !supported:
+		return nil
+	case err != nil:
+		return doctor.Notice("", "the service does not say whether other agents act on this platform: %s", status.Convert(err).Message())
+	}
+	// The first of this cluster name is the agent itself, which doctor may run beside.
+	if own := slices.IndexFunc(others, func(o agent.Other) bool { return o.Cluster == s.Cluster }); own >= 0 && !s.Shadow {
+		others = slices.Delete(others, own, own+1)
+	}
+	if len(others) == 0 {
+		return doctor.Good("at most one agent acts on this platform, as far as the service knows")
+	}
+	var found []doctor.Finding
+	for _, other := range others {
+		const remedy = "stop one of the agents, or make it a shadow (--shadow)"
+		switch {
+		case s.Shadow:
+			found = append(found, doctor.Good("an agent acts on this platform (%s)", other)...)
+		case other.Cluster == s.Cluster:
+			found = append(found, doctor.Notice("look again in a minute: an agent that was killed counts until then; else "+remedy, "another agent of this cluster name acts on this platform (%s)", other)...)
+		default:
+			found = append(found, doctor.Bad(remedy, "another agent acts on this platform (%s)", other)...)
+		}
+	}
+	return found
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
@@ -28,6 +30,11 @@ func (s *Settings) OpenService() (*setpoint.Client, error) {
 		return nil, cli.BadInput(err)
 	}
 	return client, nil
+}
+
+// Announce returns the call by which agents of one platform know of one another.
+func Announce(client *setpoint.Client) agent.Announce {
+	return setpointv1.NewOperationsServiceClient(client.Conn()).AnnounceAgent
 }
 
 // InFlight bounds the unanswered requests of a stream.

@@ -1,11 +1,12 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/flight"
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
@@ -28,36 +31,54 @@ type Program struct {
 	// Short, Long and Example are the help of the command agent.
 	Short, Long, Example string
 	// Checked is what doctor checks of the platform, as the end of a sentence: "the labels".
-	Checked string
-	// Bind adds the platform's own flags. May be nil.
-	Bind func(flags *pflag.FlagSet)
-	// Validate refuses invalid values. May be nil.
-	Validate func(refuse Refuse)
+	// DoctorExample is the example of its help. Default: one with the flags of all agents.
+	Checked, DoctorExample string
+	// Settings are the platform's own, Groups those with a title of their own.
+	Settings []config.Setting
+	Groups   config.List
+	// Flags changes the flags of all settings. May be nil.
+	Flags func(flags *pflag.FlagSet)
+	// Validate refuses what their bounds can't say. May be nil.
+	Validate func(s *Settings, refuse config.Refuse)
 	// Open opens the platform. It reads files that flags name, but opens no connection, so that
 	// --check can call it. Its errors are the user's to fix.
 	Open func(Parts) (*Platform, error)
+	// Libraries has the metrics of the platform's libraries, with those of the runtime and of the
+	// process. Nil: the latter alone.
+	Libraries prometheus.Gatherer
 }
 
 // Parts are the inputs of Program.Open.
 type Parts struct {
+	// Settings are those of every agent, and Flags all flags of the command.
+	*Settings
+	Flags *pflag.FlagSet
 	// Sources are the metric sources of --sources-file; without the flag an empty set.
 	Sources *samples.Set
-	// RequestTimeout bounds one read of the cluster.
-	RequestTimeout time.Duration
-	// Shadow makes every object a shadow: nothing is written.
-	Shadow  bool
 	Metrics prometheus.Registerer
 	Log     *zap.Logger
 }
 
-// Platform is an opened platform. Fields other than Watched may be nil.
+// Queue is a platform's own, in place of an agent.Driver's.
+type Queue struct {
+	agent.QueueOptions
+	// Run reconciles by the loop until the context ends, and probes and announces, as a Driver does.
+	Run func(ctx context.Context, loop *agent.Loop) error
+}
+
+// Platform is an opened platform. Fields other than Platform may be nil.
 type Platform struct {
-	agent.Watched
+	// Platform is an agent.Watched unless there is a Queue.
+	agent.Platform
+	Queue *Queue
 	// Kinds maps the kinds of objects to their labels in the metric of objects.
 	Kinds map[string]string
 	// ClusterUID returns a unique id of the cluster. It is called until it answers,
 	// before anything else is.
 	ClusterUID func(ctx context.Context) (string, error)
+	// Acts returns what the agent scales, by which agents of the platform know of one another;
+	// none if the platform has no id.
+	Acts func(ctx context.Context) ([]agent.Acting, error)
 	// Ready returns why the platform is not ready, nil if it is.
 	Ready func() error
 	// Lead runs act, the loop, while this agent has the platform's lock, which one agent of a cluster
@@ -68,6 +89,10 @@ type Platform struct {
 	Problem func() string
 	// Run runs beside the loop until the context ends. An error stops the agent.
 	Run func(ctx context.Context) error
+	// Recording is the form of recordings. Nil: that of all platforms.
+	Recording flight.Format
+	// Notes are worth a word at the start.
+	Notes []string
 	// Pages are the platform's own at the admin address.
 	Pages []daemon.Page
 	// Checks are those of the command doctor, beside the service's.
@@ -79,30 +104,35 @@ type Platform struct {
 // New returns the commands agent, status and doctor of a program, and docs, which prints the
 // generated docs.
 func New(p Program) []*cobra.Command {
-	return []*cobra.Command{newAgent(p), newStatus(p), newDoctor(p), newDocs(p)}
+	return []*cobra.Command{newAgent(p), newStatus(p), newDoctor(p)}
 }
 
 // command is a run of the command agent.
 type command struct {
 	Settings
 	program Program
-	// sourcesFile and stateFolder are flags.
-	sourcesFile, stateFolder string
+	flags   *pflag.FlagSet
+}
+
+// newCommand returns a run with the defaults.
+func newCommand(p Program) *command { return &command{Settings: Defaults(), program: p} }
+
+func (c *command) list() config.List {
+	all := c.List(c.program.Settings)
+	return slices.Insert(all, 1, c.program.Groups...)
 }
 
 func (c *command) bind(flags *pflag.FlagSet) {
-	c.Settings = Defaults()
-	c.Bind(flags, StatusPath+", ")
-	flags.StringVar(&c.sourcesFile, "sources-file", "", "`file` of the metric sources that queries may name, YAML or JSON; empty means none")
-	flags.StringVar(&c.stateFolder, "state-dir", "", "`folder` for the state that "+StatusPath+" shows across restarts (last scales, start of holds); empty keeps none")
-	if c.program.Bind != nil {
-		c.program.Bind(flags)
+	c.flags = flags
+	c.list().Bind(flags)
+	if c.program.Flags != nil {
+		c.program.Flags(flags)
 	}
 	config.AddFlag(flags)
 }
 
 func newAgent(p Program) *cobra.Command {
-	c := &command{program: p}
+	c := newCommand(p)
 	check := false
 	var report *ReportFlags
 	cmd := &cobra.Command{
@@ -131,10 +161,10 @@ func newAgent(p Program) *cobra.Command {
 }
 
 func newDoctor(p Program) *cobra.Command {
-	c := &command{program: p}
+	c := newCommand(p)
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems", Long: DoctorLong(p.Checked),
-		Example: fmt.Sprintf("  setpoint-%s doctor --cluster=demo --server=setpoint:9090 --token-file=token", p.Platform),
+		Example: cmp.Or(p.DoctorExample, fmt.Sprintf("  setpoint-%s doctor --cluster=demo --server=setpoint:9090 --token-file=token", p.Platform)),
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
@@ -148,7 +178,7 @@ func newDoctor(p Program) *cobra.Command {
 				return err
 			}
 			defer opened.close()
-			return c.RunDoctor(cmd, opened.Checks...)
+			return c.RunDoctor(cmd, opened.Acts, opened.Checks...)
 		},
 	}
 	c.bind(cmd.Flags())
@@ -156,10 +186,11 @@ func newDoctor(p Program) *cobra.Command {
 }
 
 func (c *command) validate() error {
-	var problems Problems
-	c.Validate(problems.Refuse)
+	var problems config.Problems
+	c.list().Check(problems.Refuse)
+	c.Service.Validate(problems.Refuse)
 	if c.program.Validate != nil {
-		c.program.Validate(problems.Refuse)
+		c.program.Validate(&c.Settings, problems.Refuse)
 	}
 	return problems.Err()
 }
@@ -175,10 +206,22 @@ func (c *command) check(cmd *cobra.Command) error {
 		return err
 	}
 	defer opened.close()
-	if _, err := openBook(c.stateFolder, c.Cluster); err != nil {
-		return cli.BadInput(err)
+	if _, err := c.openBook(zap.NewNop()); err != nil {
+		return err
+	}
+	for _, note := range opened.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
 	}
 	return PrintChecked(cmd)
+}
+
+// openBook opens the state across restarts.
+func (c *command) openBook(log *zap.Logger) (*status.Book, error) {
+	book, err := status.Open(c.StateFolder, c.Cluster, log)
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--state-dir: %w", err))
+	}
+	return book, nil
 }
 
 // opened is a platform with its sources.
@@ -196,11 +239,11 @@ func (o *opened) close() {
 
 // open opens the platform, and the sources for it.
 func (c *command) open(metrics prometheus.Registerer, log *zap.Logger) (*opened, error) {
-	sources, err := OpenSources(c.sourcesFile, metrics, log)
+	sources, err := OpenSources(c.SourcesFile, metrics, log)
 	if err != nil {
 		return nil, cli.BadInput(fmt.Errorf("--sources-file: %w", err))
 	}
-	platform, err := c.program.Open(Parts{Sources: sources, RequestTimeout: c.RequestTimeout, Shadow: c.Shadow, Metrics: metrics, Log: log})
+	platform, err := c.program.Open(Parts{Settings: &c.Settings, Flags: c.flags, Sources: sources, Metrics: metrics, Log: log})
 	if err != nil {
 		sources.Close()
 		return nil, cli.BadInput(err)

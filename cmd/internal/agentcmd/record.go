@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // Record is the settings of the flight recorder.
@@ -20,15 +20,12 @@ type Record struct {
 
 func defaultRecord() Record { return Record{MaxBytes: 100 << 20, MaxFiles: 5} }
 
-func (s *Record) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.File, "record", s.File, "`file` to record all observations and decisions to, for setpoint replay; compressed if its name ends in .gz; empty disables recording")
-	flags.Int64Var(&s.MaxBytes, "record-max-bytes", s.MaxBytes, "maximum bytes of that file before it is rotated to FILE.1, FILE.2 and so on")
-	flags.IntVar(&s.MaxFiles, "record-max-files", s.MaxFiles, "maximum number of recording files")
-}
-
-func (s *Record) validate(refuse Refuse) {
-	RefuseUnlessAbove(refuse, "record-max-bytes", s.MaxBytes)
-	RefuseUnlessAbove(refuse, "record-max-files", s.MaxFiles)
+func (s *Record) list() []config.Setting {
+	return []config.Setting{
+		config.String(&s.File, "record", "`file` to record all observations and decisions to, for setpoint replay; compressed if its name ends in .gz; empty disables recording"),
+		config.Int64(&s.MaxBytes, "record-max-bytes", "maximum bytes of that file before it is rotated to FILE.1, FILE.2 and so on", config.Positive),
+		config.Int(&s.MaxFiles, "record-max-files", "maximum number of recording files", config.Positive),
+	}
 }
 
 // Open starts recording in the format (nil: the one of all platforms) until the returned

@@ -3,33 +3,33 @@ package agentcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
-	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // run runs until the context ends and reconciles in flight are done.
 func (c *command) run(ctx context.Context) error {
-	log, err := daemon.NewLog(c.LogLevel, c.LogFormat)
+	log, err := c.Log.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
 	TuneMemory()
 	metrics := prometheus.NewRegistry()
-	metrics.MustRegister(buildmetric.New(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics.MustRegister(buildmetric.New())
+	if c.program.Libraries == nil {
+		metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	client, err := c.OpenService()
 	if err != nil {
 		return err
@@ -40,33 +40,48 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	defer platform.close()
-	kept, err := openBook(c.stateFolder, c.Cluster)
-	if err != nil {
-		return cli.BadInput(err)
+	for _, note := range platform.Notes {
+		log.Warn(note)
 	}
-	kept.log = log
+	kept, err := c.openBook(log)
+	if err != nil {
+		return err
+	}
 	return c.serve(ctx, platform.Platform, client, kept, metrics, log)
 }
 
+// newLoop returns the loop over a platform, and what runs it: a driver, or the platform's own queue.
+func (c *command) newLoop(platform *Platform, noted agent.Watched, client *setpoint.Client, observers []agent.Observer, metrics prometheus.Registerer, log *zap.Logger) (loop *agent.Loop, run func(context.Context) error, err error) {
+	service := agent.Service{Calls: client, Stream: client.Stream(c.InFlight()), Redial: client.Conn().ResetConnectBackoff, Announce: Announce(client)}
+	options := agent.Options{
+		Cluster: c.Cluster, Acts: platform.Acts, Sources: platform.Kinds, Period: c.SyncPeriod, RequestTimeout: c.RequestTimeout,
+		Shadow: c.Shadow, Observers: observers, Registerer: metrics, Log: log,
+	}
+	if platform.Queue == nil {
+		driver, err := agent.NewDriver(noted, service, options, agent.DriverOptions{Workers: c.Workers, DrainTimeout: c.DrainTimeout})
+		if err != nil {
+			return nil, nil, cli.BadInput(err)
+		}
+		return driver.Loop, driver.Run, nil
+	}
+	if loop, err = agent.New(noted, service, options, platform.Queue.QueueOptions); err != nil {
+		return nil, nil, cli.BadInput(err)
+	}
+	return loop, func(ctx context.Context) error { return platform.Queue.Run(ctx, loop) }, nil
+}
+
 // serve runs the loop, its companions, and the admin address.
-func (c *command) serve(ctx context.Context, platform *Platform, client *setpoint.Client, kept *book, metrics *prometheus.Registry, log *zap.Logger) error {
-	noted := &noted{Watched: platform.Watched, book: kept}
-	noted.teller, _ = platform.Watched.(agent.Teller)
-	observers, closeRecording, err := c.Record.Open(nil, client, metrics, log)
+func (c *command) serve(ctx context.Context, platform *Platform, client *setpoint.Client, kept *status.Book, metrics *prometheus.Registry, log *zap.Logger) error {
+	observers, closeRecording, err := c.Record.Open(platform.Recording, client, metrics, log)
 	if err != nil {
 		return cli.BadInput(err)
 	}
 	defer closeRecording()
-	driver, err := agent.NewDriver(noted, agent.Service{
-		Calls: client, Stream: client.Stream(c.InFlight()), Redial: client.Conn().ResetConnectBackoff,
-	}, agent.Options{
-		Cluster: c.Cluster, Sources: platform.Kinds, Period: c.SyncPeriod, RequestTimeout: c.RequestTimeout,
-		Shadow: c.Shadow, Observers: observers, Registerer: metrics, Log: log,
-	}, agent.DriverOptions{Workers: c.Workers, DrainTimeout: c.DrainTimeout})
+	loop, run, err := c.newLoop(platform, kept.Note(platform.Platform), client, observers, metrics, log)
 	if err != nil {
-		return cli.BadInput(err)
+		return err
 	}
-	identity := &identity{ask: platform.ClusterUID, timeout: c.RequestTimeout, log: log}
+	identity := &status.Identity{Ask: platform.ClusterUID, Timeout: c.RequestTimeout, Log: log}
 	standby := func() string {
 		if platform.Standby == nil {
 			return ""
@@ -74,29 +89,45 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		return platform.Standby()
 	}
 	ready := func() error {
-		if err := identity.problem(); err != nil || platform.Ready == nil || standby() != "" {
+		if err := identity.Problem(); err != nil || platform.Ready == nil || standby() != "" {
 			return err
 		}
 		return platform.Ready()
 	}
 	metrics.MustRegister(ReadyMetric(ready))
-	status := func() *Status {
+	now := func() *status.Status {
 		s := c.status(kept, ready, standby())
 		if s.Problem == "" && platform.Problem != nil {
 			s.Problem = platform.Problem()
 		}
-		if seen := driver.Rival(); s.Problem == "" && time.Since(seen) < 5*time.Minute {
-			s.Problem = fmt.Sprintf("another caller asks the service about the same targets, last seen %s ago: of two agents each undoes the counts of the other; keep one", age(s.At, seen))
+		if s.Problem == "" {
+			s.Problem = loop.Rival()
 		}
 		return s
 	}
+	gatherer := prometheus.Gatherer(metrics)
+	if c.program.Libraries != nil {
+		gatherer = prometheus.Gatherers{metrics, c.program.Libraries}
+	}
 	pages := append([]daemon.Page{}, platform.Pages...)
-	pages = append(pages, statusPages(status)...)
-	pages = append(pages, Pages(metrics, ready, "whether the objects have been read", driver.Shadows)...)
+	pages = append(pages, statusPages(now)...)
+	pages = append(pages, Pages(gatherer, ready, "whether the objects have been read", loop.Shadows)...)
 	return c.Serve(ctx, pages, log, func(ctx context.Context) error {
 		log.Info("agent starts", zap.String("version", cli.Version()), zap.String("platform", c.program.Platform),
 			zap.String("cluster", c.Cluster), zap.Bool("shadow", c.Shadow))
-		err := c.runAll(ctx, platform, driver, identity, kept)
+		err := runAll(ctx, platform, kept, func(ctx context.Context) error {
+			uid, ok := identity.Await(ctx)
+			if !ok {
+				return nil
+			}
+			if uid != "" {
+				loop.SetClusterUID(uid)
+			}
+			if platform.Lead != nil {
+				return platform.Lead(ctx, run)
+			}
+			return run(ctx)
+		})
 		if err == nil {
 			log.Info("agent stopped")
 		}
@@ -105,7 +136,7 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 }
 
 // runAll runs the loop and its companions. The first failure stops all.
-func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.Driver, identity *identity, kept *book) error {
+func runAll(ctx context.Context, platform *Platform, kept *status.Book, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var beside sync.WaitGroup
@@ -121,72 +152,11 @@ func (c *command) runAll(ctx context.Context, platform *Platform, driver *agent.
 	// Outcomes of reconciles in flight are stored while the agent stops.
 	keeping, done := context.WithCancel(context.WithoutCancel(ctx))
 	var keeper sync.WaitGroup
-	keeper.Go(func() { kept.keep(keeping) })
+	keeper.Go(func() { kept.Keep(keeping) })
 	defer keeper.Wait()
 	defer done()
-	var err error
-	if uid, ok := identity.await(ctx); ok {
-		driver.SetClusterUID(uid)
-		if platform.Lead != nil {
-			err = platform.Lead(ctx, driver.Run)
-		} else {
-			err = driver.Run(ctx)
-		}
-	}
+	err := run(ctx)
 	cancel()
 	beside.Wait()
 	return errors.Join(failed, err)
-}
-
-// identity is the cluster's, as far as it is known.
-type identity struct {
-	ask     func(ctx context.Context) (string, error)
-	timeout time.Duration
-	log     *zap.Logger
-
-	failure atomic.Pointer[error]
-	known   atomic.Bool
-}
-
-// The first and the longest pause before the cluster is asked again.
-const (
-	firstIdentityRetry = time.Second
-	lastIdentityRetry  = 30 * time.Second
-)
-
-// await retries until there is an answer; false: the context ended.
-func (i *identity) await(ctx context.Context) (uid string, ok bool) {
-	for wait := firstIdentityRetry; i.ask != nil; wait = min(2*wait, lastIdentityRetry) {
-		uid, err := i.once(ctx)
-		if err == nil {
-			i.known.Store(true)
-			return uid, true
-		}
-		if ctx.Err() != nil {
-			return "", false
-		}
-		i.failure.Store(&err)
-		i.log.Warn("cluster not reached, trying again", zap.Duration("in", wait), zap.Error(err))
-		if !deadline.Sleep(ctx, wait) {
-			return "", false
-		}
-	}
-	return "", ctx.Err() == nil
-}
-
-func (i *identity) once(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, i.timeout)
-	defer cancel()
-	return i.ask(ctx)
-}
-
-// problem is why the cluster is not known yet, nil: it is.
-func (i *identity) problem() error {
-	if i.ask == nil || i.known.Load() {
-		return nil
-	}
-	if err := i.failure.Load(); err != nil {
-		return fmt.Errorf("the cluster can't be reached: %w", *err)
-	}
-	return errors.New("the cluster has not answered yet")
 }

@@ -2,18 +2,13 @@ package agentcmd
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
-	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
@@ -25,23 +20,9 @@ const StatusPath = "/status"
 
 const statusJSON = StatusPath + ".json"
 
-// Status is an agent's status.
-type Status struct {
-	At       time.Time `json:"at"`
-	Version  string    `json:"version"`
-	Platform string    `json:"platform"`
-	Cluster  string    `json:"cluster"`
-	// Shadow reports whether the whole agent applies nothing.
-	Shadow bool `json:"shadow,omitempty"`
-	// Problem is a problem of the agent as a whole. Empty: none.
-	Problem string `json:"problem,omitempty"`
-	// Objects by namespace, name and kind.
-	Objects []*Object `json:"objects"`
-}
-
-func (c *command) status(kept *book, ready func() error, standby string) *Status {
-	s := &Status{At: time.Now().UTC(), Version: cli.Version(), Platform: c.program.Platform, Cluster: c.Cluster, Shadow: c.Shadow}
-	s.Objects, s.Problem = kept.all()
+func (c *command) status(kept *status.Book, ready func() error, standby string) *status.Status {
+	s := &status.Status{At: time.Now().UTC(), Version: cli.Version(), Platform: c.program.Platform, Cluster: c.Cluster, Shadow: c.Shadow}
+	s.Objects, s.Problem = kept.Objects()
 	if err := ready(); err != nil && s.Problem == "" {
 		s.Problem = err.Error()
 	}
@@ -51,7 +32,7 @@ func (c *command) status(kept *book, ready func() error, standby string) *Status
 	return s
 }
 
-func statusPages(now func() *Status) []daemon.Page {
+func statusPages(now func() *status.Status) []daemon.Page {
 	return []daemon.Page{
 		{Path: StatusPath, About: "what became of each object, and what is held and why", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -59,163 +40,6 @@ func statusPages(now func() *Status) []daemon.Page {
 		})},
 		{Path: statusJSON, About: "the same for programs", Handler: answerJSON(func() any { return now() })},
 	}
-}
-
-// WriteText writes the status for people: a line for each object, and below it, wrapped, why it
-// has its count.
-func (s *Status) WriteText(w io.Writer) error {
-	var text strings.Builder
-	s.head(&text)
-	var rows strings.Builder
-	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
-	if len(s.Objects) > 0 {
-		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED")
-	}
-	for _, o := range s.Objects {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At))
-	}
-	_ = table.Flush() // to memory
-	n := -1
-	for line := range strings.Lines(rows.String()) {
-		text.WriteString(line)
-		if n >= 0 {
-			text.WriteString(wrapped(s.Objects[n].why(s.At)))
-		}
-		n++
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-func (s *Status) head(text *strings.Builder) {
-	held, failing := 0, 0
-	for _, o := range s.Objects {
-		switch {
-		case o.Hold != nil:
-			held++
-		case o.Error != "" && !o.Waiting:
-			failing++
-		}
-	}
-	fmt.Fprintf(text, "%s %s: %d objects, %d held, %d with errors; setpoint %s", s.Platform, s.Cluster, len(s.Objects), held, failing, s.Version)
-	if s.Shadow {
-		text.WriteString("; shadow: nothing is applied")
-	}
-	text.WriteString("\n")
-	if s.Problem != "" {
-		fmt.Fprintf(text, "PROBLEM: %s\n", oneLine(s.Problem))
-	}
-}
-
-func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
-
-// state is a word for the outcome of an object's last reconcile.
-func (o *Object) state() string {
-	switch {
-	case o.Hold != nil:
-		return "held"
-	case o.Waiting:
-		return "waiting"
-	case o.Error != "":
-		return "error"
-	case o.Shadow:
-		return "shadow"
-	}
-	return "ok"
-}
-
-func (o *Object) replicas() string {
-	switch d := o.Decision; {
-	case d == nil:
-		return "-"
-	case d.Current != d.Desired:
-		return fmt.Sprintf("%d → %d", d.Current, d.Desired)
-	default:
-		return fmt.Sprint(d.Current)
-	}
-}
-
-func (o *Object) lastScaled(now time.Time) string {
-	if o.Scaled == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
-}
-
-// why says what a person asks first: why an object is not scaled, what failed, or what decided
-// its count.
-func (o *Object) why(now time.Time) string {
-	var parts []string
-	add := func(texts ...string) {
-		for _, text := range texts {
-			if text != "" {
-				parts = append(parts, text)
-			}
-		}
-	}
-	switch d := o.Decision; {
-	case o.Hold != nil:
-		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
-	case o.Cause != "":
-		add(d.Notice, o.Cause)
-	case o.Error != "":
-		add(o.Error)
-	case d != nil && d.Inactive != "":
-		add(d.Notice, d.Inactive)
-	case d != nil:
-		add(d.Notice, strings.Join(d.Metrics, ", "))
-		add(d.Limits...)
-		add(d.Reason)
-	}
-	if o.Warning != "" {
-		add("warning: " + o.Warning)
-	}
-	return oneLine(plain.Replace(strings.Join(parts, "; ")))
-}
-
-// age is how long ago something was, as a person would say it.
-func age(now, then time.Time) string {
-	d := max(now.Sub(then), 0)
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-// oneLine removes line breaks and control characters from a text: names of labels are chosen by
-// users.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-// only drops objects that match none of the names: NAME, or NAMESPACE/NAME.
-func (s *Status) only(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	known := s.Objects
-	s.Objects = nil
-	for _, o := range known {
-		if slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name) {
-			s.Objects = append(s.Objects, o)
-		}
-	}
-	for _, name := range names {
-		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
-			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet", oneLine(name))
-		}
-	}
-	return nil
 }
 
 func newStatus(p Program) *cobra.Command {
@@ -233,20 +57,20 @@ SETPOINT_ADMIN_ADDRESS sets the address here as it does for the agent.`,
 			if set := os.Getenv(config.Variable(adminFlag)); set != "" && !cmd.Flags().Changed(adminFlag) {
 				address = set
 			}
-			var status Status
-			if err := askAgent(cmd, "status", address, statusJSON, &status); err != nil {
+			var now status.Status
+			if err := askAgent(cmd, "status", address, statusJSON, &now); err != nil {
 				return err
 			}
-			if err := status.only(names); err != nil {
+			if err := now.Only(names); err != nil {
 				return err
 			}
 			if output.Form == cli.AsJSON {
-				return writeJSON(cmd.OutOrStdout(), &status)
+				return writeJSON(cmd.OutOrStdout(), &now)
 			}
-			return status.WriteText(cmd.OutOrStdout())
+			return now.WriteText(cmd.OutOrStdout())
 		},
 	}
-	bindAdmin(cmd.Flags(), &address, "`host:port` that the agent has as its --admin-address")
+	cmd.Flags().StringVar(&address, adminFlag, address, "`host:port` that the agent has as its --admin-address")
 	cmd.Flags().VarP(output, "output", "o", "form of the output: text or json")
 	return cmd
 }

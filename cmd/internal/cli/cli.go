@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // Exit codes.
@@ -46,11 +49,42 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
 	})
+	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddCommand(append(commands, newMan())...)
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = UsageArgs(cmd.Args)
 	}
 	return root
+}
+
+// usage is cobra's, with the flags in their groups.
+func usage(plain func(*cobra.Command) error) func(*cobra.Command) error {
+	return func(cmd *cobra.Command) error {
+		var text strings.Builder
+		out := cmd.OutOrStderr()
+		cmd.SetOut(&text)
+		err := plain(cmd)
+		cmd.SetOut(out)
+		flags := cmd.LocalFlags()
+		grouped := ""
+		for _, group := range config.Grouped(flags, "Flags") {
+			grouped += "\n" + group.Title + ":\n" + group.Flags.FlagUsages()
+		}
+		_, written := io.WriteString(out, strings.Replace(text.String(), "\nFlags:\n"+strings.TrimRight(flags.FlagUsages(), " \n"), strings.TrimRight(grouped, " \n"), 1))
+		return errors.Join(err, written)
+	}
+}
+
+// Group puts those of a program's commands that it has under a title of its help.
+func Group(root *cobra.Command, title string, names ...string) {
+	for _, cmd := range root.Commands() {
+		if slices.Contains(names, cmd.Name()) {
+			if !root.ContainsGroup(title) {
+				root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+			}
+			cmd.GroupID = title
+		}
+	}
 }
 
 // UsageArgs marks errors about arguments as the user's, and adds the correct usage.

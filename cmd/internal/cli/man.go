@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // newMan returns the command that writes the manual's pages, one for each command: the same texts
@@ -97,25 +99,30 @@ func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 		return
 	}
 	fmt.Fprintf(b, ".SH %s\n", title)
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Hidden || flag.Deprecated != "" {
-			return
+	groups := config.Grouped(flags, "Other")
+	for _, group := range groups {
+		if len(groups) > 1 {
+			fmt.Fprintf(b, ".SS %s\n", roff(group.Title))
 		}
-		names := "--" + flag.Name
-		if flag.Shorthand != "" && flag.ShorthandDeprecated == "" {
-			names = "-" + flag.Shorthand + ", " + names
-		}
-		value, usage := pflag.UnquoteUsage(flag)
-		if value != "" {
-			names += " " + value
-		}
-		switch flag.DefValue {
-		case "", "false", "0", "0s", "[]":
-		default:
-			usage += " (default " + flag.DefValue + ")"
-		}
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(names), roff(strings.Join(strings.Fields(usage), " ")))
-	})
+		group.Flags.VisitAll(func(flag *pflag.Flag) { roffFlag(b, flag) })
+	}
+}
+
+func roffFlag(b *strings.Builder, flag *pflag.Flag) {
+	names := "--" + flag.Name
+	if flag.Shorthand != "" && flag.ShorthandDeprecated == "" {
+		names = "-" + flag.Shorthand + ", " + names
+	}
+	value, usage := pflag.UnquoteUsage(flag)
+	if value != "" {
+		names += " " + value
+	}
+	switch flag.DefValue {
+	case "", "false", "0", "0s", "[]":
+	default:
+		usage += " (default " + flag.DefValue + ")"
+	}
+	fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(names), roff(strings.Join(strings.Fields(usage), " ")))
 }
 
 // roffBlocks is text in paragraphs; lines that are indented stay as they are.

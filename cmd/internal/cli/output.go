@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 

@@ -15,7 +15,9 @@ import (
 type Progress struct {
 	out   io.Writer
 	what  string
-	total int64 // 0: unknown
+	total int64 // 0: unknown; guarded by mu
+
+	begun time.Time
 
 	mu    sync.Mutex
 	done  int64     // guarded by mu
@@ -26,6 +28,9 @@ type Progress struct {
 // progressInterval is how often the line is written at most.
 const progressInterval = 200 * time.Millisecond
 
+// leftAfter is when the time that is left can be told.
+const leftAfter = 3 * time.Second
+
 // NewProgress returns a progress display of total steps, 0 if their number is unknown; nil if
 // w is not a terminal.
 func NewProgress(w io.Writer, what string, total int64) *Progress {
@@ -33,7 +38,18 @@ func NewProgress(w io.Writer, what string, total int64) *Progress {
 	if !ok || !term.IsTerminal(int(screen.Fd())) {
 		return nil
 	}
-	return &Progress{out: w, what: what, total: total, last: time.Now()}
+	return &Progress{out: w, what: what, total: total, begun: time.Now(), last: time.Now()}
+}
+
+// Of says how many steps are done, and how many there are by what is known now.
+func (p *Progress) Of(done, total int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.done, p.total = int64(done), int64(total)
+	p.mu.Unlock()
+	p.Add(0)
 }
 
 // Add counts steps that are done.
@@ -55,6 +71,10 @@ func (p *Progress) show() {
 	line := fmt.Sprintf("%s: %d", p.what, p.done)
 	if p.total > 0 {
 		line = fmt.Sprintf("%s: %d %% of %d", p.what, 100*p.done/p.total, p.total)
+		if passed := time.Since(p.begun); passed >= leftAfter && p.done > 0 {
+			left := time.Duration(float64(passed) / float64(p.done) * float64(p.total-p.done))
+			line += fmt.Sprintf(", %s left", max(0, left).Round(time.Second))
+		}
 	}
 	_, _ = fmt.Fprintf(p.out, "\r%-*s", p.shown, line)
 	p.shown = max(p.shown, len(line))

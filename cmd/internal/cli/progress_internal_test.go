@@ -13,7 +13,7 @@ func TestProgressIsOneLineThatGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		p := &Progress{out: &out, what: "file", total: 200, last: time.Now()}
+		p := &Progress{out: &out, what: "file", total: 200, begun: time.Now(), last: time.Now()}
 		read := p.Reader(strings.NewReader(strings.Repeat("x", 200)))
 		for range 2 {
 			if _, err := io.ReadFull(read, make([]byte, 50)); err != nil {
@@ -25,9 +25,15 @@ func TestProgressIsOneLineThatGoes(t *testing.T) {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}
 		out.Reset()
+		time.Sleep(4*time.Second - 2*progressInterval)
+		p.Of(100, 300)
+		if want := "\rfile: 33 % of 300, 8s left"; out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+		out.Reset()
 		p.Clear()
 		p.Clear()
-		if want := "\r" + strings.Repeat(" ", len("file: 50 % of 200")) + "\r"; out.String() != want {
+		if want := "\r" + strings.Repeat(" ", len("file: 33 % of 300, 8s left")) + "\r"; out.String() != want {
 			t.Errorf("cleared by %q, want %q", out.String(), want)
 		}
 	})

@@ -6,10 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // Reference is a program's page of commands, in the order of help, each with its flags, as
-// Markdown. The texts are those of --help and of the manual.
+// Markdown. The texts are those of --help and of the manual. Where variables and a config file
+// set the flags, too, the variables have a column; the file's keys are the flags' names.
 func Reference(root *cobra.Command) string {
 	root.InitDefaultHelpFlag()
 	root.InitDefaultVersionFlag()
@@ -54,16 +57,23 @@ func commandsBelow(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-func referenceFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
-	rows := 0
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Hidden || flag.Deprecated != "" || flag.Name == "help" {
+func referenceFlags(b *strings.Builder, title string, all *pflag.FlagSet) {
+	settings := config.Applies(all)
+	for _, group := range config.Grouped(all, title) {
+		referenceTable(b, group, settings)
+	}
+}
+
+// referenceTable has the flags of a group, and their variables if they are settings.
+func referenceTable(b *strings.Builder, group config.FlagGroup, settings bool) {
+	rows, columns, line := "", "", ""
+	if settings {
+		columns, line = " variable |", "---|"
+	}
+	group.Flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Name == "help" {
 			return
 		}
-		if rows == 0 {
-			fmt.Fprintf(b, "| %s | default | meaning |\n|---|---|---|\n", strings.ToLower(title))
-		}
-		rows++
 		names := "`--" + flag.Name
 		if flag.Shorthand != "" && flag.ShorthandDeprecated == "" {
 			names = "`-" + flag.Shorthand + "`, " + names
@@ -78,10 +88,14 @@ func referenceFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 		default:
 			fallback = "`" + flag.DefValue + "`"
 		}
-		fmt.Fprintf(b, "| %s` | %s | %s |\n", names, fallback, cell(usage))
+		variable := ""
+		if settings {
+			variable = " `" + config.VariableOf(flag) + "` |"
+		}
+		rows += fmt.Sprintf("| %s` |%s %s | %s |\n", names, variable, fallback, cell(usage))
 	})
-	if rows > 0 {
-		b.WriteByte('\n')
+	if rows != "" {
+		fmt.Fprintf(b, "| %s |%s default | meaning |\n|---|%s---|---|\n%s\n", strings.ToLower(group.Title), columns, line, rows)
 	}
 }
 

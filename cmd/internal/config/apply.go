@@ -27,15 +27,15 @@ func AddCheck(flags *pflag.FlagSet, check *bool) {
 // from environ (as os.Environ returns it) and the config file. A flag that has been set is
 // Changed; values of weaker sources are then ignored.
 //
-// Variables that begin with SETPOINT_ and belong to no flag are errors, except those in
-// foreign, which may be there for other commands, and those that Kubernetes and Docker set for
-// a service that happens to be named setpoint.
+// Variables that begin with SETPOINT_ and belong to no flag are errors, except OfClients and
+// those of deploy/, which are there for other commands, and those that Kubernetes and Docker set
+// for a service that happens to be named setpoint.
 //
 // The error joins all problems of all sources, each a line that names its place: the variable,
 // or file, line and key. Some flags may be set even so.
-func Apply(flags *pflag.FlagSet, environ []string, foreign ...string) error {
+func Apply(flags *pflag.FlagSet, environ []string) error {
 	// The stronger source comes first, because it may set the file's name.
-	problems := applyEnvironment(flags, environ, foreign)
+	problems := applyEnvironment(flags, environ)
 	if file := flags.Lookup(fileFlag); file != nil && file.Value.String() != "" {
 		problems = append(problems, applyFile(flags, file.Value.String())...)
 	}

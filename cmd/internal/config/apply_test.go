@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
@@ -120,7 +122,6 @@ func TestApplyProblems(t *testing.T) {
 	tests := []struct {
 		name    string
 		environ []string
-		foreign []string
 		file    string
 		want    []string
 	}{
@@ -136,7 +137,6 @@ func TestApplyProblems(t *testing.T) {
 		{
 			name:    "a variable of another command",
 			environ: []string{"SETPOINT_SERVER=x", "SETPOINT_SERVERS=x", "SETPOINT_IMAGE=the stack's"},
-			foreign: []string{"SETPOINT_SERVER"},
 			want:    []string{"SETPOINT_SERVERS: no such setting"},
 		},
 		{
@@ -272,7 +272,7 @@ log-level: [info]
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, got := apply(t, nil, tt.environ, tt.file, tt.foreign...)
+			_, got := apply(t, nil, tt.environ, tt.file)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))
 			}
@@ -311,5 +311,22 @@ func TestApplyMarksFlagsAsSet(t *testing.T) {
 	}
 	if !flags.Changed("max-pods") || flags.Changed("port") {
 		t.Error("want max-pods Changed, and port not")
+	}
+}
+
+// A flag that means something else in another program has a variable of its own, and the other's
+// is refused with its name: a client's certificate never becomes a server's.
+func TestAProgramsOwnVariables(t *testing.T) {
+	var certificate string
+	list := config.List{{Settings: []config.Setting{config.String(&certificate, "tls-cert-file", "certificate").OfProgram("serve")}}}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	list.Bind(flags)
+	config.AddFlag(flags)
+	err := config.Apply(flags, []string{"SETPOINT_TLS_CERT_FILE=client.crt"})
+	if want := "SETPOINT_TLS_CERT_FILE: is a setting of other programs, did you mean SETPOINT_SERVE_TLS_CERT_FILE?"; err == nil || err.Error() != want || certificate != "" {
+		t.Errorf("got %v and %q, want %q", err, certificate, want)
+	}
+	if err := config.Apply(flags, []string{"SETPOINT_SERVE_TLS_CERT_FILE=server.crt"}); err != nil || certificate != "server.crt" {
+		t.Errorf("got %v and %q", err, certificate)
 	}
 }

@@ -11,70 +11,22 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
-// Setting describes one setting for people.
-type Setting struct {
-	// Flag is how the command line spells it: --grpc-address.
-	Flag string
-	// Variable is how the environment spells it: SETPOINT_GRPC_ADDRESS.
-	Variable string
-	// Key is how the config file spells it: grpc-address. Empty for --config.
-	Key string
-	// Default is the default value as the config file would have it: ":9090"
-	// with its quotes, 30s, ["a", "b"].
-	Default string
-	// Usage is its purpose, in one line.
-	Usage string
-}
-
-// Describe returns the settings by flag name, without hidden and deprecated ones, whether or
-// not flags have been set.
-func Describe(flags *pflag.FlagSet) []Setting {
-	var described []Setting
-	for _, flag := range settings(flags) {
-		if !flag.Hidden && flag.Deprecated == "" {
-			described = append(described, describeFlag(flag))
-		}
-	}
-	return described
-}
-
-// describeFlag is Describe for one flag.
-func describeFlag(flag *pflag.Flag) Setting {
-	_, usage := pflag.UnquoteUsage(flag)
-	s := Setting{
-		Flag:     "--" + flag.Name,
-		Variable: Variable(flag.Name),
-		Key:      flag.Name,
-		Default:  defaultText(flag),
-		Usage:    strings.Join(strings.Fields(usage), " "),
-	}
-	if flag.Name == fileFlag {
-		s.Key = ""
-	}
-	return s
-}
-
-// Markdown renders the settings as a table, for documents. The config file's
-// keys have no column: they are the flags without their dashes.
-func Markdown(flags *pflag.FlagSet) string {
-	var b strings.Builder
-	b.WriteString("| flag | variable | default | meaning |\n|---|---|---|---|\n")
-	for _, s := range Describe(flags) {
-		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` | %s |\n", s.Flag, s.Variable, cell(s.Default), cell(s.Usage))
-	}
-	return b.String()
-}
-
-// cell is text as it stands in a cell of a Markdown table.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+// Applies reports whether variables and a config file set these flags, too: those with AddFlag.
+func Applies(flags *pflag.FlagSet) bool { return flags.Lookup(fileFlag) != nil }
 
 // Example renders a config file that explains every setting and sets its default.
 func Example(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	b.WriteString("# Every setting with its default value.\n")
-	for _, s := range Describe(flags) {
-		if s.Key != "" {
-			fmt.Fprintf(&b, "\n%s%s: %s\n", comment(s.Usage), s.Key, s.Default)
+	for _, group := range Grouped(flags, "") {
+		if group.Title != "" {
+			fmt.Fprintf(&b, "\n# %s\n# %s\n", group.Title, strings.Repeat("-", len(group.Title)))
+		}
+		for _, flag := range settings(group.Flags) {
+			if flag.Name != fileFlag {
+				_, usage := pflag.UnquoteUsage(flag)
+				fmt.Fprintf(&b, "\n%s%s: %s\n", comment(usage), flag.Name, defaultText(flag))
+			}
 		}
 	}
 	return b.String()

@@ -3,72 +3,49 @@ package config_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-func TestDescribe(t *testing.T) {
-	want := []config.Setting{
-		{"--backoffs", "SETPOINT_BACKOFFS", "backoffs", `[1s, 1h30m]`, "backoffs"},
-		{"--config", "SETPOINT_CONFIG", "", `""`, "config file (YAML or JSON) with flag names as keys; command line and environment take precedence"},
-		{"--cors-origins", "SETPOINT_CORS_ORIGINS", "cors-origins", `["a", "b,c"]`, "origins that may call"},
-		{"--explain", "SETPOINT_EXPLAIN", "explain", `false`, "explain always"},
-		{"--grpc-address", "SETPOINT_GRPC_ADDRESS", "grpc-address", `":9090"`, "address to serve gRPC on"},
-		{"--headers", "SETPOINT_HEADERS", "headers", `[]`, "headers"},
-		{"--log-level", "SETPOINT_LOG_LEVEL", "log-level", `"info"`, "least level that is logged"},
-		{"--max-pods", "SETPOINT_MAX_PODS", "max-pods", `5000`, "pods a request may have"},
-		{"--port", "SETPOINT_PORT", "port", `80`, "a port"},
-		{"--rate", "SETPOINT_RATE", "rate", `0.5`, `requests a second, "0" | none`},
-		{"--store-timeout", "SETPOINT_STORE_TIMEOUT", "store-timeout", `5m`, "how long to wait for the store, which is longer than anybody would want to wait for a store"},
-		{"--weights", "SETPOINT_WEIGHTS", "weights", `[1, 2]`, "weights"},
-	}
-	flags, _ := newFlags()
-	if err := flags.Parse([]string{"--max-pods=1", "--cors-origins=x"}); err != nil {
-		t.Fatal(err)
-	}
-	got := config.Describe(flags)
-	if len(got) != len(want) {
-		t.Fatalf("%d settings, want %d", len(got), len(want))
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("got  %+v\nwant %+v", got[i], want[i])
-		}
-	}
-}
-
-func TestMarkdown(t *testing.T) {
-	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	flags.String("grpc-address", ":9090", "`address` to serve gRPC on")
-	flags.Duration("wait", 0, "a | b\nc")
-	want := "" +
-		"| flag | variable | default | meaning |\n" +
-		"|---|---|---|---|\n" +
-		"| `--grpc-address` | `SETPOINT_GRPC_ADDRESS` | `\":9090\"` | address to serve gRPC on |\n" +
-		"| `--wait` | `SETPOINT_WAIT` | `0s` | a \\| b c |\n"
-	if got := config.Markdown(flags); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
+// Groups have titles, in the order of the list; lists and texts are written as YAML, durations short,
+// and what help hides is not there.
 func TestExample(t *testing.T) {
-	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	config.AddFlag(flags)
-	flags.String("grpc-address", ":9090", "`address` to serve gRPC on")
-	flags.Duration("wait", 0, "how long to wait for the store, which is longer than anybody would want to wait for a store")
-	want := `# Every setting with its default value.
+	flags, o := newFlags()
+	o.Wait = time.Hour
+	list := config.List{
+		{Title: "Waiting", Settings: []config.Setting{config.Duration(&o.Wait, "wait", "how long to wait for the store, which is longer than anybody would want to wait for a store")}},
+		{Title: "Addresses", Settings: []config.Setting{config.String(&o.Admin, "admin-address", "`address` to serve metrics on")}},
+	}
+	list.Bind(flags)
+	example := config.Example(flags)
+	for _, want := range []string{`# Every setting with its default value.
 
-# address to serve gRPC on
-grpc-address: ":9090"
+# Waiting
+# -------
 
 # how long to wait for the store, which is longer than anybody would want to
 # wait for a store
-wait: 0s
-`
-	if got := config.Example(flags); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+wait: 1h
+
+# Addresses
+# ---------
+
+# address to serve metrics on
+admin-address: ""
+
+`,
+		"backoffs: [1s, 1h30m]\n", `cors-origins: ["a", "b,c"]`, "explain: false\n", `grpc-address: ":9090"`, "headers: []\n", `log-level: "info"`,
+		"max-pods: 5000\n", "rate: 0.5\n", "store-timeout: 5m\n", "weights: [1, 2]\n",
+	} {
+		if !strings.Contains(example, want) {
+			t.Errorf("%q is missing in\n%s", want, example)
+		}
+	}
+	if strings.Contains(example, "secret-door") || strings.Contains(example, "\nconfig:") {
+		t.Errorf("this is no setting of a file:\n%s", example)
 	}
 }
 
@@ -82,9 +59,9 @@ func TestExampleSetsEverythingToItsDefault(t *testing.T) {
 	if values(got) != values(defaults) {
 		t.Errorf("got  %s\nwant %s", values(got), values(defaults))
 	}
-	for _, s := range config.Describe(flags) {
-		if s.Key != "" && !strings.Contains(example, "\n"+s.Key+": ") {
-			t.Errorf("%s is missing", s.Key)
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden && flag.Name != "config" && flag.Name != "help" && !strings.Contains(example, "\n"+flag.Name+": ") {
+			t.Errorf("%s is missing", flag.Name)
 		}
-	}
+	})
 }

@@ -15,17 +15,26 @@ import (
 const prefix = "SETPOINT_"
 
 // Variable is the name of a flag's environment variable: SETPOINT_GRPC_ADDRESS
-// for grpc-address.
+// for grpc-address. A setting with Setting.OfProgram has another, see VariableOf.
 func Variable(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// VariableOf is the name of a flag's environment variable.
+func VariableOf(flag *pflag.Flag) string {
+	if program := flag.Annotations[programKey]; len(program) > 0 {
+		return Variable(program[0] + "-" + flag.Name)
+	}
+	return Variable(flag.Name)
+}
+
 // applyEnvironment sets the flags that are not set yet from their variables. Of
 // two entries for one variable the first counts, as it does for os.Getenv.
-func applyEnvironment(flags *pflag.FlagSet, environ, foreign []string) (problems []error) {
-	byVariable := map[string]*pflag.Flag{}
+func applyEnvironment(flags *pflag.FlagSet, environ []string) (problems []error) {
+	byVariable, elsewhere := map[string]*pflag.Flag{}, map[string]string{}
 	for _, flag := range settings(flags) {
-		byVariable[Variable(flag.Name)] = flag
+		byVariable[VariableOf(flag)] = flag
+		elsewhere[Variable(flag.Name)] = VariableOf(flag)
 	}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -35,7 +44,9 @@ func applyEnvironment(flags *pflag.FlagSet, environ, foreign []string) (problems
 			if err := setText(flags, flag, value); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", name, err))
 			}
-		case slices.Contains(foreign, name) || slices.Contains(ofDeploy, name) || isServiceLink(name, value):
+		case slices.Contains(OfClients, name) || slices.Contains(ofDeploy, name) || isServiceLink(name, value):
+		case elsewhere[name] != "":
+			problems = append(problems, fmt.Errorf("%s: is a setting of other programs, did you mean %s?", name, elsewhere[name]))
 		default:
 			problems = append(problems, unknownVariable(name, byVariable))
 		}
@@ -56,6 +67,11 @@ func unknownVariable(name string, known map[string]*pflag.Flag) error {
 	}
 	return fmt.Errorf("%s: no such setting", name)
 }
+
+// OfClients are the variables of commands that call a server once: its addresses, the file of a
+// token, and that of authorities. An operator's shell may have exported them, so a program
+// without these settings starts nevertheless.
+var OfClients = []string{Variable("server"), Variable("token-file"), Variable("tls-ca-file")}
 
 // ofDeploy are variables of the files in deploy/, which an operator's shell may have exported.
 var ofDeploy = []string{"SETPOINT_IMAGE", "SETPOINT_CLUSTER", "SETPOINT_DOCKER_SOCKET", "SETPOINT_SECRETS", "SETPOINT_REST", "SETPOINT_GRPC"}

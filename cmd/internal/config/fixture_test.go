@@ -27,6 +27,9 @@ type options struct {
 	Weights  []int
 	Backoffs []time.Duration
 	Level    level
+	// Wait and Admin are of no flag of newFlags.
+	Wait  time.Duration
+	Admin string
 }
 
 // level is a flag type of the command's own.
@@ -65,7 +68,7 @@ func newFlags() (*pflag.FlagSet, *options) {
 
 // apply parses args, writes file (unless it is empty) and applies it and environ.
 // Paths in errors are shortened to setpoint.yaml.
-func apply(t *testing.T, args []string, environ []string, file string, foreign ...string) (*options, []string) {
+func apply(t *testing.T, args []string, environ []string, file string) (*options, []string) {
 	t.Helper()
 	flags, o := newFlags()
 	dir := t.TempDir()
@@ -79,7 +82,7 @@ func apply(t *testing.T, args []string, environ []string, file string, foreign .
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return o, lines(config.Apply(flags, environ, foreign...), dir+string(filepath.Separator))
+	return o, lines(config.Apply(flags, environ), dir+string(filepath.Separator))
 }
 
 // lines are the lines of an error, without the text drop.

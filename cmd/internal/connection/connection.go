@@ -32,32 +32,35 @@ type Settings struct {
 	Insecure                  bool
 }
 
-// Bind adds a flag for each setting; the current values are the defaults.
-func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
-	flags.StringVar(&s.Server, "server", s.Server, "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090")
-	flags.StringVar(&s.CAFile, "tls-ca-file", s.CAFile, "PEM `file` of the CAs that sign the server's certificate; empty means the system's")
-	flags.StringVar(&s.CertFile, "tls-cert-file", s.CertFile, "PEM `file` of the client certificate; reloaded when it changes")
-	flags.StringVar(&s.KeyFile, "tls-key-file", s.KeyFile, "PEM `file` of the certificate's key")
-	flags.StringVar(&s.ServerName, "tls-server-name", s.ServerName, "expected `name` in the server's certificate; empty means the host of the address")
-	flags.StringVar(&s.TokenFile, "token-file", s.TokenFile, "`file` with the bearer token for the server; reloaded when it changes")
-	flags.BoolVar(&s.Insecure, "insecure", s.Insecure, "talk to the server without TLS, as with one on this machine unless a --tls flag is given")
+// List are the settings.
+func (s *Settings) List(of string) []config.Setting {
+	return []config.Setting{
+		config.String(&s.Server, "server", "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090"),
+		config.String(&s.CAFile, "tls-ca-file", "PEM `file` of the CAs that sign the server's certificate; empty means the system's"),
+		config.String(&s.CertFile, "tls-cert-file", "PEM `file` of the client certificate; reloaded when it changes"),
+		config.String(&s.KeyFile, "tls-key-file", "PEM `file` of the certificate's key"),
+		config.String(&s.ServerName, "tls-server-name", "expected `name` in the server's certificate; empty means the host of the address"),
+		config.String(&s.TokenFile, "token-file", "`file` with the bearer token for the server; reloaded when it changes"),
+		config.Bool(&s.Insecure, "insecure", "talk to the server without TLS, as with one on this machine unless a --tls flag is given"),
+	}
 }
 
-// Variables are the variables of commands that call a server once; an agent has one for each
-// flag.
-var Variables = []string{config.Variable("server"), config.Variable("token-file"), config.Variable("tls-ca-file")}
+// Bind adds a flag for each setting to those of a command that calls a server once.
+func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
+	config.List{{Settings: s.List(of)}}.Bind(flags)
+}
 
-// FromEnvironment sets the settings from those variables.
+// FromEnvironment sets the settings from config.OfClients; an agent has a variable for each flag.
 func (s *Settings) FromEnvironment() {
 	for i, setting := range []*string{&s.Server, &s.TokenFile, &s.CAFile} {
-		if value := os.Getenv(Variables[i]); value != "" {
+		if value := os.Getenv(config.OfClients[i]); value != "" {
 			*setting = value
 		}
 	}
 }
 
 // Validate refuses invalid settings.
-func (s *Settings) Validate(refuse func(flag, format string, args ...any)) {
+func (s *Settings) Validate(refuse config.Refuse) {
 	if s.Server == "" {
 		refuse("server", "is required")
 	}

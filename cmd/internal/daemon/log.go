@@ -1,14 +1,42 @@
 package daemon
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/grpclog"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
-// NewLog returns a log of that level (debug, info, warn or error) and format (json, or
-// console for people) on standard error.
-func NewLog(logLevel, format string) (*zap.Logger, error) {
-	level, err := zapcore.ParseLevel(logLevel)
+// LogSettings are the settings of a program's log.
+type LogSettings struct{ Level, Format string }
+
+// DefaultLog returns their defaults.
+func DefaultLog() LogSettings { return LogSettings{"info", "json"} }
+
+// List are the settings.
+func (s *LogSettings) List() []config.Setting {
+	return []config.Setting{
+		config.String(&s.Level, "log-level", "least severe `level` that is logged: debug, info, warn or error", func(level string) error {
+			if _, err := zapcore.ParseLevel(level); err != nil {
+				return fmt.Errorf("%q is not one of debug, info, warn, error", level)
+			}
+			return nil
+		}),
+		config.String(&s.Format, "log-format", "`form` of log lines: json, or console for people", config.OneOf("json", "console")),
+	}
+}
+
+// Open returns the log, on standard error. Errors of grpc and its gateway, which they write to
+// standard error otherwise, enter it at info: peers cause them, by ending a connection.
+func (s *LogSettings) Open() (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(s.Level)
 	if err != nil {
 		return nil, err
 	}
@@ -18,8 +46,28 @@ func NewLog(logLevel, format string) (*zap.Logger, error) {
 	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
 	c.DisableStacktrace, c.DisableCaller = true, true
 	c.Sampling = nil
-	if format == "console" {
+	if s.Format == "console" {
 		c.Encoding = "console"
 	}
-	return c.Build()
+	log, err := c.Build()
+	transport.log.Store(log)
+	return log, err
+}
+
+// transport is where grpc writes one line, with its time and level, for each error.
+var transport transportLog
+
+// grpc reads its logger without a lock, so it has to be set before the first call.
+func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, &transport)) }
+
+type transportLog struct{ log atomic.Pointer[zap.Logger] }
+
+func (t *transportLog) Write(line []byte) (int, error) {
+	log := t.log.Load()
+	if log == nil { // a command without a log
+		return os.Stderr.Write(line)
+	}
+	_, text, _ := bytes.Cut(line, []byte("ERROR: "))
+	log.Info("grpc", zap.ByteString("message", bytes.TrimSpace(text)))
+	return len(line), nil
 }

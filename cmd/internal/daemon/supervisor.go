@@ -12,7 +12,7 @@ import (
 func TellSupervisor(ctx context.Context, log *zap.Logger) func() {
 	notify := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Warn("systemd not told", zap.String("state", state), zap.Error(err))
+			log.Warn("notifying systemd failed", zap.String("state", state), zap.Error(err))
 		}
 	}
 	notify(daemon.SdNotifyReady)

@@ -16,7 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/explain"
 )
 
 // explainCommand holds the flags of setpoint explain.

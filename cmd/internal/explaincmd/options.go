@@ -36,7 +36,7 @@ type Options struct {
 func (o *Options) Bind(flags *pflag.FlagSet) {
 	s := server.DefaultOptions().Recommend
 	o.flags = flags
-	flags.StringVar(&o.Profile, "profile", recommender.V136.Name(), "controller `version` to decide as: "+strings.Join(recommender.ProfileNames(), ", "))
+	flags.StringVar(&o.Profile, "profile", recommender.DefaultProfile, "controller `version` to decide as: "+strings.Join(recommender.ProfileNames(), ", "))
 	flags.StringVar(&o.tolerance, "tolerance", DefaultTolerance, "the controller's tolerance")
 	flags.DurationVar(&o.cpuPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "the controller's cpu initialization period")
 	flags.DurationVar(&o.readiness, "initial-readiness-delay", s.InitialReadinessDelay, "the controller's initial readiness delay")

@@ -3,6 +3,8 @@ package serve
 import (
 	"net"
 	"strconv"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
 
 // addresses are the addresses of serve, by flag; an empty admin address is left out.
@@ -17,7 +19,7 @@ func (s *settings) addresses() []flagAddress {
 type flagAddress struct{ flag, address string }
 
 // validateAddresses refuses invalid addresses, and reports whether all are valid.
-func (s *settings) validateAddresses(refuse func(flag, format string, args ...any)) (right bool) {
+func (s *settings) validateAddresses(refuse config.Refuse) (right bool) {
 	right = true
 	taken := map[string]string{}
 	for _, a := range s.addresses() {

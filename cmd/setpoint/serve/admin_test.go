@@ -15,6 +15,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/tracing"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -40,7 +41,7 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 	for _, change := range changes {
 		change(&s, &l)
 	}
-	stopAdmin := serveAdmin(l.admin, srv, metrics, s.AdminProfiles, s.AllowedHosts, zap.NewNop())
+	stopAdmin := serveAdmin(l.admin, srv, metrics, s.AdminProfiles, s.Server.AllowedHosts, zap.NewNop())
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ctx, l.grpc, l.rest) }()
@@ -211,29 +212,29 @@ func TestObserveSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		flag   string
-		change func(*observeSettings)
+		change func(*settings)
 	}{
-		{"access-log", func(s *observeSettings) { s.AccessLog = "some" }},
-		{"target-metrics-limit", func(s *observeSettings) { s.TargetMetricsLimit = 0 }},
-		{"trace-ratio", func(s *observeSettings) { s.TraceRatio = 1.1 }},
-		{"trace-ratio", func(s *observeSettings) { s.TraceRatio = -0.1 }},
-		{"otlp-endpoint", func(s *observeSettings) { s.OTLPEndpoint = "collector" }},
-		{"otlp-endpoint", func(s *observeSettings) { s.OTLPEndpoint = "ftp://collector:4317" }},
-		{"otlp-endpoint", func(s *observeSettings) { s.OTLPEndpoint = "https://user:secret@collector:4317" }},
-		{"otlp-endpoint", func(s *observeSettings) { s.OTLPEndpoint, s.OTLPInsecure = "https://collector:4317", true }},
+		{"access-log", func(s *settings) { s.Server.LogCalls = "some" }},
+		{"target-metrics-limit", func(s *settings) { s.Server.TargetMetrics = 0 }},
+		{"trace-ratio", func(s *settings) { s.Tracing.Ratio = 1.1 }},
+		{"trace-ratio", func(s *settings) { s.Tracing.Ratio = -0.1 }},
+		{"otlp-endpoint", func(s *settings) { s.Tracing.Endpoint = "collector" }},
+		{"otlp-endpoint", func(s *settings) { s.Tracing.Endpoint = "ftp://collector:4317" }},
+		{"otlp-endpoint", func(s *settings) { s.Tracing.Endpoint = "https://user:secret@collector:4317" }},
+		{"otlp-endpoint", func(s *settings) { s.Tracing.Endpoint, s.Tracing.Insecure = "https://collector:4317", true }},
 	} {
 		s := defaultSettings()
-		tt.change(&s.Observe)
+		tt.change(&s)
 		err := s.validate()
 		if err == nil || !strings.Contains(err.Error(), "--"+tt.flag+": ") {
-			t.Errorf("%+v: got %v, want a word on --%s", s.Observe, err, tt.flag)
+			t.Errorf("%+v: got %v, want a word on --%s", s.Tracing, err, tt.flag)
 		} else if strings.Contains(err.Error(), "secret") {
 			t.Errorf("the error tells the password: %v", err)
 		}
 	}
 	for _, endpoint := range []string{"collector:4317", "[::1]:4317", "http://collector:4317", "https://collector"} {
 		s := defaultSettings()
-		s.Observe.OTLPEndpoint = endpoint
+		s.Tracing.Endpoint = endpoint
 		if err := s.validate(); err != nil {
 			t.Errorf("%s: %v", endpoint, err)
 		}
@@ -242,15 +243,15 @@ func TestObserveSettingsAreChecked(t *testing.T) {
 
 func TestTracingIsOffUnlessThereIsAnEndpoint(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1") // for other programs of the machine
-	s := defaultObserveSettings()
-	traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
+	var o tracing.Options
+	traces, stop, err := openTracing(t.Context(), o, zap.NewNop())
 	if err != nil || traces != nil {
 		t.Errorf("got %v, %v", traces, err)
 	}
 	stop()
-	s.OTLPEndpoint = "127.0.0.1:1"
+	o.Endpoint = "127.0.0.1:1"
 	wantQuick(t, func() {
-		traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
+		traces, stop, err := openTracing(t.Context(), o, zap.NewNop())
 		if err != nil || traces == nil {
 			t.Fatalf("got %v, %v", traces, err)
 		}
@@ -290,10 +291,9 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 	for name, address := range map[string]string{"mute": mute.Addr().String(), "gone": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := defaultObserveSettings()
-			s.OTLPEndpoint, s.OTLPInsecure, s.TraceRatio = address, true, 1
+			o := tracing.Options{Endpoint: address, Insecure: true, Ratio: 1}
 			wantQuick(t, func() {
-				traces, stop, err := s.openTracing(t.Context(), zap.NewNop())
+				traces, stop, err := openTracing(t.Context(), o, zap.NewNop())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -311,7 +311,7 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 // A web page whose host name resolves to this machine must not read the operators' pages.
 func TestAdminPagesOnLoopbackAreForThisMachine(t *testing.T) {
 	t.Parallel()
-	_, admin := startWithAdmin(t, func(s *settings, _ *listeners) { s.AllowedHosts = []string{"proxy.example"} })
+	_, admin := startWithAdmin(t, func(s *settings, _ *listeners) { s.Server.AllowedHosts = []string{"proxy.example"} })
 	for host, want := range map[string]int{"": 200, "localhost:9091": 200, "proxy.example": 200, "evil.example": 403} {
 		for _, path := range []string{"/metrics", "/healthz", "/debug/buildinfo", "/debug/pprof/heap"} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+path, nil)

@@ -141,7 +141,7 @@ func median(x []float64) float64 {
 func BenchmarkUnaryOnRedis(b *testing.B) {
 	tuneCollector()
 	r := redistest.Shared(b)
-	service := serveOnRedis(b, r.URL(), func(s *settings) { s.LogLevel = "warn" })
+	service := serveOnRedis(b, r.URL(), func(s *settings) { s.Log.Level = "warn" })
 	now := time.Now()
 	requests := make([][]byte, 500)
 	for i := range requests {
@@ -177,7 +177,7 @@ func BenchmarkUnaryOnRedis(b *testing.B) {
 // BenchmarkBatchOnRedis measures batches.
 func BenchmarkBatchOnRedis(b *testing.B) {
 	tuneCollector()
-	service := serveOnRedis(b, redistest.Shared(b).URL(), func(s *settings) { s.LogLevel = "warn" })
+	service := serveOnRedis(b, redistest.Shared(b).URL(), func(s *settings) { s.Log.Level = "warn" })
 	now := time.Now()
 	batches := make([][]byte, benchTargets/benchBatch)
 	for i := range batches {

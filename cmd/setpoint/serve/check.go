@@ -14,7 +14,7 @@ import (
 // checkOnly checks all settings and the files they name, and prints the settings. It listens on
 // nothing, and does not contact Redis.
 func checkOnly(cmd *cobra.Command, s *settings) error {
-	edge, err := s.Edge.open(zap.NewNop(), s.HistoryTTL)
+	edge, err := s.Edge.open(zap.NewNop(), s.Kept.TTL)
 	if err != nil {
 		return cli.BadInput(err)
 	}

@@ -17,8 +17,8 @@ import (
 
 func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
 	t.Parallel()
-	tls := func(s *settings) { s.Edge.TLSCert, s.Edge.TLSKey = "cert.pem", "key.pem" }
-	tokens := func(s *settings) { s.Edge.TokensFile = "tokens.yaml" }
+	tls := func(s *settings) { s.Edge.TLS.CertFile, s.Edge.TLS.KeyFile = "cert.pem", "key.pem" }
+	tokens := func(s *settings) { s.Edge.Auth.TokensFile = "tokens.yaml" }
 	everywhere := func(s *settings) { s.GRPCAddress = ":9090" }
 	for _, tt := range []struct {
 		name    string
@@ -36,15 +36,15 @@ func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
 		{"a name", []func(*settings){func(s *settings) { s.RESTAddress = "setpoint.example:8080" }}, "--rest-address"},
 		{"IPv6 loopback", []func(*settings){func(s *settings) { s.RESTAddress = "[::1]:8080" }}, ""},
 		{"localhost", []func(*settings){func(s *settings) { s.RESTAddress = "localhost:8080" }}, ""},
-		{"a certificate without its key", []func(*settings){func(s *settings) { s.Edge.TLSCert = "cert.pem" }}, "a certificate needs its key"},
-		{"client certificates in the clear", []func(*settings){func(s *settings) { s.Edge.TLSClientCA = "ca.pem" }}, "client certificates need TLS"},
-		{"client certificates of unknown CAs", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "require" }}, "need the CAs"},
-		{"client certificates in an odd way", []func(*settings){tls, func(s *settings) { s.Edge.TLSClientAuth = "maybe" }}, "maybe"},
+		{"a certificate without its key", []func(*settings){func(s *settings) { s.Edge.TLS.CertFile = "cert.pem" }}, "a certificate needs its key"},
+		{"client certificates in the clear", []func(*settings){func(s *settings) { s.Edge.TLS.CAFile = "ca.pem" }}, "client certificates need TLS"},
+		{"client certificates of unknown CAs", []func(*settings){tls, func(s *settings) { s.Edge.TLS.ClientAuth = "require" }}, "need the CAs"},
+		{"client certificates in an odd way", []func(*settings){tls, func(s *settings) { s.Edge.TLS.ClientAuth = "maybe" }}, "maybe"},
 		{"a policy for nobody", []func(*settings){func(s *settings) { s.Edge.PolicyFile = "policy.yaml" }}, "--policy-file: authentication is off"},
-		{"anonymous callers without a policy", []func(*settings){tokens, func(s *settings) { s.Edge.AllowAnonymous = true }}, "what anonymous callers may do"},
-		{"a burst without a rate", []func(*settings){func(s *settings) { s.Limits.BurstPerCaller = 3 }}, "--max-in-flight: limits of an identity: burst 3 without a rate"},
-		{"no calls at all", []func(*settings){func(s *settings) { s.Limits.InFlight = 0 }}, "--max-in-flight"},
-		{"no headers", []func(*settings){func(s *settings) { s.Limits.HeaderBytes = 0 }}, "--max-header-bytes: 0 is not above 0"},
+		{"anonymous callers without a policy", []func(*settings){tokens, func(s *settings) { s.Edge.Auth.AllowAnonymous = true }}, "what anonymous callers may do"},
+		{"a burst without a rate", []func(*settings){func(s *settings) { s.Server.Limits.Identity.Burst = 3 }}, "--max-burst-per-caller: 3 without a rate"},
+		{"no calls at all", []func(*settings){func(s *settings) { s.Server.Limits.InFlight = 0 }}, "--max-in-flight: 0 is not from 1 to 2147483647"},
+		{"no headers", []func(*settings){func(s *settings) { s.Server.MaxHeaderBytes = 0 }}, "--max-header-bytes: 0 is not above 0"},
 	} {
 		s := defaultSettings()
 		for _, change := range tt.change {

@@ -49,10 +49,10 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	t.Parallel()
 	notAfter := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	var s edgeSettings
-	s.TLSCert, s.TLSKey = clitest.Certificate(t, t.TempDir(), notAfter)
-	s.TLSClientCA = s.TLSCert
-	s.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
-	s.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
+	s.TLS.CertFile, s.TLS.KeyFile = clitest.Certificate(t, t.TempDir(), notAfter)
+	s.TLS.CAFile = s.TLS.CertFile
+	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
+	s.Auth.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
 	s.PolicyFile = clitest.File(t, "policy.yaml", aPolicy)
 	began := time.Now()
 	edge, err := s.open(zap.NewNop(), 0)
@@ -122,7 +122,7 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	if got := gathered(t, edge.counts); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	s.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []\n")
+	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []\n")
 	tokensOnly, err := s.open(zap.NewNop(), 0)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
@@ -62,7 +63,7 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer func() { _ = unused.Close() }()
-	s.SourceURLs = []string{"https://source.example"}
+	s.Sources.URLs = []string{"https://source.example"}
 	fetching, err := s.openSources(registry, zap.NewNop())
 	if err != nil {
 		return nil, err
@@ -71,9 +72,9 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 	if err := registry.Register(anEdge); err != nil {
 		return nil, err
 	}
-	s.Redis.URLs, s.Observe.TargetMetrics = nil, true
+	s.Redis.URLs, s.TargetMetrics = nil, true
 	options := s.options()
-	options.Registerer = registry
+	options.Registerer, options.AllowEvaluationTime = registry, true
 	histories := memory.New(memory.Options{})
 	defer func() { _ = histories.Close() }()
 	srv, err := server.New(histories, histories, options)
@@ -81,12 +82,21 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer srv.Close()
-	// A target's metrics exist after its first decision.
-	if _, err := srv.Recommendations().Recommend(context.Background(), &setpointv1.RecommendRequest{
-		Target: "clusters/c/namespaces/n/targets/t", Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 1},
-		ScaleError: &setpointv1.ScaleError{Message: "none"},
-	}); err != nil {
-		return nil, err
+	// A target's metrics exist after its second decision, and its state while it wants more than it may.
+	for at := range int64(2) {
+		if _, err := srv.Recommendations().Recommend(context.Background(), &setpointv1.RecommendRequest{
+			Target: "clusters/c/namespaces/n/targets/t",
+			Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 1, Metrics: []*setpointv1.MetricSpec{{
+				Type: "External", External: &setpointv1.ExternalMetricSource{
+					Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
+				},
+			}}},
+			Scale:           &setpointv1.Scale{SpecReplicas: 1, StatusReplicas: new(int32(1))},
+			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "9"}},
+			EvaluationTime:  &timestamppb.Timestamp{Seconds: 1e9 + 15*at},
+		}); err != nil {
+			return nil, err
+		}
 	}
 	return registry.Gather()
 }

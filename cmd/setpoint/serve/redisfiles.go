@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,7 +51,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 			return
 		}
 		f.changed.Store(time.Now().UnixNano())
-		log.Info("file taken", zap.Strings("files", paths))
+		log.Info("files loaded", zap.Strings("files", paths))
 	}
 	for _, each := range []struct {
 		flag, path string
@@ -70,35 +71,25 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 		*each.to = watched
 		f.done.Go(func() { watched.Run(ctx) })
 	}
-	if s.CA == "" && s.Cert == "" {
+	o := s.TLSFiles
+	if o.CAFile == "" && o.CertFile == "" {
 		return nil
 	}
-	flag := "redis-tls-ca"
-	if s.Cert != "" {
-		flag = "redis-tls-cert"
+	flag := "redis-tls-ca-file"
+	if o.CertFile != "" {
+		flag = "redis-tls-cert-file"
 	}
-	f.certs, err = certs.New(certs.Options{
-		CertFile: s.Cert, KeyFile: s.Key, CAFile: s.CA,
-		OnChange: func(err error) { changed(err, s.filesOfTLS()...) },
-		OnExpiring: func(at time.Time) {
-			log.Warn("the client certificate for Redis expires soon", zap.Time("notAfter", at))
-		},
-	})
+	paths := slices.DeleteFunc([]string{o.CAFile, o.CertFile, o.KeyFile}, func(path string) bool { return path == "" })
+	o.OnChange = func(err error) { changed(err, paths...) }
+	o.OnExpiring = func(at time.Time) {
+		log.Warn("the client certificate for Redis expires soon", zap.Time("notAfter", at))
+	}
+	f.certs, err = certs.New(o)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	f.done.Go(func() { f.certs.Run(ctx) })
 	return nil
-}
-
-// filesOfTLS are the given ones.
-func (s *redisSettings) filesOfTLS() (paths []string) {
-	for _, path := range []string{s.CA, s.Cert, s.Key} {
-		if path != "" {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }
 
 // errNoPassword is the error of a file that may be in the middle of a write.

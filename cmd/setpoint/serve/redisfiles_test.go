@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -38,12 +40,12 @@ type loaded struct {
 
 func openLoaded(t *testing.T, change func(*redisSettings)) *loaded {
 	t.Helper()
-	s := defaultRedisSettings()
+	s := redisSettings{Options: redis.DefaultOptions()}
 	s.KeyPrefix, s.Timeout = redistest.Prefix(t), time.Minute
 	change(&s)
 	s.validate(func(flag, format string, args ...any) { t.Fatalf("--%s: %s", flag, fmt.Sprintf(format, args...)) })
 	core, logged := observer.New(zapcore.InfoLevel)
-	opened, err := s.open(time.Hour, 10, -1, zap.New(core))
+	opened, err := s.open(memory.Options{TTL: time.Hour, LogLength: 10, FeedLength: -1}, zap.New(core))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +136,8 @@ func TestRedisCertificatesAreFollowed(t *testing.T) {
 	certificates := redistest.NewTLS(t)
 	server := redistest.Start(t, redistest.Config{TLS: certificates})
 	l := openLoaded(t, func(s *redisSettings) {
-		s.URLs, s.CA = []string{server.URL()}, certificates.CAFile
-		s.Cert, s.Key = certificates.ClientCertFile, certificates.ClientKeyFile
+		s.URLs, s.TLSFiles.CAFile = []string{server.URL()}, certificates.CAFile
+		s.TLSFiles.CertFile, s.TLSFiles.KeyFile = certificates.ClientCertFile, certificates.ClientKeyFile
 	})
 	l.mustSwap(t, "before")
 	was := l.files.status().certs.NotAfter
@@ -214,15 +216,15 @@ func TestRedisFilesThatCantBeUsed(t *testing.T) {
 		"no password":                 {func(s *redisSettings) { s.PasswordFile = empty }, "--redis-password-file: the file has no password"},
 		"no file of it":               {func(s *redisSettings) { s.PasswordFile = dir + "/none" }, "--redis-password-file: stat " + dir + "/none: no such file or directory"},
 		"none of the sentinels'":      {func(s *redisSettings) { s.SentinelPasswordFile = dir + "/none" }, "--redis-sentinel-password-file: stat " + dir + "/none: no such file or directory"},
-		"authorities without any":     {func(s *redisSettings) { s.CA = empty }, "--redis-tls-ca: certificates: " + empty},
-		"a certificate that is empty": {func(s *redisSettings) { s.Cert, s.Key = empty, empty }, "--redis-tls-cert: certificates: " + empty},
+		"authorities without any":     {func(s *redisSettings) { s.TLSFiles.CAFile = empty }, "--redis-tls-ca-file: certificates: " + empty},
+		"a certificate that is empty": {func(s *redisSettings) { s.TLSFiles.CertFile, s.TLSFiles.KeyFile = empty, empty }, "--redis-tls-cert-file: certificates: " + empty},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := defaultRedisSettings()
+			s := redisSettings{Options: redis.DefaultOptions()}
 			s.URLs = []string{"rediss://127.0.0.1:1"}
 			tt.change(&s)
-			if _, err := s.open(time.Hour, 10, 10, zap.NewNop()); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			if _, err := s.open(memory.Options{TTL: time.Hour, LogLength: 10, FeedLength: 10}, zap.NewNop()); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
@@ -235,7 +237,7 @@ func TestAllThatAreRefusedHearOfANewPassword(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	put(t, file, "first-secret")
-	s := defaultRedisSettings()
+	s := redisSettings{Options: redis.DefaultOptions()}
 	s.PasswordFile = file
 	f, err := s.openFiles(zap.NewNop())
 	if err != nil {

@@ -38,7 +38,7 @@ func heredoc(t *testing.T, page, name string) string {
 // startGuarded serves with these files and returns a client of the token's caller.
 func startGuarded(t *testing.T, tokens, policy, token string) *setpoint.Client {
 	t.Helper()
-	files := edgeSettings{TokensFile: clitest.File(t, "tokens.yaml", tokens), PolicyFile: clitest.File(t, "policy.yaml", policy)}
+	files := edgeSettings{Auth: auth.Options{TokensFile: clitest.File(t, "tokens.yaml", tokens)}, PolicyFile: clitest.File(t, "policy.yaml", policy)}
 	guard, err := files.open(zap.NewNop(), 0)
 	if err != nil {
 		t.Fatal(err)

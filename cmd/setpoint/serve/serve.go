@@ -13,11 +13,10 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
-	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/sources"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/sources"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -39,7 +38,7 @@ environment, then the file. The flags of kube-controller-manager for its autosca
 The REST address has a web page at /ui/, and the API's description at /docs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := config.Apply(cmd.Flags(), os.Environ(), connection.Variables...); err != nil {
+			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
 				return cli.BadInput(err)
 			}
 			if err := s.validate(); err != nil {
@@ -53,7 +52,7 @@ The REST address has a web page at /ui/, and the API's description at /docs.`,
 			return serve(cmd.Context(), &s)
 		},
 	}
-	s.bind(cmd.Flags())
+	s.list().Bind(cmd.Flags())
 	config.AddFlag(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
 	managerflags.Bind(cmd.Flags(), managerflags.Serve)
@@ -68,10 +67,12 @@ type engine interface {
 
 // openStore opens the store that the settings name.
 func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (engine, error) {
+	kept := s.Kept
+	kept.LogLength, kept.KeptLength, kept.FeedLength = orNone(kept.LogLength), orNone(kept.KeptLength), orNone(kept.FeedLength)
 	if !s.Redis.used() {
-		return memory.New(memory.Options{TTL: s.HistoryTTL, LogLength: orNone(s.DecisionLogLength), FeedLength: orNone(s.WatchBuffer)}), nil
+		return memory.New(kept), nil
 	}
-	opened, err := s.Redis.open(s.HistoryTTL, orNone(s.DecisionLogLength), orNone(s.WatchBuffer), log)
+	opened, err := s.Redis.open(kept, log)
 	if err != nil {
 		return nil, cli.BadInput(err)
 	}
@@ -80,7 +81,7 @@ func openStore(s *settings, log *zap.Logger, metrics prometheus.Registerer) (eng
 
 // serve runs until the context ends and calls are drained.
 func serve(ctx context.Context, s *settings) error {
-	log, err := daemon.NewLog(s.LogLevel, s.LogFormat)
+	log, err := s.Log.Open()
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func serve(ctx context.Context, s *settings) error {
 	if limit, known := descriptorLimit(); known {
 		options.MaxConnections = withinDescriptors(options.MaxConnections, limit, log)
 	}
-	edge, err := s.Edge.open(log, s.HistoryTTL)
+	edge, err := s.Edge.open(log, s.Kept.TTL)
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -113,7 +114,7 @@ func serve(ctx context.Context, s *settings) error {
 	if err := metrics.Register(edge.counts); err != nil {
 		return err
 	}
-	options.Access, options.TLS, options.KEDATokens = edge.access, edge.tls, s.Edge.KEDATokens
+	options.Access, options.TLS = edge.access, edge.tls
 	if options.SignIn, err = s.SignIn.open(edge.access); err != nil {
 		return cli.BadInput(err)
 	}
@@ -125,7 +126,7 @@ func serve(ctx context.Context, s *settings) error {
 	if fetching != nil {
 		options.Sources = fetching
 	}
-	traces, stopTracing, err := s.Observe.openTracing(ctx, log)
+	traces, stopTracing, err := openTracing(ctx, s.Tracing, log)
 	if err != nil {
 		return cli.BadInput(err)
 	}
@@ -140,7 +141,7 @@ func serve(ctx context.Context, s *settings) error {
 		srv.Close()
 		return err
 	}
-	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, s.AllowedHosts, log)
+	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, s.Server.AllowedHosts, log)
 	defer stopAdmin()
 	defer daemon.TellSupervisor(ctx, log)()
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)
@@ -182,5 +183,7 @@ func orNone(n int) int {
 
 // openSources opens the metric sources of stored specs; nil: none.
 func (s *settings) openSources(metrics prometheus.Registerer, log *zap.Logger) (*sources.Sources, error) {
-	return sources.New(sources.Options{URLs: s.SourceURLs, File: s.SourcesFile, Registerer: metrics, Log: log})
+	o := s.Sources
+	o.Registerer, o.Log = metrics, log
+	return sources.New(o)
 }

@@ -1,83 +1,52 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-	"go.uber.org/zap/zapcore"
-
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/signin"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/server/tracing"
+	"github.com/setpoint-dev/setpoint/sources"
 	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/web"
 )
 
-// settings are the settings of setpoint serve. Each has a flag, a variable SETPOINT_… and a key
-// in the config file.
+// settings are the settings of setpoint serve; list has their flags. Most of them are options of
+// what they configure.
 type settings struct {
-	GRPCAddress string
-	RESTAddress string
-	// AdminAddress serves metrics and health, for operators.
-	AdminAddress string
-	// AdminProfiles serves profiles there also if other machines reach it.
+	Server server.Options
+
+	GRPCAddress, RESTAddress, AdminAddress string
+	// AdminProfiles serves profiles at the admin address even if other machines reach it.
 	AdminProfiles bool
-	// AllowedHosts are host names accepted by addresses on loopback.
-	AllowedHosts []string
-	// UI serves the web page, and SignIn configures its users' sign-in with an issuer.
-	UI     bool
-	SignIn signInSettings
-
-	LogLevel  string
-	LogFormat string
-
-	Profile                 string
-	Tolerance               string
-	CPUInitializationPeriod time.Duration
-	InitialReadinessDelay   time.Duration
-	DownscaleStabilization  time.Duration
-	UpscaleDelay            time.Duration
-	DownscaleDelay          time.Duration
-	ScaleToZero             bool
-	AllowEvaluationTime     bool
 
 	Edge    edgeSettings
-	Observe observeSettings
-	Limits  limitSettings
+	UI      bool
+	UILinks []string
+	SignIn  signInSettings
 
-	Redis             redisSettings
-	OnStoreFailure    string
-	HistoryCacheBytes int
-	HistoryLimit      int
-	HistoryTTL        time.Duration
-	DecisionLogLength int
-	LoggedRepeats     int
-	WatchBuffer       int
-	MaxWatchers       int
-	CallersWatchers   int
-	MaxSimulations    int
-	SimulationWork    int
-	AnswerRetention   time.Duration
-	AnswerLimit       int
-	AnswerBytes       int
-	MaxClockSkew      time.Duration
+	Profile, Tolerance string
+	OnStoreFailure     string
+	// Kept is how much the store keeps, here and in Redis.
+	Kept  memory.Options
+	Redis redisSettings
 
-	// SourceURLs and SourcesFile configure the metric sources of stored specs.
-	SourceURLs  []string
-	SourcesFile string
+	Sources  sources.Options
+	ShedLoad bool
 
-	MaxRequestBytes   int
-	MaxPods           int
-	MaxMetrics        int
-	MaxBatch          int
-	MaxStreamInFlight int
-	MaxAttempts       int
-	RequestTimeout    time.Duration
-	DrainTimeout      time.Duration
+	Log           daemon.LogSettings
+	TargetMetrics bool
+	Tracing       tracing.Options
 
 	// Notes are worth a word at the start; no setting.
 	Notes []string
@@ -89,221 +58,176 @@ const (
 	holdDownOnFailure = "hold-down"
 )
 
-// defaultSettings returns the defaults of all settings.
+// defaultSettings returns the defaults: those of the options, and of what only serve knows.
 func defaultSettings() settings {
-	o := server.DefaultOptions()
-	return settings{
-		GRPCAddress:             "127.0.0.1:9090",
-		RESTAddress:             "127.0.0.1:8080",
-		AdminAddress:            "127.0.0.1:9091",
-		AllowedHosts:            []string{}, // not nil: so it is after an empty list of a file
-		UI:                      true,
-		SignIn:                  defaultSignInSettings(),
-		LogLevel:                "info",
-		LogFormat:               "json",
-		Observe:                 defaultObserveSettings(),
-		Profile:                 recommender.V136.Name(),
-		Tolerance:               "0.1",
-		CPUInitializationPeriod: o.Recommend.CPUInitializationPeriod,
-		InitialReadinessDelay:   o.Recommend.InitialReadinessDelay,
-		DownscaleStabilization:  o.Recommend.DownscaleStabilization,
-		UpscaleDelay:            o.Recommend.UpscaleDelay,
-		DownscaleDelay:          o.Recommend.DownscaleDelay,
-		Limits:                  defaultLimitSettings(),
-		Redis:                   defaultRedisSettings(),
-		OnStoreFailure:          refuseOnFailure,
-		HistoryCacheBytes:       64 << 20,
-		HistoryLimit:            recommender.DefaultHistoryLimit,
-		HistoryTTL:              24 * time.Hour,
-		DecisionLogLength:       100,
-		LoggedRepeats:           o.LoggedRepeats,
-		WatchBuffer:             memory.DefaultFeedLength,
-		MaxWatchers:             o.MaxWatchers,
-		CallersWatchers:         o.MaxWatchersPerCaller,
-		MaxSimulations:          1,
-		SimulationWork:          o.MaxSimulationWork,
-		AnswerRetention:         o.AnswerRetention,
-		AnswerLimit:             o.AnswerLimit,
-		AnswerBytes:             o.AnswerBytes,
-		MaxClockSkew:            o.MaxClockSkew,
-		SourceURLs:              []string{},
-		MaxRequestBytes:         o.MaxRequestBytes,
-		MaxPods:                 o.MaxPods,
-		MaxMetrics:              o.MaxMetrics,
-		MaxBatch:                o.MaxBatch,
-		MaxStreamInFlight:       o.MaxStreamInFlight,
-		MaxAttempts:             o.MaxAttempts,
-		RequestTimeout:          o.RequestTimeout,
-		DrainTimeout:            o.DrainTimeout,
+	s := settings{
+		Server:      server.DefaultOptions(),
+		GRPCAddress: "127.0.0.1:9090", RESTAddress: "127.0.0.1:8080", AdminAddress: "127.0.0.1:9091",
+		UI: true, UILinks: []string{},
+		SignIn:  signInSettings{Options: signin.Options{Scopes: []string{"openid"}}},
+		Profile: recommender.DefaultProfile, Tolerance: "0.1",
+		OnStoreFailure: refuseOnFailure,
+		Kept:           memory.Options{TTL: 24 * time.Hour, LogLength: memory.DefaultLogLength, KeptLength: memory.DefaultKeptLength, FeedLength: memory.DefaultFeedLength},
+		Redis:          redisSettings{Options: redis.DefaultOptions()},
+		Sources:        sources.Options{URLs: []string{}},
+		ShedLoad:       true,
+		Log:            daemon.DefaultLog(),
+		Tracing:        tracing.Options{Ratio: tracing.DefaultRatio, Version: cli.Version()},
+	}
+	s.Server.AllowedHosts = []string{} // not nil: so it is after an empty list of a file
+	s.Server.Recommend.HistoryLimit = recommender.DefaultHistoryLimit
+	s.Server.CacheBytes = 64 << 20
+	s.Server.TargetMetrics = telemetry.DefaultMaxTargets
+	s.Server.Version = cli.Version()
+	return s
+}
+
+// list are the settings, in the order of help: where each goes, with its default, its flag, its
+// meaning, and its bounds. validate has what concerns several of them.
+func (s *settings) list() config.List {
+	o := &s.Server
+	return config.List{
+		{Title: "Addresses", Settings: []config.Setting{
+			config.String(&s.GRPCAddress, "grpc-address", "`host:port` to serve gRPC on; an empty host means all interfaces"),
+			config.String(&s.RESTAddress, "rest-address", "`host:port` to serve REST and the API's description on; an empty host means all interfaces"),
+			config.String(&s.AdminAddress, "admin-address", "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, without TLS or credentials; empty disables it"),
+			config.Bool(&s.AdminProfiles, "admin-profiles", "serve /debug/pprof/ even if other machines can reach the admin address"),
+			config.Strings(&o.AllowedHosts, "allowed-hosts", "host `names` that requests to the REST and admin addresses may use while these are on loopback, against DNS rebinding; localhost, names without a dot and IP addresses are always allowed; * allows all"),
+			config.Bool(&s.Edge.Insecure, "allow-insecure-addresses", "allow addresses that other machines can reach without authentication or without TLS"),
+		}},
+		s.Edge.list(&o.KEDATokens),
+		{Title: "Web page", Settings: append([]config.Setting{
+			config.Bool(&s.UI, "ui", "serve the web page at /ui/ of the REST address; what it shows needs the same credentials as the API"),
+			config.Repeated(&s.UILinks, "ui-links", "`NAME=URL` of a link that the web page shows with each target, such as 'Grafana=https://grafana.example/d/hpa?var-namespace={namespace}&var-target={target}'; {cluster}, {namespace} and {target} are replaced; once for each link, at most 8", checkPageLinks),
+		}, s.SignIn.list()...)},
+		{Title: "Decisions", Settings: []config.Setting{
+			config.String(&s.Profile, "profile", "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "), config.OneOf(recommender.ProfileNames()...)),
+			config.String(&s.Tolerance, "tolerance", "`ratio` around the target within which nothing changes, where neither behavior nor request sets one", checkTolerance),
+			config.Duration(&o.Recommend.CPUInitializationPeriod, "cpu-initialization-period", "time after a pod's start during which its CPU samples count only if it is ready", config.NotNegative),
+			config.Duration(&o.Recommend.InitialReadinessDelay, "initial-readiness-delay", "a pod that turns unready within this time after its start counts as never ready", config.NotNegative),
+			config.Duration(&o.Recommend.DownscaleStabilization, "downscale-stabilization", "default scale-down stabilization window, where behavior sets none", config.NotNegative),
+			config.Duration(&o.Recommend.UpscaleDelay, "upscale-delay", "minimum time between any change and a scale-up; only profiles cooldown and design-2015 use it", config.NotNegative),
+			config.Duration(&o.Recommend.DownscaleDelay, "downscale-delay", "minimum time between any change and a scale-down; only profiles cooldown and design-2015 use it", config.NotNegative),
+			config.Bool(&o.Recommend.ScaleToZero, "scale-to-zero", "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature; the profile v1.37 has it on)"),
+			config.Bool(&o.AllowEvaluationTime, "allow-evaluation-time", "let requests set evaluationTime; for replays and tests"),
+			config.Int(&o.MaxAttempts, "max-attempts", "attempts at one decision when other callers change the same target at once; then ABORTED", config.Positive),
+		}},
+		{Title: "Histories", Settings: []config.Setting{
+			config.Int(&o.Recommend.HistoryLimit, "history-limit", "recommendations, and scale events per direction, kept per target (some 5 bytes each; at least 8); the default is exact for one evaluation per second and windows of an hour; beyond the limit counts may be held longer, and explanations say so", config.Within(recommender.LeastHistoryLimit, recommender.MostHistoryLimit)),
+			config.Duration(&s.Kept.TTL, "history-ttl", "how long an idle target's history is kept, at least the longest window or delay (1h, --downscale-stabilization, --upscale-delay or --downscale-delay); 0 keeps it forever", config.NotNegative),
+			config.Int(&o.CacheBytes, "history-cache-bytes", "bytes for caching histories, some 450 per target, which saves loads from Redis; 0 disables the cache", config.NotNegative),
+			config.Duration(&o.AnswerRetention, "request-id-retention", "how long answers are remembered by request id", config.NotNegative),
+			config.Int(&o.AnswerLimit, "request-id-limit", "maximum answers remembered per target", config.Positive),
+			config.Int(&o.AnswerBytes, "request-id-bytes", "maximum bytes of remembered answers per target; the newest is always kept", config.Positive),
+			config.Int(&s.Kept.LogLength, "decision-log-length", "unchanged decisions kept per target, as ListDecisions shows them; 0 keeps no decisions at all", config.NotNegative),
+			config.Int(&s.Kept.KeptLength, "decision-log-changes", "decisions kept per target beside these: changes, failures, and one in each hour; 0 keeps them among the others", config.NotNegative),
+			config.Int(&o.LoggedRepeats, "decision-log-repeats", "unchanged decisions logged per second; above this rate only changes are logged", config.NotNegative),
+			config.Int(&s.Kept.FeedLength, "watch-buffer", "decisions kept for watchers (WatchDecisions), over all targets; 0 disables watching", config.NotNegative),
+		}},
+		{Title: "Redis", Settings: append(s.Redis.list(),
+			config.String(&s.OnStoreFailure, "on-store-failure", "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down", config.OneOf(refuseOnFailure, holdDownOnFailure)),
+			config.Duration(&o.MaxClockSkew, "max-clock-skew", "maximum clock difference from Redis; beyond it the instance is not ready and decides nothing; 0 means no limit", config.NotNegative),
+		)},
+		{Title: "Metric sources of stored specs", Settings: []config.Setting{
+			config.Strings(&s.Sources.URLs, "source-urls", "`URLs` that stored specs may have metrics fetched from, without credentials, such as http://prometheus:9090 or redis://queue:6379; empty: none"),
+			config.String(&s.Sources.File, "sources-file", "`file` of sources, with credentials, for the metrics of stored specs, and the namespaces that may use each; empty: none"),
+		}},
+		{Title: "Limits of one request", Settings: []config.Setting{
+			config.Int(&o.MaxRequestBytes, "max-request-bytes", "maximum message or body, bytes", config.Positive),
+			config.Int(&o.MaxHeaderBytes, "max-header-bytes", "maximum header size of one call, bytes", config.Positive),
+			config.Int(&o.MaxPods, "max-pods", "maximum pods in one request", config.Positive),
+			config.Int(&o.MaxMetrics, "max-metrics", "maximum metrics in one spec", config.Positive),
+			config.Int(&o.MaxBatch, "max-batch", "maximum requests in one batch", config.Positive),
+			config.Int(&o.MaxStreamInFlight, "max-stream-in-flight", "maximum unanswered requests per stream", config.Positive),
+			config.Duration(&o.RequestTimeout, "request-timeout", "timeout of calls that set no deadline", config.Positive),
+			config.Duration(&o.DrainTimeout, "drain-timeout", "how long shutdown waits for calls in flight", config.Positive),
+		}},
+		{Title: "Limits of callers", Settings: []config.Setting{
+			config.Int(&o.Limits.InFlight, "max-in-flight", "maximum calls in flight, all callers together; a batch counts as its requests", config.Within(1, math.MaxInt32)),
+			config.Int(&o.Limits.Identity.InFlight, "max-in-flight-per-caller", "maximum calls in flight per caller, unless the policy file says otherwise; 0 means no fixed limit: authenticated callers share equally once three quarters of --max-in-flight are used", config.NotNegative),
+			config.Float64(&o.Limits.Identity.Rate, "max-rate-per-caller", "maximum requests per second per caller, unless the policy file says otherwise; 0 means no limit", config.Within(0, math.MaxFloat64)),
+			config.Int(&o.Limits.Identity.Burst, "max-burst-per-caller", "burst of one caller above its rate, requests; 0 means one second's worth", config.NotNegative),
+			config.Int(&o.Limits.Streams, "max-streams", "maximum open streams, all callers together; one authenticated caller gets three quarters of them; 0 means no limit", config.NotNegative),
+			config.Int(&o.Limits.Identity.Streams, "max-streams-per-caller", "maximum open streams per caller, unless the policy file says otherwise; 0 means no limit", config.NotNegative),
+			config.Bool(&s.ShedLoad, "shed-load", "shed load when the CPUs are saturated, so that accepted calls stay fast"),
+			config.Int(&o.MaxConnections, "max-connections", "maximum open connections, gRPC and REST together, and open health watches; beyond it idle ones are closed", config.Positive),
+			config.Duration(&o.MaxConnectionAge, "max-connection-age", "maximum age of a gRPC connection, so that callers spread over instances; 0 means no limit", config.NotNegative),
+			config.Int(&o.MaxCallsPerConnection, "max-calls-per-connection", "calls in flight on one HTTP/2 connection", config.Positive),
+			config.Int(&o.ClusterTargets, "max-targets-per-cluster", "targets per cluster above which new ones are refused, unless the policy file says otherwise; 0 means no limit", config.NotNegative),
+			config.Int(&o.ClusterBytes, "max-bytes-per-cluster", "estimated bytes of a cluster's histories, specs or observations, each, above which new targets and longer specs and observations are refused, unless the policy file says otherwise; 0 means no limit", config.NotNegative),
+			config.Int(&o.MaxWatchers, "max-watchers", "maximum calls of WatchDecisions on this instance; 0 means no limit", config.NotNegative),
+			config.Int(&o.MaxWatchersPerCaller, "max-watchers-per-caller", "maximum calls of WatchDecisions of one authenticated caller on this instance; 0 means no limit", config.NotNegative),
+			config.Int(&o.MaxSimulations, "max-simulations", "simulations (Simulate) that run at once on this instance, one processor each; 0 runs none", config.NotNegative),
+			config.Int(&o.MaxSimulationWork, "max-simulation-work", "maximum pod evaluations per simulation; 100 million take a few seconds, and 55 s at most", config.Positive),
+		}},
+		{Title: "Logs, metrics and traces", Settings: append(s.Log.List(),
+			config.String((*string)(&o.LogCalls), "access-log", "`calls` logged at level info: none, failed (up to 100 a second) or all; replica changes and internal errors are always logged", config.OneOf(server.CallLogs()...)),
+			config.Bool(&s.TargetMetrics, "target-metrics", "export metrics per target: replicas, bounds, proposal, conditions, states, turns and interval; some 12 series each"),
+			config.Int(&o.TargetMetrics, "target-metrics-limit", "maximum targets with metrics of their own; further ones are only counted", config.Positive),
+			config.String(&s.Tracing.Endpoint, "otlp-endpoint", "`host:port` or URL of the OpenTelemetry collector, OTLP over gRPC; the OTEL_… variables are read, too; empty disables tracing"),
+			config.Bool(&s.Tracing.Insecure, "otlp-insecure", "send traces without TLS"),
+			config.Float64(&s.Tracing.Ratio, "trace-ratio", "share of calls traced, 0 to 1, where the caller's traceparent does not decide", config.Within(0.0, 1)),
+		)},
 	}
 }
 
-// bind adds a flag for each setting; the current values are the defaults.
-func (s *settings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.GRPCAddress, "grpc-address", s.GRPCAddress, "`host:port` to serve gRPC on; an empty host means all interfaces")
-	flags.StringVar(&s.RESTAddress, "rest-address", s.RESTAddress, "`host:port` to serve REST and the API's description on; an empty host means all interfaces")
-	flags.StringVar(&s.AdminAddress, "admin-address", s.AdminAddress, "`host:port` to serve /metrics, /healthz, /readyz, /debug/buildinfo and, on loopback, /debug/pprof/ on, without TLS or credentials; empty disables it")
-	flags.BoolVar(&s.AdminProfiles, "admin-profiles", s.AdminProfiles, "serve /debug/pprof/ even if other machines can reach the admin address")
-	flags.StringSliceVar(&s.AllowedHosts, "allowed-hosts", s.AllowedHosts, "host `names` that requests to the REST and admin addresses may use while these are on loopback, against DNS rebinding; localhost, names without a dot and IP addresses are always allowed; * allows all")
-	flags.BoolVar(&s.UI, "ui", s.UI, "serve the web page at /ui/ of the REST address; what it shows needs the same credentials as the API")
-	s.SignIn.bind(flags)
-	flags.StringVar(&s.LogLevel, "log-level", s.LogLevel, "least severe `level` that is logged: debug, info, warn or error")
-	flags.StringVar(&s.LogFormat, "log-format", s.LogFormat, "`form` of log lines: json, or console for people")
-	flags.StringVar(&s.Profile, "profile", s.Profile, "controller `version` to decide as where a request names none: "+strings.Join(recommender.ProfileNames(), ", "))
-	flags.StringVar(&s.Tolerance, "tolerance", s.Tolerance, "`ratio` around the target within which nothing changes, where neither behavior nor request sets one")
-	flags.DurationVar(&s.CPUInitializationPeriod, "cpu-initialization-period", s.CPUInitializationPeriod, "time after a pod's start during which its CPU samples count only if it is ready")
-	flags.DurationVar(&s.InitialReadinessDelay, "initial-readiness-delay", s.InitialReadinessDelay, "a pod that turns unready within this time after its start counts as never ready")
-	flags.DurationVar(&s.DownscaleStabilization, "downscale-stabilization", s.DownscaleStabilization, "default scale-down stabilization window, where behavior sets none")
-	flags.DurationVar(&s.UpscaleDelay, "upscale-delay", s.UpscaleDelay, "minimum time between any change and a scale-up; only profiles cooldown and design-2015 use it")
-	flags.DurationVar(&s.DownscaleDelay, "downscale-delay", s.DownscaleDelay, "minimum time between any change and a scale-down; only profiles cooldown and design-2015 use it")
-	flags.BoolVar(&s.ScaleToZero, "scale-to-zero", s.ScaleToZero, "allow minReplicas 0 and scaling from zero (the HPAScaleToZero feature; the profile v1.37 has it on)")
-	flags.BoolVar(&s.AllowEvaluationTime, "allow-evaluation-time", s.AllowEvaluationTime, "let requests set evaluationTime; for replays and tests")
-	s.Edge.bind(flags)
-	s.Observe.bind(flags)
-	s.Limits.bind(flags)
-	s.Redis.bind(flags)
-	flags.StringVar(&s.OnStoreFailure, "on-store-failure", s.OnStoreFailure, "`policy` while Redis can't be reached: refuse calls, or hold-down: answer from the history last known, up but never down")
-	flags.IntVar(&s.HistoryCacheBytes, "history-cache-bytes", s.HistoryCacheBytes, "bytes for caching histories, some 450 per target, which saves loads from Redis; 0 disables the cache")
-	flags.IntVar(&s.HistoryLimit, "history-limit", s.HistoryLimit, "recommendations, and scale events per direction, kept per target (some 5 bytes each; at least 8); the default is exact for one evaluation per second and windows of an hour; beyond the limit counts may be held longer, and explanations say so")
-	flags.DurationVar(&s.HistoryTTL, "history-ttl", s.HistoryTTL, "how long an idle target's history is kept, at least the longest window or delay (1h, --downscale-stabilization, --upscale-delay or --downscale-delay); 0 keeps it forever")
-	flags.IntVar(&s.DecisionLogLength, "decision-log-length", s.DecisionLogLength, "decisions kept per target, as ListDecisions shows them; 0 keeps none")
-	flags.IntVar(&s.LoggedRepeats, "decision-log-repeats", s.LoggedRepeats, "unchanged decisions logged per second; above this rate only changes are logged")
-	flags.IntVar(&s.WatchBuffer, "watch-buffer", s.WatchBuffer, "decisions kept for watchers (WatchDecisions), over all targets; 0 disables watching")
-	flags.IntVar(&s.MaxWatchers, "max-watchers", s.MaxWatchers, "maximum calls of WatchDecisions on this instance; 0 means no limit")
-	flags.IntVar(&s.CallersWatchers, "max-watchers-per-caller", s.CallersWatchers, "maximum calls of WatchDecisions of one authenticated caller on this instance; 0 means no limit")
-	flags.IntVar(&s.MaxSimulations, "max-simulations", s.MaxSimulations, "simulations (Simulate) that run at once on this instance, one processor each; 0 runs none")
-	flags.IntVar(&s.SimulationWork, "max-simulation-work", s.SimulationWork, "maximum work of one simulation, in looks at a simulated pod; 100 million take some seconds, and 55 s at most")
-	flags.DurationVar(&s.AnswerRetention, "request-id-retention", s.AnswerRetention, "how long answers are remembered by request id")
-	flags.IntVar(&s.AnswerLimit, "request-id-limit", s.AnswerLimit, "maximum answers remembered per target")
-	flags.IntVar(&s.AnswerBytes, "request-id-bytes", s.AnswerBytes, "maximum bytes of remembered answers per target; the newest is always kept")
-	flags.DurationVar(&s.MaxClockSkew, "max-clock-skew", s.MaxClockSkew, "maximum clock difference from Redis; beyond it the instance is not ready and decides nothing; 0 means no limit")
-	flags.StringSliceVar(&s.SourceURLs, "source-urls", s.SourceURLs, "`URLs` that stored specs may have metrics fetched from, without credentials, such as http://prometheus:9090 or redis://queue:6379; empty: none")
-	flags.StringVar(&s.SourcesFile, "sources-file", s.SourcesFile, "`file` of sources, with credentials, for the metrics of stored specs, and the namespaces that may use each; empty: none")
-	flags.IntVar(&s.MaxRequestBytes, "max-request-bytes", s.MaxRequestBytes, "maximum message or body, bytes")
-	flags.IntVar(&s.MaxPods, "max-pods", s.MaxPods, "maximum pods in one request")
-	flags.IntVar(&s.MaxMetrics, "max-metrics", s.MaxMetrics, "maximum metrics in one spec")
-	flags.IntVar(&s.MaxBatch, "max-batch", s.MaxBatch, "maximum requests in one batch")
-	flags.IntVar(&s.MaxStreamInFlight, "max-stream-in-flight", s.MaxStreamInFlight, "maximum unanswered requests per stream")
-	flags.IntVar(&s.MaxAttempts, "max-attempts", s.MaxAttempts, "attempts at one decision when other callers change the same target at once; then ABORTED")
-	flags.DurationVar(&s.RequestTimeout, "request-timeout", s.RequestTimeout, "timeout of calls that set no deadline")
-	flags.DurationVar(&s.DrainTimeout, "drain-timeout", s.DrainTimeout, "how long shutdown waits for calls in flight")
+func checkTolerance(text string) error {
+	if _, err := conversion.Tolerance(text); err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	return nil
+}
+
+func checkPageLinks(links []string) error {
+	_, err := server.ParsePageLinks(links)
+	return err
 }
 
 // validate returns all that is wrong with the settings.
 func (s *settings) validate() error {
-	var problems []error
-	refuse := func(flag, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("--"+flag+": "+format, args...))
+	var problems config.Problems
+	refuse := problems.Refuse
+	s.list().Check(refuse)
+	o := &s.Server
+	if window := max(recommender.LongestWindow, o.Recommend.DownscaleStabilization, o.Recommend.UpscaleDelay, o.Recommend.DownscaleDelay); s.Kept.TTL > 0 && s.Kept.TTL < window {
+		refuse("history-ttl", "%s is shorter than the longest stabilization window or delay that may be asked for, %s: a history would be deleted while it still affects decisions; give at least that, or 0 to keep histories", s.Kept.TTL, window)
 	}
-	if _, err := zapcore.ParseLevel(s.LogLevel); err != nil {
-		refuse("log-level", "%q is not one of debug, info, warn, error", s.LogLevel)
+	if o.Limits.Identity.Burst > 0 && o.Limits.Identity.Rate == 0 {
+		refuse("max-burst-per-caller", "%d without a rate: nothing would ever refill it; give --max-rate-per-caller", o.Limits.Identity.Burst)
 	}
-	if s.LogFormat != "json" && s.LogFormat != "console" {
-		refuse("log-format", "%q is neither json nor console", s.LogFormat)
-	}
-	if _, ok := recommender.ProfileByName(s.Profile); !ok {
-		refuse("profile", "%q is not one of %q", s.Profile, recommender.ProfileNames())
-	}
-	if _, err := conversion.Tolerance(s.Tolerance); err != nil {
-		refuse("tolerance", "%q: %v", s.Tolerance, err)
-	}
-	for flag, d := range map[string]time.Duration{
-		"cpu-initialization-period": s.CPUInitializationPeriod,
-		"initial-readiness-delay":   s.InitialReadinessDelay,
-		"downscale-stabilization":   s.DownscaleStabilization,
-		"upscale-delay":             s.UpscaleDelay,
-		"downscale-delay":           s.DownscaleDelay,
-		"history-ttl":               s.HistoryTTL,
-		"max-clock-skew":            s.MaxClockSkew,
-		"request-id-retention":      s.AnswerRetention,
-	} {
-		if d < 0 {
-			refuse(flag, "%s is negative", d)
+	if s.Tracing.Endpoint != "" {
+		if err := s.Tracing.ValidateEndpoint(); err != nil {
+			refuse("otlp-endpoint", "%v", err)
 		}
-	}
-	for flag, d := range map[string]time.Duration{"request-timeout": s.RequestTimeout, "drain-timeout": s.DrainTimeout} {
-		if d <= 0 {
-			refuse(flag, "%s is not above 0", d)
-		}
-	}
-	for flag, n := range map[string]int{
-		"request-id-limit": s.AnswerLimit, "request-id-bytes": s.AnswerBytes,
-		"max-request-bytes": s.MaxRequestBytes, "max-pods": s.MaxPods, "max-metrics": s.MaxMetrics, "max-batch": s.MaxBatch,
-		"max-stream-in-flight": s.MaxStreamInFlight, "max-attempts": s.MaxAttempts,
-		"max-simulation-work": s.SimulationWork,
-	} {
-		if n <= 0 {
-			refuse(flag, "%d is not above 0", n)
-		}
-	}
-	if s.HistoryLimit < recommender.LeastHistoryLimit || s.HistoryLimit > recommender.MostHistoryLimit {
-		refuse("history-limit", "%d is not from %d to %d", s.HistoryLimit, recommender.LeastHistoryLimit, recommender.MostHistoryLimit)
-	}
-	if window := max(recommender.LongestWindow, s.DownscaleStabilization, s.UpscaleDelay, s.DownscaleDelay); s.HistoryTTL > 0 && s.HistoryTTL < window {
-		refuse("history-ttl", "%s is shorter than the longest stabilization window or delay that may be asked for, %s: a history would be deleted while it still affects decisions; give at least that, or 0 to keep histories", s.HistoryTTL, window)
-	}
-	if s.OnStoreFailure != refuseOnFailure && s.OnStoreFailure != holdDownOnFailure {
-		refuse("on-store-failure", "%q is neither %s nor %s", s.OnStoreFailure, refuseOnFailure, holdDownOnFailure)
-	}
-	for flag, n := range map[string]int{"watch-buffer": s.WatchBuffer, "max-watchers": s.MaxWatchers, "max-watchers-per-caller": s.CallersWatchers, "max-simulations": s.MaxSimulations} {
-		if n < 0 {
-			refuse(flag, "%d is negative", n)
-		}
-	}
-	if s.LoggedRepeats < 0 {
-		refuse("decision-log-repeats", "%d is negative", s.LoggedRepeats)
-	}
-	if s.HistoryCacheBytes < 0 {
-		refuse("history-cache-bytes", "%d is negative", s.HistoryCacheBytes)
 	}
 	s.Redis.validate(refuse)
-	s.Limits.validate(refuse)
-	s.Observe.validate(refuse)
-	reached := map[string]string{"grpc-address": s.GRPCAddress, "rest-address": s.RESTAddress}
-	if !s.validateAddresses(refuse) {
-		reached = nil // an invalid address is reported elsewhere
+	valid := s.validateAddresses(refuse)
+	s.Edge.validate(refuse, o.KEDATokens)
+	if valid {
+		s.Edge.validateReach(refuse, s.addresses()[:2])
 	}
-	s.Edge.validate(refuse, reached)
-	s.SignIn.validate(refuse, s.UI, s.Edge.OIDCFile)
-	if s.DecisionLogLength < 0 {
-		refuse("decision-log-length", "%d is negative", s.DecisionLogLength)
-	}
-	return errors.Join(problems...)
+	s.SignIn.validate(refuse, s.UI, s.Edge.Auth.OIDCFile)
+	return problems.Err()
 }
 
 // options are the server's, from settings that are valid.
 func (s *settings) options() server.Options {
-	o := server.DefaultOptions()
+	o := s.Server
 	o.Recommend.Profile, _ = recommender.ProfileByName(s.Profile)
 	o.Recommend.Tolerance, _ = conversion.Tolerance(s.Tolerance)
-	o.Recommend.CPUInitializationPeriod = s.CPUInitializationPeriod
-	o.Recommend.InitialReadinessDelay = s.InitialReadinessDelay
-	o.Recommend.DownscaleStabilization = s.DownscaleStabilization
-	o.Recommend.UpscaleDelay, o.Recommend.DownscaleDelay = s.UpscaleDelay, s.DownscaleDelay
-	o.Recommend.ScaleToZero = s.ScaleToZero
-	o.Recommend.HistoryLimit = s.HistoryLimit
-	o.AllowEvaluationTime, o.MaxClockSkew = s.AllowEvaluationTime, s.MaxClockSkew
-	o.AllowedHosts = s.AllowedHosts
-	o.LoggedRepeats = s.LoggedRepeats
-	o.MaxWatchers, o.MaxWatchersPerCaller = s.MaxWatchers, s.CallersWatchers
-	o.MaxSimulations, o.MaxSimulationWork = s.MaxSimulations, s.SimulationWork
-	o.AnswerRetention, o.AnswerLimit, o.AnswerBytes = s.AnswerRetention, s.AnswerLimit, s.AnswerBytes
-	o.MaxRequestBytes, o.MaxPods, o.MaxBatch = s.MaxRequestBytes, s.MaxPods, s.MaxBatch
-	o.MaxStreamInFlight, o.MaxAttempts = s.MaxStreamInFlight, s.MaxAttempts
-	o.MaxMetrics = s.MaxMetrics
-	o.RequestTimeout, o.DrainTimeout = s.RequestTimeout, s.DrainTimeout
-	o.Limits = s.Limits.options()
-	o.MaxConnections = s.Limits.Connections
-	o.ClusterTargets, o.ClusterBytes = s.Limits.ClusterTargets, s.Limits.ClusterBytes
-	o.MaxConnectionAge, o.MaxCallsPerConnection, o.MaxHeaderBytes = s.Limits.MaxConnectionAge, s.Limits.CallsPerConn, s.Limits.HeaderBytes
+	o.Limits.Shedding.Off = !s.ShedLoad
+	o.HistoryTTL = s.Kept.TTL
 	if s.Redis.used() {
-		o.StoreKind = "redis"
-		o.HoldDown, o.CacheBytes = s.OnStoreFailure == holdDownOnFailure, s.HistoryCacheBytes
+		o.StoreKind, o.HoldDown = "redis", s.OnStoreFailure == holdDownOnFailure
+	} else {
+		o.CacheBytes = 0
 	}
 	if s.UI {
 		o.Page = web.Files()
 	}
-	s.Observe.apply(&o)
-	o.Version = cli.Version()
+	o.PageLinks, _ = server.ParsePageLinks(s.UILinks)
+	if !s.TargetMetrics {
+		o.TargetMetrics = 0
+	}
 	return o
 }

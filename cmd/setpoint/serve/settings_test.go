@@ -2,6 +2,7 @@ package serve
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,15 +29,10 @@ func TestDefaultSettingsAreTheServersDefaults(t *testing.T) {
 	if got.Recommend.Profile.Name() != "v1.36" {
 		t.Errorf("profile %s", got.Recommend.Profile.Name())
 	}
-	got.Recommend.Profile, got.Recommend.HistoryLimit = nil, 0
-	got.Version = want.Version
-	if got.Recommend != want.Recommend {
-		t.Errorf("got %+v, want %+v", got.Recommend, want.Recommend)
-	}
-	got.Recommend, want.Recommend = server.DefaultOptions().Recommend, server.DefaultOptions().Recommend
-	if got.MaxPods != want.MaxPods || got.MaxBatch != want.MaxBatch || got.RequestTimeout != want.RequestTimeout ||
-		got.AnswerRetention != want.AnswerRetention || got.AnswerLimit != want.AnswerLimit || got.DrainTimeout != want.DrainTimeout ||
-		got.MaxRequestBytes != want.MaxRequestBytes || got.MaxStreamInFlight != want.MaxStreamInFlight || got.MaxAttempts != want.MaxAttempts {
+	want.Recommend.Profile, want.Recommend.HistoryLimit = got.Recommend.Profile, got.Recommend.HistoryLimit
+	want.Version, want.Page, want.AllowedHosts = got.Version, got.Page, got.AllowedHosts
+	want.HistoryTTL = got.HistoryTTL // the store's, which an embedded server's is not
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -44,9 +40,9 @@ func TestDefaultSettingsAreTheServersDefaults(t *testing.T) {
 func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
-	s.Tolerance, s.MaxPods, s.DrainTimeout = "0.9", 1, time.Hour // values that the file must restore
+	s.Tolerance, s.Server.MaxPods, s.Server.DrainTimeout = "0.9", 1, time.Hour // values that the file must restore
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	s.bind(flags)
+	s.list().Bind(flags)
 	config.AddFlag(flags)
 	if err := flags.Parse([]string{"--config", "../../../deploy/setpoint.yaml"}); err != nil {
 		t.Fatal(err)
@@ -65,9 +61,9 @@ func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 func TestAllProblemsOfSettingsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
-	s.LogLevel, s.LogFormat, s.Profile, s.Tolerance = "loud", "xml", "v0.1", "-1"
-	s.CPUInitializationPeriod, s.RequestTimeout = -time.Second, 0
-	s.MaxPods, s.DecisionLogLength = 0, -1
+	s.Log.Level, s.Log.Format, s.Profile, s.Tolerance = "loud", "xml", "v0.1", "-1"
+	s.Server.Recommend.CPUInitializationPeriod, s.Server.RequestTimeout = -time.Second, 0
+	s.Server.MaxPods, s.Kept.LogLength = 0, -1
 	err := s.validate()
 	if err == nil {
 		t.Fatal("valid")
@@ -77,13 +73,16 @@ func TestAllProblemsOfSettingsAreReportedAtOnce(t *testing.T) {
 			t.Errorf("nothing is said of --%s:\n%v", flag, err)
 		}
 	}
+	if lines := strings.Split(err.Error(), "\n"); !slices.IsSorted(lines) {
+		t.Errorf("in no fixed order:\n%v", err)
+	}
 }
 
 // The delays are settings, too, and are remembered for as long as they run.
 func TestDelaysAreSettings(t *testing.T) {
 	t.Parallel()
 	s := defaultSettings()
-	s.UpscaleDelay, s.DownscaleDelay = 20*time.Second, 3*time.Hour
+	s.Server.Recommend.UpscaleDelay, s.Server.Recommend.DownscaleDelay = 20*time.Second, 3*time.Hour
 	if err := s.validate(); err != nil {
 		t.Error(err)
 	}
@@ -91,10 +90,10 @@ func TestDelaysAreSettings(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for name, change := range map[string]func(*settings){
-		"--upscale-delay: -1ns is negative":                       func(s *settings) { s.UpscaleDelay = -1 },
-		"--downscale-delay: -1ns is negative":                     func(s *settings) { s.DownscaleDelay = -1 },
-		"--history-ttl: 24h0m0s is shorter than the longest stab": func(s *settings) { s.UpscaleDelay = 25 * time.Hour },
-		"--history-ttl: 24h0m0s is shorter than the longest":      func(s *settings) { s.DownscaleDelay = 25 * time.Hour },
+		"--upscale-delay: -1ns is negative":                       func(s *settings) { s.Server.Recommend.UpscaleDelay = -1 },
+		"--downscale-delay: -1ns is negative":                     func(s *settings) { s.Server.Recommend.DownscaleDelay = -1 },
+		"--history-ttl: 24h0m0s is shorter than the longest stab": func(s *settings) { s.Server.Recommend.UpscaleDelay = 25 * time.Hour },
+		"--history-ttl: 24h0m0s is shorter than the longest":      func(s *settings) { s.Server.Recommend.DownscaleDelay = 25 * time.Hour },
 	} {
 		s := defaultSettings()
 		change(&s)
@@ -115,7 +114,7 @@ func TestTheHistoryOutlivesTheLongestWindow(t *testing.T) {
 		{2 * time.Hour, 2 * time.Hour, false}, {time.Hour, 2 * time.Hour, true}, {0, 2 * time.Hour, false},
 	} {
 		s := defaultSettings()
-		s.HistoryTTL, s.DownscaleStabilization = tt.ttl, tt.downscale
+		s.Kept.TTL, s.Server.Recommend.DownscaleStabilization = tt.ttl, tt.downscale
 		err := s.validate()
 		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "--history-ttl: "+tt.ttl.String()+" is shorter than the longest stabilization window") {
 			t.Errorf("a history of %s with a window of %s: %v", tt.ttl, tt.downscale, err)

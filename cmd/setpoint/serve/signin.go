@@ -6,40 +6,39 @@ import (
 	"os"
 	"strings"
 
-	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/signin"
 )
 
 // signInSettings say how users of the web page sign in with an OpenID Connect issuer.
 type signInSettings struct {
-	Issuer      string
-	ClientID    string
-	SecretFile  string
-	RedirectURL string
-	Scopes      []string
+	signin.Options
+	SecretFile string
 }
 
-func defaultSignInSettings() signInSettings { return signInSettings{Scopes: []string{"openid"}} }
-
-func (s *signInSettings) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&s.ClientID, "ui-oidc-client-id", s.ClientID, "`id` by which an issuer of --auth-oidc-file knows the service, one of the issuer's audiences there; users of the web page then sign in with the issuer. Empty: they need a token")
-	flags.StringVar(&s.SecretFile, "ui-oidc-client-secret-file", s.SecretFile, "`file` with the client's secret; none for a public client")
-	flags.StringVar(&s.Issuer, "ui-oidc-issuer", s.Issuer, "`URL` of the issuer to sign in with; empty means the only one of --auth-oidc-file")
-	flags.StringVar(&s.RedirectURL, "ui-oidc-redirect-url", s.RedirectURL, "`URL` that the issuer sends browsers back to: the REST address as browsers know it, and "+signin.CallbackPath)
-	flags.StringSliceVar(&s.Scopes, "ui-oidc-scopes", s.Scopes, "`scopes` to ask the issuer for, openid among them")
+func (s *signInSettings) list() []config.Setting {
+	return []config.Setting{
+		config.String(&s.ClientID, "ui-oidc-client-id", "`id` by which an issuer of --auth-oidc-file knows the service, one of the issuer's audiences there; users of the web page then sign in with the issuer. Empty: they need a token"),
+		config.String(&s.SecretFile, "ui-oidc-client-secret-file", "`file` with the client's secret; none for a public client"),
+		config.String(&s.Issuer, "ui-oidc-issuer", "`URL` of the issuer to sign in with; empty means the only one of --auth-oidc-file"),
+		config.String(&s.RedirectURL, "ui-oidc-redirect-url", "`URL` that the issuer sends browsers back to: the REST address as browsers know it, and "+signin.CallbackPath),
+		config.Strings(&s.Scopes, "ui-oidc-scopes", "`scopes` to ask the issuer for, openid among them"),
+	}
 }
 
 // used reports whether users sign in with an issuer.
 func (s *signInSettings) used() bool { return s.ClientID != "" }
 
-func (s *signInSettings) validate(refuse func(flag, format string, args ...any), ui bool, oidcFile string) {
+func (s *signInSettings) validate(refuse config.Refuse, ui bool, oidcFile string) {
 	if !s.used() {
-		for flag, value := range map[string]string{"ui-oidc-issuer": s.Issuer, "ui-oidc-client-secret-file": s.SecretFile, "ui-oidc-redirect-url": s.RedirectURL} {
-			if value != "" {
-				refuse(flag, "only applies to sign-in with an issuer: give --ui-oidc-client-id")
+		for _, given := range []struct{ flag, value string }{
+			{"ui-oidc-issuer", s.Issuer}, {"ui-oidc-client-secret-file", s.SecretFile}, {"ui-oidc-redirect-url", s.RedirectURL},
+		} {
+			if given.value != "" {
+				refuse(given.flag, "only applies to sign-in with an issuer: give --ui-oidc-client-id")
 			}
 		}
 		return
@@ -72,9 +71,9 @@ func (s *signInSettings) options() (*signin.Options, error) {
 	if !s.used() {
 		return nil, nil
 	}
-	o := &signin.Options{Issuer: s.Issuer, ClientID: s.ClientID, RedirectURL: s.RedirectURL, Scopes: s.Scopes}
+	o := s.Options
 	if s.SecretFile == "" {
-		return o, nil
+		return &o, nil
 	}
 	secret, err := os.ReadFile(s.SecretFile)
 	if err != nil {
@@ -83,5 +82,5 @@ func (s *signInSettings) options() (*signin.Options, error) {
 	if o.ClientSecret = strings.TrimRight(string(secret), "\r\n"); o.ClientSecret == "" {
 		return nil, errors.New("--ui-oidc-client-secret-file: " + s.SecretFile + " is empty")
 	}
-	return o, nil
+	return &o, nil
 }

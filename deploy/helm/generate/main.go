@@ -1,8 +1,7 @@
-// Generate writes what the chart has from elsewhere: values.schema.json and README.md from
-// values.yaml and its comments, and copies of the kind Autoscaler, of Redis' file, of the
-// dashboards and of the alerts, because a chart can't read files outside of its folder.
+// Generate writes the chart's values.schema.json and README.md from values.yaml and its
+// comments.
 //
-//	go run ./deploy/helm/generate deploy
+//	go run ./deploy/helm/generate deploy/helm/setpoint
 package main
 
 import (
@@ -18,7 +17,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generate DEPLOY-DIRECTORY")
+		fmt.Fprintln(os.Stderr, "usage: generate CHART")
 		os.Exit(2)
 	}
 	if err := generate(os.Args[1]); err != nil {
@@ -27,8 +26,7 @@ func main() {
 	}
 }
 
-func generate(deploy string) error {
-	chart := filepath.Join(deploy, "helm/setpoint")
+func generate(chart string) error {
 	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
 		return err
@@ -48,42 +46,7 @@ func generate(deploy string) error {
 	if err != nil {
 		return err
 	}
-	if err := write(filepath.Join(chart, "README.md"), append(head, tableOf(values)...)); err != nil {
-		return err
-	}
-	return copies(deploy, filepath.Join(chart, "files"))
-}
-
-// copies puts files of deploy into the chart.
-func copies(deploy, files string) error {
-	from := map[string]string{
-		"autoscalers.yaml": "kustomize/crd/autoscalers.yaml",
-		"redis.conf":       "kustomize/redis/redis.conf",
-		"alerts.yaml":      "monitoring/alerts.yaml",
-	}
-	dashboards, err := filepath.Glob(filepath.Join(deploy, "monitoring/dashboards/*.json"))
-	if err != nil {
-		return err
-	}
-	for _, path := range dashboards {
-		from["dashboards/"+filepath.Base(path)] = "monitoring/dashboards/" + filepath.Base(path)
-	}
-	if err := os.RemoveAll(files); err != nil {
-		return err
-	}
-	for to, path := range from {
-		text, err := os.ReadFile(filepath.Join(deploy, path))
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(files, to)), 0o755); err != nil { //nolint:gosec // not secret
-			return err
-		}
-		if err := write(filepath.Join(files, to), text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return write(filepath.Join(chart, "README.md"), append(head, tableOf(values)...))
 }
 
 func write(path string, text []byte) error {

@@ -19,6 +19,7 @@ func agent() dashboard {
 			row("Evaluations"),
 			stacked("By outcome", unitRate, "Evaluations of objects, by what came of them.", rate("setpoint_agent_reconciles_total", "outcome")),
 			graph("Counts written", unitRate, "By direction.", rate("setpoint_agent_scales_applied_total", "direction")),
+			graph("Rival agents", unitNone, "Other agents that act on the same platform. More than 0: stop one.", gauge("setpoint_agent_rival_agents")),
 			graph("Duration", unitSeconds, "From reading an object to writing its status.", quantiles("setpoint_agent_reconcile_duration_seconds")...),
 			graph("p99 of the parts", unitSeconds, "Which part takes long: read (the platform and its metrics), ask (the service), apply, report, status.", p99("setpoint_agent_part_duration_seconds", "part")),
 			graph("Lateness", unitSeconds, "Time between when an evaluation was due and when it began.", quantiles("setpoint_agent_schedule_lag_seconds")...),

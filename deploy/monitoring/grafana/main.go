@@ -1,6 +1,6 @@
 // Grafana writes the dashboards of Setpoint as JSON files that Grafana 10 and later import:
 //
-//	go run ./deploy/monitoring/grafana deploy/monitoring/dashboards
+//	go run ./deploy/monitoring/grafana deploy/helm/setpoint/files/dashboards
 //
 // A dashboard is a list of panels, and a panel is a title, a sentence and its queries; the
 // rest of Grafana's model is the same for all of them and in panel.go and dashboard.go.

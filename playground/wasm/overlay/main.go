@@ -30,7 +30,7 @@ const messages = "api/setpoint/v1"
 
 // users are the folders with code that uses messages and is compiled.
 var users = []string{
-	"server/conversion", "server/validation", "cmd/setpoint/explain", "cmd/setpoint/simulate", "cmd/setpoint/lint", "playground",
+	"server/conversion", "server/validation", "explain", "simulation/report", "lint", "playground",
 	"recommender/quantity",
 }
 

@@ -11,7 +11,7 @@ type Verb uint8
 // The verbs, and the calls that need them.
 const (
 	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale,
-	// ReportObservation, GetRecommendation.
+	// ReportObservation, GetRecommendation, AnnounceAgent.
 	Recommend Verb = 1 << iota
 	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions, GetTargetSpec,
 	// ListTargetSpecs.

@@ -200,6 +200,14 @@ func (i *Issuer) sign(claims map[string]any) string {
 	return ""
 }
 
+// Token returns a token of alice's, as callers without a browser have one.
+func (i *Issuer) Token() string {
+	now := time.Now()
+	claims := map[string]any{"iss": i.URL, "aud": ClientID, "sub": "alice", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	i.set(func() { i.claims(claims) })
+	return i.sign(claims)
+}
+
 // refuse records and sends an error. The caller has locked mu.
 func (i *Issuer) refuse(w http.ResponseWriter, code, why string) {
 	i.refusals = append(i.refusals, why)

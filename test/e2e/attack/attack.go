@@ -4,8 +4,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
@@ -31,6 +35,8 @@ type step struct {
 	// run attacks until it is done or ctx ends, after limit. It returns an error for a
 	// forbidden result, whatever the cost: an answer that reveals too much, or a missing one.
 	run func(context.Context, *scene) error
+	// only are the codes that its calls may be answered with, the first one at least once; nil: any.
+	only []codes.Code
 	bounds
 }
 
@@ -52,6 +58,8 @@ type bounds struct {
 	// worst is the longest that an honest call may take, on a machine that does not stand
 	// still; 3 s by default.
 	worst time.Duration
+	// steady has the honest caller be told nothing but to come again, not even at its first try.
+	steady bool
 	// deaf disables the check of the honest caller: the attack is not on it.
 	deaf bool
 }
@@ -87,6 +95,19 @@ func (b bounds) withDefaults() bounds {
 		b.worst = defaultWorst
 	}
 	return b
+}
+
+// answered returns an error for a call that was answered with another code than it may be.
+func (s *step) answered(met *hostile.Tally) error {
+	for code := codes.OK; code <= codes.Unauthenticated && s.only != nil; code++ {
+		if n := met.Of(code.String()); n > 0 && !slices.Contains(s.only, code) {
+			return fmt.Errorf("%d calls were answered %v, want %v", n, code, s.only)
+		}
+	}
+	if s.only != nil && met.Of(s.only[0].String()) == 0 {
+		return fmt.Errorf("no call was answered %v", s.only[0])
+	}
+	return nil
 }
 
 // scene is the state of a step.

@@ -29,7 +29,7 @@ func contractAttacks() []*attack {
 	small := bounds{processor: 5 * time.Second, memory: 256}
 	return []*attack{
 		{name: "keda-metadata", about: "triggers' metadata of 6,000 entries that differ", steps: []step{
-			{name: "distinct", short: true, bounds: bounds{property: true}, run: rawWave(externalscaler.ExternalScaler_IsActive_FullMethodName, func() []byte { return metadataOf(6000) })},
+			{name: "distinct", bounds: bounds{property: true}, run: rawWave(externalscaler.ExternalScaler_IsActive_FullMethodName, func() []byte { return metadataOf(6000) })},
 		}},
 		{name: "keda-unknown", about: "callers without credentials, whose metadata may hold a token, send 60 kB of it", prepare: func(s *site) error {
 			if err := asksWho()(s); err != nil {
@@ -38,11 +38,11 @@ func contractAttacks() []*attack {
 			s.flags = append(s.flags, "--keda-metadata-tokens")
 			return nil
 		}, steps: []step{
-			{name: "calls", short: true, bounds: bounds{processor: 10 * time.Second, memory: 256}, run: together(16, unknownScaler)},
+			{name: "calls", bounds: bounds{processor: 10 * time.Second, memory: 256}, run: together(16, unknownScaler)},
 			{name: "withheld", bounds: bounds{memory: 256, processor: 15 * time.Second}, run: streams(15, 1000, externalscaler.ExternalScaler_StreamIsActive_FullMethodName, nil)},
 		}},
 		{name: "datadog-targets", about: "bodies of Datadog's contract with thousands of targets, and of 10 MB", steps: []step{
-			{name: "targets", short: true, bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"targets":[` + list(10_000, `{"type":"cpu","upperBound":1e-9}`) + `]`) })},
+			{name: "targets", bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"targets":[` + list(10_000, `{"type":"cpu","upperBound":1e-9}`) + `]`) })},
 			{name: "settings", bounds: small, run: restWave(datadogPath, func() []byte {
 				var b strings.Builder
 				for i := range 20_000 {
@@ -50,15 +50,15 @@ func contractAttacks() []*attack {
 				}
 				return workload(`"settings":{` + strings.TrimSuffix(b.String(), ",") + `}`)
 			})},
-			{name: "deep", short: true, bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"x":` + strings.Repeat("[", 250_000)) })},
-			{name: "large", short: true, bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"x":"` + strings.Repeat("x", 10<<20) + `"`) })},
-			{name: "slow", bounds: small, run: connections(2000, func(s *site) string { return s.rest }, "POST "+datadogPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{", " ", 5*time.Second)},
+			{name: "deep", bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"x":` + strings.Repeat("[", 250_000)) })},
+			{name: "large", bounds: small, run: restWave(datadogPath, func() []byte { return workload(`"x":"` + strings.Repeat("x", 10<<20) + `"`) })},
+			{name: "slow", bounds: small, run: connections(2000, onREST, "POST "+datadogPath+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{", " ", 5*time.Second)},
 		}},
 		{name: "unknown-targets", about: "thousands of targets that there are not, asked for by every contract, over Redis", redis: true, steps: []step{
-			{name: "polls", short: true, bounds: bounds{processor: 10 * time.Second, keeps: 8}, run: unknownTargets},
+			{name: "polls", bounds: bounds{processor: 10 * time.Second, keeps: 8}, run: unknownTargets},
 		}},
 		{name: "small-reports", about: "2,000 reports of a few bytes on an observation of nearly 1 MiB, over Redis", redis: true, steps: []step{
-			{name: "scale", short: true, bounds: bounds{processor: 10 * time.Second, limit: 40 * time.Second, memory: 320}, run: smallReports(&setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}})},
+			{name: "scale", bounds: bounds{processor: 10 * time.Second, limit: 40 * time.Second, memory: 320}, run: smallReports(&setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}})},
 			{name: "series", bounds: bounds{processor: 10 * time.Second, limit: 40 * time.Second, memory: 320}, run: smallReports(&setpointv1.ReportObservationRequest{
 				ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "other"}, Value: "1"}},
 			})},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -59,8 +60,8 @@ func edgeAttacks() []*attack {
 		{name: "tls", about: "handshakes as fast as 32 callers can make them, and such as are begun only", prepare: inTLS(&a), steps: []step{
 			{name: "handshakes", short: true, bounds: flood, run: func(ctx context.Context, s *scene) error { return handshakes(ctx, s, s.grpc) }},
 			{name: "handshakes-rest", bounds: flood, run: func(ctx context.Context, s *scene) error { return handshakes(ctx, s, s.rest) }},
-			{name: "begun", bounds: flood, run: connections(3000, func(s *site) string { return s.grpc }, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "", 3*time.Second)},
-			{name: "in-the-clear", bounds: flood, run: connections(1000, func(s *site) string { return s.rest }, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "", time.Second)},
+			{name: "begun", bounds: flood, run: connections(3000, onGRPC, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "", 3*time.Second)},
+			{name: "in-the-clear", bounds: flood, run: connections(1000, onREST, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "", time.Second)},
 		}},
 		{name: "http1", about: "requests that no client makes, 20 of each", steps: []step{
 			http1("long-path", true, func() string { return "GET /v1/" + strings.Repeat("a", 2<<20) + " HTTP/1.1\r\nHost: a\r\n\r\n" }),
@@ -70,6 +71,11 @@ func edgeAttacks() []*attack {
 			http1("long-query", true, func() string {
 				return "GET /v1/" + hostileTarget + "?" + strings.Repeat("pageSize=1&", 1400) + " HTTP/1.1\r\nHost: a\r\n\r\n"
 			}),
+			{name: "large-header", short: true, bounds: bounds{memory: 160, processor: 3 * time.Second}, run: func(ctx context.Context, s *scene) error {
+				text := "GET /v1/x HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n"
+				err := together(4, func(ctx context.Context, s *scene) error { return spoken(ctx, s, text, 8) })(ctx, s)
+				return errors.Join(err, met("431", 20)(s.met))
+			}},
 			http1("huge-header", true, func() string { return "GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("a", 4<<20) + "\r\n\r\n" }),
 			http1("many-headers", true, func() string { return "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("A: b\r\n", 500_000) + "\r\n" }),
 			http1("pipelined", true, func() string { return strings.Repeat("GET /v1/"+hostileTarget+" HTTP/1.1\r\nHost: a\r\n\r\n", 2000) }),

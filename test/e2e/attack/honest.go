@@ -59,6 +59,7 @@ type honestCall struct {
 	took   time.Duration
 	what   string // grpc, rest or stood
 	result string
+	first  string // of its first try
 }
 
 func startHonest(s *site) (*honest, error) {
@@ -87,7 +88,7 @@ func (h *honest) read(out io.Reader) {
 	for lines.Scan() {
 		var began, took int64
 		var call honestCall
-		if _, err := fmt.Sscan(lines.Text(), &call.what, &began, &took, &call.result); err != nil {
+		if _, err := fmt.Sscan(lines.Text(), &call.what, &began, &took, &call.result, &call.first); err != nil {
 			continue
 		}
 		call.began, call.took = time.Unix(0, began), time.Duration(took)
@@ -106,9 +107,11 @@ func (h *honest) end() {
 
 // honestly is an honest caller's experience over some time.
 type honestly struct {
-	Calls    int
-	Failed   int
-	Results  map[string]int `json:",omitempty"`
+	Calls   int
+	Failed  int
+	Results map[string]int `json:",omitempty"`
+	// Turned are the codes that first tries over gRPC met, other than OK and ResourceExhausted.
+	Turned   map[string]int `json:",omitempty"`
 	P50, P99 time.Duration
 	Worst    time.Duration
 	// Stood is the longest that the machine stood still.
@@ -119,7 +122,7 @@ type honestly struct {
 func (h *honest) between(from, to time.Time) honestly {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	met := honestly{Results: make(map[string]int)}
+	met := honestly{Results: make(map[string]int), Turned: make(map[string]int)}
 	var times []time.Duration
 	for _, c := range h.calls {
 		if c.began.Before(from) || c.began.After(to) {
@@ -131,6 +134,9 @@ func (h *honest) between(from, to time.Time) honestly {
 		}
 		met.Calls++
 		times = append(times, c.took)
+		if c.what == "grpc" && c.first != codes.OK.String() && c.first != codes.ResourceExhausted.String() {
+			met.Turned[c.first]++
+		}
 		if c.result != codes.OK.String() {
 			met.Failed++
 			met.Results[c.what+" "+c.result]++
@@ -191,10 +197,10 @@ type honestCaller struct {
 	out    *bufio.Writer // guarded by mu
 }
 
-func (c *honestCaller) tell(what string, began time.Time, took time.Duration, result string) {
+func (c *honestCaller) tell(what string, began time.Time, took time.Duration, result, first string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fmt.Fprintln(c.out, what, began.UnixNano(), took.Nanoseconds(), result)
+	fmt.Fprintln(c.out, what, began.UnixNano(), took.Nanoseconds(), result, first)
 	_ = c.out.Flush()
 }
 
@@ -205,7 +211,7 @@ func (c *honestCaller) watchTheClock() {
 		began := time.Now()
 		time.Sleep(every)
 		if late := time.Since(began) - every; late > standstill {
-			c.tell("stood", began, late, "-")
+			c.tell("stood", began, late, "-", "-")
 		}
 	}
 }
@@ -219,16 +225,19 @@ func (c *honestCaller) ask(n int) {
 		call, what = c.overREST, "rest"
 	}
 	began := time.Now()
-	var code codes.Code
+	var code, first codes.Code
 	for try := range honestTries {
 		code = call(ctx, target)
+		if try == 0 {
+			first = code
+		}
 		// After the last attempt the caller gives up: such a call counts as failed.
 		if code != codes.ResourceExhausted && code != codes.Unavailable || try == honestTries-1 {
 			break
 		}
 		time.Sleep(honestBackoff << try)
 	}
-	c.tell(what, began, time.Since(began), code.String())
+	c.tell(what, began, time.Since(began), code.String(), first.String())
 }
 
 func (c *honestCaller) overGRPC(ctx context.Context, target string) codes.Code {

@@ -18,19 +18,18 @@ import (
 func leftAttacks() []*attack {
 	var steps []step
 	for _, shape := range []struct {
-		name  string
-		short bool
-		make  func() body
+		name string
+		make func() body
 	}{
-		{"labels", true, func() body { return labelled(100, 700_000) }},
-		{"selectors", true, func() body { return selected(100, 5000, 200_000) }},
-		{"explained", false, func() body { return explained(20_000, 100) }},
-		{"errors", false, func() body { return empties(5_000_000, "metric_errors") }},
+		{"labels", func() body { return labelled(100, 700_000) }},
+		{"selectors", func() body { return selected(100, 5000, 200_000) }},
+		{"explained", func() body { return explained(20_000, 100) }},
+		{"errors", func() body { return empties(5_000_000, "metric_errors") }},
 	} {
 		shared := sync.OnceValue(shape.make)
 		for _, c := range carriers() {
 			steps = append(steps, step{
-				name: shape.name + "/" + c.name, short: shape.short && (c.name == "grpc" || c.name == "rest"), run: leave(c, shared),
+				name: shape.name + "/" + c.name, run: leave(c, shared),
 				bounds: bounds{limit: 30 * time.Second},
 			})
 		}

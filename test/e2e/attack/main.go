@@ -43,7 +43,7 @@ func attackAll() (held bool, err error) {
 	short := flag.Bool("short", false, "throw fewer, each fewer times: for every change; without it all, for the night")
 	output := flag.String("json", "", "write what each came to into this `file`")
 	program := flag.String("program", "", "`path` of the program to attack; default: built from this tree")
-	verbose := flag.Bool("v", false, "say what attacks met, and what holds the heap afterwards")
+	verbose := flag.Bool("v", false, "say what attacks met")
 	flag.Parse()
 	matches, err := regexp.Compile(*pattern)
 	if err != nil {
@@ -92,11 +92,6 @@ func attackAll() (held bool, err error) {
 			if *verbose {
 				r.say("    met %s\n    left %d MiB of heap", o.Met, o.LeftMiB)
 			}
-			if *verbose || len(o.Missed) > 0 {
-				for _, holder := range o.Holders {
-					r.say("    heap: %s", holder)
-				}
-			}
 		}
 		all = append(all, outcomes...)
 		if ctx.Err() != nil {
@@ -122,10 +117,7 @@ func attackAll() (held bool, err error) {
 	fmt.Printf("%d attacks in %v, %d missed bounds\n", len(all), time.Since(began).Round(time.Second), missed)
 	for _, o := range all { // once more, for who reads only the last lines
 		if len(o.Missed) > 0 {
-			fmt.Println(o.line())
-			for _, holder := range o.Holders {
-				fmt.Println("    heap:", holder)
-			}
+			fmt.Printf("%s; its heap: %s\n", o.line(), o.Heap)
 		}
 	}
 	return held, errors.Join(append(problems, ctx.Err())...)

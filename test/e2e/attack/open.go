@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -47,9 +48,16 @@ func asksWho(identities ...string) func(*site) error {
 	}
 }
 
+// Where attacks connect to.
+func onGRPC(s *site) string  { return s.grpc }
+func onREST(s *site) string  { return s.rest }
+func onAdmin(s *site) string { return s.admin }
+
 // openAttacks need no credentials.
 func openAttacks() []*attack {
 	small := bounds{memory: 256, processor: 15 * time.Second}
+	ends := small
+	ends.limit = 3 * time.Minute
 	return []*attack{
 		{name: "watch", item: "3", about: "15,000 Health/Watch streams without credentials, on 15 connections", prepare: asksWho(), steps: []step{
 			{name: "health", short: true, bounds: small, run: streams(15, 1000, healthv1.Health_Watch_FullMethodName, nil)},
@@ -65,21 +73,31 @@ func openAttacks() []*attack {
 			{name: "unread", run: whileDecided(30, unreadWatches(15, 100, setpointv1.TargetService_WatchDecisions_FullMethodName, everyDecision))},
 		}},
 		{name: "connections", item: "3", about: "5,000 connections that say nothing, without credentials", prepare: asksWho(), steps: []step{
-			{name: "grpc", short: true, bounds: small, run: connections(5000, func(s *site) string { return s.grpc }, "", "", 3*time.Second)},
-			{name: "rest", short: true, bounds: small, run: connections(5000, func(s *site) string { return s.rest }, "", "", 3*time.Second)},
-			{name: "admin", short: true, bounds: small, run: connections(5000, func(s *site) string { return s.admin }, "", "", 3*time.Second)},
-			{name: "grpc-preface", bounds: small, run: connections(5000, func(s *site) string { return s.grpc }, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "", 3*time.Second)},
+			{name: "grpc", short: true, bounds: small, run: connections(5000, onGRPC, "", "", 3*time.Second)},
+			{name: "rest", short: true, bounds: small, run: connections(5000, onREST, "", "", 3*time.Second)},
+			{name: "admin", short: true, bounds: small, run: connections(5000, onAdmin, "", "", 3*time.Second)},
+			{name: "grpc-preface", bounds: small, run: connections(5000, onGRPC, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", "", 3*time.Second)},
 			{name: "many-after-another", bounds: small, run: reconnecting},
 		}},
 		{name: "slow-headers", about: "2,000 connections, a byte of headers a second each", prepare: asksWho(), steps: []step{
-			{name: "rest", bounds: small, run: connections(2000, func(s *site) string { return s.rest }, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", 5*time.Second)},
-			{name: "admin", bounds: small, run: connections(2000, func(s *site) string { return s.admin }, "GET /metrics HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", 5*time.Second)},
-			{name: "grpc", bounds: small, run: connections(2000, func(s *site) string { return s.grpc }, "PRI * HTTP/2.0\r\n", "a", 5*time.Second)},
+			{name: "rest", bounds: small, run: connections(2000, onREST, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", 5*time.Second)},
+			{name: "admin", bounds: small, run: connections(2000, onAdmin, "GET /metrics HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", 5*time.Second)},
+			{name: "grpc", bounds: small, run: connections(2000, onGRPC, "PRI * HTTP/2.0\r\n", "a", 5*time.Second)},
+		}},
+		// Few enough that all are taken: the service must close them itself.
+		{name: "silence", about: "500 connections to REST, a byte a second of headers each, and 500 silent ones to gRPC; 500 with half of a frame", steps: []step{
+			{name: "closed", short: true, bounds: ends, run: lasting(11*time.Second, met("closed by the server", 900), func(ctx context.Context, s *scene) error {
+				go func() { _ = connections(500, onGRPC, "", "", time.Hour)(ctx, s) }()
+				return connections(500, onREST, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", time.Hour)(ctx, s)
+			})},
+			{name: "half-a-frame", short: true, bounds: small, run: connections(500, onGRPC, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x40\x00\x01\x04\x00\x00\x00\x01abc", "a", 3*time.Second)},
+			{name: "calls", short: true, bounds: small, run: lasting(2*attackTime, anything, begunCalls(5, 1000, recommendMethod))},
+			{name: "idle-streams", short: true, bounds: ends, run: lasting(attackTime, met("stream OK", 2000), idleStreams)},
 		}},
 		{name: "half-closed", about: "2,000 connections that are closed on one side in the midst of a request", steps: []step{
-			{name: "rest", bounds: small, run: halfClosed(func(s *site) string { return s.rest }, "POST /v1/"+hostileTarget+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")},
-			{name: "grpc", bounds: small, run: halfClosed(func(s *site) string { return s.grpc }, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")},
-			{name: "admin", bounds: small, run: halfClosed(func(s *site) string { return s.admin }, "GET /metrics HTTP/1.1\r\nHost: a\r\n")},
+			{name: "rest", bounds: small, run: halfClosed(onREST, "POST /v1/"+hostileTarget+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")},
+			{name: "grpc", bounds: small, run: halfClosed(onGRPC, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")},
+			{name: "admin", bounds: small, run: halfClosed(onAdmin, "GET /metrics HTTP/1.1\r\nHost: a\r\n")},
 		}},
 	}
 }

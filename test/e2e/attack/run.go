@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -29,10 +31,10 @@ type outcome struct {
 	Met                             string
 	// Missed are the exceeded bounds; none: the step passed.
 	Missed []string
-	// LeftMiB is the heap in use once all had recovered, or had not in time, and Holders the
-	// stacks that allocated most of it.
+	// LeftMiB is the heap in use once all had recovered, or had not in time; of a step that missed
+	// a bound Heap is the file with its profile, for go tool pprof.
 	LeftMiB int64
-	Holders []string `json:",omitempty"`
+	Heap    string `json:",omitempty"`
 	// busy reports whether all that was missed may be due to a busy machine: collections of
 	// garbage come late on it, too, and connections are not made in time.
 	busy bool
@@ -181,6 +183,9 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 	began, processor = time.Now(), s.processor()
 	during, cancel := context.WithTimeout(ctx, b.limit)
 	problem := step.run(during, c)
+	if problem == nil {
+		problem = step.answered(c.met)
+	}
 	cancel()
 	c.end()
 	ended := time.Now()
@@ -203,7 +208,13 @@ func (r *runner) throw(ctx context.Context, s *site, h *honest, a *attack, step 
 	}
 	missed, left, profile := s.recovered(files, goroutines, heap, b.keeps<<20)
 	o.Missed = append(o.Missed, missed...)
-	o.LeftMiB, o.Holders = left>>20, holders(profile)
+	o.LeftMiB = left >> 20
+	if len(o.Missed) > 0 {
+		o.Heap = filepath.Join(os.TempDir(), "setpoint-attack-"+a.name+"-"+strings.ReplaceAll(step.name, "/", "-")+".heap")
+		if err := os.WriteFile(o.Heap, []byte(profile), 0o600); err != nil {
+			o.miss("heap profile: %v", err)
+		}
+	}
 	return o
 }
 
@@ -225,6 +236,9 @@ func (r *runner) judge(o *outcome, b bounds, c *scene) {
 	}
 	if o.Idle > idleWithin {
 		o.miss("processor: still busy %v after the callers had left", o.Idle.Round(100*time.Millisecond))
+	}
+	if b.steady && (len(o.Honest.Turned) > 0 || o.Honest.Failed == o.Honest.Calls) {
+		o.miss("honest: told %v at first, %d of %d calls failed", o.Honest.Turned, o.Honest.Failed, o.Honest.Calls)
 	}
 	if !b.deaf {
 		met, quiet := o.Honest, o.Quiet

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -216,11 +217,18 @@ func (s *site) goroutines() (int, error) {
 	return n, err
 }
 
-// heap is the live heap after a collection, bytes, and its profile.
+// heap is the live heap after a collection, bytes, and its profile as text.
 func (s *site) heap() (bytes int64, profile string, err error) {
 	if profile, err = s.ask("/debug/pprof/heap?debug=1&gc=1"); err != nil {
 		return 0, "", err
 	}
 	bytes, err = heapAlloc(profile)
 	return bytes, profile, err
+}
+
+// heapAlloc returns how many bytes of the heap are in use, which stands at the end of a heap
+// profile in text form.
+func heapAlloc(profile string) (int64, error) {
+	_, rest, _ := strings.Cut(profile, "# HeapAlloc = ")
+	return strconv.ParseInt(strings.Fields(rest + " ?")[0], 10, 64)
 }

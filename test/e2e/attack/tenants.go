@@ -19,6 +19,31 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
+// Of two tenants each has a namespace; a third may decide without recording; the honest
+// caller may all it needs.
+const tenants = `
+grants:
+  - {identities: ["token:honest"], clusters: [honest, hostile], verbs: ["*"]}
+  - {identities: ["token:mallory"], clusters: [shared], namespaces: [mallory], verbs: ["*"]}
+  - {identities: ["token:victim"], clusters: [shared], namespaces: [victim], verbs: ["*"]}
+  - {identities: ["token:dry"], clusters: [shared], namespaces: [victim], verbs: [recommend, read]}
+options:
+  - {identities: ["token:dry"], dryRunOnly: true}
+`
+
+func withTenants(s *site) error {
+	if err := asksWho("mallory", "victim", "dry")(s); err != nil {
+		return err
+	}
+	path, err := s.write("policy.yaml", []byte(tenants))
+	s.flags = append(s.flags, "--policy-file="+path)
+	return err
+}
+
+func (s *site) as(ctx context.Context, who string) context.Context {
+	return withToken(ctx, tokenOf(who))
+}
+
 // tenantAttacks are of one tenant on what it shares with others: the feed, Redis' processor, places
 // in a cluster, processors.
 func tenantAttacks() []*attack {
@@ -42,7 +67,7 @@ func tenantAttacks() []*attack {
 			{name: "actions", short: true, bounds: simulated, run: simulateOnce(noise, 1)},
 		}},
 		{name: "full-cluster", about: "a cluster at its number of targets: those that there are report more", redis: true, prepare: full, steps: []step{{name: "reports", short: true, run: fullCluster}}},
-		{name: "large-polls", about: "8 callers poll a target of a large observation, each time with another bound", redis: true, steps: []step{{name: "polls", short: true, bounds: bounds{processor: 20 * time.Second, memory: 384}, run: largePolls}}},
+		{name: "large-polls", about: "8 callers poll a target of a large observation, each time with another bound", redis: true, steps: []step{{name: "polls", bounds: bounds{processor: 20 * time.Second, memory: 384}, run: largePolls}}},
 	}
 }
 

@@ -33,10 +33,11 @@ func unfinishedAttacks() []*attack {
 			{name: "stream-with-calls", short: true, bounds: held, run: withheld(streamMethod, 60, 1, 15<<20, true)},
 			{name: "batch-with-calls", bounds: held, run: withheld(batchMethod, 60, 1, 15<<20, true)},
 			{name: "many-streams-with-calls", bounds: held, run: withheld(streamMethod, 20, 100, 512<<10, true)},
-			{name: "rest", bounds: held, run: connections(60, func(s *site) string { return s.rest }, unfinishedBody(), "", 4*time.Second)},
+			{name: "rest", bounds: held, run: connections(60, onREST, unfinishedBody(), "", 4*time.Second)},
 		}},
 		{name: "slow-bodies", item: "4", about: "5,000 REST calls, of which a byte a second comes", steps: []step{
-			{name: "rest", bounds: held, run: connections(5000, func(s *site) string { return s.rest }, "POST /v1/"+hostileTarget+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " ", 5*time.Second)},
+			{name: "rest", bounds: held, run: slowBodies(5000)},
+			{name: "few", short: true, bounds: held, run: slowBodies(500)},
 		}},
 		{name: "unread", item: "4", about: "answers of some hundred kB that nobody reads, on many connections", steps: []step{
 			{name: "grpc", short: true, bounds: made, run: unread(50, 100)},
@@ -44,6 +45,11 @@ func unfinishedAttacks() []*attack {
 			{name: "rest", short: true, bounds: made, run: unreadREST(300)},
 		}},
 	}
+}
+
+// slowBodies are REST calls of whose bodies a byte a second comes.
+func slowBodies(n int) func(context.Context, *scene) error {
+	return connections(n, onREST, "POST /v1/"+hostileTarget+":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{", " ", 5*time.Second)
 }
 
 // unfinishedBody is a REST call with most of the largest body.

@@ -109,6 +109,12 @@ func unknownAttacks() []*attack {
 		}
 	}
 	flood := bounds{memory: 320, processor: 30 * time.Second, limit: 25 * time.Second}
+	nothing := bounds{memory: 256, processor: 15 * time.Second, limit: 3 * time.Minute, worst: 5 * time.Second}
+	// Fewer connections than are tried.
+	strangers := func(s *site) error {
+		s.flags = append(s.flags, "--max-connections=300")
+		return asksWho()(s)
+	}
 	// Keys are fetched at intervals only: no attacker waits before that.
 	hang := func(ctx context.Context) {
 		i.hanging.Store(true)
@@ -154,6 +160,15 @@ func unknownAttacks() []*attack {
 					}
 				})
 			}},
+		}},
+		{name: "strangers", about: "callers without credentials, or with a wrong token, that take what others need: calls, streams, bodies, connections", prepare: strangers, steps: []step{
+			{name: "calls", short: true, bounds: nothing, run: lasting(2*attackTime, anything, begunCalls(5, 1000, recommendMethod))},
+			{name: "calls-with-a-token", short: true, bounds: nothing, run: lasting(2*attackTime, anything, begunCalls(5, 1000, recommendMethod, "authorization", "Bearer sp_unknown"))},
+			{name: "streams", short: true, bounds: nothing, run: lasting(2*attackTime, anything, begunCalls(5, 1000, streamMethod))},
+			{name: "slow-bodies", short: true, bounds: nothing, run: slowBodies(5000)},
+			{name: "withheld-rest", short: true, bounds: nothing, run: connections(60, onREST, unfinishedBody(), "", 4*time.Second)},
+			{name: "withheld-grpc", short: true, bounds: nothing, run: withheld(recommendMethod, 60, 1, 15<<20, false)},
+			{name: "health", short: true, bounds: nothing, run: probedHealth},
 		}},
 		{name: "groups", item: "7", about: "a caller of 250 groups, over gRPC and REST", prepare: trusts(&i), steps: []step{{name: "both", short: true, run: func(ctx context.Context, s *scene) error { return manyGroups(ctx, s, i) }}}},
 	}

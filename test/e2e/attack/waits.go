@@ -56,7 +56,7 @@ func fetching(ctx context.Context, s *scene, target, source string) error {
 	defer conn.Close()
 	_, err = setpointv1.NewTargetServiceClient(conn).SetTargetSpec(s.asHonest(ctx), &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: &setpointv1.TargetSpec{
 		Spec: requestFor(target).GetSpec(), AssumeApplied: true, Period: durationpb.New(time.Second),
-		Queries: []*setpointv1.MetricQuery{{Metric: "External:queue-depth", Source: source, Ask: &setpointv1.MetricQuery_Json{Json: &setpointv1.JsonQuery{ValuePath: "{.depth}"}}}},
+		Queries: []*setpointv1.MetricQuery{{Metric: "External:queue-depth", Source: source, ValuePath: "{.depth}"}},
 	}})
 	return err
 }

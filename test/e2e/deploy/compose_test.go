@@ -21,6 +21,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // standIn makes an image of a program of this machine, and of the libraries it needs,
@@ -133,7 +134,7 @@ func (c *composition) up() {
 	c.t.Helper()
 	c.compose("up", "--detach", "--no-build", "--quiet-pull")
 	conn := c.caller.connect(c.t)
-	await(c.t, "answering", patience, func() error {
+	kit.Eventually(c.t, patience, "answering", func() error {
 		_, err := c.caller.ask(c.t, conn, composeTarget, "")
 		return err
 	})
@@ -182,7 +183,7 @@ func TestCompose(t *testing.T) {
 				}
 			}
 			c.compose("start", instance)
-			await(t, "behind the balancer again", patience, func() error { return c.answeredBy(conn, instance) })
+			kit.Eventually(t, patience, "behind the balancer again", func() error { return c.answeredBy(conn, instance) })
 		}
 	})
 
@@ -190,7 +191,7 @@ func TestCompose(t *testing.T) {
 
 	t.Run("instances are healthy by their own word", func(t *testing.T) {
 		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
-			await(t, "healthy", patience, func() error {
+			kit.Eventually(t, patience, "healthy", func() error {
 				if health := c.inspect(instance, "{{.State.Health.Status}}"); health != "healthy" {
 					return errors.New(health)
 				}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // crash kills the program of a service behind docker's back; docker must restart it.
@@ -36,17 +38,17 @@ func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
 				t.Errorf("call %d after the crash of %s: %v", i, instance, err)
 			}
 		}
-		await(t, "started again", patience, func() error { return c.restarted(instance, 1) })
-		await(t, "behind the balancer again", patience, func() error { return c.answeredBy(conn, instance) })
+		kit.Eventually(t, patience, "started again", func() error { return c.restarted(instance, 1) })
+		kit.Eventually(t, patience, "behind the balancer again", func() error { return c.answeredBy(conn, instance) })
 	}
 	for _, part := range []string{"redis", "balancer"} {
 		remembered := c.decided(t, conn, "before "+part)
 		c.crash(part)
-		await(t, "started again", patience, func() error { return c.restarted(part, 1) })
+		kit.Eventually(t, patience, "started again", func() error { return c.restarted(part, 1) })
 		// A connection that was lost may wait a while before it dials again.
-		await(t, "answering as before", patience, func() error { return remembered(c.caller.connect(t)) })
+		kit.Eventually(t, patience, "answering as before", func() error { return remembered(c.caller.connect(t)) })
 		// And the other instance may have yet to find Redis again.
-		await(t, "answering as before on the connection that was there", patience, func() error { return remembered(conn) })
+		kit.Eventually(t, patience, "answering as before on the connection that was there", func() error { return remembered(conn) })
 	}
 }
 

@@ -30,8 +30,8 @@ type daemon struct {
 	ended  chan struct{}
 }
 
-// programs are what the tests run.
-var programs = []string{"dockerd", "docker", "docker-compose", "containerd", "runc", "redis-server", "haproxy", "openssl", "ip"}
+// required are the programs that the tests run.
+var required = []string{"dockerd", "docker", "docker-compose", "containerd", "runc", "redis-server", "haproxy", "openssl", "ip"}
 
 var shared struct {
 	sync.Mutex
@@ -65,7 +65,7 @@ func end(code int) {
 // docker returns the daemon that the tests share.
 func docker(t *testing.T) *daemon {
 	t.Helper()
-	needs.Docker(t, programs...)
+	needs.Docker(t, required...)
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.daemon == nil && shared.err == nil {

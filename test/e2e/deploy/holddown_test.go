@@ -20,6 +20,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -116,14 +117,14 @@ func TestHoldDownBehindTheLoadBalancer(t *testing.T) {
 		}
 		return overGRPC()
 	}
-	await(t, "answers through HAProxy", time.Minute, both)
+	kit.Eventually(t, time.Minute, "answers through HAProxy", both)
 	for _, s := range instances { // each knows the target
 		if _, err := s.Recommendations().Recommend(t.Context(), request(target, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	redis.Kill()
-	await(t, "Redis is missed", time.Minute, func() error {
+	kit.Eventually(t, time.Minute, "Redis is missed", func() error {
 		for _, s := range instances {
 			if s.Metric("setpoint_store_up") != 0 {
 				return fmt.Errorf("%s has it", s.AdminAddr())
@@ -138,7 +139,7 @@ func TestHoldDownBehindTheLoadBalancer(t *testing.T) {
 		}
 	}
 	redis.Restart()
-	await(t, "all is written", time.Minute, func() error {
+	kit.Eventually(t, time.Minute, "all is written", func() error {
 		for _, s := range instances {
 			if n := s.Metric("setpoint_unwritten_targets"); n != 0 || s.Metric("setpoint_store_up") != 1 {
 				return fmt.Errorf("%v are not, on %s", n, s.AdminAddr())

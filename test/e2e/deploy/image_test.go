@@ -19,7 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/setpoint-dev/setpoint/cmd/programs"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 const mebibyte = 1 << 20
@@ -65,7 +67,7 @@ func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 		}, file)
 	})
 	slices.Sort(files)
-	if want := []string{"etc/ssl/certs/ca-certificates.crt", "setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"}; !slices.Equal(files, want) {
+	if want := append([]string{"etc/ssl/certs/ca-certificates.crt"}, programs.Names()...); !slices.Equal(files, want) {
 		t.Errorf("it has %q, want %q", files, want)
 	}
 }
@@ -144,7 +146,7 @@ func TestWhatTheServicesOwnProgramHas(t *testing.T) {
 
 func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 	image(t, docker(t))
-	for _, program := range []string{"setpoint", "setpoint-kubernetes", "setpoint-nomad", "setpoint-swarm", "setpoint-webhook"} {
+	for _, program := range programs.Names() {
 		file, err := elf.Open(repository + "/bin/image/" + program)
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +173,7 @@ func TestContainerServesAndStopsCleanly(t *testing.T) {
 		"--env=SETPOINT_GRPC_ADDRESS="+p.Address(0), "--env=SETPOINT_REST_ADDRESS="+p.Address(1), "--env=SETPOINT_ADMIN_ADDRESS="+p.Address(2),
 		image(t, d))
 	t.Cleanup(func() { d.must(t, "docker", "rm", "--force", container) })
-	await(t, "healthy", patience, func() error {
+	kit.Eventually(t, patience, "healthy", func() error {
 		health, err := d.run("docker", "inspect", "--format={{.State.Health.Status}}", container)
 		if err == nil && health != "healthy" {
 			err = errors.New(health)

@@ -56,22 +56,6 @@ func read(t *testing.T, elements ...string) string {
 // patience bounds waits that take seconds on an idle machine.
 const patience = 3 * time.Minute
 
-// await polls until done returns nil.
-func await(t *testing.T, what string, within time.Duration, done func() error) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s within %v: %v", what, within, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 // caller calls a service, over TLS if there is a CA, with a token if there is one.
 type caller struct {
 	rest, grpc string

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -71,7 +72,7 @@ spec:
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]
   syncPeriodSeconds: 1
 `, "--namespace="+in)
-	await(t, "scaled", patience, func() error {
+	kit.Eventually(t, patience, "scaled", func() error {
 		deployment, err := c.Client().AppsV1().Deployments(in).Get(context.Background(), "web", metav1.GetOptions{})
 		if err == nil && *deployment.Spec.Replicas != 12 {
 			err = fmt.Errorf("%d replicas, want 12: %s", *deployment.Spec.Replicas, c.Kubectl(t, "get", "asr", "--output=yaml", "--namespace="+in))
@@ -116,7 +117,7 @@ func (r *running) start(pod template, image string, more ...string) string {
 		r.must(r.t, "docker", "rm", "--force", "--volumes", id)
 	})
 	address := r.must(r.t, "docker", "inspect", "--format={{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", id)
-	await(r.t, pod.name+" ready", patience, func() error { return r.probe(address, container, args) })
+	kit.Eventually(r.t, patience, pod.name+" ready", func() error { return r.probe(address, container, args) })
 	return address
 }
 

@@ -65,7 +65,7 @@ func render(t *testing.T, d *daemon, program ...string) stack {
 // service has the certificate, in Compose the load balancer; a swarm's has neither, nor a
 // Redis.
 var behind = []string{
-	"SETPOINT_INSECURE", "SETPOINT_TLS_CERT_FILE", "SETPOINT_TLS_KEY_FILE",
+	"SETPOINT_ALLOW_INSECURE_ADDRESSES", "SETPOINT_SERVE_TLS_CERT_FILE", "SETPOINT_SERVE_TLS_KEY_FILE",
 }
 
 // The files for Compose and Swarm run the service and its Redis as the kustomization does, and so
@@ -140,18 +140,17 @@ func TestStacksAreAsTheKustomization(t *testing.T) {
 	// A misspelt variable is one that nobody reads.
 	t.Run("every setting is one that its program has", func(t *testing.T) {
 		for page, services := range map[string][]stackService{
-			"configuration.md":       {compose["setpoint-1"], compose["setpoint-2"], swarm["server"]},
-			"configuration-swarm.md": {swarm["agent"]},
-			"swarm.md":               {swarm["node"]},
+			"setpoint.md":       {compose["setpoint-1"], compose["setpoint-2"], swarm["server"]},
+			"setpoint-swarm.md": {swarm["agent"], swarm["node"]},
 		} {
-			text := read(t, repository, "docs/reference", page)
+			text := read(t, repository, "docs/reference/cli", page)
 			for _, s := range services {
 				if len(s.Environment) == 0 {
 					t.Errorf("%s: a service of it has no settings", page)
 				}
 				for variable := range s.Environment {
 					if strings.HasPrefix(variable, "SETPOINT_") && !strings.Contains(text, "`"+variable+"`") {
-						t.Errorf("docs/reference/%s has no %s", page, variable)
+						t.Errorf("docs/reference/cli/%s has no %s", page, variable)
 					}
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // balancer is a virtual address, as Kubernetes gives one to a service: it leads each new
@@ -23,7 +25,7 @@ type balancer struct {
 func newBalancer(t testing.TB, instances ...string) *balancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	kit.Must(t, err)
 	b := &balancer{address: listener.Addr().String(), instances: instances, open: make(map[string]int)}
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,12 +21,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 // callTimeout is for one call on a busy machine.
@@ -45,23 +45,23 @@ type caller struct {
 }
 
 // newCaller returns a caller with that TLS configuration; nil: without TLS.
-func newCaller(t testing.TB, p *instance, config *tls.Config, token string) *caller {
+func newCaller(t testing.TB, p *service.Instance, config *tls.Config, token string) *caller {
 	t.Helper()
 	transport, scheme := insecure.NewCredentials(), "http"
 	if config != nil {
 		transport, scheme = credentials.NewTLS(config.Clone()), "https"
 	}
-	conn, err := grpc.NewClient(p.grpc, grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(),
+	conn, err := grpc.NewClient(p.GRPCAddr(), grpc.WithTransportCredentials(transport), grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}))
-	must(t, err)
+	kit.Must(t, err)
 	over := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: config != nil}
 	c := &caller{
 		t: t, token: token, conn: conn,
 		recommendations: setpointv1.NewRecommendationServiceClient(conn), targets: setpointv1.NewTargetServiceClient(conn),
-		http: &http.Client{Transport: over, Timeout: callTimeout}, url: scheme + "://" + p.rest,
+		http: &http.Client{Transport: over, Timeout: callTimeout}, url: scheme + "://" + p.RESTAddr(),
 	}
 	t.Cleanup(func() {
 		_ = conn.Close()
@@ -165,7 +165,7 @@ func (c *caller) both(target string) codes.Code {
 func (c *caller) served(target string) {
 	c.t.Helper()
 	for _, ask := range []func(*setpointv1.RecommendRequest) error{c.recommend, c.recommendREST} {
-		eventually(c.t, callTimeout, "a recommendation for "+target, func() error {
+		kit.Eventually(c.t, callTimeout, "a recommendation for "+target, func() error {
 			err := ask(requestFor(target))
 			if code := status.Code(err); code != codes.OK && code != codes.ResourceExhausted {
 				c.t.Fatalf("an honest caller got %v", err)
@@ -206,7 +206,7 @@ func (c *caller) talk() *talk {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 	}
 	stream, err := c.recommendations.StreamRecommend(ctx)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	return &talk{stream: stream}
 }
 
@@ -255,27 +255,3 @@ func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
 
 // current is the current count in requests.
 const current = 3
-
-// logged reports whether a line of the log has all of the texts.
-func (p *instance) logged(texts ...string) bool {
-	for line := range strings.Lines(p.output()) {
-		found := true
-		for _, text := range texts {
-			found = found && strings.Contains(line, text)
-		}
-		if found {
-			return true
-		}
-	}
-	return false
-}
-
-func jsonOf(t testing.TB, m proto.Message) []byte {
-	t.Helper()
-	text, err := protojson.Marshal(m)
-	must(t, err)
-	return text
-}
-
-// grpcPeer reports which server answered a call.
-func grpcPeer(p *peer.Peer) grpc.CallOption { return grpc.Peer(p) }

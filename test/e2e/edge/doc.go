@@ -1,5 +1,5 @@
-// Package edge tests the edge of the service, as whole processes: access, hostile callers,
-// overload, and how instances come and go.
+// Package edge tests the edge of the service, as whole processes: files of access, overload,
+// and how instances come and go. Hostile callers are those of package attack.
 //
 //	go test -timeout 15m ./edge
 //

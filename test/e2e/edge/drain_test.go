@@ -21,6 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 const (
@@ -67,14 +69,14 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 	t.Helper()
 	parts := strings.Split(l.target, "/")
 	keys, err := admin.Keys(t.Context(), prefix+"*}h:"+parts[1]+"/"+parts[3]+"/"+parts[5]).Result()
-	must(t, err)
+	kit.Must(t, err)
 	if len(keys) != 1 {
 		t.Fatalf("%s has %d records", l.target, len(keys))
 	}
 	record, err := admin.Get(t.Context(), keys[0]).Result()
-	must(t, err)
+	kit.Must(t, err)
 	history, err := encoding.DecodeHistory([]byte(record[recordVersion:]))
-	must(t, err)
+	kit.Must(t, err)
 	times := make(map[int32]int)
 	for _, r := range history.Recommendations {
 		times[r.Replicas]++
@@ -98,7 +100,7 @@ func (l *ledger) check(t *testing.T, admin *goredis.Client, prefix string) {
 func TestRestartsAreNotNoticed(t *testing.T) {
 	server, prefix := redistest.Start(t, redistest.Config{}), redistest.Prefix(t)
 	flags := []string{"--redis=" + server.URL(), "--redis-key-prefix=" + prefix, "--request-id-limit=5000", "--request-id-bytes=1048576", "--request-id-retention=30m", "--history-limit=32768", "--shed-load=false"}
-	instances := []*instance{start(t, flags...), start(t, flags...)}
+	instances := []*service.Instance{start(t, flags...), start(t, flags...)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var calling sync.WaitGroup
@@ -122,8 +124,8 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 		})
 	}
 	for i := range 3 {
-		client, err := setpoint.New(instances[0].grpc+","+instances[1].grpc, setpoint.WithInsecure())
-		must(t, err)
+		client, err := setpoint.New(instances[0].GRPCAddr()+","+instances[1].GRPCAddr(), setpoint.WithInsecure())
+		kit.Must(t, err)
 		t.Cleanup(func() { _ = client.Close() })
 		for j := range 3 {
 			call(fmt.Sprintf("unary-%d-%d", i, j), client.Recommend)
@@ -139,7 +141,7 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 		t.Helper()
 		enough := calls.Load() + leastCalls
 		time.Sleep(time.Second)
-		eventually(t, 2*time.Minute, "calls", func() error {
+		kit.Eventually(t, 2*time.Minute, "calls", func() error {
 			if calls.Load() < enough && failed.Load() == 0 {
 				return fmt.Errorf("%d, want %d", calls.Load(), enough)
 			}
@@ -150,10 +152,10 @@ func TestRestartsAreNotNoticed(t *testing.T) {
 		between()
 		p := instances[i%2]
 		began := time.Now()
-		must(t, p.terminate()) // which wants exit code 0
+		p.Stop() // which wants exit code 0
 		longest = max(longest, time.Since(began))
 		time.Sleep(200 * time.Millisecond)
-		p.restart()
+		p.Restart()
 	}
 	between()
 	cancel()
@@ -176,7 +178,7 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 	}
 	stream := conns[0].talk()
 	item, broken := stream.ask(requestFor(targetIn("stream")))
-	must(t, errors.Join(item, broken))
+	kit.Must(t, errors.Join(item, broken))
 	met := hostile.NewTally()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -194,13 +196,13 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, callTimeout, "answers", func() error {
+	kit.Eventually(t, callTimeout, "answers", func() error {
 		if n := met.Of("OK"); n < 100 && n == met.All() {
 			return fmt.Errorf("%d of them", n)
 		}
 		return nil
 	})
-	must(t, p.terminate())
+	p.Stop()
 	cancel()
 	calling.Wait()
 	if n := met.Of("OK") + met.Of("Unavailable"); met.Of("OK") < 100 || met.String() != fmt.Sprintf("%d OK, %d Unavailable", met.Of("OK"), n-met.Of("OK")) {
@@ -217,7 +219,7 @@ func TestSIGTERMFinishesWhatHasBegun(t *testing.T) {
 func TestOldConnectionsMakeWay(t *testing.T) {
 	t.Parallel()
 	const age = 2 * time.Second
-	first, second := start(t, "--max-connection-age="+age.String()), newProcess(t, launch{cpu: -1, flags: []string{"--max-connection-age=" + age.String()}})
+	first, second := start(t, "--max-connection-age="+age.String()), service.New(t, service.Settings{Flags: []string{"--max-connection-age=" + age.String()}})
 	const clients = 12
 	ask := func(callers []*setpoint.Client) {
 		t.Helper()
@@ -229,26 +231,26 @@ func TestOldConnectionsMakeWay(t *testing.T) {
 	}
 	// Like gRPC clients behind a virtual address they use one connection each; the proxy
 	// distributes new ones in turn.
-	balancer := newBalancer(t, first.grpc)
+	balancer := newBalancer(t, first.GRPCAddr())
 	var callers []*setpoint.Client
 	for range clients {
 		c, err := setpoint.New(balancer.address, setpoint.WithInsecure())
-		must(t, err)
+		kit.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		callers = append(callers, c)
 	}
 	ask(callers)
-	if n := balancer.count(second.grpc); n != 0 {
+	if n := balancer.count(second.GRPCAddr()); n != 0 {
 		t.Fatalf("%d connections to an instance that is not there", n)
 	}
-	second.restart()
-	balancer.add(second.grpc)
-	took := eventually(t, callTimeout, "connections to both, the one that came too", func() error {
+	second.Restart()
+	balancer.add(second.GRPCAddr())
+	took := kit.Eventually(t, callTimeout, "connections to both, the one that came too", func() error {
 		ask(callers)
-		if old, came := balancer.count(first.grpc), balancer.count(second.grpc); old == 0 || came < clients/4 {
+		if old, came := balancer.count(first.GRPCAddr()), balancer.count(second.GRPCAddr()); old == 0 || came < clients/4 {
 			return fmt.Errorf("%d and %d of %d connections", old, came, clients)
 		}
 		return nil
 	})
-	t.Logf("%v after the second instance came it has %d of %d connections; no call failed", took.Round(time.Millisecond), balancer.count(second.grpc), clients)
+	t.Logf("%v after the second instance came it has %d of %d connections; no call failed", took.Round(time.Millisecond), balancer.count(second.GRPCAddr()), clients)
 }

@@ -24,6 +24,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
@@ -42,9 +43,9 @@ type callers struct {
 func startCallers(t testing.TB, cpu int, config load.Config) *callers {
 	t.Helper()
 	path, err := generatorProgram()
-	must(t, err)
+	kit.Must(t, err)
 	text, err := json.Marshal(config)
-	must(t, err)
+	kit.Must(t, err)
 	args, environment := []string{path}, os.Environ()
 	if cpu >= 0 {
 		args = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, args...)
@@ -56,12 +57,12 @@ func startCallers(t testing.TB, cpu int, config load.Config) *callers {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdin, err := cmd.StdinPipe()
-	must(t, err)
+	kit.Must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	kit.Must(t, err)
+	kit.Must(t, cmd.Start())
 	_, err = stdin.Write(append(text, '\n'))
-	must(t, err)
+	kit.Must(t, err)
 	c := &callers{t: t, pid: cmd.Process.Pid, stdin: stdin, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
@@ -172,7 +173,7 @@ func encode(t testing.TB, requests ...*setpointv1.RecommendRequest) [][]byte {
 	var all [][]byte
 	for _, request := range requests {
 		data, err := proto.Marshal(request)
-		must(t, err)
+		kit.Must(t, err)
 		all = append(all, data)
 	}
 	return all

@@ -5,6 +5,7 @@ package edge
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 const (
@@ -28,8 +31,8 @@ const (
 	// starved is the share of processor taken by other processes above which throughput says
 	// more about them.
 	starved = .5
-	// The service has one processor, and its callers another one.
-	serverCPU, callersCPU = 0, 1
+	// callersCPU is the callers' processor: the service has the first one.
+	callersCPU = 1
 )
 
 // overload is the requirements while too many callers call.
@@ -55,9 +58,9 @@ const heavyTargets = 5000
 
 // heavyLoad is phases of requests that take the service long enough, and the callers
 // little enough, that one processor can ask for far more than another can do.
-func heavyLoad(t *testing.T, p *instance, phases ...load.Phase) load.Config {
+func heavyLoad(t *testing.T, p *service.Instance, phases ...load.Phase) load.Config {
 	t.Helper()
-	config := load.Config{Address: p.grpc, Connections: 8, TimeoutMillis: 4000, Phases: phases}
+	config := load.Config{Address: p.GRPCAddr(), Connections: 8, TimeoutMillis: 4000, Phases: phases}
 	for i := range heavyTargets {
 		name := &setpointv1.RecommendRequest{Target: fmt.Sprintf("clusters/load/namespaces/shop/targets/t%d", i)}
 		config.Requests = append(config.Requests, encode(t, name)...)
@@ -111,7 +114,7 @@ func bestOf(t *testing.T, measure func(t *testing.T, failed func(string, ...any)
 
 // floods measures the capacity, floods the service, and returns the unmet requirements.
 func floods(t *testing.T, want overload, failed func(string, ...any)) {
-	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
+	p := startWith(t, service.Settings{Flags: overloadFlags, Shipped: true, Measured: true})
 	service := watch(t, p.PID())
 	unloaded, peak := findPeak(t, p, service)
 	// Of the measured capacity, not of the possible one: while others use most of the
@@ -192,7 +195,7 @@ var overloadFlags = []string{fmt.Sprint("--max-metrics=", heavyMetrics)}
 
 // findPeak increases the number of callers, each calling as soon as it is answered, and returns
 // the results of one caller, and of the best number.
-func findPeak(t *testing.T, p *instance, service *watched) (unloaded, peak *outcome) {
+func findPeak(t *testing.T, p *service.Instance, service *watched) (unloaded, peak *outcome) {
 	t.Helper()
 	phases := []load.Phase{{Name: "warm", Workers: 4, Seconds: 2}, {Name: "1", Workers: 1, Seconds: 3}}
 	for workers := 2; workers <= 32; workers *= 2 {
@@ -246,12 +249,16 @@ func TestOverloadEndsAlthoughSomeCallsWait(t *testing.T) {
 }
 
 func floodsWhileSomeWait(t *testing.T, failed func(string, ...any)) {
-	p := startAs(t, launch{cpu: serverCPU, measured: true, flags: overloadFlags})
+	p := startWith(t, service.Settings{Flags: overloadFlags, Shipped: true, Measured: true})
 	service := watch(t, p.PID())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var waiting sync.WaitGroup
-	waiting.Go(func() { slowBodies(20)(ctx, p, hostile.NewTally()) })
+	for range 20 {
+		conn, err := net.Dial("tcp", p.RESTAddr())
+		kit.Must(t, err)
+		waiting.Go(func() { slowBody(ctx, conn) })
+	}
 	c := startCallers(t, callersCPU, heavyLoad(t, p,
 		load.Phase{Name: "before", Rate: 50, Seconds: 1}, load.Phase{Name: "flood", Rate: 5000, Seconds: 4},
 		load.Phase{Name: "after", Rate: 50, Seconds: 10}))
@@ -278,12 +285,27 @@ func floodsWhileSomeWait(t *testing.T, failed func(string, ...any)) {
 	} else if rate := service.capacity(during); rate < 20 {
 		failed("in the flood only %.0f calls a second succeed", rate)
 	}
-	for line := range strings.Lines(p.metrics()) {
+	for line := range strings.Lines(p.Metrics()) {
 		if strings.HasPrefix(line, "setpoint_calls_") {
 			t.Log(strings.TrimSpace(line))
 		}
 	}
 }
 
+// slowBody is a REST call of whose body a byte a second comes.
+func slowBody(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	_, _ = conn.Write([]byte("POST /v1/" + targetIn("slow") + ":recommend HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"))
+	hostile.Paced(ctx, 1, func() { _, _ = conn.Write([]byte(" ")) })
+}
+
 // end is when the last bucket ended.
 func (c *callers) end() int64 { return c.buckets[len(c.buckets)-1].Ended }
+
+// brief is a duration for people.
+func brief(d time.Duration) string {
+	if d > 10*time.Millisecond {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/testpki"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // authority is a CA that issues what the tests need.
@@ -49,8 +50,8 @@ func newFolder(t testing.TB) folder { return folder{t, t.TempDir()} }
 func (f folder) write(name string, content []byte) string {
 	f.t.Helper()
 	path := filepath.Join(f.path, name)
-	must(f.t, os.WriteFile(path+".new", content, 0o600))
-	must(f.t, os.Rename(path+".new", path))
+	kit.Must(f.t, os.WriteFile(path+".new", content, 0o600))
+	kit.Must(f.t, os.Rename(path+".new", path))
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // The password of the service, and the user of those that are not everybody.
@@ -84,7 +85,7 @@ func TestAUserWithoutScriptsIsNotReady(t *testing.T) {
 	s := startService(t, r.url(), r.prefix, func(su *setup) { su.redis.Username, su.redis.Password = user, password })
 	b := newBook()
 	refused(t, unavailable, s.recommend(t.Context(), b, b.request(probe)))
-	eventually(t, notice, "checked once more", func() error {
+	kit.Eventually(t, notice, "checked once more", func() error {
 		if s.store.Stats().RoundTrips < 6 {
 			return errors.New("not yet")
 		}
@@ -118,7 +119,7 @@ func TestAServiceThatStartsWithTheWrongPasswordWaitsForTheRightOne(t *testing.T)
 		t.Errorf("the log tells the password: %v", s.logs.All())
 	}
 	r.do(t, "CONFIG", "SET", "requirepass", another)
-	took := eventually(t, notice, "calls succeed", func() error { return s.recommend(t.Context(), b, b.request(probe)) })
+	took := kit.Eventually(t, notice, "calls succeed", func() error { return s.recommend(t.Context(), b, b.request(probe)) })
 	t.Logf("calls succeed after %v, ready after %v", brief(took), brief(took+s.awaitReady(t)))
 	b.retryAll(t, s)
 	b.check(t, r)
@@ -150,7 +151,7 @@ func TestAConnectionWithoutTrustIsRefusedAndLogged(t *testing.T) {
 			}, tt.change)
 			// On a busy machine a handshake may time out before it fails for the expected
 			// reason.
-			took := eventually(t, notice, "refused, and logged why", func() error {
+			took := kit.Eventually(t, notice, "refused, and logged why", func() error {
 				if problem := refusal(s.recommend(t.Context(), b, b.request(target("tls"))), unavailable); problem != nil {
 					return problem
 				}

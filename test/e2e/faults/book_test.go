@@ -12,7 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // book records a test's requests and answers. No two requests of a book have the same id or
@@ -33,7 +34,7 @@ type entry struct {
 
 // historian reads histories from Redis.
 type historian interface {
-	history(t testing.TB, target string) *recommender.History
+	history(t testing.TB, target string) *record.Record
 }
 
 func newBook() *book { return &book{replicas: 10} }
@@ -106,7 +107,7 @@ func (b *book) forget(target string) {
 func (b *book) retryAll(t testing.TB, s *service) {
 	t.Helper()
 	for _, e := range b.all() {
-		eventually(t, notice, "retry of "+e.request.GetRequestId(), func() error {
+		kit.Eventually(t, notice, "retry of "+e.request.GetRequestId(), func() error {
 			err := s.recommend(t.Context(), b, e)
 			if err != nil && refusal(err, unavailable) != nil {
 				t.Fatalf("retry of %s: %v", e.request.GetRequestId(), err)
@@ -143,7 +144,7 @@ func (b *book) compare(t testing.TB, r historian, merged bool) {
 }
 
 // recorded compares a history with the answers. In a merged one some may be missing.
-func (b *book) recorded(h *recommender.History, entries []*entry, merged bool) error {
+func (b *book) recorded(h *record.Record, entries []*entry, merged bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	byReplicas, byID := make(map[int32]int), make(map[string][]string)

@@ -8,8 +8,9 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // shards is how many masters a cluster has.
@@ -39,7 +40,7 @@ func (r *clusterRig) shard(t *testing.T, target string) int {
 	return slices.IndexFunc(r.nodes, func(node *goredis.Client) bool { return recordKey(t, node, r.prefix, target) != "" })
 }
 
-func (r *clusterRig) history(t testing.TB, target string) *recommender.History {
+func (r *clusterRig) history(t testing.TB, target string) *record.Record {
 	t.Helper()
 	for _, node := range r.nodes {
 		if key := recordKey(t, node, r.prefix, target); key != "" {
@@ -48,7 +49,7 @@ func (r *clusterRig) history(t testing.TB, target string) *recommender.History {
 			return decodeRecord(t, raw)
 		}
 	}
-	return &recommender.History{}
+	return &record.Record{}
 }
 
 // shardAways are ways that one shard is away, and its return.
@@ -116,7 +117,7 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 			// It is of use to the targets of the other shards.
 			s.awaitReady(t)
 			end()
-			works := eventually(t, notice, "all shards answer", func() error {
+			works := kit.Eventually(t, notice, "all shards answer", func() error {
 				for _, name := range known {
 					if err := s.recommend(t.Context(), b, b.request(name)); err != nil {
 						return err
@@ -142,42 +143,6 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A cluster that needs all shards refuses everything once it has noticed.
-func TestAClusterThatIsDownIsRefusedAndRecoversAlone(t *testing.T) {
-	t.Parallel()
-	r := newClusterRig(t)
-	s := startService(t, r.cluster.URL(), r.prefix)
-	s.awaitReady(t)
-	b := newBook()
-	var names []string
-	for i := range 10 {
-		names = append(names, target(fmt.Sprint("known-", i)))
-	}
-	must(t, s.batch(t.Context(), b, b.requests(names...))...)
-	lost := r.cluster.Servers()[0]
-	lost.Kill()
-	eventually(t, notice, "the cluster is down", func() error {
-		for i, err := range s.batch(t.Context(), b, b.requests(names...)) {
-			if problem := refusal(err, unavailable); problem != nil {
-				return fmt.Errorf("%s: %w", names[i], problem)
-			}
-		}
-		return nil
-	})
-	lost.Restart()
-	works := eventually(t, notice, "calls succeed again", func() error {
-		for _, err := range s.batch(t.Context(), b, b.requests(names...)) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	t.Logf("calls succeed after %v, ready after %v", brief(works), brief(works+s.awaitReady(t)))
-	b.retryAll(t, s)
-	b.check(t, r)
 }
 
 // Only the targets of the shard that is away are held down.

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/status"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // damaged is the target whose record is damaged, and healthy are others.
@@ -49,35 +47,12 @@ func (r *rig) dump(t *testing.T, target string) string {
 	return text
 }
 
-// flip flips a bit of the record's byte, from the end if the index is negative.
-func flip(i int) func(string) string {
-	return func(record string) string {
-		raw := []byte(record)
-		raw[(i+len(raw))%len(raw)] ^= 1
-		return string(raw)
-	}
-}
-
 var damages = []damage{
-	{name: "a flipped bit within the history", of: flip(versionLength + 20)},
-	{name: "a flipped bit at the end", of: flip(-1)},
-	{name: "a history that is cut short", of: func(record string) string { return record[:len(record)-10] }},
-	{name: "a version without a history", of: func(record string) string { return record[:versionLength] }},
-	{name: "a record that is cut short", of: func(record string) string { return record[:5] }},
-	{name: "an empty string", of: func(string) string { return "" }},
 	{name: "a string of somebody else's", of: func(string) string { return "hello, world, this is no record" }},
-	{name: "a short string of somebody else's", of: func(string) string { return "hello" }},
 	{name: "a record of a newer format", newer: true, of: func(record string) string { return "\x02" + record[1:] }},
-	{name: "a history of a newer format", newer: true, of: func(record string) string {
-		return record[:versionLength] + "\x7f" + record[versionLength+1:]
-	}},
 	{name: "a list", put: func(t *testing.T, r *rig, key, record string) {
 		r.do(t, "DEL", key)
 		r.do(t, "RPUSH", key, record, record)
-	}},
-	{name: "a hash", put: func(t *testing.T, r *rig, key, record string) {
-		r.do(t, "DEL", key)
-		r.do(t, "HSET", key, "field", record)
 	}},
 }
 
@@ -141,97 +116,4 @@ func TestADamagedRecordHarmsItsTargetOnly(t *testing.T) {
 			b.check(t, r)
 		})
 	}
-}
-
-// A list names it, so that it is found and can be deleted.
-func TestADamagedRecordIsListed(t *testing.T) {
-	t.Parallel()
-	for _, d := range damages {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			r := sharedRig(t)
-			s := r.start(t, generous)
-			b := newBook()
-			must(t, s.batch(t.Context(), b, b.requests(append([]string{damaged}, healthy...)...))...)
-			d.do(t, r)
-			targets, err := s.list(t.Context())
-			must(t, err)
-			got := make(map[string]*setpointv1.Target)
-			for _, target := range targets {
-				got[target.GetName()] = target
-			}
-			if len(targets) != 3 || got[damaged] == nil || got[damaged].GetStatus() != nil || got[healthy[0]].GetStatus() == nil || got[healthy[1]].GetStatus() == nil {
-				t.Errorf("listed are %v", targets)
-			}
-		})
-	}
-}
-
-// An instance with the target in its cache notices that the record is another one if its
-// version differs; otherwise it writes its own history, which is the previous content.
-func TestAnInstanceThatRemembersATargetDoesNotHideItsDamage(t *testing.T) {
-	t.Parallel()
-	for _, d := range damages {
-		for _, a := range askings {
-			t.Run(d.name+", "+a.name, func(t *testing.T) {
-				t.Parallel()
-				r := sharedRig(t)
-				s := r.start(t, generous)
-				b := newBook()
-				names := append([]string{damaged}, healthy...)
-				for range 2 {
-					must(t, s.batch(t.Context(), b, b.requests(names...))...)
-				}
-				version := r.record(t, damaged)[:versionLength]
-				dump := d.do(t, r)
-				asked := b.requests(names...)
-				errs := a.ask(t.Context(), s, b, asked)
-				must(t, errs[1:]...)
-				if errs[0] == nil {
-					if !strings.HasPrefix(r.record(t, damaged), version[:1]) {
-						t.Errorf("%q was written over", dump)
-					}
-					b.retryAll(t, s)
-					b.check(t, r)
-					return
-				}
-				refused(t, unreadable, errs[0])
-				if got := r.dump(t, damaged); got != dump {
-					t.Errorf("what could not be read was changed: %q, now %q", dump, got)
-				}
-				b.forget(damaged)
-				b.check(t, r)
-			})
-		}
-	}
-}
-
-// A damaged log entry affects the entry or the log, not the decisions.
-func TestADamagedLogHarmsNoDecision(t *testing.T) {
-	t.Parallel()
-	r := sharedRig(t)
-	s := r.start(t, generous)
-	b := newBook()
-	must(t, s.recommend(t.Context(), b, b.request(damaged)), s.recommend(t.Context(), b, b.request(damaged)))
-	_, err := s.decisions(t.Context(), damaged)
-	must(t, err)
-	log := strings.Replace(r.key(t, damaged), "}h:", "}l:", 1)
-	// An entry as far as the store is concerned: a format, a number past all others, and a value.
-	r.do(t, "RPUSH", log, "\x01\x1f\xff\xff\xff\xff\xff\xff\xff\xff no decision")
-	logged, err := s.decisions(t.Context(), damaged)
-	must(t, err)
-	if len(logged) != 2 {
-		t.Errorf("logged are %v", logged)
-	}
-	r.do(t, "DEL", log)
-	r.do(t, "SET", log, "no log")
-	for range 3 {
-		must(t, s.recommend(t.Context(), b, b.request(damaged)))
-	}
-	_, err = s.decisions(t.Context(), damaged)
-	refused(t, unreadable, err)
-	b.check(t, r)
-	must(t, s.remove(t.Context(), damaged), s.recommend(t.Context(), newBook(), newBook().request(damaged)))
-	_, err = s.decisions(t.Context(), damaged)
-	must(t, err)
 }

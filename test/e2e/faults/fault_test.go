@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // fault is something that keeps the service from its store, and goes away again.
@@ -79,7 +80,7 @@ func (f fault) runOnce(t *testing.T) {
 	}()
 	noticed := s.awaitUnready(notice)
 	slowest := f.refusesAll(t, c)
-	eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
+	kit.Eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
 	t.Logf("not ready after %v; slowest refusal %v", brief(<-noticed), brief(slowest))
 	if f.trips {
 		f.failsFast(t, c)
@@ -249,7 +250,7 @@ func (f fault) refusesREST(t *testing.T, c *faultCase) {
 // but for the one now and then that tries whether Redis is back.
 func (f fault) failsFast(t *testing.T, c *faultCase) {
 	t.Helper()
-	eventually(t, notice, "the breaker opens", func() error {
+	kit.Eventually(t, notice, "the breaker opens", func() error {
 		if stats := c.store.Stats(); stats.BreakersOpen != 1 || stats.BreakerTrips == 0 {
 			return fmt.Errorf("%+v", stats)
 		}
@@ -273,7 +274,7 @@ func (f fault) failsFast(t *testing.T, c *faultCase) {
 // recovers fails the test unless everything works again by itself.
 func (f fault) recovers(t *testing.T, c *faultCase) {
 	t.Helper()
-	works := eventually(t, notice, "calls succeed again", func() error {
+	works := kit.Eventually(t, notice, "calls succeed again", func() error {
 		return c.recommend(t.Context(), c.book, c.book.request(probe))
 	})
 	start := time.Now()
@@ -306,7 +307,7 @@ func (c *faultCase) nothingRecorded(t *testing.T) {
 // once then.
 func (c *faultCase) everythingOnce(t *testing.T) {
 	t.Helper()
-	eventually(t, notice, "the report is taken", func() error { return c.report(t.Context(), settling, c.pending) })
+	kit.Eventually(t, notice, "the report is taken", func() error { return c.report(t.Context(), settling, c.pending) })
 	if ups := c.history(t, settling).ScaleUps; len(ups) != 1 || ups[0].Change != 2 {
 		t.Errorf("the change that was reported is in the history as %v", ups)
 	}

@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // holdDown makes a service answer from its cache while the store is away.
@@ -113,7 +114,7 @@ func TestWhatIsKnownIsHeldDownWhileTheStoreIsAway(t *testing.T) {
 			if _, err := s.recommendations.Recommend(t.Context(), dry); err != nil { // with a store that can be read
 				refused(t, unavailable, err)
 			}
-			eventually(t, notice, "ready without the store", func() error { return s.holdsDown(t) })
+			kit.Eventually(t, notice, "ready without the store", func() error { return s.holdsDown(t) })
 			if got := s.metric(t, "setpoint_unwritten_targets"); got != 1 {
 				t.Errorf("%v targets are not written", got)
 			}
@@ -138,7 +139,7 @@ func TestWhatIsKnownIsHeldDownWhileTheStoreIsAway(t *testing.T) {
 // awaitWritten waits until everything that was decided is in the store.
 func (s *service) awaitWritten(t *testing.T) time.Duration {
 	t.Helper()
-	return eventually(t, notice, "everything is written", func() error {
+	return kit.Eventually(t, notice, "everything is written", func() error {
 		if n := s.metric(t, "setpoint_unwritten_targets"); n != 0 {
 			return fmt.Errorf("%v targets are not", n)
 		}

@@ -46,23 +46,6 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // pollInterval is the interval of polling.
 const pollInterval = 5 * time.Millisecond
 
-// eventually calls f until it returns nil, and returns how long that took. The test
-// ends with f's last error if it takes longer than the bound.
-func eventually(t testing.TB, bound time.Duration, what string, f func() error) time.Duration {
-	t.Helper()
-	start := time.Now()
-	for {
-		err := f()
-		if err == nil {
-			return time.Since(start)
-		}
-		if time.Since(start) > bound {
-			t.Fatalf("%s: not within %v: %v", what, bound, err)
-		}
-		<-time.After(pollInterval)
-	}
-}
-
 // brief rounds a duration for people.
 func brief(d time.Duration) time.Duration {
 	if d > 10*time.Millisecond {

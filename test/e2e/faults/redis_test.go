@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // deadPort is a port without a listener.
@@ -81,7 +82,7 @@ func busy(t *testing.T, r *rig) func() {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	go func() { ended <- other.Do(ctx, "EVAL", "while true do end", 0).Err() }()
-	eventually(t, notice, "Redis is busy", func() error {
+	kit.Eventually(t, notice, "Redis is busy", func() error {
 		if err := r.admin.Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "BUSY") {
 			return fmt.Errorf("PING: %v", err)
 		}
@@ -140,7 +141,7 @@ func failToSave(t *testing.T, r *rig) func() {
 	must(t, os.Mkdir(blocked, 0o700))
 	must(t, os.WriteFile(filepath.Join(blocked, "something"), nil, 0o600))
 	save := func(status string) {
-		eventually(t, notice, "the snapshot is "+status, func() error {
+		kit.Eventually(t, notice, "the snapshot is "+status, func() error {
 			if err := r.admin.Do(context.WithoutCancel(t.Context()), "BGSAVE").Err(); err != nil && !strings.Contains(err.Error(), "in progress") {
 				return err
 			}
@@ -164,7 +165,7 @@ func fillClients(t *testing.T, r *rig) func() {
 	must(t, admin.Do(t.Context(), "CONFIG", "SET", "maxclients", 1).Err())
 	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 	// The service's connections are closed now, for others' are not let in.
-	eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
+	kit.Eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
 	return func() {
 		must(t, admin.Do(context.WithoutCancel(t.Context()), "CONFIG", "SET", "maxclients", 1000).Err())
 		must(t, admin.Close())

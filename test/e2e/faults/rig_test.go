@@ -7,8 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -97,18 +96,18 @@ func (r *rig) record(t testing.TB, target string) string {
 	return raw
 }
 
-// history returns a target's history in Redis, the zero History if there is none.
-func (r *rig) history(t testing.TB, target string) *recommender.History {
+// history returns a target's record in Redis, the zero one if there is none.
+func (r *rig) history(t testing.TB, target string) *record.Record {
 	t.Helper()
 	return decodeRecord(t, r.record(t, target))
 }
 
-func decodeRecord(t testing.TB, raw string) *recommender.History {
+func decodeRecord(t testing.TB, raw string) *record.Record {
 	t.Helper()
 	if raw == "" {
-		return &recommender.History{}
+		return &record.Record{}
 	}
-	history, err := encoding.DecodeHistory([]byte(raw[versionLength:]))
+	history, err := record.Decode([]byte(raw[versionLength:]))
 	if err != nil {
 		t.Fatal(err)
 	}

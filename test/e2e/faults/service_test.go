@@ -22,6 +22,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // The settings: half of the defaults' times, to wait less.
@@ -206,7 +207,7 @@ func (s *service) says(t testing.TB, code int, state healthv1.HealthCheckRespons
 // awaitReady waits until the service is ready everywhere, and returns how long that took.
 func (s *service) awaitReady(t testing.TB) time.Duration {
 	t.Helper()
-	return eventually(t, notice, "ready", func() error { return s.readiness(t, true) })
+	return kit.Eventually(t, notice, "ready", func() error { return s.readiness(t, true) })
 }
 
 // awaitUnready polls /readyz, and returns how long it took to report unready; 0: it did not.
@@ -256,7 +257,7 @@ func sum(family *dto.MetricFamily) float64 {
 // awaitLogged waits until a line has that text.
 func (s *service) awaitLogged(t testing.TB, text string) {
 	t.Helper()
-	eventually(t, notice, "a line of the log", func() error {
+	kit.Eventually(t, notice, "a line of the log", func() error {
 		if !s.logged(text) {
 			return fmt.Errorf("none has %q: %v", text, s.logs.All())
 		}

@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // Without any calls readiness still follows Redis.
@@ -22,7 +23,7 @@ func TestAnIdleServiceNoticesByItself(t *testing.T) {
 			r := f.rig(t)
 			s := r.start(t)
 			end := f.begin(t, r)
-			noticed := eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
+			noticed := kit.Eventually(t, notice, "not ready", func() error { return s.readiness(t, false) })
 			end()
 			t.Logf("not ready after %v, ready after %v", brief(noticed), brief(s.awaitReady(t)))
 			s.awaitLogged(t, "store away: not ready")
@@ -60,7 +61,7 @@ func TestAStreamOutlivesAnOutage(t *testing.T) {
 				refused(t, unavailable, ask())
 			}
 			end()
-			t.Logf("answered again after %v", brief(eventually(t, notice, "answered again", ask)))
+			t.Logf("answered again after %v", brief(kit.Eventually(t, notice, "answered again", ask)))
 			must(t, stream.CloseSend())
 			s.awaitReady(t)
 			b.retryAll(t, s)
@@ -78,7 +79,7 @@ func TestOpenConnectionsAreServedByAFullRedis(t *testing.T) {
 	b := newBook()
 	must(t, s.recommend(t.Context(), b, b.request(probe)))
 	r.do(t, "CONFIG", "SET", "maxclients", 1)
-	eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
+	kit.Eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
 	for range 5 {
 		must(t, s.recommend(t.Context(), b, b.request(probe)))
 	}
@@ -97,7 +98,7 @@ func TestAWriteThatNoReplicaHasIsRefusedAndFoundLater(t *testing.T) {
 			host, port, err := net.SplitHostPort(r.redis.Addr())
 			must(t, err)
 			replica.do(t, "REPLICAOF", host, port)
-			eventually(t, notice, "the replica follows", func() error {
+			kit.Eventually(t, notice, "the replica follows", func() error {
 				if state := replica.info(t, "replication", "master_link_status"); state != "up" {
 					return errors.New(state)
 				}
@@ -112,7 +113,7 @@ func TestAWriteThatNoReplicaHasIsRefusedAndFoundLater(t *testing.T) {
 			refused(t, unavailable, a.ask(t.Context(), s, b, b.requests(names...))...)
 			took := time.Since(start)
 			replica.redis.Resume()
-			works := eventually(t, notice, "calls succeed again", func() error { return s.recommend(t.Context(), b, b.request(names[0])) })
+			works := kit.Eventually(t, notice, "calls succeed again", func() error { return s.recommend(t.Context(), b, b.request(names[0])) })
 			t.Logf("refused after %v, calls succeed after %v", brief(took), brief(works))
 			b.retryAll(t, s)
 			b.check(t, r)

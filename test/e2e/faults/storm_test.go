@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // storm is two services with a proxy each before one Redis, callers on both, and
@@ -138,7 +139,7 @@ func (st *storm) work(working context.Context, t *testing.T, worker int, anywher
 func (st *storm) await(t *testing.T, calls int64, what string) {
 	t.Helper()
 	until := st.done.Load() + calls
-	eventually(t, 2*notice, what, func() error {
+	kit.Eventually(t, 2*notice, what, func() error {
 		if done := st.done.Load(); done < until {
 			return fmt.Errorf("%d calls to go", until-done)
 		}

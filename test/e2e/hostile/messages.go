@@ -6,36 +6,13 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
-	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
-	"net"
 	"sync"
 
 	"google.golang.org/grpc/encoding"
 )
-
-// Stingy dials connections that send so many bytes, and then as if they did.
-func Stingy(most int) func(context.Context, string) (net.Conn, error) {
-	return func(ctx context.Context, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		return &stingyConn{Conn: conn, left: most}, err
-	}
-}
-
-type stingyConn struct {
-	net.Conn
-	left int
-}
-
-// Write implements net.Conn.
-func (c *stingyConn) Write(data []byte) (int, error) {
-	if c.left -= len(data); c.left < 0 {
-		return len(data), nil
-	}
-	return c.Conn.Write(data)
-}
 
 // GzipBomb is a GiB of zeros.
 var GzipBomb = sync.OnceValue(func() []byte { return gzipZeros(1 << 10) })

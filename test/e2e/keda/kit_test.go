@@ -3,6 +3,7 @@
 package keda
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
@@ -41,15 +43,12 @@ func must(t testing.TB, err error) {
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		last := problem()
-		if last == "" {
-			return
+	kit.Eventually(t, patience, what, func() error {
+		if last := problem(); last != "" {
+			return errors.New(last)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %s", what, patience, last)
-		}
-	}
+		return nil
+	})
 }
 
 // file reads a file of the repository.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -74,45 +73,6 @@ func TestClustersShareARecommenderAndNothingElse(t *testing.T) {
 	if got := eastern.replicas(app); got != 7 {
 		t.Errorf("%d replicas in the east, want 7", got)
 	}
-}
-
-// Two clusters that were given one name: the one that asked first goes on, the other one
-// leaves its count alone and says why, until the target is handed over.
-func TestTwoClustersOfOneNameAreNoticed(t *testing.T) {
-	t.Parallel()
-	s := service.Start(t)
-	first := newPlace(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, "twice")
-	second := &place{t: t, c: kubetest.SharedWithoutNative(t), kind: hpas, namespace: first.namespace}
-	second.c.Kubectl(t, "create", "namespace", second.namespace)
-	for _, p := range []*place{first, second} {
-		p.c.Deployment(t, p.namespace, app, 2)
-		cpu(600, 0).do(p, app)
-		p.awaitReplicas(app, 2)
-		p.add(app, limited(5, 5, 600)(app))
-	}
-	start := func(p *place) *agent { return startAgent(t, p.c, p.namespace, s, "--source="+p.kind.source()) }
-	holder := start(first)
-	first.awaitReplicas(app, 7)
-	mark := second.c.Mark(t)
-	other := start(second)
-	second.awaitCondition(app, "AbleToScale=False/RecommendationRefused")
-	if got := second.condition(app, "AbleToScale"); !strings.Contains(got, "another cluster") {
-		t.Errorf("what the condition says: %s", got)
-	}
-	if n := second.c.Since(t, mark).Of(other.account.User).Counts()["update deployments/scale"]; n != 0 {
-		t.Errorf("%d scales were written without a recommendation", n)
-	}
-	first.awaitCondition(app, "ScalingLimited=True/ScaleUpLimit") // its history is its own
-
-	// The first cluster is gone, and an operator hands its name over.
-	holder.stop()
-	name := "clusters/test/namespaces/" + first.namespace + "/targets/" + app
-	if _, err := s.Targets().DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: name}); err != nil {
-		t.Fatal(err)
-	}
-	second.awaitReplicas(app, 7)
-	start(first)
-	first.awaitCondition(app, "AbleToScale=False/RecommendationRefused")
 }
 
 func textFile(t *testing.T, text string) string {

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -183,45 +180,6 @@ func TestFaultsTheAPIServerIsKilledAndComesBack(t *testing.T) {
 	if got := w.replicas(app); got != 14 {
 		t.Errorf("%d replicas", got)
 	}
-}
-
-// The API server is away for longer than the Lease, and everything starts that can: a standby acts
-// seconds after the server's return, and an agent that was started meanwhile waits for it.
-func TestFaultsAStandbyActsSoonAfterTheAPIServersReturn(t *testing.T) {
-	t.Parallel()
-	c := withAutoscalers(t, kubetest.Start(t, kubetest.Config{}))
-	s := service.Start(t)
-	_, err := c.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "faults"}}, metav1.CreateOptions{})
-	must(t, err)
-	w := newWorld(t, c, hpas, s, "--leader-elect", "--leader-elect-namespace=faults", "--source=both")
-	standby := startAgent(t, c, w.namespace, s, "--leader-elect", "--leader-elect-namespace=faults", "--source=both")
-	meanwhile := newAgent(t, c, w.namespace, s, "--leader-elect", "--leader-elect-namespace=faults", "--source=both")
-	c.KillAPIServer()
-	<-w.agent.Ended()
-	w.agent.Process = nil // it exits because it could not renew the Lease
-	time.Sleep(6 * time.Second)
-	meanwhile.start()
-	time.Sleep(3 * time.Second)
-	cpu(700, 14).do(w.place, app)
-	must(t, c.StartAPIServer())
-	back := time.Now()
-	await(t, "the count is applied", func() string { // whatever the controller of Deployments does with it
-		d, err := c.Client().AppsV1().Deployments(w.namespace).Get(t.Context(), app, metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		if n := *d.Spec.Replicas; n != 14 {
-			return fmt.Sprintf("%d replicas are wanted", n)
-		}
-		return ""
-	})
-	took := time.Since(back)
-	t.Logf("acted after %s", took)
-	if took > 10*time.Second {
-		t.Errorf("acted %s after the API server's return, want about 5 s", took)
-	}
-	meanwhile.awaitReady()
-	standby.awaitReady()
 }
 
 // The agent is killed right after writing the scale, again and again: no write is repeated or

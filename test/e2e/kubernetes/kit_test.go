@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -40,15 +42,12 @@ func await(t testing.TB, what string, problem func() string) {
 // awaitFor is await with another bound.
 func awaitFor(t testing.TB, within time.Duration, what string, problem func() string) {
 	t.Helper()
-	for deadline := time.Now().Add(within); ; time.Sleep(poll) {
-		last := problem()
-		if last == "" {
-			return
+	kit.Eventually(t, within, what, func() error {
+		if last := problem(); last != "" {
+			return errors.New(last)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %s", what, within, last)
-		}
-	}
+		return nil
+	})
 }
 
 // file reads a file of the repository.
@@ -69,7 +68,7 @@ func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 		if err != nil {
 			return err
 		}
-		name := filepath.Join(root, "deploy", "kustomize", "crd", "autoscalers.yaml")
+		name := filepath.Join(root, "deploy", "helm", "setpoint", "files", "crd", "autoscalers.yaml")
 		// More than once: an API server that is busy may not answer in its time, and kubectl
 		// does not wait for one that has no status yet.
 		for deadline := time.Now().Add(within); ; time.Sleep(poll) {

@@ -71,7 +71,8 @@ sources: {prom: {prometheus: {url: %q}}}
 metrics:
   depth:
     namespaces: [%s]
-    query: {source: prom, query: 'sum(queue_depth{namespace="${namespace}"})'}
+    source: prom
+    query: 'sum(queue_depth{namespace="${namespace}"})'
 `, url, p.namespace), 0o600))
 	s := service.Start(t)
 	agents := map[string]string{}

@@ -8,57 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
-
-// percent wants a Deployment's pods at so many percent.
-func percent(deployment string, percent int32) autoscalingv2.HorizontalPodAutoscalerSpec {
-	return kubetest.CPU(deployment, percent, 1, 20)
-}
-
-// An Autoscaler whose workload belongs to a HorizontalPodAutoscaler, or an older Autoscaler,
-// says so and leaves it alone; it acts as soon as the other is gone.
-func TestRivalsAreNotFought(t *testing.T) {
-	t.Parallel()
-	c := withAutoscalers(t, kubetest.Shared(t))
-	native := newPlace(t, c, hpas, "rivals")
-	ours := &place{t: t, c: c, kind: autoscalers, namespace: native.namespace}
-	c.Deployment(t, native.namespace, app, 6)
-	cpu(300, 0).do(native, app)
-	native.awaitReplicas(app, 6)
-	sizes := native.watchAll(t, deployments, wantedReplicas)
-	native.add("theirs", percent(app, 50)) // wants 6
-	native.awaitCondition("theirs", "AbleToScale=True/ReadyForNewScale")
-	ours.add("first", percent(app, 25))   // wants 12
-	ours.add("second", percent(app, 100)) // wants 3
-	ours.add("theirs", percent(app, 30))  // wants 10, under the other's name
-	mark := c.Mark(t)
-	a := startAgent(t, c, native.namespace, service.Start(t), "--source=both")
-	// Of both sources this agent would serve the HorizontalPodAutoscaler, too: the
-	// native controller does here, and both decide alike.
-	for name, rival := range map[string]string{"first": " scales Deployment NAMESPACE/web", "second": " scales Deployment NAMESPACE/web", "theirs": " has its name"} {
-		ours.awaitCondition(name, "AbleToScale=False/ConflictingAutoscaler: HorizontalPodAutoscaler NAMESPACE/theirs"+rival)
-	}
-	(&world{place: ours, agent: a}).awaitReconciles(t, 8)
-	if n := c.Since(t, mark).Of(a.account.User).Counts()["update deployments/scale"]; n != 0 {
-		t.Errorf("%d writes of the scale beside a rival", n)
-	}
-
-	c.Kubectl(t, "delete", "hpa", "theirs", "-n", native.namespace)
-	c.Kubectl(t, "delete", "autoscalers.autoscaling.setpoint.dev", "theirs", "-n", native.namespace)
-	ours.awaitReplicas(app, 12)
-	ours.awaitCondition("first", "AbleToScale=True/")
-	ours.awaitCondition("second", "AbleToScale=False/ConflictingAutoscaler: Autoscaler NAMESPACE/first, which is older, scales Deployment NAMESPACE/web")
-	c.Kubectl(t, "delete", "autoscalers.autoscaling.setpoint.dev", "first", "-n", native.namespace)
-	ours.awaitReplicas(app, 3)
-	ours.awaitCondition("second", "AbleToScale=True/")
-	if got := strings.Join(sizes.all(t, app), " "); got != "6 12 3" {
-		t.Errorf("replicas over time: %s", got)
-	}
-}
 
 // If the built-in controller is still on, an agent for the same objects notices that when it
 // writes a status, reports it, and gives way unless told otherwise. Then only the other one
@@ -161,4 +113,18 @@ func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
 	if n := strings.Count(string(log), warning); n != 1 || !strings.Contains(string(log), fmt.Sprintf(`"givesWay": %t`, !keepOn)) {
 		t.Errorf("it warned %d times, want once, with what it does:\n%s", n, log)
 	}
+}
+
+// milli is the load that wants so many pods.
+func milli(replicas int32) int64 { return int64(replicas) * 50 }
+
+// writers returns the users that wrote scales of a namespace, and how often.
+func writers(requests kubetest.Requests, namespace string) map[string]int {
+	all := make(map[string]int)
+	for _, r := range requests {
+		if r.Namespace == namespace && r.Subresource == "scale" && r.Verb != "get" && r.Code < 400 {
+			all[r.User]++
+		}
+	}
+	return all
 }

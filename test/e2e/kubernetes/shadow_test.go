@@ -116,8 +116,8 @@ func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
 	if len(changes) != 0 {
 		t.Errorf("a shadow that agrees wrote %v", changes)
 	}
-	if names := targets(t, s, p.namespace); !slices.Equal(names, []string{"web_shadow"}) {
-		t.Errorf("the service knows %v, want web_shadow", names)
+	if names := targets(t, s, p.namespace); !slices.Equal(names, []string{"web.-shadow"}) {
+		t.Errorf("the service knows %v, want web.-shadow", names)
 	}
 	t.Logf("report:\n%s", a.reportAs(t, "text"))
 }

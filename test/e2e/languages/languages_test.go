@@ -604,6 +604,10 @@ func TestTransportOfFirstCalls(t *testing.T) {
 			}
 			return s.GRPCAddr()
 		}
+		other, code, right := config{Target: plain.RESTAddr()}, "UNIMPLEMENTED", "gRPC is served at port"
+		if l.rest {
+			other, code, right = config{Target: "http://" + plain.GRPCAddr()}, "INVALID_ARGUMENT", "REST is served at port"
+		}
 		once := retry{MaxAttempts: 1}
 		for _, tc := range []struct {
 			name string
@@ -612,11 +616,12 @@ func TestTransportOfFirstCalls(t *testing.T) {
 			says []string
 		}{
 			{"a service on this machine without TLS", config{Target: addr(plain)}, "OK", nil},
+			{"the port of the other protocol", other, code, []string{right}},
 			{"the same with a token", config{Target: addr(plain), Token: "any"}, "OK", nil},
 			{"TLS to a service without it", config{Target: addr(plain), CAFile: files.CAFile, Retry: once}, "UNAVAILABLE", []string{"speaks no TLS", "insecure"}},
 			{"a service with TLS", config{Target: addr(secured), Retry: once}, "UNAVAILABLE", []string{"if it speaks TLS"}},
 		} {
-			if l.rest && tc.code != "OK" {
+			if l.rest && tc.code == "UNAVAILABLE" {
 				continue // the URL says it
 			}
 			c := l.start(t)
@@ -634,10 +639,32 @@ func TestTransportOfFirstCalls(t *testing.T) {
 	})
 }
 
+// An option that a client does not have is an error: nobody would notice that it has no effect.
+func TestUnknownOptionsAreErrors(t *testing.T) {
+	each(t, func(t *testing.T, l language) {
+		c := l.start(t)
+		to := config{Target: "127.0.0.1:9090"}
+		if l.rest {
+			to.Target = "http://127.0.0.1:8080"
+		}
+		for name, wants := range map[string]string{"timeotMs": `did you mean "timeoutMs"?`, "max_batches": `"maxBatch"`, "colour": "there are timeoutMs, "} {
+			to.Options = map[string]any{name: 1}
+			err := c.do(t, map[string]any{"op": "open", "config": to}).Error
+			wantCode(t, err, "CONFIG")
+			if l.name == "python" {
+				wants = "unexpected keyword argument"
+			}
+			if !strings.Contains(err.Message, name) || !strings.Contains(err.Message, wants) {
+				t.Errorf("%s: %s, want %q", name, err.Message, wants)
+			}
+		}
+	})
+}
+
 // Objects as users write them are taken or refused alike, over gRPC and over REST.
 func TestObjectsOfUsers(t *testing.T) {
 	s := service.Start(t)
-	eachOf(t, languages()[1:], func(t *testing.T, l language) {
+	each(t, func(t *testing.T, l language) {
 		c := l.start(t)
 		to := config{Target: s.GRPCAddr()}
 		if l.rest {

@@ -15,11 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// simulating are the libraries with a method for simulations.
-func simulating() []language {
-	return slices.DeleteFunc(languages(), func(l language) bool { return l.name == "go" })
-}
-
 // simulate runs a simulation; of a count only so many responses are read.
 func simulate(t *testing.T, c client, request *setpointv1.SimulateRequest, count int) (all []*setpointv1.SimulateResponse, failed *failure) {
 	t.Helper()
@@ -33,7 +28,7 @@ func simulate(t *testing.T, c client, request *setpointv1.SimulateRequest, count
 // A simulation streams step by step, with its figures last; leaving the loop cancels it.
 func TestSimulations(t *testing.T) {
 	instance := service.Start(t)
-	eachOf(t, simulating(), func(t *testing.T, l language) {
+	each(t, func(t *testing.T, l language) {
 		c := open(t, l, config{Target: at(l, instance), Insecure: true, Timeout: 1, Retry: fast})
 		request := &setpointv1.SimulateRequest{
 			Scenario: "duration: 10m\nload: [{step: {from: 10, to: 40, at: 5m}}]\nworkload: {usage: [{metric: queue-depth, perLoad: \"1\", follows: offered}]}\n",
@@ -82,7 +77,7 @@ func (b *breaking) Simulate(_ *setpointv1.SimulateRequest, stream grpc.ServerStr
 
 // Responses don't repeat: only a stream without any response is followed by another.
 func TestSimulationsThatBreak(t *testing.T) {
-	eachOf(t, simulating(), func(t *testing.T, l language) {
+	each(t, func(t *testing.T, l language) {
 		b := &breaking{before: 2}
 		address := serve(t, l, func(server *grpc.Server) { setpointv1.RegisterSimulationServiceServer(server, b) }, setpointv1.RegisterSimulationServiceHandler)
 		c := open(t, l, config{Target: address, Insecure: true, Retry: fast})

@@ -333,7 +333,7 @@ func TestWatchesComeBack(t *testing.T) {
 }
 
 // A watch asks for several decisions in a response, and hands them out one by one; it goes on
-// after all of them. Where a service refuses to give several, it asks for one.
+// after all of them.
 func TestWatchesTakeDecisionsApart(t *testing.T) {
 	each(t, func(t *testing.T, l language) {
 		s := &script{}
@@ -373,25 +373,5 @@ func TestWatchesTakeDecisionsApart(t *testing.T) {
 		if got, want := strings.Join(asked, ","), "1000 ,1000 1+2+3"; got != want {
 			t.Errorf("it asked for %q, want %q", got, want)
 		}
-
-		if !l.rest {
-			return
-		}
-		older := &script{play: func(_ int, request *setpointv1.WatchDecisionsRequest, send func(string, bool) error, ctx context.Context) error {
-			if request.GetMaxDecisions() > 0 {
-				return problem(codes.InvalidArgument)
-			}
-			_ = send("0", false)
-			_ = send("1", true)
-			<-ctx.Done()
-			return nil
-		}}
-		c = open(t, l, config{Target: older.serve(t, l), Insecure: true, Retry: fast})
-		_, err = watch(t, c, &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-"})
-		wantCode(t, err, "OK")
-		if r := next(t, c, 1); r[0].GetResumeToken() != "1" {
-			t.Errorf("of an older service it had %v", r)
-		}
-		c.do(t, map[string]any{"op": "unwatch"})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestTrajectory(t *testing.T) {
 	}
 	n.awaitEvents("web", "2→5 5→8 8→9 9→3")
 	for _, e := range n.scaleStatus("web").Events {
-		if e.Message == "" || e.Meta["setpoint.recommendation"] == nil {
+		if !strings.Contains(e.Message, "queue ") || !strings.Contains(e.Message, " (target 10); ") || e.Meta["setpoint.recommendation"] == nil {
 			t.Errorf("an event does not tell why: %+v", e)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -193,22 +194,12 @@ func (n *nomad) scaleStatus(name string) api.TaskGroupScaleStatus {
 func (n *nomad) count(name string) int { return n.scaleStatus(name).Desired }
 
 // patience is for a busy machine.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits until there is no problem.
 func (n *nomad) eventually(problem func() error) {
 	n.t.Helper()
-	began := time.Now()
-	for {
-		err := problem()
-		if err == nil {
-			return
-		}
-		if time.Since(began) > patience {
-			n.t.Fatalf("after %s: %v", patience, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	kit.Eventually(n.t, patience, "as wanted", problem)
 }
 
 // await waits until the count is the one wanted.

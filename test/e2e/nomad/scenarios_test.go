@@ -13,7 +13,6 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
-	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -108,8 +107,10 @@ func TestADeploymentLeavesTheWindow(t *testing.T) {
 	})
 	deployment, _, err := n.client.Jobs().LatestDeployment("web", nil)
 	must(t, err)
-	_, _, err = n.client.Deployments().PromoteAll(deployment.ID, nil)
-	must(t, err)
+	n.eventually(func() error { // once its canary is healthy
+		_, _, err := n.client.Deployments().PromoteAll(deployment.ID, nil)
+		return err
+	})
 	n.await("web", 2)
 	if took := time.Since(fell); took < window-time.Second {
 		t.Errorf("down %s after the queue fell, want it held by the window of %s: %s", took, window, n.events("web"))
@@ -190,53 +191,6 @@ func TestFromZero(t *testing.T) {
 	}
 	n.scaleBy("web", 1)
 	n.await("web", 2)
-}
-
-// Who else writes counts, or has a policy there.
-func TestRivals(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	n.queue.Store(40)
-	both := n.group("both", 2, byQueue)
-	both.Scaling.Policy["check"] = map[string]any{"cpu": map[string]any{"strategy": map[string]any{"target-value": map[string]any{"target": 70}}}}
-	n.register("both", both)
-	left := n.group("left", 2, byQueue)
-	left.Scaling.Policy["cooldown"], left.Scaling.Policy["evaluation_interval"] = "1m", "10s"
-	n.register("left", left)
-	n.register("web", n.group("web", 2, byQueue))
-	s := service.Start(t)
-	a := startAgent(t, n, s)
-	// A second agent of the same cluster.
-	second := startAgent(t, n, s)
-	a.awaitState("both.both", held("ConflictingAutoscaler"))
-	n.await("left", 4)
-	a.awaitState("left.left", func(s state) error {
-		if !strings.Contains(s.Warning, "cooldown, evaluation_interval") {
-			return errors.New("the keys beside the block are not named")
-		}
-		return nil
-	})
-	n.await("web", 4)
-	// Somebody who writes all the time is not fought.
-	for i := range 10 {
-		n.scaleBy("web", 2+i%2)
-		time.Sleep(300 * time.Millisecond)
-	}
-	n.await("web", 4)
-	a.awaitReconciles(5)
-	second.awaitReconciles(5)
-	if got := n.count("both"); got != 2 {
-		t.Errorf("%d allocations of a group with another autoscaler", got)
-	}
-	for _, e := range n.scaleStatus("web").Events {
-		if e.Count != nil && *e.Count > 4 {
-			t.Errorf("a step was taken twice: %s", n.events("web"))
-		}
-	}
-	events := n.scaleStatus("both").Events
-	if len(events) == 0 || !strings.Contains(events[0].Message, "ConflictingAutoscaler") {
-		t.Errorf("the events of a group with two autoscalers: %+v", events)
-	}
 }
 
 // Jobs that can't be placed, whose deployments fail, or whose tasks end are waited for.
@@ -405,33 +359,4 @@ func TestCapabilities(t *testing.T) {
 		want++
 		n.await("web", want)
 	}
-}
-
-// All kinds of sources.
-func TestSources(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	store, prometheus := redistest.Start(t, redistest.Config{}), newPrometheus(t)
-	must(t, store.Client(t).RPush(t.Context(), "mails", slices.Repeat([]any{"mail"}, 24)...).Err())
-	n.queue.Store(45)
-	groups := map[string]string{
-		"list":   `metric: {mails: {source: jobs, list: mails, average: 10}}`,
-		"json":   `metric: {queue: {source: queue, path: /queue, valuePath: "{.depth}", average: 10}}`,
-		"prom":   `metric: {up: {source: prom, query: "vector(35)", average: 10}}`,
-		"absent": `metric: {up: {source: promm, query: "vector(35)", average: 10}}`,
-	}
-	for name, policy := range groups {
-		n.register(name, n.group(name, 1, policy))
-	}
-	sources := sourcesOf(t, fmt.Sprintf("sources: {queue: {http: {url: %q}}, jobs: {redis: {addresses: [%q]}}, prom: {prometheus: {url: %q}}}", n.url, store.Addr(), prometheus))
-	a := startAgent(t, n, service.Start(t), "--sources-file="+sources)
-	n.await("list", 3)
-	n.await("json", 5)
-	n.await("prom", 4)
-	a.awaitState("absent.absent", func(s state) error {
-		if s.Hold == nil || !strings.Contains(s.Hold.Message, "prom") {
-			return errors.New("it does not name the sources that there are")
-		}
-		return nil
-	})
 }

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package panels runs the queries of the dashboards and alerts in deploy/monitoring on a real
-// Prometheus, so that no panel is empty and no metric is misspelt.
+// Package panels runs the queries of the dashboards and alerts on a real Prometheus, so that
+// no panel is empty and no metric is misspelt.
 //
 //	url := panels.Prometheus(t, map[string]string{"setpoint": admin})
 //	panels.AwaitFilled(t, url, "setpoint-store.json", nil, nil)
@@ -96,8 +96,8 @@ type dashboard struct {
 	}
 }
 
-// Folder is where the dashboards are, from the folder of a test in test/e2e.
-const Folder = "../../../deploy/monitoring"
+// Folder has the dashboards and alerts, seen from the folder of a test in test/e2e.
+const Folder = "../../../deploy/helm/setpoint/files"
 
 // AwaitFilled waits until each panel of a dashboard shows a number, and each variable has a
 // value. rows selects the panels by their row, "" for those before the first; nil selects all.

@@ -19,7 +19,7 @@ import (
 // Prometheus accepts the rules, and each fires when it should.
 func TestAlertsFire(t *testing.T) {
 	panels.Require(t, "promtool")
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", tests}} {
 		command := exec.CommandContext(t.Context(), "promtool", args...)
 		command.Dir = panels.Folder
 		if out, err := command.CombinedOutput(); err != nil || strings.Contains(string(out), "FAILED") {
@@ -28,12 +28,12 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// Alerts use existing metrics. test/e2e/edge and test/e2e/kubernetes run the dashboards'
+// Alerts use existing metrics. dashboards_test.go and test/e2e/kubernetes run the dashboards'
 // queries on a real Prometheus.
 func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 	documented := map[string]bool{}
 	for _, page := range []string{"metrics.md", "metrics-agents.md"} {
-		for _, match := range regexp.MustCompile("(?m)^\\| `(setpoint_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../docs/reference/"+page), -1) {
+		for _, match := range regexp.MustCompile("(?m)^\\| `(setpoint_\\w+)` \\|").FindAllStringSubmatch(read(t, "../../../../docs/reference/"+page), -1) {
 			documented[match[1]] = true
 		}
 	}
@@ -50,14 +50,14 @@ func TestAlertsAreAboutMetricsThatThereAre(t *testing.T) {
 
 // Each alert has a page, and tests of when it fires and of when it does not.
 func TestEachAlertHasAPageAndTests(t *testing.T) {
-	rules, tests, list := read(t, "alerts.yaml"), read(t, "alerts_test.yaml"), read(t, "../../docs/runbooks/README.md")
+	rules, cases, list := read(t, "alerts.yaml"), read(t, tests), read(t, "../../../../docs/runbooks/README.md")
 	alerts := regexp.MustCompile(`(?m)^  - alert: (\w+)$`).FindAllStringSubmatch(rules, -1)
 	if len(alerts) < 20 {
 		t.Fatalf("%d alerts are found, which can't be all", len(alerts))
 	}
 	for _, match := range alerts {
 		name := match[1]
-		page := read(t, "../../docs/runbooks/"+name+".md")
+		page := read(t, "../../../../docs/runbooks/"+name+".md")
 		for _, heading := range []string{"# " + name + "\n", "**Meanwhile.**", "## Find the cause", "## Fix it"} {
 			if !strings.Contains(page, heading) {
 				t.Errorf("the page of %s lacks %q", name, heading)
@@ -71,7 +71,7 @@ func TestEachAlertHasAPageAndTests(t *testing.T) {
 		}
 		fires := regexp.MustCompile(`alertname: ` + name + `\n +eval_time: \w+\n +exp_alerts:`)
 		quiet := regexp.MustCompile(`\{alertname: ` + name + `, eval_time: \w+\}`)
-		if !fires.MatchString(tests) || !quiet.MatchString(tests) {
+		if !fires.MatchString(cases) || !quiet.MatchString(cases) {
 			t.Errorf("alerts_test.yaml lacks a test of when %s fires, or of when it does not", name)
 		}
 	}
@@ -127,7 +127,10 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 	}
 }
 
-// read returns a file by its path from deploy/monitoring.
+// tests are the cases of each alert, seen from panels.Folder.
+const tests = "../../../monitoring/alerts_test.yaml"
+
+// read returns a file by its path from panels.Folder.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(panels.Folder, path))

@@ -23,6 +23,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	kept "github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -352,6 +353,17 @@ func nanoseconds(t *timestamppb.Timestamp) int64 {
 	return t.AsTime().UnixNano()
 }
 
+// engines returns what the engine knows of a target: without the spec in use, and what the service
+// makes of it.
+func engines(t *setpointv1.Target) *setpointv1.Target {
+	t = proto.CloneOf(t)
+	t.SpecInUse, t.Outlook, t.Explanation = nil, nil, nil
+	if t.LastDecision != nil {
+		t.LastDecision.SpecHash = ""
+	}
+	return t
+}
+
 // replay makes the calls again by the recommender alone, in the order of the history,
 // and returns where answers or the history come out otherwise. It needs accountOf
 // before.
@@ -361,7 +373,7 @@ func (r *record) replay() (differences []string) {
 			differences = append(differences, fmt.Sprintf("%s: %s:\n  was    %s\n  replay %s", r.name, what, protojson.Format(got), protojson.Format(want)))
 		}
 	}
-	var history recommender.History
+	var history kept.Record
 	for i, c := range r.order {
 		input, violations := conversion.Input(c.request, recommender.DefaultOptions())
 		if len(violations) > 0 {
@@ -373,16 +385,18 @@ func (r *record) replay() (differences []string) {
 		}
 		input.ID, _ = recommender.ParseID(id)
 		at := r.target.GetHistory().GetRecommendations()[i+1].GetTime().AsTime()
-		decision, next := recommender.Recommend(at, input, &history)
+		decision, next := recommender.Recommend(at, input, &history.History)
 		if c.answer != nil {
-			decision.RequestID = c.request.GetRequestId()
-			compare(c.request.GetRequestId(), c.answer, conversion.Response(&decision))
+			answer := conversion.Response(&decision)
+			answer.RequestId = new(c.request.GetRequestId())
+			compare(c.request.GetRequestId(), c.answer, answer)
 		}
-		history = next.WithAnswer(recommender.NewAnswer(c.request.GetRequestId(), &decision, nil), recommender.AnswerLimits{Retention: time.Hour, Count: 1, Bytes: 1 << 20})
+		history = history.Next(next, kept.Owner{})
+		history = history.WithAnswer(kept.NewAnswer(c.request.GetRequestId(), &decision, nil), kept.Limits{Retention: time.Hour, Count: 1, Bytes: 1 << 20})
 		if !r.applied(c) {
 			continue
 		}
-		settlement, settled, err := recommender.Settle(history, "load", input.ID, recommender.Applied, "")
+		settlement, settled, err := history.Settle("load", input.ID, recommender.Applied, "")
 		if err != nil {
 			return append(differences, fmt.Sprintf("%s: %s: %v", r.name, c.request.GetRequestId(), err))
 		}
@@ -392,7 +406,7 @@ func (r *record) replay() (differences []string) {
 		}
 	}
 	if r.target != nil {
-		compare("in the end", r.target, conversion.Target(r.name, &history, true))
+		compare("in the end", engines(r.target), conversion.Target(r.name, &history, true))
 	}
 	return differences
 }

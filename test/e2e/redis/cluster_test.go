@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -81,7 +82,7 @@ func loseAShard(t *testing.T, coverage string) {
 	for _, s := range services {
 		read := targetReader(t, s)
 		for _, name := range hit {
-			eventually(t, slow, func() error { _, err := read(name); return err })
+			kit.Eventually(t, slow, "a read again", func() error { _, err := read(name); return err })
 		}
 	}
 	d.ready = l.now()

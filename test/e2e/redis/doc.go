@@ -24,6 +24,5 @@
 //     by the recommender alone, without store and service, give every answer and the
 //     history itself, field by field.
 //
-// That the checks can fail is tested too: on a store that does not compare before it
-// swaps, and on records that were tampered with.
+// That the checks can fail is tested too, on records that were tampered with.
 package redis

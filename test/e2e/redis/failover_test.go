@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -74,7 +75,7 @@ func failOver(t *testing.T, nothingLost bool, flags ...string) {
 			s.AwaitUnready()
 		}
 		d.unready = l.now()
-		eventually(t, slow, func() error {
+		kit.Eventually(t, slow, "as after the failover", func() error {
 			if redises.Master() == master {
 				return errors.New("no replica was promoted")
 			}
@@ -215,7 +216,7 @@ func awaitReplicas(t *testing.T, redises *redistest.Sentinel, n int) {
 // awaitInfo waits until a server says all of that of its replication.
 func awaitInfo(t *testing.T, client *goredis.Client, texts ...string) {
 	t.Helper()
-	eventually(t, slow, func() error {
+	kit.Eventually(t, slow, "as after the failover", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		info, err := client.Info(ctx, "replication").Result()
@@ -240,7 +241,7 @@ func TestAnAnswerThatIsAskedForAgainWaitsForReplicasToo(t *testing.T) {
 	services := service.StartAll(t, 2, "--redis="+redises.URL(), "--redis-wait-replicas=1", "--redis-wait-timeout=500ms")
 	request := newCall(0, targetPrefix+"report").request
 	var answer *setpointv1.RecommendResponse
-	eventually(t, slow, func() (err error) { // the replica may be late
+	kit.Eventually(t, slow, "as after the failover", func() (err error) { // the replica may be late
 		answer, err = services[0].Recommendations().Recommend(t.Context(), request)
 		return err
 	})
@@ -258,7 +259,7 @@ func TestAnAnswerThatIsAskedForAgainWaitsForReplicasToo(t *testing.T) {
 	reconnect()
 	awaitReplicas(t, redises, 1)
 	for _, s := range services {
-		eventually(t, slow, func() error {
+		kit.Eventually(t, slow, "as after the failover", func() error {
 			_, err := s.Recommendations().Recommend(t.Context(), request)
 			return err
 		})
@@ -277,7 +278,7 @@ func TestAServiceWhoseWritesFindNoReplicaIsNotReady(t *testing.T) {
 	s.AwaitUnready()
 	reconnect()
 	s.AwaitReady()
-	eventually(t, slow, func() error { // the replica may be late
+	kit.Eventually(t, slow, "as after the failover", func() error { // the replica may be late
 		_, err := s.Recommendations().Recommend(t.Context(), newCall(0, targetPrefix+"alone").request)
 		return err
 	})

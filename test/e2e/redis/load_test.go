@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -290,7 +291,7 @@ func (l *load) awaitFailures(n int64) {
 func (l *load) awaitMore(counter *atomic.Int64, n int64, what string) {
 	l.t.Helper()
 	goal := counter.Load() + n
-	eventually(l.t, slow, func() error {
+	kit.Eventually(l.t, slow, "under load", func() error {
 		if have := counter.Load(); have < goal {
 			return fmt.Errorf("only %d of %d more %s", n-(goal-have), n, what)
 		}
@@ -350,20 +351,3 @@ func anyTarget(string) bool { return true }
 
 // slow bounds waits that take seconds on an idle machine.
 const slow = 2 * time.Minute
-
-// eventually calls f until it returns nil; after the limit f's last error fails the
-// test.
-func eventually(t testing.TB, limit time.Duration, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v: %v", limit, err)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}

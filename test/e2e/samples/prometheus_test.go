@@ -3,7 +3,6 @@
 package samples
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +15,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
 
 const gauges = `queue_length{queue="a"} 3
@@ -55,7 +56,7 @@ func sorted(got []samples.Sample) []string {
 }
 
 func TestQueriesOfARealPrometheus(t *testing.T) {
-	require(t)
+	panels.Require(t, "prometheus")
 	exporter := newExporter(t, gauges)
 	prom := start(t, exporter, "", &http.Client{})
 	set := newSet(t, samples.Source{Prometheus: &samples.Prometheus{URL: prom.url()}})
@@ -67,8 +68,8 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 		return q
 	}
 	pods := func(q *samples.Query) { q.PodLabel = "pod" }
-	eventually(t, "the exporter is scraped", func(ctx context.Context) error {
-		_, err := set.Samples(ctx, query("queue_length"))
+	kit.Eventually(t, patience, "the exporter is scraped", func() error {
+		_, err := set.Samples(t.Context(), query("queue_length"))
 		return err
 	})
 	for _, c := range []struct {
@@ -115,8 +116,8 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 				q.Window = samples.Duration(30 * time.Second)
 			}),
 		}
-		eventually(t, "there is a rate", func(ctx context.Context) error {
-			got := set.Read(ctx, []samples.Metric{metric}, []string{"web-1", "web-2", "web-3"})
+		kit.Eventually(t, patience, "there is a rate", func() error {
+			got := set.Read(t.Context(), []samples.Metric{metric}, []string{"web-1", "web-2", "web-3"})
 			if len(got.CustomMetrics) != 2 {
 				return fmt.Errorf("got %v", got)
 			}
@@ -130,15 +131,15 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 	})
 	t.Run("a series that goes is an error, not its last value", func(t *testing.T) {
 		exporter.tell("")
-		eventually(t, "it is gone", func(ctx context.Context) error {
-			if got, err := set.Samples(ctx, query("queue_length")); outcome(err) != samples.Empty {
+		kit.Eventually(t, patience, "it is gone", func() error {
+			if got, err := set.Samples(t.Context(), query("queue_length")); outcome(err) != samples.Empty {
 				return fmt.Errorf("got %v, %w", got, err)
 			}
 			return nil
 		})
 		exporter.tell(gauges)
-		eventually(t, "it is back", func(ctx context.Context) error {
-			_, err := set.Samples(ctx, query("queue_length"))
+		kit.Eventually(t, patience, "it is back", func() error {
+			_, err := set.Samples(t.Context(), query("queue_length"))
 			return err
 		})
 	})
@@ -148,15 +149,15 @@ func TestQueriesOfARealPrometheus(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		prom.run()
-		eventually(t, "it answers again", func(ctx context.Context) error {
-			_, err := set.Samples(ctx, query("queue_length"))
+		kit.Eventually(t, patience, "it answers again", func() error {
+			_, err := set.Samples(t.Context(), query("queue_length"))
 			return err
 		})
 	})
 }
 
 func TestMutualTLSOfARealPrometheus(t *testing.T) {
-	require(t)
+	panels.Require(t, "prometheus")
 	files := redistest.NewTLS(t)
 	web := fmt.Sprintf(`tls_server_config: {cert_file: %q, key_file: %q, client_ca_file: %q, client_auth_type: RequireAndVerifyClientCert}`,
 		files.ServerCertFile, files.ServerKeyFile, files.CAFile)

@@ -3,12 +3,10 @@
 package samples
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -20,40 +18,6 @@ import (
 
 // patience bounds the wait for something that must happen. It takes seconds on an idle machine.
 const patience = 2 * time.Minute
-
-// require skips the test without a prometheus on the PATH. If CI or SETPOINT_REQUIRE_PROMETHEUS
-// is set it fails the test instead: a skipped check must not look like a pass.
-func require(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("prometheus"); err == nil {
-		return
-	}
-	const missing = "NOT CHECKED: there is no prometheus on PATH; scripts/prometheus.sh installs it"
-	for _, name := range []string{"CI", "SETPOINT_REQUIRE_PROMETHEUS"} {
-		if os.Getenv(name) != "" {
-			t.Fatalf("%s (fails instead of being skipped because %s is set)", missing, name)
-		}
-	}
-	t.Skip(missing)
-}
-
-// eventually waits until f returns nil.
-func eventually(t *testing.T, what string, f func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		err := f(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %s: %s: %v", patience, what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
 
 // exporter exports the test's gauges, and counters that grow with each scrape.
 type exporter struct {

@@ -19,14 +19,15 @@
 package service
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,8 +45,8 @@ import (
 // Instance is one service. Its addresses and flags stay the same while its process
 // comes and goes.
 type Instance struct {
+	Settings
 	t        testing.TB
-	flags    []string
 	program  string // empty: that of the working tree
 	ports    *process.Ports
 	logName  string
@@ -53,6 +54,15 @@ type Instance struct {
 	client   *http.Client
 	process  *process.Process // nil: not started yet, killed or stopped
 	starting time.Duration
+}
+
+// Settings say how a service is started. They count from the next start on.
+type Settings struct {
+	Flags []string
+	// Shipped has the settings as users have them: load is shed, and the log has its usual lines.
+	Shipped bool
+	// Measured starts the program without the race detector, on the first processor only.
+	Measured bool
 }
 
 // RESTAddress stands in flags for host and port of REST, which are known only when the service
@@ -71,16 +81,10 @@ func StartAll(t testing.TB, n int, flags ...string) []*Instance {
 	t.Helper()
 	instances := make([]*Instance, n)
 	for i := range instances {
-		instances[i] = newInstance(t, flags)
+		instances[i] = New(t, Settings{Flags: flags})
 	}
 	RestartAll(instances)
 	return instances
-}
-
-// New returns a service that does not run yet: Restart starts it.
-func New(t testing.TB, flags ...string) *Instance {
-	t.Helper()
-	return newInstance(t, flags)
 }
 
 // RestartAll starts all of them at once, each after a Stop if it runs.
@@ -100,7 +104,8 @@ func RestartAll(instances []*Instance) {
 	}
 }
 
-func newInstance(t testing.TB, flags []string) *Instance {
+// New returns a service that does not run yet: Restart starts it.
+func New(t testing.TB, settings Settings) *Instance {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "setpoint-*.log")
 	if err != nil {
@@ -109,7 +114,7 @@ func newInstance(t testing.TB, flags []string) *Instance {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := &Instance{t: t, flags: flags, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	s := &Instance{Settings: settings, t: t, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	if s.ports, err = process.Reserve(3); err != nil {
 		t.Fatal(err)
 	}
@@ -134,17 +139,38 @@ func (s *Instance) end() {
 	if err := s.stop(); err != nil {
 		s.t.Error(err)
 	}
-	text, err := os.ReadFile(s.logName)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
+	text := []byte(s.Log())
 	if crash := process.Crash(text); crash != "" {
 		s.t.Errorf("the service on %s logged:\n%s", s.GRPCAddr(), crash)
+	}
+	for line := range bytes.Lines(text) {
+		if !json.Valid(line) || line[0] != '{' {
+			s.t.Errorf("a line of the log is not a JSON object: %.300q", line)
+			break
+		}
 	}
 	if s.t.Failed() {
 		s.t.Logf("log of the service on %s:\n%s", s.GRPCAddr(), process.End(text))
 	}
+}
+
+// Log returns all that it has logged.
+func (s *Instance) Log() string {
+	text, err := os.ReadFile(s.logName)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return string(text)
+}
+
+// Logged reports whether a line of the log has all of the texts.
+func (s *Instance) Logged(texts ...string) bool {
+	for line := range strings.Lines(s.Log()) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // Conn returns a connection, which stays usable when the process comes back.
@@ -221,7 +247,7 @@ func (s *Instance) restart() error {
 		return err
 	}
 	started := time.Now()
-	if err := s.start(); err != nil {
+	if err := s.Begin(); err != nil {
 		return err
 	}
 	if err := s.awaitReady(true); err != nil {
@@ -235,30 +261,35 @@ func (s *Instance) restart() error {
 // the working tree's; "" that again.
 func (s *Instance) Use(program string) { s.program = program }
 
-func (s *Instance) start() (err error) {
+// Begin starts the process, and does not wait until it is ready.
+func (s *Instance) Begin() (err error) {
 	program := s.program
 	if program == "" {
-		if program, err = Program(); err != nil {
+		if program, err = process.Build("setpoint", race() && !s.Measured); err != nil {
 			return err
 		}
 	}
-	s.process, err = process.Start(process.Command{
+	command := process.Command{
 		Name: "setpoint", Program: program, Log: s.logName, Env: []string{"GORACE=halt_on_error=1"},
-		Args: append([]string{
-			"serve", "--log-level=warn", "--shed-load=false",
-			"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr(),
-		}, s.ownFlags()...),
-	})
+		Args: append([]string{"serve"}, s.Args()...),
+	}
+	if s.Measured {
+		command.Name, command.Program, command.Args = "taskset", "taskset", append([]string{"-c", "0", program}, command.Args...)
+	}
+	s.process, err = process.Start(command)
 	return err
 }
 
-// ownFlags are the flags that were given, with the address in them.
-func (s *Instance) ownFlags() []string {
-	flags := make([]string, len(s.flags))
-	for i, flag := range s.flags {
-		flags[i] = strings.ReplaceAll(flag, RESTAddress, s.RESTAddr())
+// Args are the arguments of serve.
+func (s *Instance) Args() []string {
+	args := []string{"--grpc-address=" + s.GRPCAddr(), "--rest-address=" + s.RESTAddr(), "--admin-address=" + s.AdminAddr()}
+	if !s.Shipped {
+		args = append(args, "--log-level=warn", "--shed-load=false")
 	}
-	return flags
+	for _, flag := range s.Flags {
+		args = append(args, strings.ReplaceAll(flag, RESTAddress, s.RESTAddr()))
+	}
+	return args
 }
 
 // AwaitReady waits until the service is ready.
@@ -303,17 +334,18 @@ func (s *Instance) ready() (bool, error) {
 	return code == http.StatusOK, err
 }
 
+// Metrics returns the metrics as text, "" if the service does not answer.
+func (s *Instance) Metrics() string {
+	_, body, _ := s.get("/metrics")
+	return string(body)
+}
+
 // Metric returns the sum of a metric's series, 0 if there is none or the service does not
 // answer.
 func (s *Instance) Metric(name string) float64 {
-	_, body, err := s.get("/metrics")
-	if err != nil {
-		return 0
-	}
 	var sum float64
-	lines := bufio.NewScanner(bytes.NewReader(body))
-	for lines.Scan() {
-		series, value, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.Lines(s.Metrics()) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if labels, ok := strings.CutPrefix(series, name); !ok || labels != "" && labels[0] != '{' {
 			continue
 		}

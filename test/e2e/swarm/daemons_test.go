@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/cgroups"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
@@ -25,8 +26,8 @@ const repository = "../../.."
 const patience = 3 * time.Minute
 
 // swarm is two joined daemons: the first one is the manager. Both run in one PID, mount and
-// network namespace, whose first process is a shell that restarts a daemon when it ends.
-// Everything ends with that shell.
+// network namespace, whose first process is a shell that restarts a daemon when it ends,
+// unless its folder has a file "away". Everything ends with that shell.
 type swarm struct {
 	folder string
 	init   *exec.Cmd
@@ -41,6 +42,7 @@ for n in 1 2; do
   d=$1/d$n
   mkdir -p "$d"
   while :; do
+    while test -e "$d/away"; do sleep 0.1; done
     dockerd --data-root="$d/data" --exec-root="$d/exec" --pidfile="$d/pid" --host="unix://$d/docker.sock" \
       --cgroup-parent="/$(basename "$1")" --bridge=none --iptables=false --ip6tables=false --ip-forward=false \
       --storage-driver=vfs >>"$d/log" 2>&1
@@ -49,7 +51,9 @@ for n in 1 2; do
 done
 wait`
 
-func startSwarm(t *testing.T) *swarm {
+// startDaemons runs a script in namespaces of its own, which starts daemons below the folder that is
+// its argument.
+func startDaemons(t *testing.T, script string) *swarm {
 	t.Helper()
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
 	needs.Docker(t, programs...)
@@ -58,7 +62,7 @@ func startSwarm(t *testing.T) *swarm {
 		t.Fatal(err)
 	}
 	s := &swarm{folder: folder, ended: make(chan struct{})}
-	s.init = exec.Command("sh", "-c", daemons, "daemons", folder)
+	s.init = exec.Command("sh", "-c", script, "daemons", folder)
 	s.init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true,
 	}
@@ -70,27 +74,45 @@ func startSwarm(t *testing.T) *swarm {
 		close(s.ended)
 	}()
 	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+func startSwarm(t *testing.T) *swarm {
+	t.Helper()
+	s := startDaemons(t, daemons)
 	for n := 1; n <= 2; n++ {
 		s.await(t, n)
 	}
 	s.must(t, 1, "swarm", "init", "--advertise-addr=127.0.0.1", "--listen-addr=127.0.0.1:2377")
 	token := s.must(t, 1, "swarm", "join-token", "-q", "worker")
 	s.must(t, 2, "swarm", "join", "--token="+token, "--advertise-addr=127.0.0.2", "--listen-addr=127.0.0.2:2377", "127.0.0.1:2377")
-	program := filepath.Join(folder, "burn")
-	build := exec.Command("go", "build", "-o", program, "./burn")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	tar := filepath.Join(folder, "burn.tar")
-	if out, err := exec.Command("tar", "-C", folder, "-cf", tar, "burn").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	image := filepath.Join(s.folder, "burn")
+	buildOwn(t, image, "burn")
+	tar := archive(t, image)
 	for n := 1; n <= 2; n++ {
 		s.must(t, n, "import", "--change=ENTRYPOINT [\"/burn\"]", tar, "burn:1")
 		s.must(t, n, "import", "--change=ENTRYPOINT [\"/burn\"]", `--change=HEALTHCHECK --start-period=10m --interval=1s --timeout=1m --retries=3 CMD ["/burn", "check"]`, tar, "checked:1")
 	}
 	return s
+}
+
+// buildOwn builds one of these tests' own programs into a folder.
+func buildOwn(t *testing.T, folder, program string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, program), "./"+program)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// archive makes a file of a folder, from which an image can be imported.
+func archive(t *testing.T, folder string) string {
+	t.Helper()
+	if out, err := exec.Command("tar", "-C", folder, "-cf", folder+".tar", ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return folder + ".tar"
 }
 
 // stop stops the daemons and everything they started.
@@ -150,27 +172,34 @@ func (s *swarm) mustWith(t *testing.T, env []string, args ...string) {
 
 func (s *swarm) await(t *testing.T, n int) {
 	t.Helper()
-	await(t, fmt.Sprintf("an answer of daemon %d", n), func() error {
+	kit.Eventually(t, patience, fmt.Sprintf("an answer of daemon %d", n), func() error {
 		_, err := s.docker(n, "version")
 		return err
 	})
 }
 
-// restart ends a daemon, and waits until it is there again.
-func (s *swarm) restart(t *testing.T, n int) {
+// restart ends a daemon, and waits until it is there again, after away.
+func (s *swarm) restart(t *testing.T, n int, away time.Duration) {
 	t.Helper()
-	before := s.pid(t, n)
+	before, mark := s.pid(t, n), filepath.Join(s.daemon(n), "away")
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Kill(before, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "another daemon", func() error {
-		if now := s.pid(t, n); now == 0 || now == before {
-			return errors.New("it is the same")
+	kit.Eventually(t, patience, "the end of the daemon", func() error {
+		if s.pid(t, n) == before {
+			return errors.New("it is there")
 		}
 		return nil
 	})
+	time.Sleep(away)
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
 	s.await(t, n)
-	await(t, "a manager again", func() error {
+	kit.Eventually(t, patience, "a manager again", func() error {
 		_, err := s.docker(n, "node", "ls")
 		return err
 	})
@@ -196,20 +225,4 @@ func (s *swarm) pid(t *testing.T, n int) int {
 		}
 	}
 	return 0
-}
-
-// await polls until done returns nil.
-func await(t *testing.T, what string, done func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s within %v: %v", what, patience, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }

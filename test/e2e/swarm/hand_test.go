@@ -3,110 +3,11 @@
 package swarm
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
-
-// decidedByHand compares each decision on a service, up and down again, with setpoint
-// recommend's, given the recorded readings in order, at their times, by a server without the
-// agent. The decisions are the counts that the swarm had.
-func decidedByHand(t *testing.T, w *world) {
-	const least = 1
-	s := w.create(t, "byhand", "burn:1", least)
-	defer s.remove(t)
-	s.use(t, idle)
-	s.decided(t)
-	s.use(t, much)
-	seen := s.watch(t, most)
-	s.use(t, idle)
-	seen = append(seen, s.watch(t, least)[1:]...)
-	w.stopAgent() // which completes its recording
-	defer w.startAgent()
-	calls := recorded(t, w.recording, s.name)
-	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := service.Start(t, "--allow-evaluation-time")
-	var counts, decided []int32
-	for i, c := range calls {
-		c.Request["evaluationTime"] = c.Time
-		text, err := json.Marshal(c.Request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(program, "recommend", "-f", "-", "-o", "json", "--server", server.GRPCAddr(), "--target", "clusters/hand/namespaces/default/targets/byhand")
-		var out, complaints bytes.Buffer
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), &out, &complaints
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("call %d: %v\n%s", i, err, complaints.String())
-		}
-		var got decision
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-			t.Fatal(err)
-		}
-		if got != c.Answer {
-			t.Errorf("call %d, at %s: by hand %+v, the agent had %+v\n%s", i, c.Time, got, c.Answer, text)
-		}
-		counts, decided = append(counts, got.CurrentReplicas), append(decided, got.DesiredReplicas)
-	}
-	// The counts of the swarm are the decided ones, in order.
-	want := slices.Compact(append(counts[:1:1], decided...))
-	got := []int32{}
-	for _, c := range seen {
-		got = append(got, int32(c.to))
-	}
-	if got = slices.Compact(got); !slices.Equal(got, want) {
-		t.Errorf("the swarm had %v, decided were %v", got, want)
-	}
-	t.Logf("%d calls, counts %v", len(calls), want)
-}
-
-// decision is the compared part.
-type decision struct {
-	CurrentReplicas, DesiredReplicas int32
-	Action, Reason                   string
-}
-
-type recordedCall struct {
-	Time    time.Time
-	Request map[string]any
-	Answer  decision
-}
-
-// recorded are the calls about a service.
-func recorded(t *testing.T, file, name string) (calls []recordedCall) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		var scenario struct{ Calls []recordedCall }
-		if err := json.Unmarshal([]byte(line), &scenario); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range scenario.Calls {
-			if target, _ := c.Request["target"].(string); strings.HasSuffix(target, "/targets/"+name) {
-				calls = append(calls, c)
-			}
-		}
-	}
-	if len(calls) < 5 {
-		t.Fatalf("%d calls about %s are recorded", len(calls), name)
-	}
-	return calls
-}
 
 // deployedAgain: docker stack deploy writes the count of its file, and 1 if the file has none,
 // as docs/guides/swarm.md warns; with that page's variable the count stays.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -33,15 +34,13 @@ type world struct {
 	gate    *gate
 	agent   *process.Process
 	lastLog string
-	// flags are the agent's own flags in this test; recording has the input of its decisions.
-	flags     []string
-	recording string
+	// flags are the agent's own flags in this test.
+	flags []string
 }
 
 func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
 	w := &world{t: t, swarm: startSwarm(t), flags: flags}
-	w.recording = filepath.Join(w.folder, "recording.jsonl")
 	var err error
 	if w.program, err = service.Swarm(); err != nil {
 		t.Fatal(err)
@@ -78,7 +77,7 @@ func (w *world) tlsOf(prefix string, n int) []string {
 	}
 }
 
-// startAgent starts the agent, which gets to the manager's engine by the gate.
+// startAgent starts the agent.
 func (w *world) startAgent() {
 	w.t.Helper()
 	var err error
@@ -87,7 +86,7 @@ func (w *world) startAgent() {
 		Args: append([]string{
 			"agent", "--cluster=e2e", "--insecure", "--server=" + w.serve.GRPCAddr(), "--docker-host=unix://" + w.gate.path,
 			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=1s", "--usage-max-age=15s",
-			"--state-dir=" + w.folder, "--record=" + w.recording,
+			"--state-dir=" + w.folder,
 		}, append(w.flags, w.tlsOf("nodes-", 1)...)...),
 	})
 	if err != nil {
@@ -121,9 +120,9 @@ func (w *world) startNode(n int) {
 	p, err := process.Start(process.Command{
 		Name: "setpoint-swarm", Program: w.program, Log: name,
 		Args: append([]string{
-			"node", "--docker-host=unix://" + w.socket(n), "--agent-address=" + w.ports.Address(0), "--tls-server-name=swarm-manager",
+			"node", "--docker-host=unix://" + w.socket(n), "--agent-address=" + w.ports.Address(0), "--agent-tls-server-name=swarm-manager",
 			"--interval=1s", "--admin-address=",
-		}, w.tlsOf("", n)...),
+		}, w.tlsOf("agent-", n)...),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -247,7 +246,7 @@ func (s *workload) replicas(t *testing.T) int {
 
 func (s *workload) becomes(t *testing.T, n int) {
 	t.Helper()
-	await(t, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
+	kit.Eventually(t, patience, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
 		if got := s.replicas(t); got != n {
 			o, _ := s.status(s.name)
 			said, _ := json.Marshal(o)

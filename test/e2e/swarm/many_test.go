@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/reconciletimes"
 )
 
@@ -84,7 +85,7 @@ func TestFiveHundredServices(t *testing.T) {
 	// All of them are scaled in one reconcile.
 	queue.Store(40)
 	changed := time.Now()
-	await(t, "all services to have 4 replicas", func() error {
+	kit.Eventually(t, patience, "all services to have 4 replicas", func() error {
 		n, err := w.counting(4)
 		if err != nil || n < services {
 			time.Sleep(time.Second)
@@ -119,7 +120,7 @@ func (w *world) createMany(t *testing.T, n int) {
 				"Name": fmt.Sprintf("many-%03d", i),
 				"Labels": map[string]string{
 					"setpoint.enable": "true", "setpoint.max": "10", "setpoint.metric.queue.source": "queue", "setpoint.metric.queue.path": "/",
-					"setpoint.metric.queue.valuePath": "{.depth}", "setpoint.metric.queue.target": "10",
+					"setpoint.metric.queue.valuePath": "{.depth}", "setpoint.metric.queue.average": "10",
 				},
 				"Mode":         map[string]any{"Replicated": map[string]any{"Replicas": 2}},
 				"TaskTemplate": map[string]any{"ContainerSpec": map[string]any{"Image": "burn:1"}, "Placement": map[string]any{"Constraints": []string{"node.labels.absent==true"}}},

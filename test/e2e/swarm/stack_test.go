@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -34,7 +34,7 @@ func TestTheStackScales(t *testing.T) {
 	}
 	s.must(t, 1, "stack", "deploy", "--resolve-image=never", "--compose-file="+file, "setpoint")
 	for _, name := range []string{"server", "agent", "node"} {
-		await(t, "healthy "+name, func() error { return s.healthy("setpoint_" + name) })
+		kit.Eventually(t, patience, "healthy "+name, func() error { return s.healthy("setpoint_" + name) })
 	}
 
 	web := (&world{swarm: s, t: t}).create(t, "web", "burn:1", 1)
@@ -44,9 +44,22 @@ func TestTheStackScales(t *testing.T) {
 	if err != nil || !strings.Contains(shown, "web") {
 		t.Errorf("setpoint-swarm status in the agent's container: %v\n%s", err, shown)
 	}
-	if found, err := s.docker(1, "exec", s.container("setpoint_agent"), "/setpoint-swarm", "doctor"); err != nil || !strings.Contains(found, "1 services have opted in") {
-		t.Errorf("setpoint-swarm doctor in the agent's container: %v\n%s", err, found)
+	s.must(t, 1, "service", "create", "--detach", "--no-resolve-image", "--name=misplaced", "--container-label=setpoint.enable=true", "--label=swarm.autoscaler=true", "--replicas=0", "burn:1")
+	s.must(t, 1, "service", "update", "--detach", "--no-resolve-image", "--label-add=orbiter=true", "web")
+	found, err := s.docker(1, "exec", s.container("setpoint_agent"), "/setpoint-swarm", "doctor")
+	if err == nil {
+		t.Errorf("setpoint-swarm doctor in the agent's container finds nothing:\n%s", found)
 	}
+	for _, want := range []string{
+		"1 services have opted in", "setpoint-swarm node runs on each node", "web also has the label orbiter of another autoscaler",
+		"misplaced has setpoint.enable as a label of its containers", "misplaced has the label swarm.autoscaler of another autoscaler",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("setpoint-swarm doctor does not say %q: %v", want, err)
+		}
+	}
+	s.must(t, 1, "service", "rm", "misplaced")
+	s.must(t, 1, "service", "update", "--detach", "--no-resolve-image", "--label-rm=orbiter", "web")
 	// A second agent is told by both.
 	s.must(t, 1, "service", "create", "--detach", "--no-resolve-image", "--name=second", "setpoint:dev", "agent", "swarm")
 	if _, err := s.docker(1, "exec", s.container("setpoint_agent"), "/setpoint-swarm", "doctor"); err == nil || !strings.Contains(err.Error(), "2 agents run in this swarm (second, setpoint_agent)") {
@@ -59,7 +72,7 @@ func TestTheStackScales(t *testing.T) {
 	// The server ends in order, within the time that the file gives it.
 	id := s.container("setpoint_server")
 	s.must(t, 1, "service", "scale", "--detach", "setpoint_server=0")
-	await(t, "end of the server", func() error {
+	kit.Eventually(t, patience, "end of the server", func() error {
 		state, err := s.docker(1, "inspect", "--format={{.State.Running}} {{.State.ExitCode}}", id)
 		if err == nil && state != "false 0" {
 			err = errors.New(state)
@@ -67,7 +80,7 @@ func TestTheStackScales(t *testing.T) {
 		return err
 	})
 	s.must(t, 1, "stack", "rm", "setpoint")
-	await(t, "end of the stack", func() error {
+	kit.Eventually(t, patience, "end of the stack", func() error {
 		left, err := s.docker(1, "ps", "--all", "--filter=label=com.docker.stack.namespace=setpoint", "--format={{.Names}} {{.State}}")
 		if err == nil && left != "" {
 			err = errors.New(left)
@@ -84,7 +97,7 @@ func TestTheStackScales(t *testing.T) {
 // counts waits until the workload has a count that is right.
 func (s *swarm) counts(t *testing.T, web *workload, right func(int) bool) {
 	t.Helper()
-	await(t, "right count of "+web.name, func() error {
+	kit.Eventually(t, patience, "right count of "+web.name, func() error {
 		n := web.replicas(t)
 		if right(n) {
 			return nil
@@ -146,12 +159,8 @@ func importImage(t *testing.T, s *swarm) {
 			t.Fatal(err)
 		}
 	}
-	tar := filepath.Join(s.folder, "image.tar")
-	if out, err := exec.Command("tar", "-C", folder, "-cf", tar, "setpoint", "setpoint-swarm").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	s.must(t, 1, "import", `--change=ENTRYPOINT ["/setpoint"]`, "--change=USER 65532:65532",
-		`--change=HEALTHCHECK --interval=1s --timeout=30s --start-period=3m CMD ["/setpoint", "health"]`, tar, "setpoint:dev")
+		`--change=HEALTHCHECK --interval=1s --timeout=30s --start-period=3m CMD ["/setpoint", "health"]`, archive(t, folder), "setpoint:dev")
 }
 
 // container is the id of a service's container that runs; "": there is none.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -27,13 +29,13 @@ func TestSwarm(t *testing.T) {
 		test func(*testing.T, *world)
 	}{
 		{"the count follows the load within its policies, and is held by its window", followsLoad},
-		{"setpoint recommend, fed with the same readings, decides the same", decidedByHand},
 		{"a count that is changed by hand", manualChange},
 		{"a stack that is deployed again", deployedAgain},
 		{"a wrong label holds its service only", wrongLabel},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
 		{"an agent that is killed at any step of a reconcile", killedAtEachStep},
 		{"a service that is removed and made again", madeAgain},
+		{"a rolling update under load", rollingUpdate},
 		{"a daemon that starts again", daemonRestart},
 		{"the service is away", serviceAway},
 	} {
@@ -57,7 +59,7 @@ type change struct {
 func (s *workload) watch(t *testing.T, n int) []change {
 	t.Helper()
 	seen := []change{{time.Now(), s.replicas(t)}}
-	await(t, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
+	kit.Eventually(t, patience, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
 		now := s.replicas(t)
 		if now != seen[len(seen)-1].to {
 			seen = append(seen, change{time.Now(), now})
@@ -77,7 +79,7 @@ func followsLoad(t *testing.T, w *world) {
 	defer s.remove(t)
 	s.use(t, idle)
 	// Tasks are on both nodes, and both report.
-	await(t, "usage of both nodes", func() error {
+	kit.Eventually(t, patience, "usage of both nodes", func() error {
 		if n, err := w.metric("setpoint_swarm_nodes_reporting"); err != nil || n != 2 {
 			return fmt.Errorf("%v nodes report, %w", n, err)
 		}
@@ -152,14 +154,14 @@ func wrongLabel(t *testing.T, w *world) {
 	defer fine.remove(t)
 	wrong.use(t, much)
 	fine.use(t, much)
-	await(t, "a hold", func() error {
+	kit.Eventually(t, patience, "a hold", func() error {
 		o, err := w.status("wrong")
-		if err != nil || o.Hold == nil || o.Hold.Reason != "InvalidLabel" || o.Hold.Message != "setpoint.mim: there is no such label; did you mean setpoint.min?" {
+		if err != nil || o.Hold == nil || o.Hold.Reason != "InvalidLabel" || o.Hold.Message != "setpoint.mim: there is no such key; did you mean min?" {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
 		return nil
 	})
-	await(t, "the other to be scaled", func() error {
+	kit.Eventually(t, patience, "the other to be scaled", func() error {
 		if n := fine.replicas(t); n < 3 {
 			return fmt.Errorf("%d replicas", n)
 		}
@@ -169,7 +171,7 @@ func wrongLabel(t *testing.T, w *world) {
 		t.Errorf("the one with the wrong label has %d replicas", n)
 	}
 	wrong.label(t, "setpoint.mim", "")
-	await(t, "it to be scaled", func() error {
+	kit.Eventually(t, patience, "it to be scaled", func() error {
 		if n := wrong.replicas(t); n < 3 {
 			return fmt.Errorf("%d replicas", n)
 		}
@@ -185,7 +187,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	s.use(t, much)
-	await(t, "tasks that start", func() error {
+	kit.Eventually(t, patience, "tasks that start", func() error {
 		if states := w.must(t, 1, "service", "ps", "--format={{.CurrentState}}", "checked"); strings.Count(states, "Starting") != 2 {
 			return errors.New(states)
 		}
@@ -196,7 +198,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "reconciles", func() error {
+	kit.Eventually(t, patience, "reconciles", func() error {
 		if n := s.replicas(t); n != 2 {
 			t.Fatalf("%d replicas, though none of two was ready", n)
 		}
@@ -208,7 +210,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 	if err := os.Remove(sick); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it to be scaled", func() error {
+	kit.Eventually(t, patience, "it to be scaled", func() error {
 		if n := s.replicas(t); n < 4 {
 			return fmt.Errorf("%d replicas", n)
 		}
@@ -219,7 +221,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 // decided waits until the agent has decided on a service.
 func (s *workload) decided(t *testing.T) {
 	t.Helper()
-	await(t, "decision on "+s.name, func() error {
+	kit.Eventually(t, patience, "decision on "+s.name, func() error {
 		if o, err := s.status(s.name); err != nil || o.Decision == nil || o.Error != "" {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
@@ -308,14 +310,14 @@ func killedAtEachStep(t *testing.T, w *world) {
 func madeAgain(t *testing.T, w *world) {
 	s := w.create(t, "again", "burn:1", 4, "setpoint.min=4")
 	s.use(t, idle)
-	await(t, "a decision", func() error {
+	kit.Eventually(t, patience, "a decision", func() error {
 		if o, err := w.status("again"); err != nil || o.Decision == nil || o.Error != "" || o.Decision.Desired != 4 {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
 		return nil
 	})
 	s.remove(t)
-	await(t, "it to be forgotten", func() error {
+	kit.Eventually(t, patience, "it to be forgotten", func() error {
 		if o, err := w.status("again"); err == nil {
 			return fmt.Errorf("%+v", o)
 		}
@@ -336,7 +338,7 @@ func daemonRestart(t *testing.T, w *world) {
 	defer s.remove(t)
 	s.use(t, idle)
 	s.decided(t)
-	w.restart(t, 1)
+	w.restart(t, 1, 0)
 	if n := s.replicas(t); n != 2 {
 		t.Errorf("%d replicas after the manager was away", n)
 	}
@@ -351,7 +353,7 @@ func serviceAway(t *testing.T, w *world) {
 	defer s.remove(t)
 	w.serve.Stop()
 	s.use(t, much)
-	await(t, "a hold", func() error {
+	kit.Eventually(t, patience, "a hold", func() error {
 		o, err := w.status("held")
 		if err != nil || o.Hold == nil || o.Hold.Reason != "RecommenderUnavailable" {
 			return fmt.Errorf("%+v, %w", o, err)

@@ -3,10 +3,6 @@
 package ui_test
 
 import (
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,22 +10,6 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 )
-
-// alone is the playground as a static page, on a plain file server.
-func alone(t *testing.T) *siteOf {
-	t.Helper()
-	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") == "" {
-		t.Skip("there is no npm: scripts/node.sh installs it")
-	}
-	build := exec.CommandContext(t.Context(), "make", "playground")
-	build.Dir = "../../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("make playground: %v\n%s", err, out)
-	}
-	server := httptest.NewServer(http.StripPrefix("/some/folder", http.FileServer(http.Dir("../../../bin/playground"))))
-	t.Cleanup(server.Close)
-	return &siteOf{origin: server.URL}
-}
 
 // hasRun waits until a simulation is over, and shows its figures.
 func (p *page) hasRun() {
@@ -58,40 +38,66 @@ func (p *page) spec(text string) {
 	})()`)
 }
 
-func TestPlaygroundWithoutAService(t *testing.T) {
-	p := alone(t).open(t, "/some/folder/")
-	p.playground("playground")
+// clickChart clicks the chart of a card, so far from its left edge.
+func (p *page) clickChart(card string, share float64) {
+	p.t.Helper()
+	type place struct{ X, Y float64 }
+	at := eval[place](p, `(() => { const over = document.querySelector('[aria-label^="`+card+`"] .u-over'); over.scrollIntoView({block: "center"}); const r = over.getBoundingClientRect(); return {X: r.left + r.width * `+strconv.FormatFloat(share, 'g', -1, 64)+`, Y: r.top + r.height / 2}; })()`)
+	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMouseMoved, input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at.X, Y: at.Y, Button: "left", ClickCount: 1})
+	}
 }
 
+// agreesOnTheTime checks that the legend, the heading and the text of an explained click tell one time.
+func (p *page) agreesOnTheTime() {
+	p.t.Helper()
+	const clock = `/\d\d:\d\d:\d\d/.exec(`
+	p.wait("the story of the click", `document.querySelector(".pg-story h3") !== null`)
+	times := eval[[]string](p, `[`+clock+`document.querySelector('[aria-label="Replicas over time"] .u-legend').textContent)[0], `+clock+`document.querySelector(".pg-story h3").textContent)[0], `+clock+`document.querySelector(".pg-story pre").textContent)[0]]`)
+	if times[0] != times[1] || times[1] != times[2] {
+		p.t.Errorf("legend, heading and text of one click: %q", times)
+	}
+}
+
+// The playground, by users' actions in it.
 func TestPlaygroundOfTheService(t *testing.T) {
 	p := site(t).open(t, "/ui/playground")
-	p.playground("playground-served")
-}
-
-// playground goes through users' actions in it.
-func (p *page) playground(name string) {
-	t := p.t
-	t.Helper()
 	p.size(1280, 800)
 	p.hasRun()
-	if took := eval[string](p, `document.querySelector(".pg-status").textContent`); !strings.Contains(took, "5,760 evaluations × 2") {
+	if took := eval[string](p, `document.querySelector(".pg-status").textContent`); !strings.Contains(took, "5\u2009760 evaluations × 2") {
 		t.Errorf("a day of two specs: %q", took)
 	} else {
 		t.Log(took)
 	}
 	p.wait("marks of what is better", `document.querySelectorAll(".pg-best").length > 2`)
 	p.accessible()
-	p.screenshot(name)
+	p.screenshot("playground")
 
 	// A step is explained: by its entry in the list, and by a click on the picture.
 	p.activate(`.pg-changes summary`)
 	p.activate(`.pg-change`)
 	p.wait("the story of a step", `/Conditions/.test(document.querySelector(".pg-story pre")?.textContent ?? "")`)
 	p.accessible()
-	p.screenshot(name + "-story")
+	p.screenshot("playground-story")
 	before := eval[string](p, `document.querySelector(".pg-story pre").textContent`)
 	p.activate(`.pg-story [aria-label="The next step"]`)
 	p.wait("the next step", `document.querySelector(".pg-story pre").textContent !== `+strconv.Quote(before))
+	p.activate(`.pg-story [aria-label="Close"]`)
+	p.clickChart("Replicas", 0.41)
+	p.agreesOnTheTime()
+	p.activate(`.pg-story [aria-label="The next change"]`)
+	p.wait("a change", `/→/.test(document.querySelector(".pg-story pre").textContent.split("\n")[0])`)
+	p.activate(`.pg-story .pg-tabs button`) // the other spec at the same step
+	p.wait("the other spec", `/, spec B$/.test(document.querySelector(".pg-story h3").textContent)`)
+
+	// Both specs are in one chart, with their difference as text, and as much beside them as wanted.
+	if charts := eval[int](p, `document.querySelectorAll('[aria-label="Replicas over time"] .uplot').length`); charts != 1 {
+		t.Errorf("%d charts of replicas", charts)
+	}
+	if height := eval[float64](p, `document.querySelector('[aria-label="Replicas over time"] .u-over').clientHeight`); height < 280 {
+		t.Errorf("the plot is %g px high", height)
+	}
+	p.wait("the lines that differ", `/A and B differ in 8 lines/.test(document.querySelector(".pg-diff summary")?.textContent ?? "")`)
 
 	// Mistakes are shown beside their line, in the API's words; the last run stays.
 	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 0}\n")
@@ -102,7 +108,7 @@ func (p *page) playground(name string) {
 
 	// A link has all of it: another tab shows the same.
 	p.activate(`.pg-actions .primary`)
-	p.wait("a link", `location.hash.startsWith("#p1=")`)
+	p.wait("a link", `location.hash.startsWith("#p")`)
 	link := eval[string](p, `location.pathname + location.hash`)
 	other := (&siteOf{origin: p.origin}).open(t, link)
 	other.size(1280, 800)
@@ -123,5 +129,5 @@ func (p *page) playground(name string) {
 	p.wait("a point more", `document.querySelectorAll(".pg-point").length === 7`)
 	p.hasRun()
 	p.accessible()
-	p.screenshot(name + "-drawn")
+	p.screenshot("playground-drawn")
 }

@@ -31,7 +31,7 @@ func TestTheFleetByKeyboard(t *testing.T) {
 	s := site(t)
 	s.feed(t, 30, "")
 	p := s.blank(t)
-	p.goTo("/ui/")
+	p.goTo("/ui/?sort=name")
 	p.waitText("30 targets")
 	p.press("/")
 	p.wait("in the search field", `document.activeElement.type === "search"`)
@@ -48,7 +48,7 @@ func TestTheFleetByKeyboard(t *testing.T) {
 	p.waitText("When it could next change")
 	eval[int](p, "history.back(), 0")
 	p.waitText("10 of 30")
-	p.wait("back with the search", `location.search.endsWith("web-2") && document.querySelector("input[type=search]").value.endsWith("web-2")`)
+	p.wait("back with the search", `location.search.includes("web-2") && document.querySelector("input[type=search]").value.endsWith("web-2")`)
 	p.tabTo("input[type=search]")
 	p.press(kb.Escape)
 	p.waitText("30 targets")
@@ -71,7 +71,7 @@ func TestTheFleetIsFilteredAndSorted(t *testing.T) {
 	p.goTo("/ui/?state=failing")
 	p.waitText("1 of 6")
 	p.waitText("the queue is away")
-	p.wait("pressed", `document.querySelector(".tile.failing").getAttribute("aria-pressed") === "true"`)
+	p.wait("pressed", `document.querySelector(".tile.is-failing").getAttribute("aria-pressed") === "true"`)
 	p.click(".tile:first-child")
 	p.waitText("6 targets")
 	p.wait("no filter in the URL", `location.search === ""`)
@@ -122,9 +122,8 @@ func TestATargetTellsItsStory(t *testing.T) {
 	p := s.open(t, "/ui/"+ask.GetTarget())
 	p.waitText("stays at 10 replicas")
 	p.waitText("recent recommendations were higher than current one")
-	p.waitText("The metrics ask for 4, but 10 replicas or more were recommended")
 	p.waitText("replicas, 1 to 12 allowed")
-	p.waitText("10 replicas × 0.40 = 4")
+	p.waitText("asks for 4 replicas")
 	p.accessible()
 	p.screenshot("target")
 	p.tabTo("button.decision")
@@ -161,8 +160,7 @@ func TestATargetWithoutAStoredSpec(t *testing.T) {
 	p := s.open(t, "/ui/"+ask.GetTarget())
 	p.waitText("replicas, 1 to 12 allowed")
 	p.waitText("asks for 4 replicas")
-	p.waitText("None is stored")
-	p.waitText("bounds and windows are those of the last decisions")
+	p.waitText("Spec in use")
 }
 
 // Names of targets and metrics, and messages, are shown and never run.
@@ -265,6 +263,13 @@ func TestSigningInWithAToken(t *testing.T) {
 	p.waitText("token:reader")
 	p.goTo("/ui/operations")
 	p.waitText("callers with the right operate")
+	// The session ends while the page is open, and goes on where it was.
+	eval[int](p, `(sessionStorage.setItem("setpoint.token", "sp_expired"), 0)`)
+	p.waitText("Your session has ended")
+	p.accessible()
+	p.fill("#token", tokens["reader"])
+	p.press(kb.Enter)
+	p.waitText("callers with the right operate")
 	if cookie := eval[string](p, "document.cookie + JSON.stringify(localStorage)"); strings.Contains(cookie, tokens["reader"]) {
 		t.Error("the token outlives the tab")
 	}
@@ -273,8 +278,19 @@ func TestSigningInWithAToken(t *testing.T) {
 	p.tabTo(".who button")
 	p.press(kb.Enter)
 	p.waitText("Sign in to Setpoint")
-	if text := p.text(); strings.Contains(text, "web-0") {
-		t.Error("targets are shown after signing out")
+	if text := p.text(); strings.Contains(text, "web-0") || strings.Contains(text, "has ended") {
+		t.Errorf("after signing out stands %s", text)
+	}
+	// Who may read nothing is told so once, and nothing asks again and again.
+	p.goTo("/ui/")
+	p.fill("#token", tokens["stranger"])
+	p.press(kb.Enter)
+	p.waitText("does not let you read this")
+	const asked = `performance.getEntriesByType("resource").filter(r => new URL(r.name).pathname.startsWith("/v1/clusters/")).length`
+	before := eval[int](p, asked)
+	p.wait("longer than it waits elsewhere", `performance.now() - (window.began ??= performance.now()) > 7000`)
+	if after := eval[int](p, asked); after != before || eval[int](p, `document.querySelectorAll(".problem").length`) != 1 {
+		t.Errorf("%d requests about targets, and %d after a while; the page shows\n%s", before, after, p.text())
 	}
 }
 
@@ -333,16 +349,13 @@ func (p *page) busy() (b busy) {
 			*to[m.Name] = time.Duration(m.Value * float64(time.Second)).Round(time.Millisecond)
 		}
 	}
-	if b.All == 0 {
-		p.t.Fatal("the browser does not tell how long the page has worked")
-	}
 	return b
 }
 
 // Ten thousand targets that are decided about every 15 s, while somebody scrolls: all are listed, only
 // those that are seen are in the page, what comes over the wire before it can be used stays within its
-// budget, and the page has little to do for each frame. How long frames take is judged only where a
-// page that does nothing has its frames in time, too: a busy machine is no fault of the page's.
+// budget, and decisions add little to what the page does for a frame of scrolling. How long frames take
+// is told, not judged: that is the machine's as much as the page's.
 func TestTenThousandTargets(t *testing.T) {
 	s := site(t)
 	const targets, batch = 10_000, 500
@@ -384,23 +397,26 @@ func TestTenThousandTargets(t *testing.T) {
 		return {Rows: rows, Frames: frames.length, Over50: frames.filter(f => f > 50).length, Median: frames[150], P99: frames[296], Longest: frames[299], LongTasks: longTasks};
 	})()`, step))
 	}
-	idle := frames(0)
+	work := func() (measured, time.Duration) {
+		before := p.busy()
+		got := frames(180)
+		all := p.busy().since(before)
+		each := (all.All / time.Duration(got.Frames)).Round(10 * time.Microsecond)
+		t.Logf("%+v; the page worked for %s a frame, %+v in all", got, each, all)
+		return got, each
+	}
+	_, scrolling := work()
+	if scrolling == 0 {
+		t.Fatal("the browser does not tell how long the page has worked")
+	}
 	stop := s.paced(t, targets, batch)
-	before := p.busy()
-	got := frames(180)
-	work := p.busy().since(before)
+	got, both := work()
 	stop()
-	t.Logf("without decisions and scrolling: %+v", idle)
-	each := (work.All / time.Duration(got.Frames)).Round(10 * time.Microsecond)
-	t.Logf("with both: %+v; the page worked for %s a frame, %+v in all", got, each, work)
 	if got.Rows == 0 || got.Rows > 100 {
 		t.Errorf("%d rows are in the page, which shows some 15", got.Rows)
 	}
-	if each > 25*time.Millisecond {
-		t.Errorf("the page works for %s a frame", each)
-	}
-	if quiet := idle.Over50 == 0 && idle.Median < 20; quiet && (got.Over50 > got.Frames/50 || got.Median > 34) {
-		t.Errorf("%d of %d frames took more than 50 ms, the median %.1f ms, on a machine where none does without decisions and scrolling", got.Over50, got.Frames, got.Median)
+	if both > 4*scrolling {
+		t.Errorf("the page works for %s a frame while targets are decided about, and for %s while they are not", both, scrolling)
 	}
 	type loaded struct{ Wire, Paint float64 }
 	wire := eval[loaded](p, `(() => {

@@ -1,4 +1,4 @@
-// Package versions runs the version before and today's on one Redis, as docs/compatibility.md
+// Package versions runs the version before and today's on one Redis, as docs/reference/compatibility.md
 // promises that two neighbouring versions may: under load, rolled forward and back.
 //
 // The version before is the one that scripts/previous.sh builds; SETPOINT_PREVIOUS names another.

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -91,27 +92,12 @@ func (l *load) stopped() bool {
 func (l *load) awaitMore(answers, polls int64) {
 	l.t.Helper()
 	answers, polls = l.answered.Load()+answers, l.polled.Load()+polls
-	eventually(l.t, func() error {
+	kit.Eventually(l.t, patience, "as with one version", func() error {
 		if l.answered.Load() < answers || l.polled.Load() < polls {
 			return fmt.Errorf("%d answers of %d, %d polls of %d", l.answered.Load(), answers, l.polled.Load(), polls)
 		}
 		return nil
 	})
-}
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) || t.Failed() {
-			t.Fatalf("after %v: %v", patience, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // caller requests recommendations for a target, step by step, and applies them.

@@ -21,6 +21,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -56,7 +57,7 @@ func TestTwoVersionsOnOneRedis(t *testing.T) {
 	redis := redistest.Start(t, redistest.Config{})
 	instances := make([]*service.Instance, 2)
 	for i := range instances {
-		instances[i] = service.New(t, flags(redis, "mixed:")...)
+		instances[i] = service.New(t, service.Settings{Flags: flags(redis, "mixed:")})
 		instances[i].Use(old.program)
 	}
 	service.RestartAll(instances)
@@ -115,7 +116,7 @@ func TestTwoVersionsOnOneRedis(t *testing.T) {
 	}
 	for _, alone := range []version{old, today} {
 		t.Run("decisions of one version alone: "+alone.name, func(t *testing.T) {
-			one := service.New(t, flags(redis, alone.name+":")...)
+			one := service.New(t, service.Settings{Flags: flags(redis, alone.name+":")})
 			one.Use(alone.program)
 			one.Restart()
 			askAgain(t, one, l.exchanges)
@@ -169,7 +170,7 @@ func sameTarget(t *testing.T, instances []*service.Instance, name string, all []
 	for i, s := range instances {
 		// The log is written in the background, by each instance in a batch of its own. So it is in
 		// order but for neighbours, and its end is where it was cut after either of them.
-		eventually(t, func() error {
+		kit.Eventually(t, patience, "as with one version", func() error {
 			r, err := s.Targets().ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
 			if err != nil {
 				return err
@@ -312,7 +313,7 @@ func (w *watcher) has(t *testing.T, exchanges map[string][]exchange) {
 			want[instant(name, e.answer.GetEvaluationTime().AsTime())] = true
 		}
 	}
-	eventually(t, func() error {
+	kit.Eventually(t, patience, "as with one version", func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		absent := 0

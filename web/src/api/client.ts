@@ -1,21 +1,8 @@
-// Calls of the REST API, of this origin only.
+// The client of this origin, and the token that it sends.
+
+import { connectJson, SetpointError, type JsonClient } from "@setpoint-dev/client/json";
 
 const tokenKey = "setpoint.token";
-
-/** A refusal or failure, in the API's own form where it has one. */
-export class ApiError extends Error {
-  constructor(
-    /** HTTP status; 0: the service could not be reached. */
-    readonly status: number,
-    message: string,
-    /** gRPC code. */
-    readonly code = 0,
-    /** ErrorInfo's reason; empty where there is none. */
-    readonly reason = "",
-  ) {
-    super(message);
-  }
-}
 
 /** The bearer token of this tab; empty: none, a cookie or a client certificate may speak. */
 export function token(): string {
@@ -36,125 +23,39 @@ export function setToken(value: string): void {
   }
 }
 
-/** Headers of every call. The custom one can't come from a form or link of another site. */
-function headers(body: boolean): HeadersInit {
-  const all: Record<string, string> = { Accept: "application/json", "X-Setpoint-UI": "1" };
-  if (body) all["Content-Type"] = "application/json";
-  const bearer = token();
-  if (bearer) all.Authorization = `Bearer ${bearer}`;
-  return all;
-}
-
-/** Who wants to know that the service wants a sign-in. */
+/** Called when the service requires a sign-in. */
 let signIn: () => void = () => {};
 export function onUnauthenticated(f: () => void): void {
   signIn = f;
 }
 
-interface ErrorBody {
-  code?: number;
-  message?: string;
-  details?: { reason?: string }[];
-}
+/** How far the service's clock is ahead of this machine's, ms. */
+let skew = 0;
 
-/** The error that a body tells of. */
-export function errorOf(status: number, text: string): ApiError {
-  try {
-    const body = JSON.parse(text) as ErrorBody & { error?: ErrorBody };
-    const e = body.error && typeof body.error === "object" ? body.error : body;
-    const reason = e.details?.find((d) => typeof d.reason === "string")?.reason ?? "";
-    return new ApiError(status, e.message || `HTTP ${status}`, e.code ?? 0, reason);
-  } catch {
-    return new ApiError(status, text.slice(0, 300) || `HTTP ${status}`);
-  }
-}
+/** The service's clock, ms of Unix time: who has not asked for how long must not depend on the reader's. */
+export const serviceNow = (): number => Date.now() + skew;
 
-/** Sends a request; throws ApiError unless it is answered with success. */
-export async function request(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
-  let response: Response;
-  try {
-    response = await fetch(path, {
-      method,
-      headers: headers(body !== undefined),
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal,
-      credentials: "same-origin",
-      cache: "no-store",
-    });
-  } catch (e) {
-    if (signal?.aborted) throw e;
-    throw new ApiError(0, "The service can't be reached.");
-  }
-  if (response.ok) return response;
-  const error = errorOf(response.status, await response.text().catch(() => ""));
+/** Sends a request. Its own header can't come from a form or link of another site. */
+async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  headers.set("X-Setpoint-UI", "1");
+  const bearer = token();
+  if (bearer) headers.set("Authorization", `Bearer ${bearer}`);
+  const response = await fetch(input, { ...init, headers, credentials: "same-origin", cache: "no-store" }).catch((e: unknown) => {
+    if (init.signal?.aborted) throw e;
+    throw new SetpointError("UNAVAILABLE", "The service can't be reached.");
+  });
+  const told = Date.parse(response.headers.get("Date") ?? "");
+  if (told) skew = told - Date.now();
   if (response.status === 401) signIn();
-  throw error;
+  return response;
 }
+
+let made: JsonClient | undefined;
+
+/** The page's client. Views poll by themselves, so a call has one more attempt at most; a lost watch waits up to half a minute. */
+export const client = (): JsonClient =>
+  (made ??= connectJson(location.origin, { fetch: send, timeoutMs: 60_000, retry: { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 30_000, attemptTimeoutMs: 0 } }));
 
 /** Gets JSON. */
-export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await request("GET", path, undefined, signal)).json() as Promise<T>;
-}
-
-/** Posts JSON and gets JSON. */
-export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
-  return (await request("POST", path, body, signal)).json() as Promise<T>;
-}
-
-/** Thrown where a stream is longer in one line than any honest message. */
-const maxLine = 4 << 20;
-
-/** Cuts chunks of text into lines; the last, unfinished one is kept. */
-export class Lines {
-  private rest = "";
-  push(chunk: string): string[] {
-    const lines = (this.rest + chunk).split("\n");
-    this.rest = lines.pop()!;
-    if (this.rest.length > maxLine) throw new ApiError(0, "A line of the stream is too long.");
-    return lines.filter((l) => l.trim() !== "");
-  }
-}
-
-/** How long messages of a stream are read in one go, ms: half a frame. */
-const atOnce = 8;
-
-/** Lets the browser draw, and answer whoever clicks. */
-const breathe = () => new Promise<void>((resolve) => setTimeout(resolve));
-
-/**
- * Reads a stream of newline-delimited JSON, {"result": …} or {"error": …} a line. The callback
- * gets what one read brought, so that many small messages cost one update; of very many it gets
- * a part at a time, and the browser draws in between.
- */
-export async function stream<T>(method: string, path: string, body: unknown, signal: AbortSignal, each: (batch: T[]) => void): Promise<void> {
-  const response = await request(method, path, body, signal);
-  const reader = response.body!.getReader();
-  const decoder = new TextDecoder();
-  const lines = new Lines();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      let batch: T[] = [];
-      let began = performance.now();
-      for (const line of lines.push(decoder.decode(value, { stream: true }))) {
-        const message = JSON.parse(line) as { result?: T; error?: unknown };
-        if (message.error) {
-          if (batch.length) each(batch);
-          throw errorOf(200, line);
-        }
-        if (message.result) batch.push(message.result);
-        if (batch.length % 16 === 15 && performance.now() - began > atOnce) {
-          each(batch);
-          batch = [];
-          await breathe();
-          if (signal.aborted) return;
-          began = performance.now();
-        }
-      }
-      if (batch.length) each(batch);
-    }
-  } finally {
-    reader.cancel().catch(() => {});
-  }
-}
+export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => client().get<T>(path, signal && { signal });

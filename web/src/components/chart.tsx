@@ -36,7 +36,8 @@ export interface ChartProps {
   options: () => Omit<uPlot.Options, "width" | "height">;
   /** Changes when options do. */
   shape: string;
-  onClick?: (x: number) => void;
+  /** Is told where, and how much of the axis a pixel is. */
+  onClick?: (x: number, pixel: number) => void;
 }
 
 export function Chart(props: ChartProps) {
@@ -51,7 +52,7 @@ export function Chart(props: ChartProps) {
       plot.current = new uPlot({ ...latest.current.options(), width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
       plot.current.over.addEventListener("click", () => {
         const p = plot.current;
-        if (p && p.cursor.left !== undefined && p.cursor.left >= 0) latest.current.onClick?.(p.posToVal(p.cursor.left, "x"));
+        if (p && p.cursor.left !== undefined && p.cursor.left >= 0) latest.current.onClick?.(p.posToVal(p.cursor.left, "x"), p.posToVal(1, "x") - p.posToVal(0, "x"));
       });
     };
     make();

@@ -1,32 +1,34 @@
 // Error messages that say what to do.
 
-import { ApiError } from "../api/client";
+import type { SetpointError } from "@setpoint-dev/client/json";
 
 /** What follows from an error, for the user. */
-export function advice(e: ApiError): string {
-  switch (e.status) {
-    case 0:
+export function advice(e: SetpointError): string {
+  switch (e.code) {
+    case "UNAVAILABLE":
+    case "DEADLINE_EXCEEDED":
       return "Is the service running, and this machine online? The page tries again by itself.";
-    case 401:
+    case "UNAUTHENTICATED":
       return "Sign in again.";
-    case 403:
+    case "PERMISSION_DENIED":
       return "The service's policy file does not let you read this. Ask its maintainer for the verb «read».";
-    case 404:
+    case "NOT_FOUND":
       return "It may have been deleted, or never had a recommendation.";
-    case 429:
+    case "RESOURCE_EXHAUSTED":
       return "You, or others in your name, ask more often than the service allows. The page waits and tries again.";
-    case 503:
-      return "The service or its store is not available just now. The page tries again by itself.";
+    case "UNKNOWN":
+    case "INTERNAL":
+      return "The service's log says more; look there for the time of this error.";
   }
-  return e.status >= 500 ? "The service's log says more; look there for the time of this error." : "";
+  return "";
 }
 
-export function Problem(props: { error: ApiError; what: string; retry?: () => void }) {
+export function Problem(props: { error: SetpointError; what: string; retry?: () => void }) {
   const { error } = props;
   return (
     <div class="problem" role="alert">
       <div>
-        <strong>{props.what}</strong> {error.message} <span class="muted">{advice(error)}</span>
+        <strong>{props.what}</strong> {error.problem} <span class="muted">{advice(error)}</span>
       </div>
       {props.retry && (
         <button class="button" onClick={props.retry}>

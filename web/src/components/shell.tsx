@@ -1,13 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Caller } from "../api/types";
+import type { CallerJson as Caller } from "@setpoint-dev/client/json";
 import { base, type Route } from "../router";
 import { canSignOut, signOut, useSession } from "../session";
 import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
 const themes: Theme[] = ["auto", "dark", "light"];
 
-export function ThemeSwitch() {
+function ThemeSwitch() {
   const [theme, set] = useState(chosenTheme());
   const next = themes[(themes.indexOf(theme) + 1) % themes.length]!;
   return (
@@ -58,7 +58,7 @@ export function Shell(props: { at: Route; caller: Caller | undefined; children: 
         Skip to the content
       </a>
       <header class="bar">
-        <a class="brand" href={base}>
+        <a class="brand" href={base} aria-label="Setpoint">
           <img src="/ui/favicon.svg" alt="" width="22" height="22" />
           <span>Setpoint</span>
         </a>

@@ -1,9 +1,11 @@
-// The list's state in the URL: search, filters, sort.
+// The list's state in the URL: search, filters, order, groups.
 
 import { states } from "../lib/state";
 
-export type Column = "name" | "state" | "replicas" | "metric" | "changed" | "updated";
-export const columns: readonly Column[] = ["name", "state", "replicas", "metric", "changed", "updated"];
+export type Column = "name" | "state" | "replicas" | "lack" | "metric" | "changed" | "updated";
+export const columns: readonly Column[] = ["name", "state", "replicas", "lack", "metric", "changed", "updated"];
+
+export type Grouping = "" | "cluster" | "namespace";
 
 export interface FleetQuery {
   text: string;
@@ -11,15 +13,22 @@ export interface FleetQuery {
   filter: number;
   sort: Column;
   descending: boolean;
+  group: Grouping;
 }
+
+/** What is most urgent comes first, unless the reader asks for another order. */
+const usual = "-state";
 
 export function parseQuery(q: URLSearchParams): FleetQuery {
   let filter = 0;
   for (const id of (q.get("state") ?? "").split(",")) filter |= states.find((s) => s.id === id)?.bit ?? 0;
-  const raw = q.get("sort") ?? "";
-  const descending = raw.startsWith("-");
-  const sort = columns.find((c) => c === raw.replace(/^-/, "")) ?? "name";
-  return { text: (q.get("q") ?? "").slice(0, 200), filter, sort, descending: raw !== "" && descending };
+  const asked = q.get("sort") ?? "";
+  const column = columns.find((c) => c === asked.replace(/^-/, ""));
+  const group = q.get("group");
+  return {
+    text: (q.get("q") ?? "").slice(0, 200), filter, sort: column ?? "state", descending: column === undefined || asked.startsWith("-"),
+    group: group === "cluster" || group === "namespace" ? group : "",
+  };
 }
 
 /** The query's text, without what is as by itself. */
@@ -28,7 +37,9 @@ export function formatQuery(q: FleetQuery): string {
   if (q.text) out.set("q", q.text);
   const ids = states.filter((s) => q.filter & s.bit).map((s) => s.id);
   if (ids.length) out.set("state", ids.join(","));
-  if (q.sort !== "name" || q.descending) out.set("sort", (q.descending ? "-" : "") + q.sort);
+  const sort = (q.descending ? "-" : "") + q.sort;
+  if (sort !== usual) out.set("sort", sort);
+  if (q.group) out.set("group", q.group);
   const text = out.toString().replace(/%2C/g, ",");
   return text ? `?${text}` : "";
 }

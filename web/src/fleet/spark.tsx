@@ -1,18 +1,20 @@
 // The count over the last hour, drawn for visible rows only.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { serviceNow } from "../api/client";
+import { count, duration } from "../lib/format";
 import type { Spark } from "../lib/spark";
-import { AtMax, Failing } from "../lib/state";
+import { AtMax, Broken } from "../lib/state";
 import { color, onThemeChange } from "../theme";
 
 const width = 132;
 const height = 28;
 
-let colors: { line: string; fill: string; alarm: string; dot: string } | undefined;
+let colors: { line: string; fill: string; alarm: string; unknown: string } | undefined;
 onThemeChange(() => (colors = undefined));
 
 function palette() {
-  colors ??= { line: color("c1"), fill: color("c1"), alarm: color("failing"), dot: color("accent") };
+  colors ??= { line: color("c1"), fill: color("c1"), alarm: color("failing"), unknown: color("faint") };
   return colors;
 }
 
@@ -33,9 +35,20 @@ function draw(canvas: HTMLCanvasElement, spark: Spark, now: number, bits: number
   for (const c of spark.counts) if (c > top) top = c;
   const y = (c: number) => height - 3 - (c / top) * (height - 7);
   const p = palette();
-  const line = bits & Failing ? p.alarm : p.line;
+  const begin = x(spark.times[0]!);
+  // What is not known is dotted, on the ground.
+  if (begin > 4) {
+    g.strokeStyle = p.unknown;
+    g.setLineDash([1, 4]);
+    g.beginPath();
+    g.moveTo(0, height - 2.5);
+    g.lineTo(begin, height - 2.5);
+    g.stroke();
+    g.setLineDash([]);
+  }
+  const line = bits & Broken ? p.alarm : p.line;
   g.beginPath();
-  g.moveTo(x(spark.times[0]!), y(spark.counts[0]!));
+  g.moveTo(begin, y(spark.counts[0]!));
   for (let i = 1; i < n; i++) {
     g.lineTo(x(spark.times[i]!), y(spark.counts[i - 1]!));
     g.lineTo(x(spark.times[i]!), y(spark.counts[i]!));
@@ -47,7 +60,7 @@ function draw(canvas: HTMLCanvasElement, spark: Spark, now: number, bits: number
   g.lineJoin = "round";
   g.stroke();
   g.lineTo(width - 4, height);
-  g.lineTo(x(spark.times[0]!), height);
+  g.lineTo(begin, height);
   g.closePath();
   g.globalAlpha = 0.12;
   g.fillStyle = line;
@@ -78,13 +91,18 @@ export function SparkLine(props: { spark: Spark; version: number; now: number; b
   useEffect(() => {
     if (ref.current) draw(ref.current, spark, now, bits);
   }, [spark, version, now, bits, theme]);
-  return <canvas ref={ref} class="spark" width={width} height={height} role="img" aria-label={words(spark)} />;
+  const text = words(spark);
+  return <canvas ref={ref} class="spark" width={width} height={height} role="img" aria-label={text} title={text} />;
 }
 
-/** What the line shows. */
+/** Seconds before now of which a count is known, at most an hour. */
+export const covered = (spark: Spark): number => (spark.times.length === 0 ? 0 : Math.min(3600, serviceNow() / 1000 - spark.times[0]!));
+
+/** What the line shows, and of which span. */
 function words(spark: Spark): string {
   const n = spark.counts.length;
   if (n === 0) return "nothing known of the last hour";
-  if (n === 1) return `${spark.counts[0]} replicas over the last hour`;
-  return `last hour: ${Math.min(...spark.counts)} to ${Math.max(...spark.counts)} replicas, ${n - 1} changes`;
+  const span = `the last ${duration(covered(spark) * 1000)}`;
+  if (n === 1) return `${count(spark.counts[0]!, "replica")} over ${span}`;
+  return `${span}: ${Math.min(...spark.counts)} to ${Math.max(...spark.counts)} replicas, ${count(n - 1, "change")}`;
 }

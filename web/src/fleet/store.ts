@@ -1,14 +1,15 @@
 // All targets that the user may see, live. Rows are small, because there may be many; listeners
 // are called at most a few times per second, however many decisions arrive.
 
-import { ApiError, get } from "../api/client";
-import type { Decision, Target, WatchMessage } from "../api/types";
+import { asError, type SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
+import { get, serviceNow } from "../api/client";
+import { shadowSuffix } from "../components/links";
 import { watch, type Link } from "../api/watch";
 import { millis } from "../lib/format";
-import { reading } from "../lib/metrics";
+import { reading, wanted } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { Spark } from "../lib/spark";
-import { Changed, Flapping, Pending, flappingTurns, reversals, stateBits, states, why } from "../lib/state";
+import { Changed, Flapping, NotAsked, Unreadable, flaps, notAsked, paceOf, stateBits, states, why } from "../lib/state";
 
 export interface Row {
   name: string;
@@ -18,21 +19,43 @@ export interface Row {
   /** What is searched, in lower case. */
   searched: string;
   kind: string;
-  current: number;
-  desired: number;
+  /** The target that a shadow shadows; "": it is none. */
+  shadows: string;
+  /** The count, and what was decided; undefined: not known. */
+  current: number | undefined;
+  desired: number | undefined;
+  /** What the metrics ask for, and the spec's bounds; undefined: not known. */
+  wants: number | undefined;
+  min: number | undefined;
+  max: number | undefined;
   bits: number;
   why: string;
   /** The controller's sentence. */
   whyLong: string;
-  /** The first reading, "82 %". */
+  /** The first reading, "82 %", and what it should be; "": not known. */
   metric: string;
+  goal: string;
   /** What was read, "cpu". */
   metricName: string;
   /** 0 to …: how the reading sorts; NaN: there is none. */
   metricNumber: number;
+  /** The first reading's place in the spec, and what each metric should be. */
+  readingAt: number;
+  goals: readonly string[];
+  /** Hash of the spec in use; "": not known. */
+  spec: string;
   /** s of Unix time; 0: never. */
   changed: number;
+  /** When it was asked for last, as far as is known, and when that was read from the service. */
   updated: number;
+  read: number;
+  /** Usual seconds between two calls; 0: not known. */
+  interval: number;
+  /** When the count turned, newest first; what came before turnsAt the service has counted. */
+  turns: number[];
+  turnsAt: number;
+  /** 1: the last change that is known went up; -1: down; 0: none is known. */
+  direction: number;
   spark: Spark;
   /** Whether the last hour was read from the log. */
   past: "unknown" | "asked" | "known";
@@ -49,7 +72,7 @@ export interface Snapshot {
   loading: boolean;
   loaded: number;
   link: Link;
-  error: ApiError | undefined;
+  error: SetpointError | undefined;
   /** Decisions that this page missed. */
   missed: number;
 }
@@ -60,8 +83,10 @@ const pageSize = 1000;
 export const mostRows = 100_000;
 const tellEvery = 250;
 const lingers = 120_000;
-/** Pasts that are read, after each load, of targets that nobody looks at: who flaps is counted. */
-const mostUnseen = 100;
+/** Targets that are read one by one, when something is not known of them; beyond, the list is read again. */
+const mostSingle = 20;
+/** The list is read again at most so often, s, for what is not known of its targets. */
+const listEvery = 120;
 
 export class FleetStore {
   private byName = new Map<string, Row>();
@@ -74,7 +99,9 @@ export class FleetStore {
   private reloads = 0;
   private wanted: Row[] = [];
   private reading = 0;
-  private unseen = 0;
+  /** Targets of which something is not known that only their records tell. */
+  private unsure = new Set<Row>();
+  private listed = 0;
   snapshot: Snapshot = { rows: [], version: 0, counts: states.map(() => 0), loading: true, loaded: 0, link: "connecting", error: undefined, missed: 0 };
 
   constructor(private parent = "clusters/-/namespaces/-") {}
@@ -95,14 +122,15 @@ export class FleetStore {
     const abort = new AbortController();
     this.abort = abort;
     // Time passes for targets without decisions, too.
-    this.tick = setInterval(() => this.age(), 15_000);
+    this.tick = setInterval(() => this.pass(), 15_000);
     void this.load(abort.signal);
     const start = new Date(Date.now() - hour * 1000);
     void watch(`${this.parent}/targets/-`, start, {
-      messages: (batch) => this.take(batch),
+      decisions: (batch) => this.take(batch),
       link: (link, error) => {
         if (link === this.snapshot.link) return;
-        this.snapshot = { ...this.snapshot, link, error: link === "lost" ? error : this.snapshot.loading ? this.snapshot.error : undefined };
+        const away = link === "lost" || link === "refused";
+        this.snapshot = { ...this.snapshot, link, error: away ? error : this.snapshot.loading ? this.snapshot.error : undefined };
         this.tell();
       },
       missed: (n) => {
@@ -134,47 +162,61 @@ export class FleetStore {
     this.byName.clear();
     this.rows = [];
     this.wanted = [];
+    this.unsure.clear();
     this.snapshot = { ...this.snapshot, rows: [], version: this.snapshot.version + 1, counts: states.map(() => 0), loading: true, loaded: 0, error: undefined, missed: 0 };
   }
 
-  /** Reads all pages again, now. */
+  /** Reads all again, now; also watches again where that was refused. */
   reload(): void {
-    if (this.abort && !this.snapshot.loading) void this.load(this.abort.signal);
+    if (this.snapshot.link === "refused") {
+      this.stop();
+      this.start();
+    } else if (this.abort && !this.snapshot.loading) void this.load(this.abort.signal);
   }
 
   private async load(signal: AbortSignal): Promise<void> {
     this.snapshot = { ...this.snapshot, loading: true, loaded: 0 };
-    const seen = new Set<string>();
     try {
-      let token = "";
-      do {
-        const query = new URLSearchParams({ pageSize: String(pageSize) });
-        if (token) query.set("pageToken", token);
-        const page = await get<{ targets?: Target[]; nextPageToken?: string }>(`/v1/${this.parent}/targets?${query}`, signal);
-        for (const t of page.targets ?? []) {
-          seen.add(t.name);
-          this.takeTarget(t);
-        }
-        token = page.nextPageToken ?? "";
-        this.snapshot = { ...this.snapshot, loaded: seen.size };
-        this.tell();
-      } while (token && seen.size < mostRows);
+      const { seen, all } = await this.pages("", signal);
       // Drop targets that are gone, unless the stream brought them meanwhile.
-      if (!token) {
-        const since = Date.now() / 1000 - 60;
+      if (all) {
+        const since = serviceNow() / 1000 - 60;
         for (const row of this.rows) if (!seen.has(row.name) && row.updated < since) this.byName.delete(row.name);
         this.rows = [...this.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       }
       this.snapshot = { ...this.snapshot, loading: false, error: undefined };
-      this.unseen = mostUnseen;
+      this.tell();
+      // Bounds and targets of metrics come after what is seen first.
+      if (this.rows.some((r) => r.spec === "")) await this.pages("&withSpecInUse=true", signal);
       this.readPast([]);
     } catch (e) {
       if (signal.aborted) return;
-      this.snapshot = { ...this.snapshot, loading: false, error: e instanceof ApiError ? e : new ApiError(0, String(e)) };
-      // The stream reconnects by itself; then the list is read again, too.
-      setTimeout(() => !signal.aborted && void this.load(signal), 5000);
+      const error = asError(e);
+      this.snapshot = { ...this.snapshot, loading: false, error };
+      // The stream reconnects by itself; then the list is read again, too. Who may not read it is told once.
+      if (error.code !== "PERMISSION_DENIED" && error.code !== "UNAUTHENTICATED") setTimeout(() => !signal.aborted && void this.load(signal), 5000);
     }
     this.tell();
+  }
+
+  /** Reads the list, page by page; all: to its end. */
+  private async pages(more: string, signal: AbortSignal): Promise<{ seen: Set<string>; all: boolean }> {
+    const seen = new Set<string>();
+    let token = "";
+    do {
+      const query = `pageSize=${pageSize}${more}${token && `&pageToken=${encodeURIComponent(token)}`}`;
+      const page = await get<ListTargetsResponseJson>(`/v1/${this.parent}/targets?${query}`, signal);
+      for (const t of page.targets ?? []) {
+        if (!t.name) continue;
+        seen.add(t.name);
+        this.takeTarget(t.name, t);
+      }
+      token = page.nextPageToken ?? "";
+      if (this.snapshot.loading) this.snapshot = { ...this.snapshot, loaded: seen.size };
+      this.tell();
+    } while (token && seen.size < mostRows);
+    this.listed = Date.now() / 1000;
+    return { seen, all: token === "" };
   }
 
   /**
@@ -183,54 +225,77 @@ export class FleetStore {
    */
   readPast(rows: readonly Row[]): void {
     this.wanted = rows.filter((r) => r.past === "unknown");
-    for (let next; this.reading < 3 && (next = this.next()); ) void this.readOne(next);
+    this.readMore();
   }
 
-  /** Whose past is read next: of what is shown; else, one at a time, of what changed lately. */
-  private next(): Row | undefined {
-    if (this.wanted.length > 0) return this.wanted.shift();
-    if (this.reading > 0 || this.unseen <= 0) return undefined;
-    const row = this.rows.find((r) => r.past === "unknown" && r.bits & Changed);
-    this.unseen = row ? this.unseen - 1 : 0;
-    return row;
-  }
-
-  private async readOne(row: Row): Promise<void> {
+  /** Reads what is wanted, and what is unsure: each of a few, or all of them with the list. */
+  private readMore(): void {
     const signal = this.abort?.signal;
-    row.past = "asked";
-    this.reading++;
+    if (!signal || signal.aborted || this.snapshot.link === "refused") return;
+    if (this.unsure.size > mostSingle && !this.snapshot.loading && Date.now() / 1000 - this.listed > listEvery) {
+      this.unsure.clear();
+      this.listed = Date.now() / 1000;
+      void this.pages("&withSpecInUse=true", signal).catch(() => {});
+    }
+    while (this.reading < 3) {
+      const past = this.wanted.shift();
+      const [record] = past || this.unsure.size > mostSingle ? [] : this.unsure;
+      if (!past && !record) return;
+      if (record) this.unsure.delete(record);
+      this.reading++;
+      void (past ? this.readOne(past, signal) : this.readRecord(record!, signal)).finally(() => {
+        this.reading--;
+        this.readMore();
+      });
+    }
+  }
+
+  private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
     try {
-      const page = await get<{ decisions?: Decision[]; nextPageToken?: string }>(`/v1/${row.name}/decisions?pageSize=100`, signal);
+      const t = await get<Target>(`/v1/${row.name}`, signal);
+      if (!t.specInUse) [row.spec, row.goals] = ["", []];
+      this.takeTarget(row.name, t);
+      this.tell();
+    } catch {
+      // It stays as it is known; the next list may know it.
+    }
+  }
+
+  private async readOne(row: Row, signal: AbortSignal): Promise<void> {
+    row.past = "asked";
+    try {
+      const page = await get<ListDecisionsResponseJson>(`/v1/${row.name}/decisions?pageSize=100`, signal);
       const all = (page.decisions ?? []).reverse();
-      const since = Date.now() / 1000 - hour;
+      const since = serviceNow() / 1000 - hour;
       const spark = new Spark();
       for (const d of all) this.draw(spark, d, since);
       for (let i = 0; i < row.spark.times.length; i++) {
         // What the stream brought meanwhile.
         if (row.spark.times[i]! > spark.last) spark.add(row.spark.times[i]!, row.spark.counts[i]!, 0);
       }
-      if (spark.times.length > 0) row.spark = spark;
       // The page may not reach back an hour; a count that has not changed since was the same
       // before.
-      const first = row.spark.times[0];
-      if (first !== undefined && page.nextPageToken && row.changed < first && first > since) row.spark.times[0] = Math.max(since, row.changed);
+      const first = spark.times[0];
+      if (first !== undefined && page.nextPageToken && row.changed > 0 && row.changed < first && first > since) spark.times[0] = Math.max(since, row.changed);
+      if (spark.times.length > 0) row.spark = spark;
+      row.direction ||= spark.direction();
+      // The record's last decision lacks what the log has.
+      const last = all.at(-1);
+      if (last?.basis) this.basis(row, last);
       row.past = "known";
-      this.turns(row);
+      this.age(row);
       row.version++;
       this.tell();
     } catch (e) {
       // Its line stays short; scrolling to it again repeats the request, unless it was
       // refused.
-      row.past = e instanceof ApiError && e.status === 403 ? "known" : "unknown";
-    } finally {
-      this.reading--;
-      const next = signal?.aborted ? undefined : this.next();
-      if (next) void this.readOne(next);
+      row.past = asError(e).code === "PERMISSION_DENIED" ? "known" : "unknown";
     }
   }
 
   /** Notes what a decision came to. */
   private draw(spark: Spark, d: Decision, since: number): void {
+    if (stateBits(d) & Unreadable) return;
     const time = millis(d.time) / 1000 || 0;
     const from = d.currentReplicas ?? 0;
     const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
@@ -243,8 +308,10 @@ export class FleetStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", current: 0, desired: 0, bits: 0, why: "", whyLong: "",
-        metric: "", metricName: "", metricNumber: NaN, past: "unknown", changed: 0, updated: 0, spark: new Spark(), version: 0,
+        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "",
+        current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
+        metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
+        changed: 0, updated: 0, read: 0, interval: 0, turns: [], turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
       };
       this.byName.set(name, row);
       this.rows.push(row);
@@ -252,53 +319,83 @@ export class FleetStore {
     return row;
   }
 
-  private takeTarget(t: Target): void {
-    const row = this.row(t.name);
+  /** A row as it is known; for who has no list to look at. */
+  find(name: string): Row | undefined {
+    return this.byName.get(name);
+  }
+
+  private takeTarget(name: string, t: Target): void {
+    const row = this.row(name);
+    const d = t.lastDecision;
+    const { asked, interval, turns } = paceOf(t);
     row.kind = t.scaleTargetRef?.kind ?? "";
-    const updated = millis(t.updateTime) / 1000 || 0;
-    const scaled = millis(t.status?.lastScaleTime) / 1000 || 0;
-    row.changed = Math.max(row.changed, scaled);
-    if (updated >= row.updated) {
-      const d = t.lastDecision;
-      row.updated = updated;
-      row.current = t.status?.currentReplicas ?? 0;
-      row.desired = t.status?.desiredReplicas ?? 0;
+    row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
+    row.read = serviceNow() / 1000;
+    row.interval = interval;
+    this.unsure.delete(row);
+    // The record may be behind the stream: what was seen since then is added to its turns.
+    row.turns = [...row.turns.filter((time) => time > asked), ...turns];
+    row.turnsAt = Math.max(row.turnsAt, asked);
+    if (t.specInUse?.hash) {
+      row.spec = t.specInUse.hash;
+      row.min = t.specInUse.spec?.minReplicas ?? 1;
+      row.max = t.specInUse.spec?.maxReplicas;
+      row.goals = (t.specInUse.spec?.metrics ?? []).map((m) => wanted(m).text);
+      row.goal = row.goals[row.readingAt] ?? "";
+    }
+    if (asked >= row.updated) {
+      row.updated = asked;
+      row.current = t.status?.currentReplicas ?? d?.currentReplicas ?? 0;
       this.describe(row, { ...d, conditions: t.status?.conditions ?? d?.conditions, currentMetrics: t.status?.currentMetrics ?? d?.currentMetrics });
-    }
-    if (row.spark.times.length === 0 && row.updated > 0) {
-      // Until more is known, assume that the count was the same since it changed.
-      const now = Date.now() / 1000;
-      row.spark.add(Math.max(now - hour, scaled), row.desired, 0);
-    }
+      if (row.desired !== undefined && row.spark.times.length === 0) row.spark.add(asked, row.desired, 0);
+    } else this.age(row);
+    if (d?.action === "SCALE_UP" || d?.action === "SCALE_DOWN") row.direction ||= d.action === "SCALE_UP" ? 1 : -1;
     row.version++;
   }
 
   private describe(row: Row, d: Decision): void {
-    const conditions = d.conditions ?? [];
     const metrics = d.currentMetrics ?? [];
-    const error = d.error ?? "";
-    row.bits = (row.bits & (Changed | Flapping)) | stateBits(conditions, metrics, error);
-    if (d.outcome === "PENDING") row.bits |= Pending;
-    const { short, long } = why(row.bits, conditions, error, d.reason ?? "");
+    row.bits = (row.bits & Changed) | stateBits(d);
+    // What was decided stands in the decision; the status has it only since a first success.
+    row.desired = d.outcome === "FAILED" || d.outcome === "DROPPED" || d.time === undefined ? row.current : d.desiredReplicas ?? 0;
+    if (row.bits & Unreadable) row.current = row.desired = undefined;
+    this.basis(row, d);
+    const readings = metrics.map(reading);
+    row.readingAt = Math.max(0, readings.findIndex((r) => r.kind !== "none"));
+    const first = readings[row.readingAt]?.kind === "none" ? undefined : readings[row.readingAt];
+    const others = readings.filter((r) => r.kind !== "none").length - 1;
+    row.metric = first ? first.text : "";
+    row.metricName = first ? `${first.name}${others > 0 ? `, +${others}` : ""}` : "";
+    row.metricNumber = first ? first.number : NaN;
+    row.goal = row.goals[row.readingAt] ?? "";
+    if (row.spec && d.specHash && d.specHash !== row.spec) this.unsure.add(row);
+    this.age(row);
+    const { short, long } = why(row.bits, d);
     row.why = short;
     row.whyLong = long;
-    const readings = metrics.map(reading).filter((r) => r.kind !== "none");
-    const first = readings[0];
-    row.metric = first ? first.text : "";
-    row.metricName = first ? `${first.name}${readings.length > 1 ? `, +${readings.length - 1}` : ""}` : "";
-    row.metricNumber = first ? first.number : NaN;
-    this.turns(row);
   }
 
-  private turns(row: Row): void {
-    const now = Date.now() / 1000;
-    row.bits &= ~(Changed | Flapping);
+  /** Takes the numbers that limited a decision, as far as the log has them. */
+  private basis(row: Row, d: Decision): void {
+    if (d.basis?.minReplicas !== undefined) row.min = d.basis.minReplicas;
+    if (d.basis?.maxReplicas !== undefined) row.max = d.basis.maxReplicas;
+    if (d.basis) row.wants = d.basis.proposal;
+  }
+
+  /** What depends on the clock. */
+  private age(row: Row): void {
+    const now = serviceNow() / 1000;
+    row.bits &= ~(Changed | Flapping | NotAsked);
     if (row.changed > now - hour) row.bits |= Changed;
-    if (reversals(row.spark.counts) >= flappingTurns) row.bits |= Flapping;
+    if (flaps(row.turns, now)) row.bits |= Flapping;
+    // The log leaves repeated decisions out: only the record knows that nobody asked.
+    const over = row.read > 0 && notAsked(row.updated, row.interval, row.read);
+    if (over) row.bits |= NotAsked;
+    if (over ? now - row.read > listEvery : row.read > 0 && notAsked(row.updated, row.interval, now)) this.unsure.add(row);
   }
 
-  private take(batch: WatchMessage[]): void {
-    const since = Date.now() / 1000 - hour;
+  private take(batch: readonly WatchedDecision[]): void {
+    const since = serviceNow() / 1000 - hour;
     let any = false;
     for (const { target, decision: d } of batch) {
       if (!target || !d) continue;
@@ -307,27 +404,38 @@ export class FleetStore {
       const time = millis(d.time) / 1000 || 0;
       const from = d.currentReplicas ?? 0;
       const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
-      if (to !== from) row.changed = Math.max(row.changed, time);
+      const direction = Math.sign((d.desiredReplicas ?? from) - from);
+      if (direction !== 0) {
+        if (to === from && row.turns.includes(time)) this.unsure.add(row); // a change that failed does not count
+        if (to !== from) row.changed = Math.max(row.changed, time);
+        if (time > row.turnsAt) {
+          row.turnsAt = time;
+          if (row.direction === 0) this.unsure.add(row);
+          else if (row.direction !== direction) row.turns = [time, ...row.turns.slice(0, 15)];
+          row.direction = direction;
+        }
+      }
       this.draw(row.spark, d, since);
       if (time >= row.updated) {
         row.updated = time;
         row.current = from;
-        row.desired = to;
         this.describe(row, d);
-      } else this.turns(row);
+      } else this.age(row);
       row.version++;
     }
     if (any) this.tell();
   }
 
-  private age(): void {
-    const since = Date.now() / 1000 - hour;
+  private pass(): void {
+    const since = serviceNow() / 1000 - hour;
     for (const row of this.rows) {
       row.spark.cut(since);
       const before = row.bits;
-      this.turns(row);
+      this.age(row);
+      if (row.read === 0 && !this.snapshot.loading) this.unsure.add(row);
       if (row.bits !== before) row.version++;
     }
+    this.readMore();
     this.tell();
   }
 

@@ -1,19 +1,24 @@
 // All targets of all clusters and namespaces, live.
 
-import { Component } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { serviceNow } from "../api/client";
 import { Chips } from "../components/chips";
+import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
-import { integer } from "../lib/format";
-import { AtMax, Failing, Flapping, Held, Limited, states } from "../lib/state";
+import { count, duration, integer } from "../lib/format";
+import { save } from "../lib/save";
+import { states } from "../lib/state";
 import { base, navigate, targetPath } from "../router";
-import { NoTargets } from "./empty";
-import { formatQuery, matcher, parseQuery, type Column, type FleetQuery } from "./query";
-import { SparkLine } from "./spark";
+import { lazy } from "../components/lazy";
+import { csv, grouped, lack, select, stateWords, type Group } from "./order";
+import { formatQuery, parseQuery, type Column, type FleetQuery, type Grouping } from "./query";
+import { covered, SparkLine } from "./spark";
 import { fleet, mostRows, type Row, type Snapshot } from "./store";
 
+const NoTargets = lazy(() => import("./empty").then((m) => m.NoTargets));
 function useFleet(): Snapshot {
   const [snapshot, set] = useState(fleet.snapshot);
   useEffect(() => {
@@ -22,34 +27,6 @@ function useFleet(): Snapshot {
     return stop;
   }, []);
   return snapshot;
-}
-
-/** How urgent a row is. */
-const urgency = (bits: number): number =>
-  (bits & Failing ? 32 : 0) + (bits & AtMax ? 16 : 0) + (bits & Flapping ? 8 : 0) + (bits & Limited ? 4 : 0) + (bits & Held ? 2 : 0);
-
-const keys: Record<Column, (r: Row) => number | string> = {
-  name: (r) => r.name,
-  state: (r) => urgency(r.bits),
-  replicas: (r) => r.desired,
-  metric: (r) => (Number.isNaN(r.metricNumber) ? -1 : r.metricNumber),
-  changed: (r) => r.changed,
-  updated: (r) => r.updated,
-};
-
-/** The rows that a query asks for, in its order. */
-export function select(rows: readonly Row[], q: FleetQuery): Row[] {
-  const matches = matcher(q.text);
-  const out = rows.filter((r) => (q.filter === 0 || (r.bits & q.filter) !== 0) && (q.text === "" || matches(r.searched)));
-  const key = keys[q.sort];
-  const sign = q.descending ? -1 : 1;
-  return out.sort((a, b) => {
-    const x = key(a);
-    const y = key(b);
-    if (x < y) return -sign;
-    if (x > y) return sign;
-    return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
-  });
 }
 
 export function FleetView(props: { query: URLSearchParams }) {
@@ -67,7 +44,7 @@ export function FleetView(props: { query: URLSearchParams }) {
   return (
     <div class="fleet">
       <h1 class="visually-hidden">Fleet</h1>
-      {snapshot.error && <Problem error={snapshot.error} what={snapshot.rows.length ? "Not up to date." : "The targets can't be read."} retry={() => fleet.reload()} />}
+      {snapshot.error && <Problem error={snapshot.error} what={snapshot.rows.length ? "Not up to date: this is what was known last." : "The targets can't be read."} retry={() => fleet.reload()} />}
       <Tiles snapshot={snapshot} query={query} change={change} />
       <List snapshot={snapshot} query={query} change={change} />
     </div>
@@ -76,27 +53,30 @@ export function FleetView(props: { query: URLSearchParams }) {
 
 type Change = (part: Partial<FleetQuery>, how?: "push" | "replace") => void;
 
-/** Counts by state; each filters. */
+/** Counts by state; each filters. What is not known has no number. */
 function Tiles(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) {
   const { snapshot, query, change } = props;
-  const kinds = ["failing", "atmax", "limited", "held", "flapping", "changed"];
+  const known = snapshot.rows.length > 0;
+  const number = (n: number) => (known ? integer(n) : snapshot.loading ? "…" : "?");
   return (
     <div class="tiles" role="group" aria-label="Targets by state">
       <button class="tile" aria-pressed={query.filter === 0} onClick={() => change({ filter: 0 })}>
-        <span class="tile-count">{integer(snapshot.rows.length)}</span>
+        <span class="tile-count">{number(snapshot.rows.length)}</span>
         <span class="tile-label">All targets</span>
       </button>
       {states.map((s, i) => {
         const on = (query.filter & s.bit) !== 0;
+        const n = snapshot.counts[i] ?? 0;
+        if (!s.tile && !on && (n === 0 || s.tone === "calm")) return null;
         return (
           <button
             key={s.id}
-            class={`tile ${kinds[i]} ${snapshot.counts[i] ? "" : "none"}`}
+            class={`tile ${s.tone} is-${s.id} ${known && n ? "" : "none"}`}
             aria-pressed={on}
-            title={s.help}
+            title={`${s.help} Shift-click adds it to what is shown.`}
             onClick={(e) => change({ filter: on ? query.filter & ~s.bit : e.shiftKey ? query.filter | s.bit : s.bit })}
           >
-            <span class="tile-count">{integer(snapshot.counts[i] ?? 0)}</span>
+            <span class="tile-count">{number(n)}</span>
             <span class="tile-label">
               <i aria-hidden="true">{s.mark}</i>
               {s.label}
@@ -108,18 +88,28 @@ function Tiles(props: { snapshot: Snapshot; query: FleetQuery; change: Change })
   );
 }
 
-const heads: readonly { column: Column | ""; label: string; kind: string }[] = [
-  { column: "name", label: "Target", kind: "c-name" },
-  { column: "state", label: "State", kind: "c-state" },
-  { column: "replicas", label: "Replicas", kind: "c-replicas" },
-  { column: "", label: "Last hour", kind: "c-spark" },
-  { column: "metric", label: "Metric", kind: "c-metric" },
-  { column: "", label: "Why", kind: "c-why" },
-  { column: "changed", label: "Changed", kind: "c-changed" },
+interface Head {
+  label: string;
+  kind: string;
+  sorts?: Column;
+  title?: string;
+}
+
+const heads: readonly Head[] = [
+  { sorts: "name", label: "Target", kind: "c-name" },
+  { sorts: "state", label: "State", kind: "c-state" },
+  { sorts: "replicas", label: "Replicas", kind: "c-replicas", title: "The count, and the spec's bounds" },
+  { sorts: "lack", label: "Lack", kind: "c-lack", title: "Replicas that the metrics ask for beyond what bounds and policies allow" },
+  { label: "Last hour", kind: "c-spark" },
+  { sorts: "metric", label: "Metric", kind: "c-metric", title: "What was read, and what it should be" },
+  { label: "Why", kind: "c-why" },
+  { sorts: "updated", label: "Asked", kind: "c-updated", title: "When it was asked for last, and when its count changed" },
 ];
 
 const wide = 48;
-const narrow = 92;
+const narrow = 132;
+/** Rows that are printed at most. */
+const mostPrinted = 2000;
 
 function useNarrow(): boolean {
   const media = useMemo(() => matchMedia("(max-width: 720px)"), []);
@@ -130,6 +120,32 @@ function useNarrow(): boolean {
     return () => media.removeEventListener("change", f);
   }, [media]);
   return is;
+}
+
+/** Whether the page is being printed. */
+function usePrinting(): boolean {
+  const [is, set] = useState(() => matchMedia("print").matches);
+  useEffect(() => {
+    const media = matchMedia("print");
+    const on = () => set(true);
+    const off = () => set(false);
+    const changed = () => set(media.matches);
+    addEventListener("beforeprint", on);
+    addEventListener("afterprint", off);
+    media.addEventListener("change", changed);
+    return () => {
+      removeEventListener("beforeprint", on);
+      removeEventListener("afterprint", off);
+      media.removeEventListener("change", changed);
+    };
+  }, []);
+  return is;
+}
+
+/** What the column of lines covers: of the rows that are shown, the longest. */
+function lastHour(shown: readonly (Row | Group)[]): string {
+  const longest = Math.max(0, ...shown.map((r) => ("key" in r ? 0 : covered(r.spark))));
+  return longest === 0 || longest > 3540 ? "Last hour" : `Last ${duration(longest * 1000)}`;
 }
 
 function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) {
@@ -145,6 +161,8 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   // If the sort order depends on changing values, rows keep their places for a while, to
   // be readable.
   const volatile = query.sort !== "name";
+  const printing = usePrinting();
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const kept = useRef<{ query: FleetQuery; length: number; at: number; rows: Row[] } | undefined>(undefined);
   const rows = useMemo(() => {
     const k = kept.current;
@@ -154,6 +172,11 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
     kept.current = { query, length: snapshot.rows.length, at, rows };
     return rows;
   }, [snapshot, query]);
+  const items = useMemo<readonly (Row | Group)[]>(
+    () => (query.group ? grouped(rows, query.group).flatMap((g) => [g, ...(closed.has(g.key) ? [] : g.rows)]) : rows),
+    [rows, query.group, closed],
+  );
+  const toggle = (g: Group) => setClosed((was) => new Set(was.has(g.key) ? [...was].filter((k) => k !== g.key) : [...was, g.key]));
 
   useEffect(() => {
     const el = box.current!;
@@ -193,7 +216,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   }, []);
 
   const go = (to: number) => {
-    const i = Math.max(0, Math.min(rows.length - 1, to));
+    const i = Math.max(0, Math.min(items.length - 1, to));
     setActive(i);
     const el = box.current!;
     const y = i * rowHeight;
@@ -203,25 +226,27 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   };
   const onKey = (e: KeyboardEvent) => {
     const pageRows = Math.max(1, Math.floor(view.height / rowHeight) - 2);
-    const moves: Record<string, number> = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + pageRows, PageUp: active - pageRows, Home: 0, End: rows.length - 1 };
+    const moves: Record<string, number> = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + pageRows, PageUp: active - pageRows, Home: 0, End: items.length - 1 };
     const to = moves[e.key];
     if (to !== undefined) {
       e.preventDefault();
       go(to);
-    } else if (e.key === "Enter" && e.target === box.current && rows[active]) {
+    } else if (e.key === "Enter" && e.target === box.current && items[active]) {
       e.preventDefault();
-      navigate(targetPath(rows[active]!.name));
+      const at = items[active]!;
+      if ("key" in at) toggle(at);
+      else navigate(targetPath(at.name));
     }
   };
 
   const first = Math.max(0, Math.floor(view.top / rowHeight) - 6);
-  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowHeight) + 6);
-  const shown = rows.slice(first, last);
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + 6);
+  const shown = items.slice(first, last);
   // Once scrolling stops, the history of the visible rows is read.
   useEffect(() => {
-    const timer = setTimeout(() => fleet.readPast(rows.slice(first, last)), 150);
+    const timer = setTimeout(() => fleet.readPast(items.slice(first, last).filter((r) => !("key" in r)) as Row[]), 150);
     return () => clearTimeout(timer);
-  }, [rows, first, last]);
+  }, [items, first, last]);
   const sortBy = (c: Column) => change({ sort: c, descending: query.sort === c ? !query.descending : c !== "name" }, "replace");
   return (
     <>
@@ -254,21 +279,35 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
         <label class="sort-narrow">
           <span class="visually-hidden">Sort by</span>
           <select value={(query.descending ? "-" : "") + query.sort} onChange={(e) => change({ sort: e.currentTarget.value.replace("-", "") as Column, descending: e.currentTarget.value.startsWith("-") }, "replace")}>
-            <option value="name">Name</option>
             <option value="-state">Most urgent</option>
+            <option value="name">Name</option>
+            <option value="-lack">Greatest lack</option>
             <option value="-replicas">Most replicas</option>
             <option value="-changed">Last changed</option>
             <option value="-metric">Highest metric</option>
+            <option value="updated">Longest not asked</option>
           </select>
         </label>
         <span class="found" role="status">
           {snapshot.loading && snapshot.rows.length === 0
             ? "Loading…"
+            : snapshot.rows.length === 0
+              ? "Nothing is known"
             : rows.length === snapshot.rows.length
               ? `${integer(rows.length)} ${rows.length === 1 ? "target" : "targets"}`
               : `${integer(rows.length)} of ${integer(snapshot.rows.length)}`}
           {snapshot.rows.length >= mostRows && " (only the first are shown)"}
         </span>
+        <label class="grouping">
+          <span class="visually-hidden">Group by</span>
+          <select value={query.group} onChange={(e) => change({ group: e.currentTarget.value as Grouping }, "replace")}>
+            <option value="">No groups</option>
+            <option value="cluster">By cluster</option>
+            <option value="namespace">By namespace</option>
+          </select>
+        </label>
+        <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("fleet.csv", "text/csv", csv(rows))}>CSV</button>
+        <About />
         <LiveMark snapshot={snapshot} />
       </div>
       <div class="grid-box">
@@ -277,51 +316,57 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
         class="grid"
         role="grid"
         aria-label="Targets"
-        aria-rowcount={rows.length + 1}
+        aria-rowcount={items.length + 1}
         aria-colcount={heads.length}
-        aria-activedescendant={rows[active] && active >= first && active < last ? `row-${active}` : undefined}
+        aria-activedescendant={items[active] && active >= first && active < last ? `row-${active}` : undefined}
         tabIndex={0}
         onKeyDown={onKey}
       >
         <div class="grid-head" role="row" aria-rowindex={1}>
           {heads.map((h) => (
             <div
-              key={h.label}
+              key={h.kind}
               role="columnheader"
               class={h.kind}
-              aria-sort={h.column && query.sort === h.column ? (query.descending ? "descending" : "ascending") : undefined}
+              title={h.title}
+              aria-sort={h.sorts && query.sort === h.sorts ? (query.descending ? "descending" : "ascending") : undefined}
             >
-              {h.column ? (
-                <button onClick={() => sortBy(h.column as Column)}>
+              {h.sorts ? (
+                <button onClick={() => sortBy(h.sorts!)}>
                   {h.label}
-                  <span aria-hidden="true" class="arrow">{query.sort === h.column ? (query.descending ? "↓" : "↑") : ""}</span>
+                  <span aria-hidden="true" class="arrow">{query.sort === h.sorts ? (query.descending ? "↓" : "↑") : ""}</span>
                 </button>
+              ) : h.kind === "c-spark" ? (
+                lastHour(shown)
               ) : (
                 h.label
               )}
             </div>
           ))}
         </div>
-        <div class="grid-body" role="rowgroup" style={{ height: `${rows.length * rowHeight}px` }}>
-          {shown.map((row, i) => (
+        <div class="grid-body" role="rowgroup" style={{ height: `${items.length * rowHeight}px` }}>
+          {shown.map((row, i) => "key" in row ? (
+            <GroupView key={row.key} group={row} open={!closed.has(row.key)} index={first + i} top={(first + i) * rowHeight} active={first + i === active} toggle={() => toggle(row)} />
+          ) : (
             <RowView key={row.name} row={row} version={row.version} index={first + i} top={(first + i) * rowHeight} active={first + i === active} now={now} />
           ))}
         </div>
       </div>
-        {rows.length === 0 && !snapshot.loading && (
+        {rows.length === 0 && snapshot.rows.length > 0 && (
           <div class="no-match" role="status">
             <p>No target matches{query.text ? ` «${query.text}»` : ""}{query.filter ? ` with ${states.filter((s) => query.filter & s.bit).map((s) => s.label.toLowerCase()).join(" or ")}` : ""}.</p>
             <button class="button" onClick={() => change({ text: "", filter: 0 })}>Show all targets</button>
           </div>
         )}
       </div>
+      {printing && <Printed rows={rows} now={now} />}
     </>
   );
 }
 
 function LiveMark(props: { snapshot: Snapshot }) {
   const { link, missed, loading, loaded } = props.snapshot;
-  const text = loading && loaded > 0 ? `Loading ${integer(loaded)}…` : link === "live" ? "Live" : link === "connecting" ? "Connecting…" : link === "polled" ? "Every 15 s" : "Reconnecting…";
+  const text = loading && loaded > 0 ? `Loading ${integer(loaded)}…` : link === "live" ? "Live" : link === "connecting" ? "Connecting…" : link === "polled" ? "Every 15 s" : link === "refused" ? "Refused" : "Reconnecting…";
   const title =
     link === "live"
       ? `Decisions arrive as they are made.${missed ? ` ${integer(missed)} went by too fast and were read again from the list.` : ""}`
@@ -364,25 +409,122 @@ class RowView extends Component<RowProps> {
         }}
       >
         <div role="gridcell" class="c-name">
-          <a href={targetPath(row.name)} tabIndex={-1} title={row.name}>{row.target}</a>
-          <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span></span>
+          <a href={targetPath(row.name)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -".-shadow".length)}<span class="tag">shadow</span></> : row.target}</a>
+          <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
-        <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} /></div>
+        <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} /><span class="where">{bounds(row)}</span></div>
+        <div role="gridcell" class="c-lack"><Lack row={row} /></div>
         <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} version={version} now={now} bits={row.bits} /></div>
-        <div role="gridcell" class="c-metric" title={`${row.metricName} ${row.metric}`}>
+        <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
-              {row.metric}
+              {reads(row)}
               <span class="where">{row.metricName}</span>
             </>
           ) : (
             <span class="faint">no reading</span>
           )}
         </div>
-        <div role="gridcell" class="c-why" title={row.whyLong}>{row.why || <span class="faint">On target</span>}</div>
-        <div role="gridcell" class="c-changed"><Ago time={row.changed * 1000} now={now} /></div>
+        <div role="gridcell" class="c-why" title={row.whyLong}>{tells(row)}</div>
+        <div role="gridcell" class="c-updated">
+          <Ago time={row.updated * 1000} now={now + (serviceNow() - Date.now())} />
+          {row.changed > 0 && <span class="where">changed <Ago time={row.changed * 1000} now={now + (serviceNow() - Date.now())} /></span>}
+        </div>
       </div>
     );
   }
+}
+
+/** "2 to 30", the spec's bounds. */
+const bounds = (r: Row): string => (r.max === undefined ? "" : `${r.min === undefined ? "?" : integer(r.min)} to ${integer(r.max)}`);
+
+/** "287 % / 60 %": what was read, and what it should be. */
+const reads = (r: Row): string => (r.goal ? `${r.metric.replace(" per replica", "")} / ${r.goal}` : r.metric);
+
+/** Why the count is what it is; of a shadow, how it differs from what acts. */
+function tells(row: Row): string {
+  if (!row.shadows || row.desired === undefined) return row.why || "On target";
+  const acting = fleet.find(row.shadows);
+  const count = acting ? acting.desired : row.current;
+  const who = acting ? "the target" : "the present autoscaler";
+  if (count === undefined) return row.why;
+  const d = row.desired - count;
+  return d === 0 ? `As ${who}: ${integer(count)}` : `${integer(Math.abs(d))} ${d > 0 ? "more" : "fewer"} than ${who}, which has ${integer(count)}`;
+}
+
+/** What the metrics ask for beyond what is allowed. */
+function Lack(props: { row: Row }) {
+  const n = lack(props.row);
+  if (n === undefined) return <span class="faint" title="The service's log does not tell what the metrics asked for.">–</span>;
+  if (n === 0) return <span class="faint">0</span>;
+  return (
+    <>
+      <strong>{integer(n)}</strong>
+      <span class="where">wants {integer(props.row.wants!)}, may {integer(props.row.desired!)}</span>
+    </>
+  );
+}
+
+/** The sums of a group, in words. */
+function sums(g: Group): string {
+  const parts = [count(g.targets, "target"), `${count(g.replicas, "replica")}${g.unknown ? ` and those of ${count(g.unknown, "target")} that nobody knows` : ""}`];
+  if (g.wanted !== g.replicas) parts.push(`the metrics ask for ${integer(g.wanted)}`);
+  if (g.broken) parts.push(`${integer(g.broken)} failing or not asked`);
+  return parts.join(" · ");
+}
+
+function GroupView(props: { group: Group; open: boolean; index: number; top: number; active: boolean; toggle: () => void }) {
+  const { group, open, index, top, active } = props;
+  return (
+    <div id={`row-${index}`} role="row" class={active ? "row group active" : "row group"} aria-rowindex={index + 2} aria-selected={active} style={{ transform: `translateY(${top}px)` }} onClick={props.toggle}>
+      <div role="gridcell" aria-colspan={heads.length}>
+        <i aria-hidden="true">{open ? "▾" : "▸"}</i><span class="visually-hidden">{open ? "open group" : "closed group"}</span> <strong>{group.key}</strong> <span class={group.broken ? "sums alarm" : "sums"}>{sums(group)}</span>
+      </div>
+    </div>
+  );
+}
+
+function About() {
+  return (
+    <details class="about">
+      <summary class="button quiet" title="About this list" aria-label="About this list">?</summary>
+      <div class="menu">
+        <p>The most urgent targets come first: those that nobody asks for, those that fail, then those that lack replicas.</p>
+        <p>A tile shows the targets in its state. <kbd>Shift</kbd> and a click add another state to what is shown; the address keeps it.</p>
+        <p>The line of a target covers what the service's log still has of the last hour; dots stand for what it has not.</p>
+        <p>A <span class="tag">shadow</span> decides beside another autoscaler, and changes nothing: its row tells the difference. A dry run (<code>dryRun</code>) records nothing, so it is not here.</p>
+      </div>
+    </details>
+  );
+}
+
+/** The list on paper: every row up to a bound, its state as text. */
+function Printed(props: { rows: readonly Row[]; now: number }) {
+  const { rows, now } = props;
+  const cell = (value: ComponentChildren) => <td>{value}</td>;
+  return (
+    <table class="printed">
+      <caption>
+        {rows.length > mostPrinted ? `The first ${integer(mostPrinted)} of ${count(rows.length, "target")}` : count(rows.length, "target")}, {new Date(now).toISOString().slice(0, 16).replace("T", " ")} UTC
+      </caption>
+      <thead>
+        <tr>{["Target", "State", "Replicas", "Bounds", "Lack", "Metric", "Why", "Asked"].map((h) => <th key={h} scope="col">{h}</th>)}</tr>
+      </thead>
+      <tbody>
+        {rows.slice(0, mostPrinted).map((r) => (
+          <tr key={r.name}>
+            <th scope="row">{r.target}<span class="where">{r.namespace} · {r.cluster}</span></th>
+            {cell(stateWords(r.bits))}
+            {cell(r.current === undefined ? "?" : r.desired === undefined || r.desired === r.current ? integer(r.current) : `${integer(r.current)} → ${integer(r.desired)}`)}
+            {cell(bounds(r))}
+            {cell(lack(r) === undefined ? "?" : integer(lack(r)!))}
+            {cell(r.metric ? `${r.metricName} ${reads(r)}` : "no reading")}
+            {cell(tells(r))}
+            {cell(<Ago time={r.updated * 1000} now={serviceNow()} />)}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
 }

@@ -1,6 +1,6 @@
 // Decisions of one target, from the log and from the stream.
 
-import type { Decision, DecisionBasis } from "../api/types";
+import type { DecisionJson as Decision, DecisionBasisJson as DecisionBasis } from "@setpoint-dev/client/json";
 import { millis } from "./format";
 
 /** Decisions that are kept at once. */
@@ -8,6 +8,19 @@ export const most = 5000;
 
 /** The digits of a second's parts, all nine: several decisions may be made in one millisecond. */
 const fraction = (time: string | undefined): string => (/\.(\d+)/.exec(time ?? "")?.[1] ?? "").padEnd(9, "0");
+
+/** The scale could not be read: the decision's counts are the last known ones. */
+export const unread = (d: Decision): boolean => d.states?.includes("SCALE_UNREADABLE") ?? false;
+
+/** The counts before and after a decision; undefined where none was ever read. */
+export function counts(d: Decision): { from: number; to: number } | undefined {
+  const from = d.currentReplicas ?? 0;
+  if (from === 0 && unread(d)) return undefined;
+  return { from, to: d.desiredReplicas ?? 0 };
+}
+
+/** Whether a decision changes the count. */
+export const changes = (d: Decision): boolean => (d.currentReplicas ?? 0) !== (d.desiredReplicas ?? 0);
 
 /** What the newest decisions that know it were made within, number by number. */
 export function basisOf(decisions: readonly Decision[]): DecisionBasis {

@@ -5,6 +5,12 @@ export function millis(time: string | undefined): number {
   return time ? Date.parse(time) : NaN;
 }
 
+/** Seconds of a duration as the API writes it, such as "300s"; undefined: there is none. */
+export function seconds(d: unknown): number | undefined {
+  const m = typeof d === "string" ? /^(\d+(?:\.\d+)?)s$/.exec(d) : null;
+  return m ? Number(m[1]) : undefined;
+}
+
 /** "1 replica", "3 replicas". */
 export function count(n: number, what: string): string {
   return `${integer(n)} ${what}${n === 1 ? "" : "s"}`;

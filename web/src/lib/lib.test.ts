@@ -1,46 +1,56 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Lines, errorOf } from "../api/client";
-import { apart, backoff, watchPath } from "../api/watch";
+import { linkOf } from "../components/links";
+import { csv, grouped, select } from "../fleet/order";
 import { formatQuery, matcher, parseQuery } from "../fleet/query";
+import { FleetStore, type Row } from "../fleet/store";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
-import { AtMax, AtMin, Failing, Held, Limited, reversals, stateBits, why } from "./state";
+import { AtMax, Failing, flaps, Flapping, Held, NotAsked, notAsked, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
 
-const able = (reason: string, status = "True") => ({ type: "AbleToScale", status, reason, message: `able: ${reason}` });
-const active = (status: string, reason: string) => ({ type: "ScalingActive", status, reason, message: `active: ${reason}` });
-const limited = (status: string, reason: string) => ({ type: "ScalingLimited", status, reason, message: `limited: ${reason}` });
+const decision = (states: string[], more: object = {}) => ({ states, ...more });
+const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: `${type}: ${reason}` });
 
-test("conditions come to states", () => {
-  const ok = { type: "Resource" };
-  assert.equal(stateBits([able("ReadyForNewScale"), active("True", "ValidMetricFound"), limited("False", "DesiredWithinRange")], [ok], ""), 0);
-  assert.equal(stateBits([able("ScaleDownStabilized")], [], ""), Held);
-  assert.equal(stateBits([able("HistoryUnavailable", "False")], [], ""), Held, "withheld, not failing");
-  assert.equal(stateBits([able("BackoffBoth", "False")], [], ""), Held);
-  assert.equal(stateBits([able("FailedGetScale", "False")], [], ""), Failing);
-  assert.equal(stateBits([limited("True", "TooManyReplicas")], [], ""), AtMax);
-  assert.equal(stateBits([limited("True", "TooFewReplicas")], [], ""), AtMin);
-  assert.equal(stateBits([limited("True", "ScaleUpLimit")], [], ""), Limited);
-  assert.equal(stateBits([active("False", "FailedGetResourceMetric")], [], ""), Failing);
-  assert.equal(stateBits([active("False", "ScalingDisabled")], [], ""), 0, "at zero on purpose");
-  assert.equal(stateBits([], [ok, { type: "" }], ""), Failing, "one of two metrics has no reading");
+test("the service's words come to states, and none is steady unless the service knows", () => {
+  assert.equal(stateBits(decision([])), 0);
+  assert.equal(stateBits(decision(["METRICS_FAILING", "AT_MAXIMUM"])), Failing | AtMax);
+  assert.equal(stateBits(decision(["SCALE_UNREADABLE"])), Unreadable);
+  assert.equal(stateBits(decision(["UPDATE_FAILED"])), UpdateFailed, "no failure of metrics");
+  assert.equal(stateBits(decision(["A_LATER_WORD"])), 0);
+  assert.equal(stateBits(decision([], { outcome: "PENDING" })), Pending);
+  assert.equal(stateBits({ desiredReplicas: 3 }), Unknown, "of an older service");
+  assert.equal(stateBits(undefined), Unknown);
+  const words = states.filter((s) => s.word).map((s) => s.word);
+  assert.equal(new Set(words).size, 9);
+  assert.deepEqual(states.map((s) => s.bit), [...states.map((s) => s.bit)].sort((a, b) => b - a), "bits are in the order of urgency");
 });
 
-test("the most urgent condition tells why", () => {
-  const conditions = [able("ScaleDownStabilized"), active("True", "ValidMetricFound"), limited("True", "TooManyReplicas")];
-  const told = why(Held | AtMax, conditions, "", "");
+test("who asks no more, and who turns often", () => {
+  const now = 10_000;
+  assert.ok(!notAsked(now - 45, 15, now));
+  assert.ok(notAsked(now - 46, 15, now), "three of its intervals");
+  assert.ok(!notAsked(now - 9000, 0, now), "nobody knows how often");
+  assert.ok(!notAsked(0, 15, now), "never");
+  assert.ok(!flaps([now - 10, now - 20], now));
+  assert.ok(flaps([now - 10, now - 20, now - 3599], now));
+  assert.ok(!flaps([now - 10, now - 20, now - 3601], now), "an hour");
+  const time = (s: number) => new Date(s * 1000).toISOString();
+  const t = { lastDecision: { ...decision(["HELD"]), time: time(now) }, updateTime: time(now), interval: "15s", turnTimes: [time(now - 1), time(now - 2), time(now - 3)] };
+  assert.equal(targetBits(t, (now + 10) * 1000), Held | Flapping);
+  assert.equal(targetBits(t, (now + 46) * 1000), Held | Flapping | NotAsked);
+});
+
+test("the most urgent state tells why", () => {
+  const conditions = [condition("AbleToScale", "True", "ScaleDownStabilized"), condition("ScalingActive", "True", "ValidMetricFound"), condition("ScalingLimited", "True", "TooManyReplicas")];
+  const told = why(Held | AtMax, { conditions });
   assert.equal(told.short, "Asks for more than maxReplicas");
-  assert.equal(told.long, "limited: TooManyReplicas");
-  assert.equal(why(Failing, [active("False", "FailedGetExternalMetric")], "", "").short, "active: FailedGetExternalMetric");
-  assert.equal(why(0, [], "", "All metrics below target").short, "All metrics below target");
-});
-
-test("turns are counted, not steps", () => {
-  assert.equal(reversals([1, 2, 3, 4]), 0);
-  assert.equal(reversals([1, 2, 2, 1]), 1);
-  assert.equal(reversals([4, 2, 4, 2, 4]), 3);
-  assert.equal(reversals([]), 0);
+  assert.equal(told.long, "ScalingLimited: TooManyReplicas");
+  assert.equal(why(Failing, { conditions: [condition("ScalingActive", "False", "FailedGetExternalMetric")] }).short, "ScalingActive: FailedGetExternalMetric");
+  assert.equal(why(Failing, { conditions, error: "of one" }).short, "of one", "the other metric decides");
+  assert.equal(why(UpdateFailed, { conditions: [condition("AbleToScale", "False", "FailedUpdateScale")] }).short, "The last change could not be applied");
+  assert.equal(why(NotAsked | Held, { conditions }).short, "Nobody asks: is its agent running?");
+  assert.equal(why(0, { reason: "All metrics below target" }).short, "All metrics below target");
 });
 
 test("a spark line keeps changes, in order of time", () => {
@@ -97,7 +107,10 @@ test("the URL holds search, filters and order, and nothing else", () => {
   assert.equal(q.sort, "changed");
   assert.equal(q.descending, true);
   assert.deepEqual(parseQuery(new URLSearchParams(formatQuery(q))), q);
-  assert.equal(formatQuery(parseQuery(new URLSearchParams("sort=evil&x=y"))), "");
+  assert.equal(formatQuery(parseQuery(new URLSearchParams("sort=evil&x=y&group=evil"))), "");
+  const usual = parseQuery(new URLSearchParams());
+  assert.deepEqual([usual.sort, usual.descending], ["state", true], "the most urgent first");
+  assert.equal(formatQuery(parseQuery(new URLSearchParams("sort=name&group=cluster"))), "?sort=name&group=cluster");
 });
 
 test("every word has to be found", () => {
@@ -107,37 +120,75 @@ test("every word has to be found", () => {
   assert.ok(matcher("")("anything"));
 });
 
-test("lines of a stream are put together from pieces", () => {
-  const l = new Lines();
-  assert.deepEqual(l.push('{"a":'), []);
-  assert.deepEqual(l.push("1}\n\n{"), ['{"a":1}']);
-  assert.deepEqual(l.push("}\n"), ["{}"]);
-  assert.throws(() => l.push("x".repeat((4 << 20) + 1)), /too long/);
+const row = (name: string, more: Partial<Row> = {}): Row => {
+  const [, cluster, , namespace, , target] = name.split("/");
+  return { name, cluster, namespace, target, searched: name, shadows: "", bits: 0, current: 3, desired: 3, wants: 3, why: "", whyLong: "", metric: "", metricName: "", goal: "", kind: "", changed: 0, updated: 0, metricNumber: NaN, ...more } as Row;
+};
+const named = (target: string) => `clusters/eu/namespaces/shop/targets/${target}`;
+
+test("the most urgent comes first, then what lacks most, and a shadow beside its target", () => {
+  const rows = [
+    row(named("calm")), row(named("short"), { bits: AtMax, wants: 5 }), row(named("dead"), { bits: NotAsked }), row(named("shorter"), { bits: AtMax, wants: 30 }),
+    row(named("short.-shadow"), { shadows: named("short"), bits: NotAsked }),
+  ];
+  const targets = (sort: string) => select(rows, parseQuery(new URLSearchParams(sort && `sort=${sort}`))).map((r) => r.target);
+  assert.deepEqual(targets(""), ["dead", "shorter", "short", "short.-shadow", "calm"]);
+  assert.deepEqual(targets("-lack").slice(0, 2), ["shorter", "short"]);
 });
 
-test("errors of the API, of a stream, and of what stands before it", () => {
-  const e = errorOf(403, '{"code":7,"message":"no","details":[{"@type":"x"},{"reason":"FORBIDDEN"}]}');
-  assert.deepEqual([e.status, e.code, e.message, e.reason], [403, 7, "no", "FORBIDDEN"]);
-  assert.equal(errorOf(200, '{"error":{"code":14,"message":"gone"}}').message, "gone");
-  assert.equal(errorOf(502, "<html>Bad gateway</html>").message, "<html>Bad gateway</html>");
+test("groups sum what is known, and say what is not", () => {
+  const rows = [
+    row(named("a"), { current: 6, desired: 6, wants: 30 }), row(named("b"), { current: undefined, desired: undefined, wants: undefined, bits: Unreadable }),
+    row(named("a.-shadow"), { shadows: named("a"), current: 6 }), row("clusters/us/namespaces/shop/targets/a", { bits: Failing, wants: undefined }),
+  ];
+  const sums = grouped(rows, "namespace").map(({ key, targets, replicas, wanted, unknown, broken }) => ({ key, targets, replicas, wanted, unknown, broken }));
+  assert.deepEqual(sums, [
+    { key: "eu/shop", targets: 2, replicas: 6, wanted: 30, unknown: 1, broken: 1 },
+    { key: "us/shop", targets: 1, replicas: 3, wanted: 3, unknown: 0, broken: 1 },
+  ]);
+  assert.deepEqual(grouped(rows, "cluster").map((g) => [g.key, g.rows.length]), [["eu", 3], ["us", 1]]);
 });
 
-test("waiting doubles up to half a minute, with jitter", () => {
-  assert.equal(backoff(0, () => 1), 500);
-  assert.equal(backoff(3, () => 1), 4000);
-  assert.equal(backoff(50, () => 1), 30_000);
-  assert.equal(backoff(50, () => 0), 15_000);
+test("a spreadsheet runs nothing that somebody wrote", () => {
+  const [, line] = csv([row(named("-2+3"), { whyLong: '=HYPERLINK("https://evil.example","a,b")', metricName: "@SUM(A1)", why: "x", current: undefined, desired: undefined, wants: undefined })]).split("\r\n");
+  assert.ok(line!.startsWith("eu,shop,'-2+3,"), line);
+  assert.ok(line!.includes(`,'@SUM(A1),`), line);
+  assert.ok(line!.endsWith(`,"'=HYPERLINK(""https://evil.example"",""a,b"")"`), line);
+  assert.ok(line!.includes(",,,,"), "what is not known is left empty");
 });
 
-test("a watch goes on where it was", () => {
-  const start = new Date(Date.UTC(2026, 0, 1));
-  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?maxDecisions=1000&startTime=2026-01-01T00%3A00%3A00.000Z");
-  assert.equal(watchPath("clusters/-/namespaces/-/targets/-", "t/1", start), "/v1/clusters/-/namespaces/-/targets/-/decisions:watch?maxDecisions=1000&resumeToken=t%2F1");
+test("links have names in their places, and nothing else", () => {
+  assert.equal(linkOf("https://g.example/d?var-ns={namespace}&var-t={target}&c={cluster}#{x}", named("web.-shadow")), "https://g.example/d?var-ns=shop&var-t=web&c=eu#{x}");
+  assert.equal(linkOf("https://g.example/{target}", "clusters/a/namespaces/b/targets/x y&z"), "https://g.example/x%20y%26z");
 });
 
-test("decisions that came together are taken apart", () => {
-  const one = { target: "a", decision: {}, resumeToken: "1" };
-  const beat = { resumeToken: "3", missedDecisions: 2 };
-  const both = [{ target: "b", decision: {} }, { target: "c", decision: {} }];
-  assert.deepEqual(apart([one, { decisions: both, resumeToken: "2" }, beat]), [one, ...both, beat]);
+/** What a store makes of a target, and of decisions that are watched after it was read. */
+function stored(target: object, ...decisions: object[]): Row {
+  const store = new FleetStore() as unknown as { takeTarget(name: string, t: object): void; take(batch: object[]): void; find(name: string): Row; tell(): void };
+  store.tell = () => {};
+  store.takeTarget(named("web"), target);
+  store.take(decisions.map((d) => ({ target: named("web"), decision: d })));
+  return store.find(named("web"));
+}
+const ago = (s: number) => new Date(Date.now() - s * 1000).toISOString();
+
+test("nothing is shown that is not known", () => {
+  const failing = stored({ updateTime: ago(1), status: { currentReplicas: 4, desiredReplicas: 0 }, lastDecision: decision(["METRICS_FAILING"], { time: ago(1), currentReplicas: 4, desiredReplicas: 4 }) });
+  assert.deepEqual([failing.current, failing.desired, failing.spark.counts], [4, 4, [4]], "nobody decided 0");
+  const unread = stored({ updateTime: ago(1), status: {}, lastDecision: decision(["SCALE_UNREADABLE"], { time: ago(1) }) });
+  assert.deepEqual([unread.current, unread.desired, unread.spark.counts], [undefined, undefined, []]);
+  assert.ok(stored({ updateTime: ago(3000), interval: "15s", lastDecision: decision([], { time: ago(3000) }) }).bits & NotAsked, "its agent died");
+  const bounded = stored({ updateTime: ago(1), specInUse: { hash: "x", spec: { maxReplicas: 6 } }, lastDecision: decision([], { time: ago(1), desiredReplicas: 6, basis: { proposal: 30 } }) });
+  assert.deepEqual([bounded.min, bounded.max, bounded.wants], [1, 6, 30]);
+});
+
+test("turns are the service's, and those that are seen since", () => {
+  const target = { updateTime: ago(30), interval: "15s", turnTimes: [ago(60), ago(120)], lastDecision: decision([], { time: ago(30), action: "SCALE_UP", currentReplicas: 3, desiredReplicas: 5 }) };
+  const change = (seconds: number, from: number, to: number, outcome = "PENDING") => decision([], { recommendationId: `${seconds}`, time: ago(seconds), currentReplicas: from, desiredReplicas: to, action: to > from ? "SCALE_UP" : "SCALE_DOWN", outcome });
+  assert.ok(!(stored(target).bits & Flapping), "two are not three");
+  assert.ok(!(stored(target, change(10, 5, 7)).bits & Flapping), "up after up");
+  assert.ok(!(stored(target, change(40, 5, 3)).bits & Flapping), "what the service has counted");
+  const turned = stored(target, change(10, 5, 3), change(10, 5, 3, "APPLIED"));
+  assert.ok(turned.bits & Flapping);
+  assert.equal(turned.turns.length, 3, "once, though it is told of twice");
 });

@@ -1,6 +1,6 @@
 // Readings of metrics of all types.
 
-import type { MetricSpec, MetricStatus, MetricValue } from "../api/types";
+import type { MetricSpecJson as MetricSpec, MetricStatusJson as MetricStatus, MetricValueStatusJson as MetricValue } from "@setpoint-dev/client/json";
 import { compact, quantity } from "./format";
 
 export interface Reading {
@@ -16,7 +16,8 @@ export interface Reading {
   text: string;
 }
 
-function value(v: MetricValue | undefined): Pick<Reading, "kind" | "number" | "text"> {
+/** A value of a metric or of its target. */
+export function measured(v: MetricValue | undefined): Pick<Reading, "kind" | "number" | "text"> {
   if (v?.averageUtilization !== undefined && v.averageUtilization !== null) {
     return { kind: "utilization", number: v.averageUtilization, text: `${v.averageUtilization} %` };
   }
@@ -31,38 +32,24 @@ function value(v: MetricValue | undefined): Pick<Reading, "kind" | "number" | "t
   return { kind: "none", number: NaN, text: "no reading" };
 }
 
-/** A reading; type "" is a metric that could not be computed. */
-export function reading(m: MetricStatus): Reading {
-  const type = m.type ?? "";
-  switch (type) {
-    case "Resource":
-      return { type, name: m.resource?.name ?? "", ...value(m.resource?.current) };
-    case "ContainerResource":
-      return { type, name: `${m.containerResource?.name ?? ""} of ${m.containerResource?.container ?? ""}`, ...value(m.containerResource?.current) };
-    case "Pods":
-      return { type, name: m.pods?.metric?.name ?? "", ...value(m.pods?.current) };
-    case "Object":
-      return { type, name: m.object?.metric?.name ?? "", ...value(m.object?.current) };
-    case "External":
-      return { type, name: m.external?.metric?.name ?? "", ...value(m.external?.current) };
-  }
-  return { type: "", name: "", kind: "none", number: NaN, text: "no reading" };
+/** What a metric has in the field of its type. */
+interface Source {
+  name?: string;
+  container?: string;
+  metric?: { name?: string };
+  current?: MetricValue;
+  target?: MetricValue;
 }
 
-/** What a spec compares, in the same form: the reading is what it should be. */
-export function wanted(m: MetricSpec): Reading {
+function read(m: MetricStatus | MetricSpec, side: "current" | "target"): Reading {
   const type = m.type ?? "";
-  switch (type) {
-    case "Resource":
-      return { type, name: m.resource?.name ?? "", ...value(m.resource?.target) };
-    case "ContainerResource":
-      return { type, name: `${m.containerResource?.name ?? ""} of ${m.containerResource?.container ?? ""}`, ...value(m.containerResource?.target) };
-    case "Pods":
-      return { type, name: m.pods?.metric?.name ?? "", ...value(m.pods?.target) };
-    case "Object":
-      return { type, name: m.object?.metric?.name ?? "", ...value(m.object?.target) };
-    case "External":
-      return { type, name: m.external?.metric?.name ?? "", ...value(m.external?.target) };
-  }
-  return { type, name: "", kind: "none", number: NaN, text: "" };
+  const s = (m as Record<string, Source | undefined>)[type.charAt(0).toLowerCase() + type.slice(1)];
+  const name = s?.name ?? s?.metric?.name ?? "";
+  return { type: s ? type : "", name: s?.container === undefined ? name : `${name} of ${s.container}`, ...measured(s?.[side]) };
 }
+
+/** A reading; type "" is a metric that could not be computed. */
+export const reading = (m: MetricStatus): Reading => read(m, "current");
+
+/** What a spec compares, in the same form: the reading is what it should be. */
+export const wanted = (m: MetricSpec): Reading => read(m, "target");

@@ -37,9 +37,10 @@ export class Spark {
     }
   }
 
-  /** The instant of the last change, s; 0: none is known. */
-  changed(): number {
-    return this.times.length > 1 ? this.times[this.times.length - 1]! : 0;
+  /** 1: the last change went up; -1: down; 0: none is known. */
+  direction(): number {
+    const n = this.counts.length;
+    return n > 1 ? Math.sign(this.counts[n - 1]! - this.counts[n - 2]!) : 0;
   }
 }
 

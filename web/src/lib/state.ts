@@ -1,63 +1,99 @@
-// A target's state, derived from its conditions: the page counts, filters and shows these
-// states.
+// A target's states, as the service tells them: their words, their order and their colours. The
+// rule is the service's (Decision.states, Target.interval, Target.turn_times).
 
-import type { Condition, MetricStatus } from "../api/types";
+import type { DecisionJson as Decision, HorizontalPodAutoscalerConditionJson as Condition, TargetJson as Target } from "@setpoint-dev/client/json";
+import { millis, seconds } from "./format";
 
-/** States as bits, for a target may be in several. */
-export const Held = 1;
-export const Limited = 2;
-export const Failing = 4;
-export const AtMax = 8;
-export const AtMin = 16;
-export const Flapping = 32;
-export const Changed = 64;
-export const Pending = 128;
+/** States as bits, for a target may be in several: the higher, the more urgent. */
+export const NotAsked = 1 << 13;
+export const Unreadable = 1 << 12;
+export const Invalid = 1 << 11;
+export const Failing = 1 << 10;
+export const UpdateFailed = 1 << 9;
+export const AtMax = 1 << 8;
+export const Flapping = 1 << 7;
+export const Disabled = 1 << 6;
+export const Limited = 1 << 5;
+export const Held = 1 << 4;
+export const Unknown = 1 << 3;
+export const Pending = 1 << 2;
+export const AtMin = 1 << 1;
+export const Changed = 1;
+
+/** Nothing is computed, or nothing is done with it. */
+export const Broken = NotAsked | Unreadable | Invalid | Failing | UpdateFailed;
 
 export interface StateInfo {
   bit: number;
-  /** In the URL. */
+  /** In the URL, as in `setpoint targets list --state`. */
   id: string;
+  /** The service's word; empty: it has none. */
+  word: string;
+  /** On a tile, and on a chip. */
   label: string;
-  /** A mark that tells it without its colour. */
+  chip: string;
+  /** A mark that tells it without its colour, and the colour. */
   mark: string;
+  tone: string;
+  /** Whether it has a tile even if no target is in it. */
+  tile: boolean;
+  /** The condition that tells of it. */
+  condition: string;
   /** One sentence. */
   help: string;
 }
 
-/** The states that are counted and filtered by, in their order. */
+const state = (bit: number, id: string, word: string, label: string, chip: string, mark: string, tone: string, tile: boolean, condition: string, help: string): StateInfo =>
+  ({ bit, id, word, label, chip, mark, tone, tile, condition, help });
+
+/** The states, most urgent first. */
 export const states: readonly StateInfo[] = [
-  { bit: Failing, id: "failing", label: "Failing metrics", mark: "✕", help: "A metric can't be read or computed. The count does not go down then." },
-  { bit: AtMax, id: "max", label: "At maximum", mark: "⊤", help: "The metrics ask for more replicas than maxReplicas allows." },
-  { bit: Limited, id: "limited", label: "Rate limited", mark: "≈", help: "A scaling policy lets the count change only in part." },
-  { bit: Held, id: "held", label: "Held", mark: "‖", help: "A stabilization window or a delay holds the count." },
-  { bit: Flapping, id: "flapping", label: "Flapping", mark: "⇅", help: "The count turned round three times or more within the last hour." },
-  { bit: Changed, id: "changed", label: "Changed, last hour", mark: "Δ", help: "The count changed within the last hour." },
+  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals: nothing scales it now."),
+  state(Unreadable, "unreadable", "SCALE_UNREADABLE", "Scale unreadable", "No scale", "✕", "failing", false, "AbleToScale", "The workload's count can't be read."),
+  state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),
+  state(Failing, "failing", "METRICS_FAILING", "Failing metrics", "Failing", "✕", "failing", true, "ScalingActive", "A metric can't be read or computed. The count does not go down then."),
+  state(UpdateFailed, "refused", "UPDATE_FAILED", "Change refused", "Refused", "✕", "failing", false, "AbleToScale", "The caller could not apply the last change."),
+  state(AtMax, "max", "AT_MAXIMUM", "At maximum", "At max", "⊤", "atmax", true, "ScalingLimited", "The metrics ask for more replicas than maxReplicas allows."),
+  state(Flapping, "flapping", "", "Flapping", "Flapping", "⇅", "flapping", true, "", "The count turned round three times or more within the last hour."),
+  state(Disabled, "disabled", "DISABLED", "Disabled", "Disabled", "○", "calm", false, "ScalingActive", "Someone set the count to 0: nothing scales it until someone sets another."),
+  state(Limited, "limited", "LIMITED", "Rate limited", "Limited", "≈", "limited", true, "ScalingLimited", "A scaling policy lets the count change only in part."),
+  state(Held, "held", "HELD", "Held", "Held", "‖", "held", true, "AbleToScale", "A stabilization window or a delay holds the count."),
+  state(Unknown, "unknown", "", "Unknown", "Unknown", "?", "calm", false, "", "An older version of the service decided: its states are not known."),
+  state(Pending, "pending", "", "Pending", "Pending", "…", "calm", false, "", "A change was decided; its outcome is not known yet."),
+  state(AtMin, "min", "AT_MINIMUM", "At minimum", "At min", "⊥", "calm", false, "ScalingLimited", "The metrics ask for fewer replicas than minReplicas allows."),
+  state(Changed, "changed", "", "Changed, last hour", "", "Δ", "changed", true, "", "The count changed within the last hour."),
 ];
 
-const condition = (all: readonly Condition[], type: string): Condition | undefined => all.find((c) => c.type === type);
+const byWord = new Map(states.filter((s) => s.word).map((s) => [s.word, s.bit]));
 
-/** The bits that conditions and readings tell. */
-export function stateBits(conditions: readonly Condition[], metrics: readonly MetricStatus[], error: string): number {
-  let bits = 0;
-  const able = condition(conditions, "AbleToScale");
-  const active = condition(conditions, "ScalingActive");
-  const limited = condition(conditions, "ScalingLimited");
-  if (able?.reason?.endsWith("Stabilized") || able?.reason?.startsWith("Backoff") || able?.reason === "HistoryUnavailable") bits |= Held;
-  const disabled = active?.reason === "ScalingDisabled";
-  if ((active?.status === "False" && !disabled) || (able?.status === "False" && !(bits & Held)) || error || metrics.some((m) => !m.type)) bits |= Failing;
-  if (limited?.status === "True") {
-    switch (limited.reason) {
-      case "TooManyReplicas":
-        bits |= AtMax;
-        break;
-      case "TooFewReplicas":
-        bits |= AtMin;
-        break;
-      default:
-        bits |= Limited;
-    }
-  }
-  return bits;
+/** The bits that a decision tells. */
+export function stateBits(d: Decision | undefined): number {
+  let bits = d?.outcome === "PENDING" ? Pending : 0;
+  for (const word of d?.states ?? []) bits |= byWord.get(word) ?? 0;
+  // The service tells states even where there are none, unless it is of a version that has none.
+  return d?.states ? bits : bits | Unknown;
+}
+
+/** As many turns within the hour are flapping. */
+const flappingTurns = 3;
+
+/** Whether the count turned often, s of Unix time. */
+export const flaps = (turns: readonly number[], now: number): boolean => turns.filter((t) => t > now - 3600).length >= flappingTurns;
+
+/** Whether nobody asks any more, after three of its intervals; all in s of Unix time, the interval 0 where it is unknown, as after one call. */
+export const notAsked = (asked: number, interval: number, now: number): boolean => asked > 0 && interval > 0 && now - asked > 3 * interval;
+
+/** The last call for a target, and the instants at which its count turned, s of Unix time; its interval, s, 0: unknown. */
+export const paceOf = (t: Target): { asked: number; interval: number; turns: number[] } => ({
+  asked: Math.max(millis(t.updateTime) || 0, millis(t.lastDecision?.time) || 0) / 1000,
+  interval: seconds(t.interval) ?? 0,
+  turns: (t.turnTimes ?? []).map((time) => millis(time) / 1000),
+});
+
+/** All bits of a target as it was read at an instant, ms of the service's clock. */
+export function targetBits(t: Target, now: number): number {
+  const { asked, interval, turns } = paceOf(t);
+  return stateBits(t.lastDecision) | (notAsked(asked, interval, now / 1000) ? NotAsked : 0) | (flaps(turns, now / 1000) ? Flapping : 0);
 }
 
 /** Short words for the controller's reasons, for lists; its own sentence is shown with them. */
@@ -81,40 +117,23 @@ const short: Readonly<Record<string, string>> = {
 export const core = (text: string): string =>
   text.replace(/^the HPA was unable to compute the replica count: /, "").replace(/^failed to compute desired number of replicas based on listed metrics for \S+: /, "").replace(/^invalid metrics \((\d+) invalid out of (\d+)\), first error is: /, "$1 of $2 metrics: ");
 
-/** The condition that tells most about why the count is what it is. */
-export function decisive(bits: number, conditions: readonly Condition[]): Condition | undefined {
-  const able = condition(conditions, "AbleToScale");
-  const active = condition(conditions, "ScalingActive");
-  const limited = condition(conditions, "ScalingLimited");
-  if (bits & Failing) return able?.status === "False" && !(bits & Held) ? able : active?.status === "False" ? active : undefined;
-  if (active?.reason === "ScalingDisabled") return active;
-  if (bits & (AtMax | Limited)) return limited;
-  if (bits & Held) return able;
-  if (bits & AtMin) return limited;
-  return undefined;
+/** The condition that tells most about why the count is what it is: that of the most urgent state. */
+function decisive(bits: number, conditions: readonly Condition[]): Condition | undefined {
+  const first = states.find((s) => bits & s.bit && s.condition);
+  const told = first && conditions.find((c) => c.type === first.condition);
+  // One of several metrics fails: the others decide, and no condition says so.
+  return first?.bit === Failing && told?.status !== "False" ? undefined : told;
 }
 
 /** Why the count is what it is, in a few words, and in the controller's sentence. */
-export function why(bits: number, conditions: readonly Condition[], error: string, reason: string): { short: string; long: string } {
-  const c = decisive(bits, conditions);
-  const long = c?.message || error;
+export function why(bits: number, d: Decision): { short: string; long: string } {
+  const c = decisive(bits, d.conditions ?? []);
+  const error = d.error ?? "";
+  const reason = d.reason ?? "";
+  const long = c?.message || error || reason;
+  // What was asked for has changed since nobody asks; what was decided last is the rest.
+  if (bits & NotAsked) return { short: "Nobody asks: is its agent running?", long: long ? `Decided last: ${long}` : "" };
   if (c && !(bits & AtMin && reason)) return { short: short[c.reason ?? ""] ?? (core(c.message ?? "") || c.reason || ""), long };
   if (bits & Failing) return { short: core(error) || "One of several metrics has no reading; the others decide", long };
-  return { short: reason, long: reason };
+  return { short: reason, long };
 }
-
-/** How often a series of counts turned round. */
-export function reversals(counts: ArrayLike<number>): number {
-  let turns = 0;
-  let direction = 0;
-  for (let i = 1; i < counts.length; i++) {
-    const d = Math.sign(counts[i]! - counts[i - 1]!);
-    if (d === 0) continue;
-    if (direction !== 0 && d !== direction) turns++;
-    direction = d;
-  }
-  return turns;
-}
-
-/** As many turns within the hour are flapping. */
-export const flappingTurns = 3;

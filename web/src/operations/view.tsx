@@ -1,12 +1,11 @@
 // The state of the service itself.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "../api/client";
-import type { Caller, CallerUse, Instance, StoreState } from "../api/types";
+import { asError, type SetpointError, type CallerJson as Caller, type InstanceJson as Instance, type ListCallersResponseJson, type ListInstancesResponseJson, type StoreStateJson as StoreState } from "@setpoint-dev/client/json";
+import { get } from "../api/client";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
-import { bytes, compact, duration, integer, millis } from "../lib/format";
-import { seconds } from "../lib/next";
+import { bytes, compact, duration, integer, millis, seconds } from "../lib/format";
 import { Trend } from "./trend";
 
 const every = 5000;
@@ -14,7 +13,7 @@ const every = 5000;
 /** What was read of one address, and the error of the last try. */
 interface Read<T> {
   value: T | undefined;
-  error: ApiError | undefined;
+  error: SetpointError | undefined;
 }
 
 /** Reads an address again and again while it is shown; waits longer where it is refused. */
@@ -33,9 +32,11 @@ function usePolled<T>(path: string, took?: (value: T) => void): Read<T> {
         set({ value, error: undefined });
       } catch (e) {
         if (abort.signal.aborted) return;
-        const error = e instanceof ApiError ? e : new ApiError(0, String(e));
+        const error = asError(e);
         set((r) => ({ value: r.value, error }));
-        if (error.status >= 400 && error.status !== 503) wait = 60_000;
+        // Who may not read it is told once.
+        if (error.code === "PERMISSION_DENIED" || error.code === "UNAUTHENTICATED") return;
+        if (error.code !== "UNAVAILABLE" && error.code !== "DEADLINE_EXCEEDED") wait = 60_000;
       }
       timer = setTimeout(poll, wait);
     };
@@ -68,19 +69,19 @@ export function OperationsView() {
   useEffect(() => {
     document.title = "Operations · Setpoint";
   }, []);
-  const instances = usePolled<{ instances?: Instance[] }>("/v1/instances", (v) => {
+  const instances = usePolled<ListInstancesResponseJson>("/v1/instances", (v) => {
     let calls = 0;
     let refused = 0;
     for (const i of v.instances ?? []) {
-      trends.add(`calls ${i.id}`, i.callsPerSecond ?? 0);
-      calls += i.callsPerSecond ?? 0;
-      refused += i.refusedPerSecond ?? 0;
+      trends.add(`calls ${i.id}`, number(i.callsPerSecond));
+      calls += number(i.callsPerSecond);
+      refused += number(i.refusedPerSecond);
     }
     trends.add("calls", calls);
     trends.add("refused", refused);
   });
   const store = usePolled<StoreState>("/v1/store", (v) => trends.add("store", (seconds(v.latency) ?? 0) * 1000));
-  const callers = usePolled<{ callers?: CallerUse[]; total?: number; instanceId?: string }>("/v1/callers");
+  const callers = usePolled<ListCallersResponseJson>("/v1/callers");
   const me = usePolled<Caller>("/v1/caller");
   const list = instances.value?.instances ?? [];
   const sum = (f: (i: Instance) => number | undefined) => list.reduce((n, i) => n + (f(i) ?? 0), 0);
@@ -90,8 +91,8 @@ export function OperationsView() {
   return (
     <div class="page operations">
       <h1>Operations</h1>
-      {instances.error && instances.error.status !== 403 && <Problem error={instances.error} what="The instances can't be read." />}
-      {instances.error?.status === 403 && (
+      {instances.error && instances.error.code !== "PERMISSION_DENIED" && <Problem error={instances.error} what="The instances can't be read." />}
+      {instances.error?.code === "PERMISSION_DENIED" && (
         <p class="card muted">
           Instances and the store are shown to callers with the right <code>operate</code>, which the service's policy file does not give you. What you use
           yourself is below.
@@ -99,9 +100,9 @@ export function OperationsView() {
       )}
       {instances.value && (
         <div class="figures">
-          <Figure label={list.length === 1 ? "instance serves" : "instances serve"} value={serving === list.length ? integer(serving) : `${serving} of ${list.length}`} alarm={serving < list.length} />
-          <Figure label="calls a second" value={compact(sum((i) => i.callsPerSecond))} trend={trends.of("calls")} />
-          <Figure label="refused a second" value={compact(sum((i) => i.refusedPerSecond))} trend={trends.of("refused")} alarm={sum((i) => i.refusedPerSecond) > 0} />
+          <Figure label={list.length === 1 ? "instance serves" : "instances serve"} value={serving === list.length ? integer(serving) : `${integer(serving)} of ${integer(list.length)}`} alarm={serving < list.length} />
+          <Figure label="calls a second" value={compact(sum((i) => number(i.callsPerSecond)))} trend={trends.of("calls")} />
+          <Figure label="refused a second" value={compact(sum((i) => number(i.refusedPerSecond)))} trend={trends.of("refused")} alarm={sum((i) => number(i.refusedPerSecond)) > 0} />
           <Figure label="slowest 1 %, of any instance" value={slowest > 0 ? milliseconds(slowest) : "–"} />
           <Figure label="streams open" value={integer(sum((i) => i.streams))} />
           <Figure label={versions.length > 1 ? "versions at once" : "version"} value={versions.length > 1 ? String(versions.length) : versions[0] || "unknown"} alarm={versions.length > 1} />
@@ -144,7 +145,7 @@ function Bar(props: { value: number; most: number; limit?: number; label: string
       <span class="meter" role="meter" aria-valuenow={value} aria-valuemin={0} aria-valuemax={most} aria-label={props.label}>
         <span class={value > 0.85 * (limit ?? most) ? "fill high" : "fill"} style={{ width: `${most > 0 ? Math.min(100, (value / most) * 100) : 0}%` }} />
       </span>
-      <span class="numbers">{integer(value)}<span class="faint"> / {integer(limit ?? most)}</span></span>
+      <span class="numbers">{integer(value)}<span class="faint"> of {integer(limit ?? most)}</span></span>
     </span>
   );
 }
@@ -174,9 +175,9 @@ function Instances(props: { list: readonly Instance[]; now: number; trends: { of
                   <td><span class={`chip ${state.kind}`}><i aria-hidden="true">{state.mark}</i>{state.text}</span>{i.shedding && <span class="chip limited"><i aria-hidden="true">≈</i>Sheds load</span>}</td>
                   <td class={mixed ? "mono strong" : "mono"}>{i.version}</td>
                   <td title={i.startTime}>{duration(Math.max(0, now - millis(i.startTime)))}</td>
-                  <td class="n">{compact(i.callsPerSecond ?? 0)}</td>
+                  <td class="n">{compact(number(i.callsPerSecond))}</td>
                   <td><Trend values={trends.of(`calls ${i.id}`)} tone="c1" /></td>
-                  <td class={(i.refusedPerSecond ?? 0) > 0 ? "n alarm" : "n"}>{compact(i.refusedPerSecond ?? 0)}</td>
+                  <td class={number(i.refusedPerSecond) > 0 ? "n alarm" : "n"}>{compact(number(i.refusedPerSecond))}</td>
                   <td><Bar value={i.inFlight ?? 0} most={i.maxInFlight ?? 0} limit={i.concurrencyLimit} label="calls in flight" /></td>
                   <td class="n">{integer(i.streams ?? 0)}</td>
                   <td class="n">{p50 === undefined ? "–" : milliseconds(p50 * 1000)}</td>
@@ -194,7 +195,7 @@ function Instances(props: { list: readonly Instance[]; now: number; trends: { of
 
 function StoreCard(props: { read: Read<StoreState>; now: number; trend: readonly number[] }) {
   const { value: s, error } = props.read;
-  if (error?.status === 403) return null;
+  if (error?.code === "PERMISSION_DENIED") return null;
   return (
     <section class="card">
       <header>
@@ -255,14 +256,14 @@ function CallerCard(props: { read: Read<Caller>; now: number }) {
   );
 }
 
-function Callers(props: { read: Read<{ callers?: CallerUse[]; total?: number; instanceId?: string }> }) {
+function Callers(props: { read: Read<ListCallersResponseJson> }) {
   const { value, error } = props.read;
   const list = value?.callers ?? [];
   return (
     <section class="card">
       <header>
         <h2>Callers</h2>
-        {value && <span class="muted small">{list.length < (value.total ?? 0) ? `${list.length} of ${value.total}, those that use most` : ""} {value.instanceId ? `on the instance ${value.instanceId.slice(0, 8)}` : ""}</span>}
+        {value && <span class="muted small">{list.length < (value.total ?? 0) ? `${integer(list.length)} of ${integer(value.total ?? 0)}, the busiest` : ""} {value.instanceId ? `on the instance ${value.instanceId.slice(0, 8)}` : ""}</span>}
       </header>
       {error && <Problem error={error} what="The callers can't be read." />}
       {value && list.length === 0 && <p class="muted">Nobody has called lately.</p>}
@@ -278,8 +279,8 @@ function Callers(props: { read: Read<{ callers?: CallerUse[]; total?: number; in
                   <th scope="row">{c.name || <span class="muted">all callers: authentication is off</span>}</th>
                   <td>{has(c.maxInFlight) ? <Bar value={c.inFlight ?? 0} most={c.maxInFlight!} label="in flight" /> : <>{integer(c.inFlight ?? 0)} <span class="faint">no own limit</span></>}</td>
                   <td>{has(c.maxStreams) ? <Bar value={c.streams ?? 0} most={c.maxStreams!} label="streams" /> : integer(c.streams ?? 0)}</td>
-                  <td class="n">{has(c.maxRate) ? compact(c.maxRate!) : <span class="faint">any number</span>}</td>
-                  <td>{has(c.burst) ? <Bar value={Math.floor(c.burstLeft ?? 0)} most={c.burst!} label="left of the burst" /> : <span class="faint">–</span>}</td>
+                  <td class="n">{has(c.maxRate) ? compact(number(c.maxRate)) : <span class="faint">any number</span>}</td>
+                  <td>{has(c.burst) ? <Bar value={Math.floor(number(c.burstLeft))} most={c.burst!} label="left of the burst" /> : <span class="faint">–</span>}</td>
                 </tr>
               ))}
             </tbody>
@@ -290,4 +291,6 @@ function Callers(props: { read: Read<{ callers?: CallerUse[]; total?: number; in
   );
 }
 
-const has = (n: number | undefined | null): boolean => n !== undefined && n !== null;
+/** A double of the API's JSON, which has words for what is no number. */
+const number = (n: number | string | undefined | null): number => Number(n ?? 0);
+const has = (n: number | string | undefined | null): boolean => n !== undefined && n !== null;

@@ -54,6 +54,10 @@ export interface Run {
   load: number[];
   runs: OneRun[];
   rows: { name: string; values: string[]; best?: number[] }[];
+  /** The count that there really was, by points. */
+  recorded?: { counts: (number | null)[]; least: number; most: number; replicaHours: number; same: number[] };
+  /** The recorded load never asks for more than the minimum, or nearly always for far more than the maximum. */
+  unfit?: { load: number; replicas: number; bound: number; few: boolean };
 }
 
 export interface Answer {
@@ -62,12 +66,14 @@ export interface Answer {
   run?: Run;
   step?: { at: number; summary: string; text: string };
   export?: string;
+  files?: Record<string, string>;
 }
 
 export interface Question {
-  ask: "check" | "simulate" | "step" | "lint" | "hpa" | "autoscaler" | "k6";
+  ask: "check" | "simulate" | "step" | "lint" | "hpa" | "autoscaler" | "patch" | "k6" | "files" | "svg" | "csv" | "json";
   scenario?: string;
   files?: Record<string, string>;
+  recorded?: string;
   specs?: { name: string; text: string }[];
   profile?: string;
   spec?: number;
@@ -94,16 +100,9 @@ export class Engine {
   private asked = new Map<number, Asked>();
   private last = 0;
   private failure: string | undefined;
-  private readonly packed: boolean;
-
-  constructor(packed = false) {
-    this.packed = packed;
-  }
 
   private start(): Worker {
-    const url = new URL("playground-worker.js", import.meta.url);
-    if (this.packed) url.searchParams.set("packed", "");
-    const worker = new Worker(url);
+    const worker = new Worker(new URL("playground-worker.js", import.meta.url));
     const fail = (message: string) => {
       this.failure = message;
       for (const a of this.asked.values()) a.reject(new EngineError(message));

@@ -1,7 +1,7 @@
 // How other views open the playground: its input is in the URL's fragment, which browsers
 // send to no server.
 
-import type { Spec } from "../api/types";
+import type { HorizontalPodAutoscalerSpecJson as Spec, RecommendOptionsJson as Options } from "@setpoint-dev/client/json";
 
 export interface Tried {
   /** What the spec is of, for the heading. */
@@ -9,10 +9,13 @@ export interface Tried {
   /** What to know of it. */
   lesson?: string;
   spec?: Spec;
+  options?: Options;
   /** How many replicas there were at first. */
   replicas?: number;
   /** Instants as milliseconds of Unix time, rising, and the load at each. */
   load?: [number, number][];
+  /** The same of the count. */
+  counts?: [number, number][];
 }
 
 /** The path that opens the playground with a spec and a load. */

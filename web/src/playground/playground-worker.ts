@@ -15,17 +15,10 @@ const scope = self as unknown as {
 
 const engine = new URL("../engine/", scope.location.href);
 
-/** The engine's code. A page without a server of its own takes the packed file and unpacks it. */
 async function code(): Promise<Response> {
-  const packed = new URL(scope.location.href).searchParams.has("packed");
-  const got = await fetch(new URL(packed ? "engine.wasm.gz" : "engine.wasm", engine));
+  const got = await fetch(new URL("engine.wasm", engine));
   if (!got.ok) throw new Error(got.status === 404 ? "absent" : `the engine was not sent: ${got.status}`);
-  if (!packed) return got;
-  const bytes = await got.arrayBuffer();
-  const head = new Uint8Array(bytes, 0, 2);
-  const isPacked = head[0] === 0x1f && head[1] === 0x8b; // some servers decompress it
-  const body = isPacked ? new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")) : bytes;
-  return new Response(body, { headers: { "Content-Type": "application/wasm" } });
+  return got;
 }
 
 const started = (async () => {

@@ -1,6 +1,6 @@
 // Worlds that each show one surprising behavior.
 
-import { empty, hpa, type State } from "./state";
+import { empty, hpa, ownZone, type Part, type State } from "./state";
 
 const with_ = (title: string, lesson: string, change: Partial<State>): State => ({ ...structuredClone(empty), title, lesson, ...change });
 
@@ -50,7 +50,7 @@ export const presets: State[] = [
     load: [{ kind: "step", values: { from: "100", to: "300", at: "1h" } }],
     workload: { ...empty.workload, startup: "20s", startupP95: "", warmup: "240s", warmupCpu: "600m" },
   }),
-  with_("Two replicas, never one", "From two replicas one is reached only when all load fits under the target on one pod, with tolerance. The lint note has the arithmetic.", {
+  with_("Two replicas, never one", "From two replicas one is reached only when all load fits under the target on one pod, with tolerance.", {
     duration: "6h",
     noise: "0.02",
     load: [{ kind: "ramp", values: { from: "60", to: "20", at: "1h", for: "4h" } }],
@@ -65,3 +65,28 @@ export const presets: State[] = [
     workload: { ...empty.workload, slots: "20", nodeDelay: "180s" },
   }),
 ];
+
+const isPreset = (s: State): boolean => presets.some((p) => p.title === s.title);
+
+/** A state after a change by hand. What a preset tells is true of the preset alone, and what another view tells of a load, of that load. */
+export function edited(s: State, part: Partial<State>): State {
+  const own = isPreset(s) ? { title: "", lesson: "" } : "load" in part ? { lesson: "" } : {};
+  return { ...s, ...own, ...part };
+}
+
+/** A state after a spec has another text. If one's own spec takes the place of a preset's, what the preset compares it with goes, too. */
+export function withSpec(s: State, i: number, text: string): State {
+  const was = s.specs[i] ?? "";
+  let head = 0, tail = 0;
+  while (head < was.length && was[head] === text[head]) head++;
+  while (tail < was.length - head && was.at(-1 - tail) === text.at(-1 - tail)) tail++;
+  const replaced = i === 0 && isPreset(s) && (head + tail) * 2 < was.length;
+  return edited(s, { specs: replaced ? [text] : s.specs.map((t, k) => (k === i ? text : t)) });
+}
+
+/** A state whose part i of the load, or with -1 all of it, is a recording: as it is, at its own time. Of a preset no other load, noise or event stays. */
+export function withFile(s: State, i: number, name: string, content: string): State {
+  const part: Part = { kind: "file", values: { scale: "1" }, name, content };
+  const load = isPreset(s) || i < 0 ? [part] : s.load.map((p, k) => (k === i ? { ...part, values: p.kind === "file" ? p.values : part.values } : p));
+  return edited(s, { load, noise: "0", zone: s.zone || ownZone(), ...(load.length === 1 ? { duration: "" } : {}), ...(isPreset(s) ? { events: [] } : {}) });
+}

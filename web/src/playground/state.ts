@@ -1,7 +1,7 @@
 // The playground's state, as stored in links and files. Everything read from there is
 // checked, because links are untrusted.
 
-import type { Spec } from "../api/types";
+import type { HorizontalPodAutoscalerSpecJson as Spec } from "@setpoint-dev/client/json";
 
 export interface Part {
   kind: "constant" | "daily" | "step" | "ramp" | "spike" | "flashCrowd" | "sawtooth" | "onOff" | "drawn" | "file";
@@ -21,6 +21,12 @@ export interface Happening {
   value: string;
 }
 
+/** A recorded series: CSV, or a response of Prometheus. */
+export interface Recording {
+  name: string;
+  content: string;
+}
+
 export interface State {
   version: 1;
   title: string;
@@ -32,13 +38,19 @@ export interface State {
   load: Part[];
   noise: string;
   seed: string;
+  /** The time zone of the clock, empty: UTC. */
+  zone: string;
+  /** Of a replica-hour, empty: not told. */
+  price: string;
   workload: Record<string, string>;
   events: Happening[];
+  /** The count that there really was. */
+  recorded?: Recording;
   /** The scenario as text, in place of load, workload and events. */
   text?: string;
 }
 
-/** The parameters of each part, with what they begin with. */
+/** The parameters of each part: label and initial value. */
 export const shapes: Record<Part["kind"], { label: string; values: Record<string, [string, string]> }> = {
   constant: { label: "Constant", values: { value: ["Load", "100"] } },
   daily: { label: "Daily", values: { low: ["Low", "40"], high: ["High", "400"], peak: ["Peak at", "14:00"], weekend: ["Weekend", "1"] } },
@@ -53,20 +65,20 @@ export const shapes: Record<Part["kind"], { label: string; values: Record<string
 };
 
 export const workloadFields: Record<string, [label: string, hint: string]> = {
-  cpu: ["CPU request", "of each pod, such as 500m; with a metric of memory its request behind a comma"],
-  cpuLimit: ["CPU limit", "a pod serves no more than this allows; empty: no limit"],
-  metric: ["Metric", "what load makes grow, as the spec names it; empty: cpu. Several behind commas: all follow the same load"],
-  perLoad: ["Usage per load", "of the metric by each unit a second, such as 10m. Of several metrics behind commas, in their order; one without stays at 0"],
-  idle: ["Usage idle", "that a running pod has anyway"],
-  startup: ["Start-up", "from a pod's start until it is ready, such as 30s"],
-  startupP95: ["Start-up, 95 %", "95 % of the pods are ready by then; empty: all take the same time"],
-  warmup: ["Warm-up", "how long after its start a pod uses more"],
-  warmupCpu: ["Usage in warm-up", "that it uses more then"],
-  capacity: ["Capacity", "units a second that a ready pod serves; empty: what its CPU limit allows"],
+  cpu: ["CPU request", "of each pod, such as 500m; for several metrics in their order, separated by commas"],
+  cpuLimit: ["CPU limit", "bounds what a pod serves; empty: no limit"],
+  metric: ["Metric", "grows with the load; its name in the spec, empty: cpu. Several, separated by commas, follow the same load"],
+  perLoad: ["Usage per load", "of the metric for each unit of load a second, such as 10m; for several metrics in their order, separated by commas; a missing one is 0"],
+  idle: ["Usage idle", "of a running pod without load"],
+  startup: ["Start-up", "time from the start of a pod until it is ready, such as 30s"],
+  startupP95: ["Start-up, 95 %", "time until 95 % of new pods are ready; empty: all take the same time"],
+  warmup: ["Warm-up", "time after its start in which a pod uses more"],
+  warmupCpu: ["Usage in warm-up", "additional usage of a pod in warm-up"],
+  capacity: ["Capacity", "units a second that a ready pod can serve; empty: by its CPU limit"],
   replicas: ["Replicas at first", "empty: minReplicas"],
   queue: ["Queue", "units that may wait; empty: excess load is lost"],
-  slots: ["Slots", "pods beyond these wait for a node; empty: no limit"],
-  nodeDelay: ["Node delay", "how long a node takes to come"],
+  slots: ["Slots", "number of pods that fit on the nodes; more wait for a node; empty: no limit"],
+  nodeDelay: ["Node delay", "time until a new node is ready"],
 };
 
 export const happenings: Record<Happening["kind"], { label: string; value?: string; lasts: boolean }> = {
@@ -81,7 +93,7 @@ export const happenings: Record<Happening["kind"], { label: string; value?: stri
   rollout: { label: "Rollout", value: "surge", lasts: false },
 };
 
-const limits = { text: 200_000, link: 64_000, unpacked: 2_000_000, file: 4_000_000, parts: 20, points: 500 };
+export const limits = { text: 200_000, file: 4_000_000, parts: 20, points: 500 };
 
 const scalar = (s: string): string => (/^-?[0-9][0-9A-Za-z.]*$/.test(s) && !s.includes(":") ? s : JSON.stringify(s));
 
@@ -135,14 +147,18 @@ function eventText(e: Happening): string {
   }
 }
 
-/** What stands between commas. */
+/** The items of a list with commas. */
 const listOf = (text: string): string[] => text.split(",").map((t) => t.trim());
 
 /** The scenario of setpoint simulate that the form says. */
 export function scenarioOf(s: State): string {
   if (s.text !== undefined) return s.text;
   const w = s.workload;
-  const lines = [`duration: ${scalar(s.duration || "24h")}`, `seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map(partText)];
+  const lines = [`seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map(partText)];
+  // A recorded load says itself when it ends.
+  if (s.duration || !s.load.some((p) => p.kind === "file")) lines.unshift(`duration: ${scalar(s.duration || "24h")}`);
+  if (s.zone) lines.unshift(`timezone: ${JSON.stringify(s.zone)}`);
+  if (s.price) lines.unshift(`price: ${scalar(s.price)}`);
   if (Number(s.noise) > 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
   lines.push("workload:");
   const metrics = listOf(w.metric || "cpu").filter(Boolean);
@@ -170,7 +186,7 @@ export function hoursOf(duration: string): number {
   return hours > 0 && hours <= 8784 ? hours : 24;
 }
 
-/** A state from somewhere else, or why it is none. */
+/** A state of a link or a file; throws what is wrong with it. */
 export function checked(from: unknown): State {
   const fail = (what: string): never => {
     throw new Error(what);
@@ -197,6 +213,8 @@ export function checked(from: unknown): State {
     duration: text(from.duration),
     noise: text(from.noise),
     seed: text(from.seed),
+    zone: text(from.zone),
+    price: text(from.price),
     workload: texts(from.workload, Object.keys(workloadFields)),
     load: list(from.load, limits.parts).map((p) => {
       if (!isObject(p) || typeof p.kind !== "string" || !Object.hasOwn(shapes, p.kind)) return fail("a part of the load is of an unknown kind");
@@ -220,65 +238,12 @@ export function checked(from: unknown): State {
       return { kind: e.kind as Happening["kind"], at: text(e.at), for: text(e.for), value: text(e.value) };
     }),
   };
+  if (from.recorded !== undefined) {
+    if (!isObject(from.recorded)) return fail("the recorded count is none");
+    state.recorded = { name: text(from.recorded.name, 200), content: text(from.recorded.content, limits.file) };
+  }
   if (from.text !== undefined) state.text = text(from.text, limits.text);
   return state;
-}
-
-const toBase64 = (bytes: Uint8Array): string => {
-  let binary = "";
-  for (let i = 0; i < bytes.length; i += 8192) binary += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return btoa(binary).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
-};
-
-const fromBase64 = (text: string): Uint8Array<ArrayBuffer> => {
-  const binary = atob(text.replace(/-/g, "+").replace(/_/g, "/"));
-  return Uint8Array.from(binary, (c) => c.charCodeAt(0));
-};
-
-/** Reads a stream to its end, which must not be further than most bytes. */
-async function within(stream: ReadableStream<Uint8Array>, most: number): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const reader = stream.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    size += value.length;
-    if (size > most) {
-      await reader.cancel();
-      throw new Error("it is too large");
-    }
-    parts.push(value);
-  }
-  const out = new Uint8Array(size);
-  let at = 0;
-  for (const p of parts) {
-    out.set(p, at);
-    at += p.length;
-  }
-  return out;
-}
-
-/** The fragment of a link to a state. It fails for states that are too large for one. */
-export async function fragmentOf(state: State): Promise<string> {
-  const bytes = new TextEncoder().encode(JSON.stringify(state));
-  const packed = await within(new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw")), limits.unpacked);
-  const text = toBase64(packed);
-  if (text.length > limits.link) throw new Error("It is too large for a link: save it as a file.");
-  return `#p1=${text}`;
-}
-
-/** The state of a fragment, undefined where it has none. */
-export async function stateOfFragment(fragment: string): Promise<State | undefined> {
-  const [, kind, text] = /^#(p1|try)=([A-Za-z0-9_-]+)$/.exec(fragment) ?? [];
-  if (!text) {
-    if (/^#p\d+=/.test(fragment)) throw new Error("it is of another version, or damaged");
-    return undefined;
-  }
-  if (text.length > (kind === "try" ? limits.file : limits.link)) throw new Error("it is too large");
-  if (kind === "try") return tried(JSON.parse(new TextDecoder().decode(fromBase64(text))));
-  const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return checked(JSON.parse(new TextDecoder().decode(await within(stream, limits.unpacked))));
 }
 
 /** What the scenario calls the metrics of a spec, and whether the first is a share of requests. */
@@ -288,13 +253,28 @@ function metricsOf(spec: Spec): { names: string[]; share: boolean } {
   return { names: names.length ? [...new Set(names)] : ["cpu"], share: names.length === 0 || (first?.resource ?? first?.containerResource)?.target?.averageUtilization !== undefined };
 }
 
-/** What another view wants tried: a spec, and the load that was recorded. */
-function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; load?: unknown; replicas?: unknown }): State {
+/** The browser's zone, empty: UTC, or one that is not known. */
+export function ownZone(): string {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return /^[A-Za-z][\w+/-]*$/.test(zone) && zone !== "Etc/Unknown" && zone !== "UTC" ? zone : "";
+}
+
+/** Whether the first metric is the load itself: the file holds usage, not what causes it. */
+export const isUsage = (s: State): boolean => listOf(s.workload.perLoad ?? "")[0] === "1" && !s.workload.idle;
+
+/** The workload of a load that is the first metric itself, or that causes it. */
+export function withUnit(s: State, usage: boolean): Record<string, string> {
+  const perLoad = [usage ? "1" : "10m", ...listOf(s.workload.perLoad ?? "").slice(1)].join(", ");
+  return { ...s.workload, perLoad, ...(usage ? { idle: "" } : {}) };
+}
+
+/** The state for a spec and a recorded load of another view. */
+export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; options?: object; load?: unknown; counts?: unknown; replicas?: unknown }): State {
   const state = structuredClone(empty);
   if (typeof from.lesson === "string") state.lesson = from.lesson.slice(0, 1000);
   if (typeof from.title === "string") state.title = from.title.slice(0, 100);
   if (from.spec && typeof from.spec === "object") {
-    const text = manifestOf(from.spec);
+    const text = manifestOf(from.spec, from.options, state.title);
     state.specs = [text, text];
     // The load is the metric's own total: one unit of it is one unit of the metric, or, if the
     // target is a percentage of requests, one percent of those.
@@ -307,14 +287,23 @@ function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; load?: un
     }
     if (Number.isInteger(from.replicas) && (from.replicas as number) > 0) state.workload.replicas = String(from.replicas);
   }
-  if (Array.isArray(from.load) && from.load.length > 1) {
-    const rows = (from.load as unknown[]).slice(0, 100_000).filter((r): r is [number, number] => Array.isArray(r) && Number.isFinite(r[0]) && Number.isFinite(r[1]));
-    const first = rows[0]?.[0] ?? 0;
-    state.load = [{ kind: "file", values: { scale: "1" }, name: "recorded", content: rows.map(([t, y]) => `${(t - first) / 1000},${Math.max(0, y)}`).join("\n") }];
-    state.duration = `${Math.max(60, Math.round(((rows.at(-1)?.[0] ?? 0) - first) / 1000))}s`;
+  const load = rowsOf(from.load);
+  if (load.length > 1) {
+    state.load = [{ kind: "file", values: { scale: "1" }, name: "recorded", content: csv(load) }];
+    state.duration = `${Math.max(60, Math.round((load.at(-1)![0] - load[0]![0]) / 1000))}s`;
+    state.noise = "0";
+    state.zone = ownZone();
+    const counts = rowsOf(from.counts);
+    if (counts.length > 0) state.recorded = { name: "recorded", content: csv(counts) };
   }
   return checked(state);
 }
+
+/** The rows of a series: instants in ms, and values. */
+const rowsOf = (v: unknown): [number, number][] =>
+  Array.isArray(v) ? (v as unknown[]).slice(0, 100_000).filter((r): r is [number, number] => Array.isArray(r) && Number.isFinite(r[0]) && Number.isFinite(r[1])) : [];
+
+const csv = (rows: [number, number][]): string => rows.map(([t, y]) => `${t / 1000},${Math.max(0, y)}`).join("\n");
 
 /** A scalar as YAML has it: quoted unless it is a plain word that YAML takes for nothing else. */
 const plain = (v: unknown): string =>
@@ -335,9 +324,21 @@ function linesOf(value: object, indent: string): string[] {
   });
 }
 
-/** A spec as a manifest. */
-function manifestOf(spec: Spec): string {
-  return ["apiVersion: autoscaling/v2", "kind: HorizontalPodAutoscaler", "metadata: {name: tried}", "spec:", ...linesOf(spec, "  "), ""].join("\n");
+/** A spec as a manifest: an Autoscaler if there are options, which an HPA does not have. */
+function manifestOf(spec: Spec, options: object | undefined, title: string): string {
+  const name = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(title) ? title : "tried";
+  const own: Record<string, unknown> = {};
+  for (const [key, v] of Object.entries(options ?? {})) {
+    const seconds = typeof v === "string" ? /^(\d+)(?:\.0*)?s$/.exec(v)?.[1] : undefined;
+    if (seconds !== undefined) own[`${key}Seconds`] = Number(seconds);
+    else if (v !== "" && v !== null && typeof v !== "object") own[key] = v;
+  }
+  const has = Object.keys(own).length > 0;
+  return [
+    has ? "apiVersion: autoscaling.setpoint.dev/v1" : "apiVersion: autoscaling/v2",
+    has ? "kind: Autoscaler" : "kind: HorizontalPodAutoscaler",
+    `metadata: {name: ${plain(name)}}`, "spec:", ...linesOf(has ? { ...spec, options: own } : spec, "  "), "",
+  ].join("\n");
 }
 
 export const hpa = `apiVersion: autoscaling/v2
@@ -364,6 +365,8 @@ export const empty: State = {
   duration: "24h",
   noise: "0.05",
   seed: "1",
+  zone: "",
+  price: "",
   load: [
     { kind: "daily", values: { low: "40", high: "400", peak: "14:00", weekend: "1" } },
     { kind: "flashCrowd", values: { height: "900", at: "19h", rise: "1m", halfLife: "10m" } },

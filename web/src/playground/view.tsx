@@ -2,28 +2,49 @@
 // is Setpoint's own, in the browser: nothing typed here leaves it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Copyable } from "../components/copy";
+import { bytes, compact, count, integer } from "../lib/format";
+import { save as saveFile } from "../lib/save";
 import { Curve } from "./curve";
+import { difference, hunks } from "./diff";
 import { Editor, type Mark } from "./editor";
 import { type Answer, Engine, EngineError, type Finding, type Problem, type Run } from "./engine";
-import { LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
-import { presets } from "./presets";
-import { checked, filesOf, fragmentOf, happenings, type Happening, hoursOf, type Part, scenarioOf, shapes, type State, stateOfFragment, workloadFields } from "./state";
+import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
+import { edited, presets, withFile, withSpec } from "./presets";
+import { shared, stateOfFragment } from "./share";
+import { checked, filesOf, happenings, type Happening, hoursOf, isUsage, type Part, scenarioOf, shapes, type State, withUnit, workloadFields } from "./state";
 
 const names = ["A", "B"];
 const profiles = ["", "v1.37", "v1.36", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"];
 const typing = 250; // ms after the last key
 
+/** What can be exported, and as what file. */
+const exports = {
+  png: ["Picture, PNG", "simulation.png"],
+  svg: ["Picture, SVG", "simulation.svg"],
+  csv: ["Every evaluation, CSV", "simulation.csv"],
+  json: ["Every evaluation and the figures, JSON lines", "simulation.jsonl"],
+  patch: ["Spec as a kubectl patch", ""],
+  hpa: ["Spec as HorizontalPodAutoscaler", "hpa.yaml"],
+  autoscaler: ["Spec as Autoscaler", "autoscaler.yaml"],
+  k6: ["Load as a k6 script", "load.k6.js"],
+} as const;
+type Export = keyof typeof exports;
+
 interface Shown {
   spec: number;
   step: number;
+  /** s since the start. */
+  at: number;
   summary: string;
   text: string;
 }
 
-export function PlaygroundView(props: { alone?: boolean }) {
+export function PlaygroundView() {
   const [state, setState] = useState<State>(() => structuredClone(presets[0]!));
   const [read, setRead] = useState(false);
   const [notice, setNotice] = useState("");
+  const [command, setCommand] = useState("");
   const [tab, setTab] = useState(0);
   const [answer, setAnswer] = useState<Answer>({});
   const [run, setRun] = useState<Run | undefined>(undefined);
@@ -33,8 +54,8 @@ export function PlaygroundView(props: { alone?: boolean }) {
   const [failure, setFailure] = useState("");
   const [shown, setShown] = useState<Shown | undefined>(undefined);
   const engine = useRef<Engine | undefined>(undefined);
-  engine.current ??= new Engine(props.alone ?? false);
-  const change = (part: Partial<State>) => setState((s) => ({ ...s, ...part }));
+  engine.current ??= new Engine();
+  const change = (part: Partial<State>) => setState((s) => edited(s, part));
 
   useEffect(() => () => engine.current?.stop(), []);
   useEffect(() => {
@@ -58,7 +79,7 @@ export function PlaygroundView(props: { alone?: boolean }) {
   }, []);
 
   const question = useMemo(
-    () => ({ scenario: scenarioOf(state), files: filesOf(state), profile: state.profile, specs: state.specs.map((text, i) => ({ name: names[i]!, text })) }),
+    () => ({ scenario: scenarioOf(state), files: filesOf(state), recorded: state.recorded?.content ?? "", profile: state.profile, specs: state.specs.map((text, i) => ({ name: names[i]!, text })) }),
     [state],
   );
 
@@ -98,24 +119,38 @@ export function PlaygroundView(props: { alone?: boolean }) {
       .then((a) => a.step && setShown({ spec, step, ...a.step }))
       .catch(() => undefined);
   };
-  const save = (kind: "hpa" | "autoscaler" | "k6") => {
-    const at = kind === "k6" ? question : { ...question, specs: [question.specs[tab]!] };
-    engine
-      .current!.ask({ ask: kind, ...at })
-      .then((a) => {
-        if (a.export) download(a.export, kind === "k6" ? "load.k6.js" : `${kind}.yaml`);
-        else setNotice(`It can't be exported: ${a.problems?.[0]?.text ?? "there is a problem"}`);
-      })
-      .catch(() => undefined);
+  const save = async (kind: Export) => {
+    const ofSpec = kind === "patch" || kind === "hpa" || kind === "autoscaler";
+    try {
+      const a = await engine.current!.ask({ ask: kind === "png" ? "svg" : kind, ...question, ...(ofSpec ? { specs: [question.specs[tab]!] } : {}) });
+      if (!a.export) return setNotice(`It can't be exported: ${a.problems?.[0]?.text ?? "there is a problem"}.`);
+      if (kind === "patch") {
+        setCommand(a.export.trim());
+        await navigator.clipboard?.writeText(a.export).catch(() => undefined);
+      } else if (kind === "png") saveFile(exports.png[1], "image/png", await png(a.export));
+      else saveFile(exports[kind][1], "text/plain", a.export);
+    } catch (e) {
+      if (!(e as EngineError).superseded) setNotice(`It can't be exported: ${(e as Error).message}.`);
+    }
   };
+  const keep = () => saveFile("playground.json", "text/plain", JSON.stringify(state, null, 1));
   const share = async () => {
     try {
-      const fragment = await fragmentOf(state);
-      history.replaceState(null, "", fragment);
+      // Recorded series in their shortest form. What can't be read is told elsewhere, and stays as it is.
+      const { files = {} } = await engine.current!.ask({ ask: "files", ...question });
+      const short: State = { ...state, load: state.load.map((p, i) => ({ ...p, content: files[`load-${i + 1}`] ?? p.content })) };
+      if (state.recorded) short.recorded = { ...state.recorded, content: files.recorded ?? state.recorded.content };
+      const link = await shared(short, location.origin.length + location.pathname.length);
+      if (link.fragment === undefined) {
+        return setNotice(`The data are too large for a link: ${bytes(link.size)}, and chats cut links of more than 4 KiB. Save it as a file and send that: Open reads it.`);
+      }
+      if (link.digits !== undefined) setState(link.state);
+      history.replaceState(null, "", link.fragment);
       await navigator.clipboard?.writeText(location.href).catch(() => undefined);
-      setNotice("The link is in the address bar and on the clipboard. What you typed is in it, and no server sees it.");
+      const rounded = link.digits === undefined ? "" : ` So that it is short, recorded values have ${link.digits} digits in it, and now on this page, too.`;
+      setNotice(`The link is in the address bar and on the clipboard: ${count(link.size, "character")}. It contains everything you typed; no server sees it.${rounded}`);
     } catch (e) {
-      setNotice((e as Error).message);
+      if (!(e as EngineError).superseded) setNotice((e as Error).message);
     }
   };
   const open = async (file: File | undefined) => {
@@ -143,7 +178,7 @@ export function PlaygroundView(props: { alone?: boolean }) {
   return (
     <div class="pg">
       <div class="pg-head">
-        <h1 class={props.alone ? "visually-hidden" : ""}>Playground</h1>
+        <h1>Playground</h1>
         <label class="pg-preset">
           <span class="visually-hidden">Example</span>
           <select
@@ -166,32 +201,41 @@ export function PlaygroundView(props: { alone?: boolean }) {
           </select>
         </label>
         <span class="pg-status" role="status">
-          {busy ? "Running…" : problems.length > 0 ? `${problems.length} ${problems.length === 1 ? "problem" : "problems"}` : run && took !== undefined ? `${run.steps.toLocaleString()} evaluations × ${run.runs.length} in ${took < 1000 ? `${Math.round(took)} ms` : `${(took / 1000).toFixed(1)} s`}` : ""}
+          {busy ? "Running…" : problems.length > 0 ? `${problems.length} ${problems.length === 1 ? "problem" : "problems"}` : run && took !== undefined ? `${integer(run.steps)} evaluations × ${run.runs.length} in ${took < 1000 ? `${Math.round(took)} ms` : `${(took / 1000).toFixed(1)} s`}` : ""}
         </span>
         <div class="pg-actions">
           <button class="button primary" onClick={() => void share()}>
             Share link
           </button>
-          <button class="button" onClick={() => download(JSON.stringify(state, null, 1), "playground.json")}>
+          <button class="button" onClick={keep}>
             Save
           </button>
           <label class="button">
             Open
             <input class="visually-hidden" type="file" accept="application/json,.json" aria-label="Open a file" onChange={(e) => void open(e.currentTarget.files?.[0])} />
           </label>
-          <select aria-label="Export" value="" onChange={(e) => { const kind = e.currentTarget.value; e.currentTarget.value = ""; if (kind) save(kind as "hpa"); }}>
+          <select aria-label="Export" value="" onChange={(e) => { const kind = e.currentTarget.value; e.currentTarget.value = ""; if (kind) void save(kind as Export); }}>
             <option value="">Export…</option>
-            <option value="hpa">Spec {names[tab]} as HorizontalPodAutoscaler</option>
-            <option value="autoscaler">Spec {names[tab]} as Autoscaler</option>
-            <option value="k6">Load as a k6 script</option>
+            {Object.entries(exports).map(([kind, [label]]) => (
+              <option key={kind} value={kind}>{label.replace("Spec", `Spec ${names[tab]}`)}</option>
+            ))}
           </select>
         </div>
       </div>
-      {state.lesson && <p class="pg-lesson">{state.lesson}</p>}
-      {notice && (
+      <p class="pg-lesson" hidden={!state.lesson}>{state.lesson}</p>
+      {notice !== "" && (
         <p class="pg-notice" role="alert">
-          {notice} <button class="button quiet" aria-label="Dismiss" onClick={() => setNotice("")}>×</button>
+          <span>{notice}</span> <button class="button quiet" aria-label="Dismiss" onClick={() => setNotice("")}>×</button>
         </p>
+      )}
+      {command !== "" && (
+        <section class="pg-card" aria-label="Command">
+          <div class="pg-tabs">
+            <h2>Spec {names[tab]} as a kubectl patch <span class="pg-hint">what it scales stays as it is; what the spec leaves out gets the API's default</span></h2>
+            <button class="button quiet" aria-label="Close" onClick={() => setCommand("")}>×</button>
+          </div>
+          <Copyable text={command} label="A command to copy" />
+        </section>
       )}
       <div class="pg-columns">
         <div class="pg-inputs">
@@ -214,7 +258,7 @@ export function PlaygroundView(props: { alone?: boolean }) {
                   Remove {names[tab]}
                 </button>
               )}
-              <select aria-label="Decide as" title="The controller whose rules hold" value={state.profile} onChange={(e) => change({ profile: e.currentTarget.value })}>
+              <select aria-label="Decide as" title="The version of the controller to decide as" value={state.profile} onChange={(e) => change({ profile: e.currentTarget.value })}>
                 {profiles.map((p) => (
                   <option key={p} value={p}>
                     {p || "default rules"}
@@ -223,35 +267,45 @@ export function PlaygroundView(props: { alone?: boolean }) {
               </select>
             </div>
             <div id="pg-spec" role="tabpanel" aria-labelledby={`pg-tab-${tab}`}>
-              <Editor key={tab} completes label={`Spec ${names[tab]}, YAML`} value={state.specs[tab] ?? ""} marks={marks[tab] ?? []} onChange={(text) => setState((s) => ({ ...s, specs: s.specs.map((t, i) => (i === tab ? text : t)) }))} />
+              <Editor key={tab} completes label={`Spec ${names[tab]}, YAML`} value={state.specs[tab] ?? ""} marks={marks[tab] ?? []} onChange={(text) => setState((s) => withSpec(s, tab, text))} />
             </div>
             <Problems problems={problems.filter((p) => p.in === names[tab])} />
             {problems.length === 0 && <Findings findings={findings.filter((f) => f.file === names[tab])} />}
+            {state.specs.length === 2 && <Difference specs={state.specs} />}
           </section>
-          <World state={state} change={change} problems={outside} say={setNotice} />
+          <World state={state} change={change} file={(i, name, content) => setState((s) => withFile(s, i, name, content))} asText={() => setState((s) => ({ ...s, text: scenarioOf(s) }))} problems={outside} say={setNotice} />
         </div>
         <div class={busy ? "pg-results pg-stale" : "pg-results"} aria-busy={busy}>
+          {run?.unfit && <Unfit of={run.unfit} state={state} choose={(usage) => change({ workload: withUnit(state, usage) })} />}
           {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : <div class="loading" role="status" aria-label="Loading the engine" />}
         </div>
+      </div>
+      <div class="pg-printed">
+        {question.specs.map((s) => <pre key={s.name}>{`# Spec ${s.name}\n${s.text}`}</pre>)}
+        <pre>{`# Scenario\n${question.scenario}`}</pre>
       </div>
     </div>
   );
 }
 
-function download(text: string, name: string) {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
-  const a = document.createElement("a");
-  a.href = url;
-  a.download = name;
-  a.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
+/** A picture of the engine as PNG, twice as large as it says. */
+async function png(svg: string): Promise<Blob> {
+  const [, width = "1000", height = "1000"] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? [];
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg.replace("<svg ", `<svg width="${width}" height="${height}" `))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = 2 * Number(width);
+  canvas.height = 2 * Number(height);
+  canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((resolve, reject) => canvas.toBlob((b) => (b ? resolve(b) : reject(new Error("the picture is too large"))), "image/png"));
 }
 
 function NoEngine(props: { reason: string }) {
   const absent = props.reason.includes("absent") || props.reason.includes("wasm_exec") || props.reason.includes("importScripts");
   return (
     <div class="empty" role="alert">
-      <h2>The playground's engine is not here</h2>
+      <h2>The playground's engine is missing</h2>
       {absent ? (
         <p>
           This program was built without it. <code>make build</code> and the released images have it; so has <code>setpoint simulate</code> on the command line.
@@ -280,7 +334,7 @@ function Problems(props: { problems: Problem[] }) {
 function Findings(props: { findings: Finding[] }) {
   if (props.findings.length === 0) return null;
   return (
-    <ul class="pg-findings" aria-label="What is likely to surprise">
+    <ul class="pg-findings" aria-label="Findings of lint">
       {props.findings.map((f, i) => (
         <li key={i} class={f.severity}>
           <b>{f.severity}</b> {f.message} <span class="pg-hint">{f.arithmetic}</span>
@@ -290,19 +344,95 @@ function Findings(props: { findings: Finding[] }) {
   );
 }
 
-function Field(props: { label: string; hint?: string; value: string; onChange: (v: string) => void }) {
+function Difference(props: { specs: string[] }) {
+  const [a = "", b = ""] = props.specs;
+  const lines = useMemo(() => difference(a, b), [a, b]);
+  const changed = lines.filter((l) => l.of !== undefined).length;
   return (
-    <label class="pg-field" title={props.hint}>
-      <span>{props.label}</span>
-      <input value={props.value} spellcheck={false} autocomplete="off" onInput={(e) => props.onChange(e.currentTarget.value)} />
+    <details class="pg-diff">
+      <summary>{changed === 0 ? "A and B are the same" : `A and B differ in ${count(changed, "line")}`}</summary>
+      {changed > 0 && (
+        <pre tabIndex={0} aria-label="Lines of A alone begin with A, of B alone with B">
+          {hunks(lines).slice(0, 2000).map((l, i) => (
+            <span key={i} class={l?.of === undefined ? "" : `s${l.of}`}>{l ? `${l.of === undefined ? " " : names[l.of]} ${l.text}\n` : "⋯\n"}</span>
+          ))}
+        </pre>
+      )}
+    </details>
+  );
+}
+
+/** That the recorded load does not fit the spec, and the choice of what it holds. */
+function Unfit(props: { of: NonNullable<Run["unfit"]>; state: State; choose: (usage: boolean) => void }) {
+  const { of, state } = props;
+  const usage = isUsage(state);
+  const asked = `${compact(of.replicas)} ${of.replicas === 1 ? "replica" : "replicas"} at the target`;
+  return (
+    <div class="pg-unfit" role="alert">
+      <p>
+        <b>Does the file have another unit?</b>{" "}
+        {of.few ? `Its highest load, ${compact(of.load)}, asks for ${asked}: never more than the minimum, ${of.bound}.` : `Half of the time its load, ${compact(of.load)} and more, asks for ${asked} or more; the maximum is ${of.bound}.`}{" "}
+        {state.text === undefined && (usage ? "It is taken for usage of the metric: cores, bytes or items." : `It is taken for load, such as requests a second, of which one uses ${state.workload.perLoad || "10m"} of the metric.`)}
+      </p>
+      {state.text === undefined && (
+        <p class="pg-row">
+          {usage ? (
+            <button class="button" onClick={() => props.choose(false)}>The file is requests per second</button>
+          ) : (
+            <>
+              <button class="button" onClick={() => props.choose(true)}>The file is usage, in cores</button>
+              <button class="button" onClick={() => document.getElementById("pg-per-load")?.focus()}>It is requests per second: set what one uses</button>
+            </>
+          )}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A button that reads a file of a recorded series. */
+function FileButton(props: { label: string; read: (name: string, content: string) => void; say: (text: string) => void }) {
+  return (
+    <label class="button">
+      {props.label}
+      <input
+        class="visually-hidden"
+        type="file"
+        accept=".csv,.json,text/csv,application/json"
+        onChange={(e) => {
+          const file = e.currentTarget.files?.[0];
+          if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);
+          else if (file) void file.text().then((content) => props.read(file.name.slice(0, 200), content));
+          e.currentTarget.value = "";
+        }}
+      />
     </label>
   );
 }
 
-function World(props: { state: State; change: (s: Partial<State>) => void; problems: Problem[]; say: (text: string) => void }) {
+function Field(props: { label: string; hint?: string; id?: string; value: string; onChange: (v: string) => void }) {
+  return (
+    <label class="pg-field" title={props.hint}>
+      <span>{props.label}</span>
+      <input id={props.id} value={props.value} spellcheck={false} autocomplete="off" onInput={(e) => props.onChange(e.currentTarget.value)} />
+    </label>
+  );
+}
+
+interface WorldProps {
+  state: State;
+  change: (s: Partial<State>) => void;
+  file: (part: number, name: string, content: string) => void;
+  asText: () => void;
+  problems: Problem[];
+  say: (text: string) => void;
+}
+
+function World(props: WorldProps) {
   const { state, change } = props;
   const marks = useMemo((): Mark[] => props.problems.filter((p) => p.in === "scenario").map((p) => ({ line: p.line ?? 1, severity: "error", text: p.path ? `${p.path}: ${p.text}` : p.text })), [props.problems]);
   const part = (i: number, p: Partial<Part>) => change({ load: state.load.map((l, k) => (k === i ? { ...l, ...p } : l)) });
+  const hasFile = state.load.some((p) => p.kind === "file" && p.content);
   const event = (i: number, e: Partial<Happening>) => change({ events: state.events.map((l, k) => (k === i ? { ...l, ...e } : l)) });
   if (state.text !== undefined) {
     return (
@@ -323,14 +453,19 @@ function World(props: { state: State; change: (s: Partial<State>) => void; probl
       <section class="pg-card" aria-label="Load">
         <div class="pg-tabs">
           <h2>Load</h2>
-          <button class="button quiet" onClick={() => change({ text: scenarioOf(state) })} title="The whole scenario as text, with all that setpoint simulate knows">
+          <FileButton label="Load a file" read={(name, content) => props.file(-1, name, content)} say={props.say} />
+          <button class="button quiet" onClick={props.asText} title="The whole scenario as text, with all that setpoint simulate knows">
             Edit as text
           </button>
         </div>
         {state.load.map((p, i) => (
           <div key={i} class="pg-part">
             <div class="pg-row">
-              <select aria-label={`Shape of part ${i + 1}`} value={p.kind} onChange={(e) => change({ load: state.load.map((l, k) => (k === i ? newPart(e.currentTarget.value as Part["kind"], hoursOf(state.duration)) : l)) })}>
+              <select aria-label={`Shape of part ${i + 1}`} value={p.kind} onChange={(e) => {
+                const kind = e.currentTarget.value as Part["kind"];
+                if (kind === "file") props.file(i, "", "");
+                else change({ load: state.load.map((l, k) => (k === i ? newPart(kind, hoursOf(state.duration)) : l)) });
+              }}>
                 {Object.entries(shapes).map(([kind, s]) => (
                   <option key={kind} value={kind}>
                     {s.label}
@@ -345,18 +480,17 @@ function World(props: { state: State; change: (s: Partial<State>) => void; probl
             </div>
             {p.kind === "drawn" && <Curve points={p.points ?? []} hours={hoursOf(state.duration)} onChange={(points) => part(i, { points })} />}
             {p.kind === "file" && (
-              <label class="pg-file">
-                <span>{p.content ? `${p.name ?? "file"}, ${Math.ceil(p.content.length / 1024)} KiB` : "CSV of time and value, or Prometheus' answer to a range query"}</span>
-                <input
-                  type="file"
-                  accept=".csv,.json,text/csv,application/json"
-                  onChange={(e) => {
-                    const file = e.currentTarget.files?.[0];
-                    if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);
-                    else if (file) void file.text().then((content) => part(i, { name: file.name.slice(0, 200), content }));
-                  }}
-                />
-              </label>
+              <div class="pg-file">
+                <span>{p.content ? `${p.name || "file"}, ${bytes(p.content.length)}` : "CSV of time and value, or Prometheus' answer to a range query"}</span>
+                <FileButton label={p.content ? "Another file" : "Choose a file"} read={(name, content) => props.file(i, name, content)} say={props.say} />
+                <label>
+                  It holds{" "}
+                  <select value={isUsage(state) ? "usage" : "load"} onChange={(e) => change({ workload: withUnit(state, e.currentTarget.value === "usage") })}>
+                    <option value="load">load, such as requests a second</option>
+                    <option value="usage">usage of the first metric: cores, bytes, items</option>
+                  </select>
+                </label>
+              </div>
             )}
             <div class="pg-fields">
               {Object.entries(shapes[p.kind].values).map(([key, [label]]) => (
@@ -371,18 +505,27 @@ function World(props: { state: State; change: (s: Partial<State>) => void; probl
           </button>
         </div>
         <div class="pg-fields">
-          <Field label="Duration" hint="such as 24h, at most 366 days" value={state.duration} onChange={(duration) => change({ duration })} />
+          <Field label="Duration" hint="such as 24h, at most 366 days; empty: as long as the file" value={state.duration} onChange={(duration) => change({ duration })} />
+          <Field label="Time zone" hint="such as Europe/Berlin; empty: UTC" value={state.zone} onChange={(zone) => change({ zone })} />
           <Field label="Noise" hint="coefficient of variation, 0 to 1, drawn again each minute" value={state.noise} onChange={(noise) => change({ noise })} />
           <Field label="Seed" hint="of the random draws" value={state.seed} onChange={(seed) => change({ seed })} />
         </div>
+        {(hasFile || state.recorded) && (
+          <div class="pg-row">
+            <span class="pg-hint">{state.recorded ? `Recorded count: ${state.recorded.name}, ${bytes(state.recorded.content.length)}` : "The count that there really was, to compare with"}</span>
+            <FileButton label={state.recorded ? "Another count" : "Add the recorded count"} read={(name, content) => change({ recorded: { name, content } })} say={props.say} />
+            {state.recorded && <button class="button quiet" aria-label="Remove the recorded count" onClick={() => change({ recorded: undefined })}>×</button>}
+          </div>
+        )}
         <Problems problems={props.problems} />
       </section>
       <section class="pg-card" aria-label="Workload">
         <h2>Workload</h2>
         <div class="pg-fields">
           {Object.entries(workloadFields).map(([key, [label, hint]]) => (
-            <Field key={key} label={label} hint={hint} value={state.workload[key] ?? ""} onChange={(v) => change({ workload: { ...state.workload, [key]: v } })} />
+            <Field key={key} id={key === "perLoad" ? "pg-per-load" : undefined} label={label} hint={hint} value={state.workload[key] ?? ""} onChange={(v) => change({ workload: { ...state.workload, [key]: v } })} />
           ))}
+          <Field label="Price" hint="of a replica-hour, such as 0.04; empty: no cost is told" value={state.price} onChange={(price) => change({ price })} />
         </div>
       </section>
       <section class="pg-card" aria-label="Events">
@@ -422,14 +565,62 @@ function newPart(kind: Part["kind"], hours: number): Part {
 }
 
 function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: number, step: number) => void; close: () => void }) {
-  const { run } = props;
-  const top = useMemo(() => Math.max(4, ...run.runs.flatMap((r) => [...r.replicas, ...r.ready])) * 1.1, [run]);
+  const { run, shown } = props;
+  const [seen, setSeen] = useState<ReadonlySet<Layer>>(new Set<Layer>(["ready"]));
   const format = useMemo(() => {
     const f = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false, timeZone: run.zone, ...(run.seconds > 86400 ? { weekday: "short" } : {}) });
     return (at: number) => f.format(new Date((run.start + at) * 1000));
   }, [run]);
+  const several = run.runs.length > 1;
   return (
     <>
+      <section class="pg-card" aria-label="Replicas over time">
+        <div class="pg-tabs">
+          <h2>
+            Replicas <span class="pg-hint">click: why it is so then; drag: zoom, double click: back</span>
+          </h2>
+          <div class="pg-layers" role="group" aria-label="Shown beside the count">
+            {(Object.keys(layers) as Layer[]).map((l) => (
+              <label key={l}>
+                <input type="checkbox" checked={seen.has(l)} onChange={() => setSeen(new Set(seen.has(l) ? [...seen].filter((o) => o !== l) : [...seen, l]))} /> {layers[l]}
+              </label>
+            ))}
+          </div>
+        </div>
+        <ReplicasPlot run={run} shown={seen} chosen={shown?.at} onStep={(step) => props.explain(shown?.spec ?? 0, step)} />
+        {run.recorded && (
+          <p class="pg-recorded">
+            Recorded: {compact(run.recorded.least)} to {compact(run.recorded.most)} replicas, {compact(run.recorded.replicaHours)} replica-hours.{" "}
+            {run.runs.map((r, i) => `Spec ${r.name} has the same count ${(100 * run.recorded!.same[i]!).toFixed(1)} % of the time.`).join(" ")}
+          </p>
+        )}
+        {shown && <Story run={run} shown={shown} format={format} explain={props.explain} close={props.close} />}
+        {run.runs.map((one, i) => (
+          <details key={one.name} class="pg-changes">
+            <summary>
+              {count(one.actions.length, "change")}{several && <>, spec <b class={`s${i}`}>{one.name}</b></>}
+            </summary>
+            <ol>
+              {one.actions.slice(0, 200).map((a) => (
+                <li key={a.step}>
+                  <button class="pg-change" onClick={() => props.explain(i, a.step)}>
+                    <span class="mono">{format(a.at)}</span>
+                    <b class={a.to > a.from ? "up" : "down"}>
+                      {a.to > a.from ? "▲" : "▼"} {a.from} → {a.to}
+                    </b>
+                    <span>{a.cause}</span>
+                  </button>
+                </li>
+              ))}
+            </ol>
+            {one.actions.length > 200 && <p class="pg-hint">and {integer(one.actions.length - 200)} more: Export has every evaluation</p>}
+          </details>
+        ))}
+      </section>
+      <section class="pg-card" aria-label="Load over time">
+        <h2>Load <span class="pg-hint">units a second</span></h2>
+        <LoadPlot run={run} />
+      </section>
       <section class="pg-card" aria-label="Figures">
         <div class="pg-scroll" tabIndex={0} role="region" aria-label="Figures side by side">
           <table class="pg-figures">
@@ -445,7 +636,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
             </thead>
             <tbody>
               {run.rows.map((row) => (
-                <tr key={row.name} class={row.name.startsWith("decided by") ? "pg-minor" : ""}>
+                <tr key={row.name}>
                   <th scope="row">{row.name.trim()}</th>
                   {row.values.map((v, i) => (
                     <td key={i} class={row.best?.includes(i) ? "pg-best" : ""}>
@@ -459,54 +650,6 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
           </table>
         </div>
       </section>
-      <section class="pg-card" aria-label="Load over time">
-        <h2>Load</h2>
-        <LoadPlot run={run} />
-      </section>
-      {run.runs.map((one, i) => (
-        <section key={one.name} class="pg-card" aria-label={`Replicas of spec ${one.name}`}>
-          <h2 class={`s${i}`}>
-            Replicas, spec {one.name} <span class="pg-hint">click on the picture: why it is so</span>
-          </h2>
-          <ReplicasPlot run={run} one={one} index={i} top={top} onStep={(step) => props.explain(i, step)} />
-          {props.shown?.spec === i && (
-            <div class="pg-story" role="region" aria-label="The step, explained" tabIndex={-1} ref={(el) => el?.focus({ preventScroll: true })}>
-              <div class="pg-tabs">
-                <h3>Why, at {format(Math.min(run.seconds, (props.shown.step / run.steps) * run.seconds))}</h3>
-                <button class="button quiet" onClick={() => props.explain(i, Math.max(0, props.shown!.step - 1))} aria-label="The step before">
-                  ‹
-                </button>
-                <button class="button quiet" onClick={() => props.explain(i, Math.min(run.steps - 1, props.shown!.step + 1))} aria-label="The next step">
-                  ›
-                </button>
-                <button class="button quiet" onClick={props.close} aria-label="Close">
-                  ×
-                </button>
-              </div>
-              <pre tabIndex={0}>{props.shown.text}</pre>
-            </div>
-          )}
-          <details class="pg-changes">
-            <summary>
-              {one.actions.length} {one.actions.length === 1 ? "change" : "changes"}
-            </summary>
-            <ol>
-              {one.actions.slice(0, 200).map((a) => (
-                <li key={a.step}>
-                  <button class="pg-change" onClick={() => props.explain(i, a.step)}>
-                    <span class="mono">{format(a.at)}</span>
-                    <b class={a.to > a.from ? "up" : "down"}>
-                      {a.to > a.from ? "▲" : "▼"} {a.from} → {a.to}
-                    </b>
-                    <span>{a.cause}</span>
-                  </button>
-                </li>
-              ))}
-            </ol>
-            {one.actions.length > 200 && <p class="pg-hint">and {one.actions.length - 200} more</p>}
-          </details>
-        </section>
-      ))}
       <section class="pg-card" aria-label="Metrics">
         <h2>
           Metrics <span class="pg-hint">usage over target, as the engine reads it</span>
@@ -523,3 +666,41 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
   );
 }
 
+/** A step, explained, and the ways to others: of the other spec, beside it, and to the changes around it. */
+function Story(props: { run: Run; shown: Shown; format: (at: number) => string; explain: (spec: number, step: number) => void; close: () => void }) {
+  const { run, shown, explain } = props;
+  const { spec, step } = shown;
+  const actions = run.runs[spec]?.actions ?? [];
+  const before = actions.filter((a) => a.step < step).at(-1);
+  const after = actions.find((a) => a.step > step);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.focus({ preventScroll: true }), []);
+  const go = (label: string, sign: string, to: number | undefined) => (
+    <button class="button quiet" disabled={to === undefined || to < 0 || to >= run.steps} onClick={() => explain(spec, to!)} aria-label={label} title={label}>
+      {sign}
+    </button>
+  );
+  return (
+    <div class="pg-story" role="region" aria-label="The step, explained" tabIndex={-1} ref={box}>
+      <div class="pg-tabs">
+        <h3>
+          Why, at {props.format(shown.at)}
+          {run.runs.length > 1 && `, spec ${run.runs[spec]?.name}`}
+        </h3>
+        {run.runs.length > 1 && run.runs.map((r, i) => i !== spec && (
+          <button key={r.name} class="button quiet" onClick={() => explain(i, step)}>
+            Spec {r.name} then
+          </button>
+        ))}
+        {go("The change before", "«", before?.step)}
+        {go("The step before", "‹", step - 1)}
+        {go("The next step", "›", step + 1)}
+        {go("The next change", "»", after?.step)}
+        <button class="button quiet" onClick={props.close} aria-label="Close">
+          ×
+        </button>
+      </div>
+      <pre tabIndex={0}>{shown.text}</pre>
+    </div>
+  );
+}

@@ -2,12 +2,12 @@
 
 import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { Decision, TargetSpec } from "../api/types";
+import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
 import { axis, Chart, timeAxis } from "../components/chart";
-import { compact, count, millis } from "../lib/format";
+import { changes, counts } from "../lib/decisions";
+import { compact, count, duration, integer, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
-import type { Outlook } from "../lib/next";
-import { columns, nearest, safest } from "../lib/points";
+import { columns, nearest, type Point } from "../lib/points";
 import { color } from "../theme";
 
 export interface Span {
@@ -16,67 +16,73 @@ export interface Span {
   to: number;
 }
 
+/** Clicks as near to a marker as this, in pixels, mean it. */
+const marker = 6;
 const stepped = uPlot.paths.stepped!({ align: 1 });
+const seconds = (d: Decision): number => millis(d.time) / 1000;
+const inSpan = (d: Decision, span: Span): boolean => seconds(d) >= span.from && seconds(d) <= span.to;
 
-function inSpan(d: Decision, span: Span): boolean {
-  const t = millis(d.time) / 1000;
-  return t >= span.from && t <= span.to;
-}
+/** What keeps a count from what was asked for, by the decision's states, and its colour. */
+const gaps: readonly [state: string, tone: string][] = [["AT_MAXIMUM", "atmax"], ["LIMITED", "limited"], ["HELD", "held"], ["AT_MINIMUM", "calm"]];
+
+/** The colour of what kept a decision's count from its proposal; undefined: nothing did. */
+export const gapOf = (d: Decision): string | undefined => gaps.find(([state]) => d.states?.includes(state))?.[1];
 
 interface ReplicaChart {
   span: Span;
   decisions: readonly Decision[];
+  /** Proposals of decisions that the log may not have. */
+  recommendations: readonly Recommendation[];
+  /** undefined: unknown, or not to come. */
   outlook: Outlook | undefined;
-  current: number;
+  bounds: { min?: number; max?: number };
+  /** The window of scale-downs, s. */
+  window: number | undefined;
   chosen: Decision | undefined;
   choose: (d: Decision) => void;
 }
 
+/** Counts, proposals, what comes next, and how high the axis is. */
+function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; proposals: Point[] } {
+  const { span, decisions, outlook } = p;
+  const points: Point[] = [];
+  const before = decisions.filter((d) => seconds(d) < span.from).at(-1);
+  const shown = decisions.filter((d) => inSpan(d, span));
+  for (const d of before ? [before, ...shown] : shown) points.push([Math.max(span.from, seconds(d)), counts(d)?.to ?? null]);
+  const last = points.at(-1)?.[1] ?? null;
+  points.push([span.now, last]);
+  const asked = new Map<number, number>();
+  for (const r of p.recommendations) asked.set(millis(r.time) / 1000, r.replicas ?? 0);
+  for (const d of decisions) if (d.basis?.proposal !== undefined) asked.set(seconds(d), d.basis.proposal);
+  const proposals: Point[] = [...asked].filter(([t]) => t >= span.from).sort((a, b) => a[0] - b[0]);
+  if (proposals.length > 0) proposals.push([span.now, proposals.at(-1)![1]]);
+  const future: Point[] = [];
+  if (outlook?.changes?.length) {
+    const end = outlook.untilTime ? Math.min(span.to, millis(outlook.untilTime) / 1000) : span.to;
+    future.push([span.now, outlook.replicas ?? 0]);
+    for (const c of outlook.changes) future.push([Math.max(span.now, millis(c.time) / 1000), c.replicas ?? 0]);
+    if (end > future.at(-1)![0]) future.push([end, future.at(-1)![1]]);
+  }
+  const highest = (of: readonly Point[]) => Math.max(1, ...of.map((q) => q[1] ?? 0));
+  const reached = Math.max(highest(points), highest(future));
+  const max = p.bounds.max !== undefined && p.bounds.max <= reached * 1.6 ? p.bounds.max : reached;
+  // Proposals far above the counts would flatten these: they get a mark at the edge.
+  const top = Math.max(max, Math.min(highest(proposals), Math.max(4, 3 * reached)));
+  return { data: columns([points, proposals, future]) as uPlot.AlignedData, top, proposals };
+}
+
 export function ReplicaChart(props: ReplicaChart) {
-  const { span, decisions, outlook, current } = props;
-  const live = useRef(props);
-  live.current = props;
-  const data = useMemo(() => {
-    const counts: [number, number][] = [];
-    const before = decisions.filter((d) => millis(d.time) / 1000 < span.from).at(-1);
-    if (before) counts.push([span.from, before.desiredReplicas ?? 0]);
-    for (const d of decisions) if (inSpan(d, span)) counts.push([millis(d.time) / 1000, d.desiredReplicas ?? 0]);
-    counts.push([span.now, current]);
-    // The metrics' proposals: from the log, and from the history for decisions that are not logged.
-    const asked = new Map<number, number>();
-    for (const r of outlook?.down.recommendations ?? []) asked.set(r.time / 1000, r.count);
-    for (const d of decisions) if (d.basis?.proposal !== undefined) asked.set(millis(d.time) / 1000, d.basis.proposal);
-    const all = [...asked].sort((a, b) => a[0] - b[0]);
-    const proposals = all.filter((p) => p[0] >= span.from);
-    if (proposals.length > 0) proposals.push([span.now, proposals.at(-1)![1]]);
-    // The effect of the windows: counts below the higher line, or above the lower one, are not
-    // reached.
-    const high = safest(all, outlook?.down.seconds ?? 0, Math.max, span);
-    const low = safest(all, outlook?.up.seconds ?? 0, Math.min, span);
-    // The future if the same is proposed from now on.
-    const future: [number, number][] = [];
-    if (outlook?.down.holds) {
-      const bound = (n: number) => Math.max(outlook.min ?? 0, Math.min(outlook.max ?? Infinity, n));
-      future.push([span.now, current]);
-      for (const s of outlook.down.steps) future.push([s.time / 1000, Math.min(current, bound(s.count))]);
-      future.push([span.to, future.at(-1)![1]]);
-    }
-    return columns([counts, proposals, future, high, low]);
-  }, [decisions, outlook, span, current]);
+  const { span, decisions } = props;
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, span, props.bounds.max]);
+  const live = useRef({ ...props, ...made });
+  live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
     padding: [12, 12, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "target" }, y: false, drag: { x: false, y: false }, points: { show: false } },
     scales: {
       x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
-      y: {
-        range: (_, __, most) => {
-          const o = live.current.outlook;
-          const top = Math.max(most ?? 1, 1);
-          const max = o?.max !== undefined && o.max <= top * 1.6 ? o.max : top;
-          return [0, Math.ceil(max * 1.12 + 0.5)];
-        },
-      },
+      y: { range: () => [0, Math.ceil(live.current.top * 1.12 + 0.5)] },
     },
     axes: [
       timeAxis(),
@@ -84,28 +90,27 @@ export function ReplicaChart(props: ReplicaChart) {
     ],
     series: [
       {},
-      { stroke: () => color("c1"), width: 2, fill: () => fade(color("c1"), 0.1), paths: stepped, spanGaps: true, points: { show: false } },
-      { stroke: () => color("c5"), width: 1.25, paths: stepped, spanGaps: true, points: { show: false }, dash: [1, 0] },
-      { stroke: () => color("c1"), width: 1.5, dash: [3, 4], paths: stepped, spanGaps: true, points: { show: false } },
-      { stroke: "transparent", width: 0, paths: stepped, spanGaps: true, points: { show: false } },
-      { stroke: "transparent", width: 0, paths: stepped, spanGaps: true, points: { show: false } },
+      { stroke: () => color("c1"), width: 2.25, fill: () => fade(color("c1"), 0.1), paths: stepped, points: { show: false } },
+      { stroke: () => color("muted"), width: 1.25, paths: stepped, points: { show: false } },
+      { stroke: () => color("c1"), width: 1.5, dash: [3, 4], paths: stepped, points: { show: false } },
     ],
-    bands: [{ series: [4, 5], fill: () => fade(color("c5"), 0.2) }],
     hooks: {
-      drawClear: [(u) => drawBands(u, live.current)],
-      draw: [(u) => drawLimits(u, live.current), (u) => drawMarks(u, live.current)],
+      drawClear: [(u) => drawGaps(u, live.current), (u) => drawNow(u, live.current)],
+      draw: [(u) => drawLimits(u, live.current), (u) => drawBeyond(u, live.current), (u) => drawMarks(u, live.current)],
     },
   });
-  const changes = decisions.filter((d) => d.desiredReplicas !== d.currentReplicas && inSpan(d, span)).length;
+  const changed = decisions.filter((d) => changes(d) && inSpan(d, span)).length;
+  const last = decisions.at(-1);
+  const now = last && counts(last)?.to;
   return (
     <Chart
-      label={`Replicas over time: ${current} now, ${changes} changes shown. The list of decisions below has the same.`}
+      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.`}
       height={270}
-      data={data}
+      data={made.data}
       options={options}
       shape="replicas"
-      onClick={(x) => {
-        const near = nearest(live.current.decisions, x);
+      onClick={(x, pixel) => {
+        const near = nearest(live.current.decisions, x, marker * pixel);
         if (near) live.current.choose(near);
       }}
     />
@@ -128,84 +133,113 @@ function text(u: uPlot, label: string, x: number, y: number, tone: string, align
   g.fillText(label, x, y);
 }
 
-function drawBands(u: uPlot, p: ReplicaChart): void {
+type Drawn = ReplicaChart & ReturnType<typeof plotted>;
+
+/** Where each instant is, within the plot. */
+function across(u: uPlot): (s: number) => number {
+  const { left, width } = u.bbox;
+  return (s) => Math.max(left, Math.min(left + width, u.valToPos(s, "x", true)));
+}
+
+function line(u: uPlot, tone: string, dash: number[], ...to: [x: number, y: number][]): void {
   const g = u.ctx;
-  const px = uPlot.pxRatio;
-  const { left, top, width, height } = u.bbox;
-  const x = (s: number) => Math.max(left, Math.min(left + width, u.valToPos(s, "x", true)));
-  const now = x(p.span.now);
-  g.save();
-  const o = p.outlook;
-  if (o && o.down.seconds > 0) {
-    const from = x(p.span.now - o.down.seconds);
-    // Older ones no longer count.
-    g.beginPath();
-    g.setLineDash([px, 3 * px]);
-    g.moveTo(from, top);
-    g.lineTo(from, top + height);
-    g.strokeStyle = color("held");
-    g.lineWidth = px;
-    g.stroke();
-    if (now - from > 60 * px) text(u, `window ${o.down.seconds} s`, from + 5 * px, top + 13 * px, color("held"));
-  }
   g.beginPath();
-  g.setLineDash([2 * px, 3 * px]);
-  g.moveTo(now, top);
-  g.lineTo(now, top + height);
-  g.strokeStyle = color("faint");
-  g.lineWidth = px;
+  g.setLineDash(dash.map((n) => n * uPlot.pxRatio));
+  for (const [x, y] of to) g.lineTo(x, y);
+  g.strokeStyle = tone;
   g.stroke();
+}
+
+/** Between count and proposal, what kept them apart. */
+function drawGaps(u: uPlot, p: Drawn): void {
+  const g = u.ctx;
+  const { top, height } = u.bbox;
+  const x = across(u);
+  const y = (n: number) => Math.max(top, Math.min(top + height, u.valToPos(n, "y", true)));
+  g.save();
+  p.decisions.forEach((d, i) => {
+    const tone = gapOf(d);
+    const next = p.decisions[i + 1];
+    const from = x(seconds(d));
+    const to = x(next ? seconds(next) : p.span.now);
+    if (!tone || d.basis?.proposal === undefined || to <= from) return;
+    g.fillStyle = fade(color(tone), 0.28);
+    const [a, b] = [y(d.desiredReplicas ?? 0), y(d.basis.proposal)];
+    g.fillRect(from, Math.min(a, b), to - from, Math.abs(a - b));
+  });
   g.restore();
 }
 
-/** The bounds, and what policies allow now. */
-function drawLimits(u: uPlot, p: ReplicaChart): void {
+/** Where now is, and since when what was asked for still counts. */
+function drawNow(u: uPlot, p: Drawn): void {
+  const px = uPlot.pxRatio;
+  const { left, top, height } = u.bbox;
+  const x = across(u);
+  const now = x(p.span.now);
+  u.ctx.save();
+  u.ctx.lineWidth = px;
+  if (p.window) {
+    const from = x(p.span.now - p.window);
+    line(u, color("held"), [1, 3], [from, top], [from, top + height]);
+    const label = `window ${duration(p.window * 1000)}`;
+    const room = 90 * px;
+    if (from - left > room) text(u, label, from - 5 * px, top + 13 * px, color("held"), "right");
+    else if (now - from > room) text(u, label, from + 5 * px, top + 13 * px, color("held"));
+  }
+  line(u, color("faint"), [2, 3], [now, top], [now, top + height]);
+  u.ctx.restore();
+}
+
+/** The bounds, and what the next decision may come to. */
+function drawLimits(u: uPlot, p: Drawn): void {
   const g = u.ctx;
   const px = uPlot.pxRatio;
   const { left, top, width, height } = u.bbox;
   const y = (n: number) => u.valToPos(n, "y", true);
-  const now = Math.max(left, Math.min(left + width, u.valToPos(p.span.now, "x", true)));
-  const o = p.outlook;
+  const now = across(u)(p.span.now);
+  const seen = (at: number) => at >= top && at <= top + height;
   g.save();
   g.lineWidth = px;
   const bound = (n: number | undefined, label: string) => {
-    if (n === undefined) return;
-    const at = y(n);
-    if (at < top || at > top + height) return;
-    g.beginPath();
-    g.setLineDash([6 * px, 4 * px]);
-    g.moveTo(left, at);
-    g.lineTo(left + width, at);
-    g.strokeStyle = color("limited");
+    if (n === undefined || !seen(y(n))) return;
     g.globalAlpha = 0.75;
-    g.stroke();
+    line(u, color("limited"), [6, 4], [left, y(n)], [left + width, y(n)]);
     g.globalAlpha = 1;
-    text(u, `${label} ${n}`, left + 6 * px, at - 2 * px, color("limited"));
+    text(u, `${label} ${integer(n)}`, left + 6 * px, y(n) - 2 * px, color("limited"));
   };
-  bound(o?.max, "maximum");
-  bound(o?.min, "minimum");
-  // The limits that policies set for one evaluation: a ceiling and a floor, right of
-  // now.
-  if (o?.known) {
-    g.setLineDash([]);
-    g.lineWidth = 2 * px;
-    g.strokeStyle = color("limited");
-    const draw = (n: number, label: string, below: boolean) => {
-      const at = y(n);
-      if (at < top || at > top + height) return;
-      g.beginPath();
-      g.moveTo(now, at);
-      g.lineTo(left + width, at);
-      g.stroke();
-      text(u, label, left + width - 4 * px, below ? at + 13 * px : at - 2 * px, color("limited"), "right");
-    };
-    if (o.max === undefined || o.rateUp.limit < o.max) draw(o.rateUp.limit, `ceiling ${o.rateUp.limit}`, false);
-    if (o.rateDown.limit > (o.min ?? 0)) draw(o.rateDown.limit, `floor ${o.rateDown.limit}`, true);
-  }
+  bound(p.bounds.max, "maximum");
+  bound(p.bounds.min, "minimum");
+  const limit = (n: number, label: string, below: boolean) => {
+    if (!seen(y(n))) return;
+    line(u, color("limited"), [], [now, y(n)], [left + width, y(n)]);
+    if (left + width - now > 60 * px) text(u, `${label} ${integer(n)}`, left + width - 4 * px, below ? y(n) + 13 * px : y(n) - 2 * px, color("limited"), "right");
+  };
+  g.lineWidth = 2 * px;
+  const o = p.outlook;
+  if (o && o.highestReplicas !== p.bounds.max) limit(o.highestReplicas ?? 0, "ceiling", false);
+  if (o && (o.lowestReplicas ?? 0) !== (p.bounds.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
   g.restore();
 }
 
-function drawMarks(u: uPlot, p: ReplicaChart): void {
+/** Marks at the upper edge for proposals beyond it: the highest, and the last. */
+function drawBeyond(u: uPlot, p: Drawn): void {
+  const px = uPlot.pxRatio;
+  const { left, top, width } = u.bbox;
+  const beyond = p.proposals.filter((q) => q[1]! > (u.scales.y!.max ?? Infinity));
+  const peak = beyond.reduce<Point | undefined>((m, q) => (!m || q[1]! > m[1]! ? q : m), undefined);
+  const last = p.proposals.at(-1);
+  let taken = Infinity;
+  for (const q of [last && beyond.includes(last) ? last : undefined, peak]) {
+    if (!q) continue;
+    const at = across(u)(q[0]);
+    if (Math.abs(at - taken) < 110 * px) continue;
+    taken = at;
+    const leftwards = at > left + width / 2;
+    text(u, leftwards ? `asks for ${integer(q[1]!)} ▲` : `▲ asks for ${integer(q[1]!)}`, at + (leftwards ? -4 : 4) * px, top + 26 * px, color("text"), leftwards ? "right" : "left");
+  }
+}
+
+function drawMarks(u: uPlot, p: Drawn): void {
   const g = u.ctx;
   const px = uPlot.pxRatio;
   const { left, top, width, height } = u.bbox;
@@ -215,11 +249,12 @@ function drawMarks(u: uPlot, p: ReplicaChart): void {
   g.clip();
   for (const d of p.decisions) {
     if (!inSpan(d, p.span)) continue;
-    const from = d.currentReplicas ?? 0;
-    const to = d.desiredReplicas ?? 0;
+    const known = counts(d);
+    if (!known) continue;
+    const { from, to } = known;
     const on = d === p.chosen || (d.recommendationId !== "" && d.recommendationId === p.chosen?.recommendationId);
     if (from === to && !on) continue;
-    const x = u.valToPos(millis(d.time) / 1000, "x", true);
+    const x = u.valToPos(seconds(d), "x", true);
     const y = u.valToPos(to, "y", true);
     const size = (on ? 6.5 : 4) * px;
     g.beginPath();
@@ -253,7 +288,9 @@ interface MetricChart {
   index: number;
   span: Span;
   decisions: readonly Decision[];
-  spec: TargetSpec | null | undefined;
+  spec: SpecInUse | undefined;
+  /** Of the newest decision. */
+  explanation: Explanation | undefined;
   choose: (d: Decision) => void;
 }
 
@@ -262,32 +299,33 @@ export function MetricChart(props: MetricChart) {
   const { index, span, decisions, spec } = props;
   const live = useRef(props);
   live.current = props;
-  const want = spec?.spec?.metrics?.[index] ? wanted(spec.spec.metrics[index]!) : undefined;
-  const { data, name, last, unit, gaps, asks } = useMemo(() => {
-    const values: [number, number][] = [];
+  const inUse = spec?.spec?.metrics?.[index];
+  const want = inUse ? wanted(inUse) : undefined;
+  const since = millis(spec?.sinceTime) / 1000 || 0;
+  const { data, name, unit, missing } = useMemo(() => {
+    const values: Point[] = [];
     let name = want?.name ?? "";
     let unit = "";
-    let gaps = 0;
-    let last = "no reading";
-    let asks: number | undefined;
+    let missing = 0;
     for (const d of decisions) {
-      if (!inSpan(d, span)) continue;
-      const m = d.currentMetrics?.[index];
+      const m = inSpan(d, span) ? d.currentMetrics?.[index] : undefined;
       if (!m) continue;
       const r = reading(m);
-      last = r.text;
-      asks = d.basis?.metricProposals?.[index] ?? asks;
-      if (r.kind === "none") {
-        gaps++;
-        continue;
+      if (r.kind === "none") missing++;
+      else {
+        name ||= r.name;
+        unit = r.kind === "utilization" ? "%" : "";
       }
-      name ||= r.name;
-      unit = r.kind === "utilization" ? "%" : "";
-      values.push([millis(d.time) / 1000, r.number]);
+      values.push([seconds(d), r.kind === "none" ? null : r.number]);
     }
-    const target: [number, number][] = want && Number.isFinite(want.number) ? [[span.from, want.number], [span.to, want.number]] : [];
-    return { data: columns([values, target]), name, last, unit, gaps, asks };
-  }, [decisions, span, index, want?.number, want?.name]);
+    const target: Point[] = want && Number.isFinite(want.number) ? [[Math.max(span.from, since), want.number], [span.to, want.number]] : [];
+    return { data: columns([values, target]) as uPlot.AlignedData, name, unit, missing };
+  }, [decisions, span, index, want?.number, want?.name, since]);
+  // What the newest decision read, and what it asked for: never an older one's.
+  const newest = decisions.at(-1);
+  const read = newest?.currentMetrics?.[index];
+  const last = read ? reading(read).text : "no reading";
+  const asks = props.explanation?.metrics?.[index]?.proposal ?? newest?.basis?.metricProposals?.[index] ?? -1;
   const tone = `c${(index % 4) + 2 === 5 ? 6 : (index % 4) + 2}`;
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
     padding: [10, 12, 0, 0],
@@ -303,8 +341,8 @@ export function MetricChart(props: MetricChart) {
     ],
     series: [
       {},
-      { stroke: () => color(tone), width: 1.75, spanGaps: true, points: { show: false } },
-      { stroke: () => color("muted"), width: 1.25, dash: [6, 4], spanGaps: true, points: { show: false } },
+      { stroke: () => color(tone), width: 1.75, points: { show: false } },
+      { stroke: () => color("muted"), width: 1.25, dash: [6, 4], points: { show: false } },
     ],
   });
   return (
@@ -314,8 +352,8 @@ export function MetricChart(props: MetricChart) {
         <span class="readout">
           {last}
           {want?.text && <span class="muted"> · target {want.text}</span>}
-          {asks !== undefined && asks >= 0 && last !== "no reading" && <span class="muted"> · asks for {count(asks, "replica")}</span>}
-          {gaps > 0 && <span class="chip failing"><i aria-hidden="true">✕</i>{gaps} without a reading</span>}
+          {asks >= 0 && <span class="muted"> · asks for {count(asks, "replica")}</span>}
+          {missing > 0 && <span class="chip failing"><i aria-hidden="true">✕</i>{integer(missing)} without a reading</span>}
         </span>
       </header>
       <Chart
@@ -324,8 +362,8 @@ export function MetricChart(props: MetricChart) {
         data={data}
         options={options}
         shape={`metric ${index} ${unit}`}
-        onClick={(x) => {
-          const near = nearest(live.current.decisions, x);
+        onClick={(x, pixel) => {
+          const near = nearest(live.current.decisions, x, marker * pixel);
           if (near) live.current.choose(near);
         }}
       />

@@ -1,82 +1,74 @@
-// The stored spec, with defaults for absent fields.
+// The spec in use, and the stored one where callers send another.
 
-import type { Spec, TargetSpec } from "../api/types";
+import type { HorizontalPodAutoscalerSpecJson as Spec, HPAScalingRulesJson as ScalingRules, RecommendOptionsJson as Options, TargetJson as Target } from "@setpoint-dev/client/json";
 import { At } from "../components/time";
 import { Copyable } from "../components/copy";
-import { millis } from "../lib/format";
+import { duration, integer, millis } from "../lib/format";
 import { wanted } from "../lib/metrics";
-import { rules } from "../lib/next";
 
-interface Line {
-  key: string;
-  value: string;
-  isDefault: boolean;
-}
-
-/** A spec as lines, each said or a default. */
-export function lines(spec: Spec, options: Record<string, unknown> | undefined): Line[] {
-  const out: Line[] = [
-    { key: "minReplicas", value: String(spec.minReplicas ?? 1), isDefault: spec.minReplicas === undefined || spec.minReplicas === null },
-    { key: "maxReplicas", value: String(spec.maxReplicas ?? ""), isDefault: false },
-  ];
-  const metrics = spec.metrics?.length ? spec.metrics : undefined;
-  for (const m of metrics ?? []) {
+/** A spec and its options as lines, as they were written: what is left out is the profile's default. */
+export function lines(spec: Spec, options: Options | undefined): [key: string, value: string][] {
+  const out: [string, string][] = [];
+  const say = (key: string, value: unknown) => value !== undefined && value !== null && value !== "" && out.push([key, typeof value === "number" ? integer(value) : String(value)]);
+  say("minReplicas", spec.minReplicas);
+  say("maxReplicas", spec.maxReplicas);
+  for (const m of spec.metrics ?? []) {
     const w = wanted(m);
-    out.push({ key: `${w.type} ${w.name}`, value: w.text, isDefault: false });
+    say(`${w.type} ${w.name}`, w.text);
   }
-  if (!metrics) out.push({ key: "Resource cpu", value: "80 %", isDefault: true });
-  for (const way of ["Up", "Down"] as const) {
-    const lower = way === "Up" ? "up" : "down";
-    const own = way === "Up" ? spec.behavior?.scaleUp : spec.behavior?.scaleDown;
-    const r = rules(spec, lower);
-    if (!r) {
-      out.push({ key: `scale${way}`, value: way === "Up" ? "at most twice, or 4" : "highest of the last 300 s", isDefault: true });
-      continue;
-    }
-    out.push({ key: `scale${way} window`, value: `${r.stabilizationWindowSeconds} s`, isDefault: own?.stabilizationWindowSeconds === undefined || own.stabilizationWindowSeconds === null });
-    if (r.selectPolicy === "Disabled") {
-      out.push({ key: `scale${way} policy`, value: "Disabled", isDefault: false });
-      continue;
-    }
-    const given = Boolean(own?.policies?.length);
-    const each = r.policies.map((p) => `${p.value}${p.type === "Percent" ? " %" : ""} per ${p.periodSeconds} s`);
-    const text = each.length > 1 ? `the ${r.selectPolicy === "Min" ? "least" : "most"} of ${each.join(", ")}` : each[0]!;
-    out.push({ key: `scale${way} policy`, value: text, isDefault: !given });
-    out.push({ key: `scale${way} tolerance`, value: own?.tolerance ?? "0.1", isDefault: !own?.tolerance });
-  }
-  for (const [key, value] of Object.entries(options ?? {})) {
-    if (value !== "" && value !== null && typeof value !== "object") out.push({ key, value: String(value), isDefault: false });
-  }
+  const rules = (way: string, r: ScalingRules | undefined) => {
+    say(`${way} window`, r?.stabilizationWindowSeconds === undefined ? undefined : duration(r.stabilizationWindowSeconds * 1000));
+    const each = (r?.policies ?? []).map((p) => `${integer(p.value ?? 0)}${p.type === "Percent" ? " %" : ""} per ${duration((p.periodSeconds ?? 0) * 1000)}`);
+    say(each.length > 1 ? `${way} policies` : `${way} policy`, each.join(", "));
+    say(`${way} selects`, r?.selectPolicy);
+    say(`${way} tolerance`, r?.tolerance);
+  };
+  rules("scaleUp", spec.behavior?.scaleUp);
+  rules("scaleDown", spec.behavior?.scaleDown);
+  for (const [key, value] of Object.entries(options ?? {})) say(key, value);
   return out;
 }
 
-export function SpecCard(props: { spec: TargetSpec | null | undefined; name: string }) {
-  const { spec, name } = props;
-  if (spec === undefined) return null;
-  if (spec === null || !spec.spec) {
-    return (
-      <section class="card spec">
-        <header><h2>Spec</h2></header>
-        <p class="muted">None is stored: callers send the spec with each request. Store it, and this page shows the metrics' targets and the policies, too:</p>
-        <Copyable text={`setpoint specs set ${name} -f hpa.yaml`} label="A command to copy" />
-      </section>
-    );
-  }
+function Lines(props: { spec: Spec; options: Options | undefined }) {
   return (
-    <section class="card spec">
-      <header><h2>Spec</h2><span class="faint small">stored <At time={millis(spec.updateTime)} />{spec.updatedBy ? ` by ${spec.updatedBy}` : ""}</span></header>
+    <>
       <dl>
-        {lines(spec.spec, spec.options).map((l, i) => (
-          <div key={i} class={l.isDefault ? "by-default" : ""}>
-            <dt>{l.key}</dt>
-            <dd>{l.value}{l.isDefault && <span class="tag">default</span>}</dd>
+        {lines(props.spec, props.options).map(([key, value]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{value}</dd>
           </div>
         ))}
       </dl>
+      <p class="faint small">What is left out is the default.</p>
       <details>
         <summary>As JSON</summary>
-        <Copyable text={JSON.stringify(spec.spec, null, 2)} label="The spec as JSON" />
+        <Copyable text={JSON.stringify(props.options ? { spec: props.spec, options: props.options } : props.spec, null, 2)} label="The spec as JSON" />
       </details>
+    </>
+  );
+}
+
+export function SpecCard(props: { target: Target; name: string }) {
+  const { specInUse: used, targetSpec: stored } = props.target;
+  const differs = used?.spec && stored?.spec && stored.hash !== used.hash;
+  const kept = stored?.spec && <span class="faint small">stored <At time={millis(stored.updateTime)} />{stored.updatedBy ? ` by ${stored.updatedBy}` : ""}</span>;
+  return (
+    <section class="card spec">
+      <header>
+        <h2>Spec in use</h2>
+        {differs || !stored ? used?.sinceTime && <span class="faint small">since <At time={millis(used.sinceTime)} /></span> : kept}
+      </header>
+      {differs && <p class="differs">Callers send another spec than the stored one. Decisions follow what they send.</p>}
+      {used?.spec ? <Lines spec={used.spec} options={used.options} /> : <p>Unknown until the next decision of this service. One of an older version does not keep it.</p>}
+      {stored?.spec && (differs || !used?.spec) && (
+        <details class="stored">
+          <summary>The stored spec</summary>
+          {kept}
+          <Lines spec={stored.spec} options={stored.options} />
+          <Copyable text={`setpoint specs get ${props.name}`} label="A command to copy" />
+        </details>
+      )}
     </section>
   );
 }

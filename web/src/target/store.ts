@@ -1,8 +1,8 @@
-// One target: its record, its decisions and its stored spec, live.
+// One target: its record and its decisions, live.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "../api/client";
-import type { Decision, Target, TargetSpec } from "../api/types";
+import { asError, type SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type TargetJson as Target } from "@setpoint-dev/client/json";
+import { get } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
 
@@ -10,14 +10,12 @@ export interface TargetState {
   target: Target | undefined;
   /** Oldest first. */
   decisions: readonly Decision[];
-  /** null: none is stored; undefined: not known yet. */
-  spec: TargetSpec | null | undefined;
   link: Link;
-  error: ApiError | undefined;
+  error: SetpointError | undefined;
 }
 
 export function useTarget(name: string): [TargetState, () => void] {
-  const empty: TargetState = { target: undefined, decisions: [], spec: undefined, link: "connecting", error: undefined };
+  const empty: TargetState = { target: undefined, decisions: [], link: "connecting", error: undefined };
   const [state, set] = useState<TargetState>(empty);
   const reload = useRef(() => {});
   useEffect(() => {
@@ -25,14 +23,13 @@ export function useTarget(name: string): [TargetState, () => void] {
     const { signal } = abort;
     set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: e instanceof ApiError ? e : new ApiError(0, String(e)) }));
+    const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: asError(e) }));
     const readTarget = () => get<Target>(`/v1/${name}`, signal).then(
       // The log is best effort, and the last decision is in the record before it is in the log.
       (target) =>
         set((s) => ({
           ...s,
           target,
-          spec: target.targetSpec ?? null,
           decisions: target.lastDecision ? merge(s.decisions, [target.lastDecision]) : s.decisions,
           error: undefined,
         })),
@@ -45,7 +42,7 @@ export function useTarget(name: string): [TargetState, () => void] {
         do {
           const query = new URLSearchParams({ pageSize: "1000" });
           if (token) query.set("pageToken", token);
-          const page = await get<{ decisions?: Decision[]; nextPageToken?: string }>(`/v1/${name}/decisions?${query}`, signal);
+          const page = await get<ListDecisionsResponseJson>(`/v1/${name}/decisions?${query}`, signal);
           got = got.concat(page.decisions ?? []);
           token = page.nextPageToken ?? "";
         } while (token && got.length < most);
@@ -70,9 +67,8 @@ export function useTarget(name: string): [TargetState, () => void] {
     // It is also read periodically, because the log may omit repeated decisions.
     const poll = setInterval(later, 15_000);
     void watch(name, undefined, {
-      messages: (batch) => {
-        const more = batch.flatMap((m) => (m.decision ? [m.decision] : []));
-        if (more.length === 0) return;
+      decisions: (batch) => {
+        const more = batch.flatMap((m) => m.decision ?? []);
         set((s) => ({ ...s, decisions: merge(s.decisions, more) }));
         later();
       },

@@ -1,23 +1,26 @@
 // One target: its state, the reason, and when that could change.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { serviceNow } from "../api/client";
 import { Chips } from "../components/chips";
+import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
-import { Ago, At, useNow } from "../components/time";
-import type { Decision, DecisionBasis, Spec, Target, TargetSpec } from "../api/types";
-import { count, duration, integer, localClock, millis, utc } from "../lib/format";
-import { basisOf } from "../lib/decisions";
-import { reading, type Reading } from "../lib/metrics";
+import { Ago, useNow } from "../components/time";
+import type { DecisionJson as Decision, TargetJson as Target } from "@setpoint-dev/client/json";
+import { count, duration, integer, millis } from "../lib/format";
+import { basisOf, changes, counts } from "../lib/decisions";
+import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
-import { outlook, type Outlook } from "../lib/next";
-import { Flapping, flappingTurns, Pending, reversals, stateBits } from "../lib/state";
-import { story, sums } from "../lib/story";
+import { notAsked, paceOf, targetBits } from "../lib/state";
+import { story } from "../lib/story";
 import { playgroundPath } from "../playground/link";
 import { base, navigate, usePlace } from "../router";
-import { MetricChart, ReplicaChart, type Span } from "./charts";
+import { gapOf, MetricChart, ReplicaChart, type Span } from "./charts";
+import { NextCard } from "./next";
 import { SpecCard } from "./spec";
 import { useTarget } from "./store";
+import { StoryCard } from "./story";
 
 const spans: readonly { id: string; label: string; seconds: number }[] = [
   { id: "15m", label: "15 min", seconds: 900 },
@@ -35,7 +38,7 @@ export function TargetView(props: { name: string }) {
   useEffect(() => {
     document.title = `${short} · Setpoint`;
   }, [short]);
-  const { target, decisions, spec, error } = state;
+  const { target, decisions, error } = state;
   const spanId = place.query.get("span") ?? "1h";
   const chosenId = place.query.get("decision") ?? "";
   const chosen = decisions.find((d) => d.recommendationId === chosenId);
@@ -51,23 +54,20 @@ export function TargetView(props: { name: string }) {
   };
   const choose = (d: Decision) => go({ decision: d.recommendationId ?? "" });
 
-  const current = target?.status?.desiredReplicas ?? latest?.desiredReplicas ?? 0;
-  const ahead = useMemo(
-    () => (target ? outlook(target.history ?? {}, spec?.spec, spec?.options, target.status?.currentReplicas ?? current, now, basisOf(decisions)) : undefined),
-    [target, spec, now, current, decisions],
-  );
-  const span = useMemo<Span>(() => {
+  const asked = askedOf(target, now);
+  const outlook = target?.outlook && !target.outlook.problem && !asked.missed ? target.outlook : undefined;
+  const chart = useMemo(() => {
     const s = now / 1000;
     const length = spans.find((x) => x.id === spanId)?.seconds ?? 3600;
-    const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s - 900;
+    const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s;
     const from = Math.max(s - length, Math.min(first, s - 300));
-    const release = ahead?.down.holds ? (ahead.down.steps.at(-1)?.time ?? 0) / 1000 : 0;
-    const room = Math.max((s - from) * 0.06, Math.min(release - s + 20, (s - from) * 0.35));
-    return { from, now: s, to: s + room };
-  }, [spanId, decisions, now, ahead]);
+    const ahead = outlook?.changes?.length ? millis(outlook.changes.at(-1)!.time) / 1000 - s + 20 : 0;
+    const span: Span = { from, now: s, to: s + Math.max((s - from) * 0.06, Math.min(ahead, (s - from) * 0.35)) };
+    return { span, known: s - first, length };
+  }, [spanId, decisions, now, outlook]);
 
   if (error && !target) {
-    if (error.status === 404) return <Unknown name={name} />;
+    if (error.code === "NOT_FOUND") return <Unknown name={name} />;
     return (
       <div class="page">
         <Problem error={error} what="The target can't be read." retry={reload} />
@@ -76,9 +76,12 @@ export function TargetView(props: { name: string }) {
   }
   if (!target) return <div class="loading" role="status" aria-label="Loading" />;
   const status = target.status ?? {};
-  const bits = stateBits(status.conditions ?? [], status.currentMetrics ?? [], target.lastDecision?.error ?? "") | (target.lastDecision?.outcome === "PENDING" ? Pending : 0);
-  const turns = reversals(decisions.filter((d) => millis(d.time) > now - 3_600_000 && d.outcome !== "FAILED" && d.outcome !== "DROPPED").map((d) => d.desiredReplicas ?? 0));
+  const bits = targetBits(target, serviceNow());
   const metrics = Math.max(...decisions.slice(-50).map((d) => d.currentMetrics?.length ?? 0), status.currentMetrics?.length ?? 0);
+  // The record explains its last decision; a newer one may have come by the stream.
+  const explains = (d: Decision | undefined) => (d && d.recommendationId === target.lastDecision?.recommendationId ? target.explanation : undefined);
+  const bounds = boundsOf(target, decisions);
+  const known = latest && counts(latest);
   const told = chosen ?? latest;
   return (
     <div class="page target">
@@ -93,20 +96,27 @@ export function TargetView(props: { name: string }) {
       <header class="target-head">
         <div class="target-title">
           <h1>{short}</h1>
-          <div class="chips"><Chips bits={turns >= flappingTurns ? bits | Flapping : bits} /></div>
+          <div class="chips"><Chips bits={bits} /></div>
           <p class="muted">
             {target.scaleTargetRef?.kind ? `${target.scaleTargetRef.kind} ${target.scaleTargetRef.name ?? ""} · ` : ""}
-            last asked <Ago time={millis(target.updateTime)} now={now} /> · last changed <Ago time={millis(status.lastScaleTime)} now={now} />
+            last asked <Ago time={asked.time} now={now} />
+            {asked.usually > 0 && !asked.missed && <> (usually every {duration(asked.usually)})</>} · last changed <Ago time={millis(status.lastScaleTime)} now={now} />
+              <Links name={name} />
           </p>
+          {asked.missed && (
+            <p class="not-asked" role="status">
+              Nobody has asked for {duration(now - asked.time)}; usually somebody asks every {duration(asked.usually)}. Nothing scales it meanwhile: see whether its agent runs.
+            </p>
+          )}
         </div>
         <div class="big" aria-label="Replicas">
-          <Replicas from={status.currentReplicas ?? 0} to={status.desiredReplicas ?? 0} />
+          {known ? <Replicas from={known.from} to={known.to} /> : <span class="count">?</span>}
           <span class="muted">
-            replicas{ahead?.max !== undefined ? `, ${ahead.min} to ${ahead.max} allowed` : ""}
+            {known ? "replicas" : "the count is unknown"}{bounds.max !== undefined ? `, ${integer(bounds.min ?? 0)} to ${integer(bounds.max)} allowed` : ""}
           </span>
         </div>
         <div class="actions">
-          <a class="button" href={tryPath(short, spec, decisions)}>Try another spec</a>
+          <a class="button" href={tryPath(short, target, decisions)}>{target.specInUse ?? target.targetSpec ? "Try another spec" : "Try a spec"}</a>
         </div>
       </header>
 
@@ -115,243 +125,122 @@ export function TargetView(props: { name: string }) {
           <section class="card chart-card">
             <header>
               <h2>Replicas</h2>
-              <Legend held={ahead?.down.holds ?? false} />
+              <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} />
+              <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} max={bounds.max} />
               <div class="segments" role="group" aria-label="Time shown">
                 {spans.map((s) => (
-                  <button key={s.id} aria-pressed={s.id === spanId} onClick={() => go({ span: s.id === "1h" ? "" : s.id })}>{s.label}</button>
+                  <button key={s.id} aria-pressed={s.id === spanId} title={s.seconds > chart.known ? `${duration(chart.known * 1000)} are kept` : undefined} onClick={() => go({ span: s.id === "1h" ? "" : s.id })}>{s.label}</button>
                 ))}
               </div>
             </header>
-            <ReplicaChart span={span} decisions={decisions} outlook={ahead} current={current} chosen={chosen} choose={choose} />
+            {chart.length > chart.known + 60 && (
+              <p class="faint small covers">
+                {duration(chart.known * 1000)} {Number.isFinite(chart.length) ? `of the last ${duration(chart.length * 1000)} ` : ""}are kept.
+              </p>
+            )}
+            <ReplicaChart
+              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} bounds={bounds} window={windowOf(target, decisions)}
+              chosen={chosen} choose={choose}
+            />
           </section>
           {Array.from({ length: Math.min(metrics, 4) }, (_, i) => (
-            <MetricChart key={i} index={i} span={span} decisions={decisions} spec={spec} choose={choose} />
+            <MetricChart key={i} index={i} span={chart.span} decisions={decisions} spec={target.specInUse} explanation={explains(latest)} choose={choose} />
           ))}
           {metrics > 4 && <p class="muted">{count(metrics - 4, "more metric")} are in the decisions' readings.</p>}
           <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
         </div>
         <aside class="side-column">
-          {told && <StoryCard decision={told} chosen={chosen !== undefined} spec={spec} now={now} back={() => go({ decision: "" })} />}
-          {ahead && <NextCard outlook={ahead} target={target} now={now} />}
-          <SpecCard spec={spec} name={name} />
+          {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => go({ decision: "" })} />}
+          <NextCard target={target} asked={asked} now={now} />
+          <SpecCard target={target} name={name} />
         </aside>
       </div>
     </div>
   );
 }
 
-/** The playground with this target's spec, and the load that its decisions recorded. */
-function tryPath(title: string, stored: TargetSpec | null | undefined, decisions: readonly Decision[]): string {
+const none: never[] = [];
+
+export interface Asked {
+  /** When it was asked for last, ms of Unix time. */
+  time: number;
+  /** How often it usually is, ms; 0: unknown. */
+  usually: number;
+  /** It is no longer asked for. */
+  missed: boolean;
+}
+
+/** Whether anybody still asks for a target. */
+function askedOf(target: Target | undefined, now: number): Asked {
+  const { asked, interval } = paceOf(target ?? {});
+  return { time: asked * 1000, usually: interval * 1000, missed: notAsked(asked, interval, now / 1000) };
+}
+
+/** The bounds of the last decision, as far as they are known. */
+function boundsOf(target: Target, decisions: readonly Decision[]): { min?: number; max?: number } {
+  const b = target.explanation?.bounds;
+  if (b?.maxReplicas) return { min: b.minReplicas ?? 0, max: b.maxReplicas };
+  const { minReplicas: min, maxReplicas: max } = basisOf(decisions);
+  return { min, max };
+}
+
+/** The stabilization window of scale-downs, s. */
+function windowOf(target: Target, decisions: readonly Decision[]): number | undefined {
+  const down = target.explanation?.stabilization?.windows?.find((w) => w.direction === "Down")?.windowSeconds;
+  return down === undefined ? basisOf(decisions).scaleDownWindowSeconds : Number(down);
+}
+
+/** The playground with the spec in use, and the load that this target's decisions recorded. */
+function tryPath(title: string, target: Target, decisions: readonly Decision[]): string {
   const load: [number, number][] = [];
-  const readings: Reading[] = [];
+  const was: [number, number][] = [];
   let replicas: number | undefined;
   for (const d of decisions.slice(-500)) {
+    const known = counts(d);
+    if (known) was.push([millis(d.time), known.to]);
     const m = d.currentMetrics?.[0];
     const r = m ? reading(m) : undefined;
     if (!r || r.kind === "none" || !Number.isFinite(r.number)) continue;
     // An average is per replica; the load is the total.
     const total = r.kind === "total" ? r.number : r.number * (d.currentReplicas ?? 0);
     load.push([millis(d.time), Math.round(total * 1000) / 1000]);
-    readings.push(r);
     replicas ??= d.currentReplicas;
   }
-  const recorded = "This is the load of the target's last decisions, as its first metric tells it, and the spec twice: change one of the two.";
-  if (stored?.spec) return playgroundPath({ title, lesson: recorded, spec: stored.spec, load, replicas });
-  const spec = guessed(readings, basisOf(decisions));
-  return playgroundPath({ title, lesson: spec && `${recorded} The service keeps no spec of it: bounds are those of the last decision, and the metric's target is a guess, the median of what was read.`, spec, load, replicas });
+  const recorded = "Load of this target's last decisions, by its first metric.";
+  const from = target.specInUse ?? target.targetSpec;
+  const told = !from?.spec ? "The spec in use is unknown: paste it in place of this example."
+    : target.specInUse ? "Both tabs have the spec in use: edit one and compare." : "Both tabs have the stored spec; which one callers use is unknown.";
+  return playgroundPath({ title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
 }
 
-/** A spec of which only readings and bounds are known: it wants what usually was. */
-function guessed(readings: readonly Reading[], basis: DecisionBasis): Spec | undefined {
-  const last = readings.at(-1);
-  if (!last) return undefined;
-  const same = readings.filter((r) => r.type === last.type && r.kind === last.kind).map((r) => r.number).sort((a, b) => a - b);
-  const middle = same[same.length >> 1]!;
-  const median = Math.max(1, Math.round(middle));
-  const quantity = middle >= 10 ? String(median) : `${Math.max(1, Math.round(middle * 1000))}m`;
-  const target = last.kind === "utilization" ? { type: "Utilization", averageUtilization: median } : last.kind === "total" ? { type: "Value", value: quantity } : { type: "AverageValue", averageValue: quantity };
-  const metric = last.type === "Resource" ? { type: "Resource", resource: { name: last.name, target } }
-    : last.type === "Pods" ? { type: "Pods", pods: { metric: { name: last.name }, target } }
-    : { type: "External", external: { metric: { name: last.name }, target } };
-  return { minReplicas: basis.minReplicas ?? 1, maxReplicas: basis.maxReplicas ?? 100, metrics: [metric] };
-}
-
-function Legend(props: { held: boolean }) {
+function Legend(props: { decisions: readonly Decision[]; ahead: boolean }) {
+  const tones = new Set(props.decisions.slice(-500).map(gapOf));
   return (
     <div class="legend" aria-hidden="true">
       <span><i class="l-count" />count</span>
-      <span><i class="l-proposal" />proposals</span>
-      <span><i class="l-window" />window</span>
-      {props.held && <span><i class="l-future" />if load stays</span>}
+      <span><i class="l-proposal" />metrics ask for</span>
+      {tones.has("held") && <span><i class="l-gap held" />window</span>}
+      {tones.has("limited") && <span><i class="l-gap limited" />policy</span>}
+      {tones.has("atmax") && <span><i class="l-gap atmax" />maximum</span>}
+      {props.ahead && <span><i class="l-future" />if metrics stay</span>}
       <span class="l-up">▲ up</span>
       <span class="l-down">▼ down</span>
     </div>
   );
 }
 
-function StoryCard(props: { decision: Decision; chosen: boolean; spec: TargetSpec | null | undefined; now: number; back: () => void }) {
-  const { decision: d, chosen, spec, now } = props;
-  const s = story(d);
-  const numbers = sums(d, spec?.spec);
-  const head = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    if (chosen && matchMedia("(max-width: 960px)").matches) head.current?.scrollIntoView({ block: "nearest" });
-  }, [d.recommendationId, chosen]);
-  return (
-    <section class={`card story tone-${s.tone}`} aria-live="polite">
-      <header>
-        <span class="eyebrow">{chosen ? "The decision you chose" : "Now"}</span>
-        {chosen && <button class="button quiet" onClick={props.back}>Back to now</button>}
-      </header>
-      <h2 ref={head}>{s.head}</h2>
-      <ul class="because">
-        {s.because.map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
-      </ul>
-      <p class="muted">
-        Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome}
-      </p>
-      {numbers.length > 0 && (
-        <dl class="sums">
-          {numbers.map((n, i) => (
-            <div key={i}>
-              <dt>{n.name}</dt>
-              <dd>
-                <strong>{n.reading}</strong>
-                {n.target && <span class="muted"> of {n.target}</span>}
-                {n.ratio && <span class="sum">{n.ratio}</span>}
-                {n.proposal && <span class="sum">{n.proposal}</span>}
-              </dd>
-            </div>
-          ))}
-        </dl>
-      )}
-      <details class="conditions" open={chosen}>
-        <summary>Conditions</summary>
-        <table>
-          <tbody>
-            {(d.conditions ?? []).map((c) => (
-              <tr key={c.type}>
-                <th scope="row">
-                  {c.type}
-                  <span class={`status ${c.status.toLowerCase()}`}>{c.status}</span>
-                </th>
-                <td>
-                  <code>{c.reason}</code>
-                  <span>{c.message}</span>
-                  <span class="faint">since <At time={millis(c.lastTransitionTime)} /></span>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-        {d.recommendationId && <p class="faint mono id">{d.recommendationId}{d.requestId ? ` · request ${d.requestId}` : ""}</p>}
-      </details>
-    </section>
-  );
-}
-
-/** When the count could next change, and what holds it until then. */
-function NextCard(props: { outlook: Outlook; target: Target; now: number }) {
-  const { outlook: o, target, now } = props;
-  const current = target.status?.currentReplicas ?? 0;
-  const first = o.down.steps[0];
-  const pending = target.history?.pending;
-  const evaluation = "with the next evaluation";
-  const up = o.rateUp.disabled ? (
-    <>Never: scale-ups are disabled.</>
-  ) : o.max !== undefined && current >= o.max ? (
-    <>Not above the maximum of {o.max}.</>
-  ) : o.up.holds && o.up.steps[0] ? (
-    <>Held until <Clock time={o.up.steps[0].time} now={now} />, when a lower recommendation leaves the window of {o.up.seconds} s.</>
-  ) : (
-    <>
-      Can rise {evaluation}, to at most <strong>{integer(Math.min(o.rateUp.limit, o.max ?? Infinity))}</strong>.
-    </>
-  );
-  const down = o.rateDown.disabled ? (
-    <>Never: scale-downs are disabled.</>
-  ) : o.min !== undefined && current <= o.min ? (
-    <>Not below the minimum of {o.min}.</>
-  ) : o.down.holds && first ? (
-    <>
-      The metrics ask for <strong>{integer(o.down.proposed)}</strong>, but {count(current, "replica")} or more were recommended in the last{" "}
-      {duration(o.down.seconds * 1000)}. Held until <Clock time={first.time} now={now} />.
-    </>
-  ) : o.down.proposed < current && o.down.recommendations.length > 0 ? (
-    <>
-      Can fall {evaluation}: the metrics ask for <strong>{integer(o.down.proposed)}</strong>, and nothing higher is left in the window
-      {o.rateDown.limit > o.down.proposed ? <>; policies allow <strong>{integer(o.rateDown.limit)}</strong> at once</> : ""}.
-    </>
-  ) : (
-    <>
-      Can fall once the metrics ask for less{o.down.seconds > 0 ? <>, after {o.down.seconds} s without a higher recommendation</> : ""}
-      {Math.max(o.rateDown.limit, o.min ?? 0) > 0 ? <>; to no less than <strong>{integer(Math.max(o.rateDown.limit, o.min ?? 0))}</strong></> : ""}.
-    </>
-  );
-  return (
-    <section class="card next">
-      <header><span class="eyebrow">When it could next change</span></header>
-      {pending && (
-        <p class="pending-note">
-          A change to {pending.desiredReplicas} is not yet reported as applied (since <Ago time={millis(pending.time)} now={now} />).
-        </p>
-      )}
-      <dl>
-        <div><dt><span class="up-mark" aria-hidden="true">▲</span>Up</dt><dd>{up}</dd></div>
-        <div><dt><span class="down-mark" aria-hidden="true">▼</span>Down</dt><dd>{down}</dd></div>
-      </dl>
-      {o.down.holds && o.down.steps.length > 0 && (
-        <>
-          <h3>If the metrics keep asking for {o.down.proposed}</h3>
-          <ol class="releases">
-            {o.down.steps.slice(0, 6).map((s) => (
-              <li key={s.time}>
-                <Clock time={s.time} now={now} />
-                <strong>{integer(Math.max(s.count, o.min ?? 0))}</strong>
-              </li>
-            ))}
-            {o.down.steps.length > 6 && <li class="faint">{count(o.down.steps.length - 6, "more step")}</li>}
-          </ol>
-        </>
-      )}
-      {[...o.rateUp.policies.map((p) => ({ ...p, way: "up" })), ...o.rateDown.policies.map((p) => ({ ...p, way: "down" }))].some((p) => p.release !== undefined) && (
-        <>
-          <h3>Changes that policies still count</h3>
-          <ul class="releases">
-            {[...o.rateUp.policies.map((p) => ({ ...p, way: "up" })), ...o.rateDown.policies.map((p) => ({ ...p, way: "down" }))]
-              .filter((p) => p.release !== undefined)
-              .map((p) => (
-                <li key={p.way + p.text}>
-                  <span>{p.way}, {p.text}: allows {p.limit}</span>
-                  <span class="faint">until {localClock(p.release!)}</span>
-                </li>
-              ))}
-          </ul>
-        </>
-      )}
-      <p class="faint small">
-        {o.known
-          ? "By the stored spec and the history that the service keeps."
-          : `Callers send the spec with each question: bounds and windows are those of the last decisions, policies are taken to be the controller's defaults.`}
-      </p>
-    </section>
-  );
-}
-
-function Clock(props: { time: number; now: number }) {
-  const left = props.time - props.now;
-  return (
-    <time dateTime={new Date(props.time).toISOString()} title={utc(props.time)}>
-      {localClock(props.time)} <span class="muted">({left > 0 ? `in ${duration(left)}` : "now"})</span>
-    </time>
-  );
+/** How much a target at its maximum lacks. */
+function Lack(props: { decision: Decision | undefined; proposal: number | undefined; max: number | undefined }) {
+  const { decision, proposal, max } = props;
+  if (!decision?.states?.includes("AT_MAXIMUM") || proposal === undefined || max === undefined) return null;
+  return <span class="chip atmax"><i aria-hidden="true">⊤</i>asks for {integer(proposal)}, lacks {integer(proposal - max)}</span>;
 }
 
 function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
   const { decisions, chosen, choose, now } = props;
   const [all, setAll] = useState(false);
   const [limit, setLimit] = useState(20);
-  const shown = decisions.filter((d) => all || d.currentReplicas !== d.desiredReplicas || d.outcome === "FAILED").reverse();
+  const shown = decisions.filter((d) => all || changes(d) || d.outcome === "FAILED").reverse();
   const rows = shown.slice(0, limit);
   const list = useRef<HTMLDivElement>(null);
   const onKey = (e: KeyboardEvent) => {
@@ -392,7 +281,7 @@ function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision 
         })}
         {rows.length === 0 && <p class="muted">{all ? "The log is empty." : "No decision of the log changed the count."}</p>}
       </div>
-      {shown.length > rows.length && <button class="button" onClick={() => setLimit(limit + 100)}>Show more of {shown.length - rows.length}</button>}
+      {shown.length > rows.length && <button class="button" onClick={() => setLimit(limit + 100)}>Show more ({integer(shown.length - rows.length)})</button>}
     </section>
   );
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
-	"github.com/setpoint-dev/setpoint/cmd/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )

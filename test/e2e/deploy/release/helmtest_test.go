@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 )
@@ -80,8 +81,8 @@ func replaceToken(t *testing.T, c *kubetest.Cluster, token string) {
 	t.Helper()
 	secrets := c.Client().CoreV1().Secrets(namespace)
 	s, err := secrets.Get(t.Context(), "setpoint-agent", metav1.GetOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	s.Data = map[string][]byte{"token": []byte(token)}
 	_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
-	must(t, err)
+	kit.Must(t, err)
 }

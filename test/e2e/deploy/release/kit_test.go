@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
@@ -26,35 +27,14 @@ const (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// await waits until problem returns "".
-func await(t testing.TB, what string, problem func() error) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		err := problem()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s within %v: %v", what, patience, err)
-		}
-	}
-}
-
 // images are those of this version as "setpoint:current" and under the other given names, and
 // Redis.
 func images(t *testing.T, names ...string) map[string]pods.Image {
 	t.Helper()
 	serve, err := service.Program()
-	must(t, err)
+	kit.Must(t, err)
 	agent, err := service.Kubernetes()
-	must(t, err)
+	kit.Must(t, err)
 	redis, err := pods.Redis()
 	if err != nil {
 		needs.Cannot(t, err.Error())
@@ -70,7 +50,7 @@ func images(t *testing.T, names ...string) map[string]pods.Image {
 func data(t *testing.T, c *kubetest.Cluster, secret, key string) string {
 	t.Helper()
 	s, err := c.Client().CoreV1().Secrets(namespace).Get(t.Context(), secret, metav1.GetOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	return string(s.Data[key])
 }
 
@@ -78,10 +58,10 @@ func data(t *testing.T, c *kubetest.Cluster, secret, key string) string {
 func client(t *testing.T, c *kubetest.Cluster, node *pods.Node, options ...setpoint.Option) *setpoint.Client {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	must(t, os.WriteFile(ca, []byte(data(t, c, "setpoint-ca", "ca.crt")), 0o600))
+	kit.Must(t, os.WriteFile(ca, []byte(data(t, c, "setpoint-ca", "ca.crt")), 0o600))
 	client, err := setpoint.New(node.Target("setpoint-grpc", 9090),
 		append([]setpoint.Option{setpoint.WithTLS(setpoint.TLS{CAFile: ca}), setpoint.WithToken(data(t, c, "setpoint-agent", "token"))}, options...)...)
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

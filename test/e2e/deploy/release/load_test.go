@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -240,7 +241,7 @@ func (l *load) proceed(n int) {
 	l.t.Helper()
 	for _, c := range l.callers {
 		want := c.count() + n
-		await(l.t, "proceeding", func() error {
+		kit.Eventually(l.t, patience, "proceeding", func() error {
 			if got := c.count(); got < want {
 				return fmt.Errorf("caller %d has made %d steps, want %d", c.number, got, want)
 			}
@@ -317,7 +318,7 @@ func (l *load) compareWatched(t *testing.T) {
 			}
 		}
 	}
-	await(t, "watched", func() error {
+	kit.Eventually(t, patience, "watched", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for target := range want {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 )
@@ -33,13 +34,13 @@ func TestFirstShadowReport(t *testing.T) {
 		}},
 		{"kubectl apply", func(t *testing.T, c *kubetest.Cluster) {
 			root, err := filepath.Abs(repository)
-			must(t, err)
+			kit.Must(t, err)
 			folder := t.TempDir()
 			relative, err := filepath.Rel(folder, filepath.Join(root, "deploy/kustomize"))
-			must(t, err)
-			must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: ["+relative+"/base]\ncomponents: ["+relative+"/components/shadow]\n"), 0o600))
+			kit.Must(t, err)
+			kit.Must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: ["+relative+"/base]\ncomponents: ["+relative+"/components/shadow]\n"), 0o600))
 			secrets, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/secrets.sh"), "--kubernetes").Output()
-			must(t, err)
+			kit.Must(t, err)
 			c.Kubectl(t, "apply", "--server-side", "-k", folder)
 			c.Apply(t, string(secrets))
 		}},
@@ -62,7 +63,7 @@ spec:
 			began := time.Now()
 			tt.install(t, c)
 			installed := time.Since(began)
-			await(t, "reporting", func() error {
+			kit.Eventually(t, patience, "reporting", func() error {
 				for _, answer := range node.Run(t.Context(), map[string]string{"app.kubernetes.io/name": "setpoint-agent"}, "/setpoint", "agent", "kubernetes", "--shadow", "--report", "-o=json") {
 					var report shadow.Report
 					if err := json.Unmarshal([]byte(answer), &report); err == nil && len(report.Objects) > 0 && report.Objects[0].Agreed+report.Objects[0].Diverged > 0 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -50,7 +51,7 @@ func TestUpgradeAndRollbackLoseNothing(t *testing.T) {
 	// If a version replaces its instances faster than callers look up names, calls fail and are
 	// retried during the rollout; nothing is lost by that either.
 	d, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", metav1.GetOptions{})
-	must(t, err)
+	kit.Must(t, err)
 	slowly := d.Spec.MinReadySeconds > 30
 	web := scaled(t, c)
 	load := begin(t, client(t, c, node))
@@ -96,7 +97,7 @@ func rolledOut(t *testing.T, c *kubetest.Cluster) {
 	for _, name := range []string{"setpoint", "setpoint-agent"} {
 		c.Kubectl(t, "rollout", "status", "deployment/"+name, "--namespace="+namespace, "--timeout="+(2*helm.Patience).String())
 	}
-	await(t, "without old pods", func() error {
+	kit.Eventually(t, patience, "without old pods", func() error {
 		pods, err := c.Client().CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 		if err == nil && len(pods.Items) != 5 { // two of the service, two agents, Redis
 			err = fmt.Errorf("there are %d pods", len(pods.Items))
@@ -135,7 +136,7 @@ spec:
 func (w *workload) await(t *testing.T, usage int64, want int64) {
 	t.Helper()
 	w.c.Metrics.SetCPU(w.namespace, "web", usage)
-	await(t, "scaled", func() error {
+	kit.Eventually(t, patience, "scaled", func() error {
 		d, err := w.c.Client().AppsV1().Deployments(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err

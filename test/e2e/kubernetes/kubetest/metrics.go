@@ -36,7 +36,6 @@ type Metrics struct {
 	series   map[external][]Series
 	failures map[failure]answer
 	hanging  map[failure]chan struct{} // closed when that ends
-	nameless map[string]bool
 }
 
 // load is the load of an app's pods, which share it evenly.
@@ -133,14 +132,6 @@ func (m *Metrics) Hang(api, namespace string, hangs bool) {
 	}
 }
 
-// OmitLabels leaves the labels out of the namespace's samples of pods, as some metrics
-// servers do.
-func (m *Metrics) OmitLabels(namespace string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.nameless[namespace] = true
-}
-
 // samples are the metrics server's samples of the pods that the selector matches. Pods that do
 // not run, or whose app has no load, have none.
 func (m *Metrics) samples(namespace string, selector labels.Selector, now time.Time) []metricsv1beta1.PodMetrics {
@@ -164,9 +155,6 @@ func (m *Metrics) samples(namespace string, selector labels.Selector, now time.T
 			ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: namespace, Labels: pod.Labels, CreationTimestamp: metav1.NewTime(now)},
 			Timestamp:  metav1.NewTime(now), Window: metav1.Duration{Duration: Window},
 		}
-		if shares.nameless {
-			item.Labels = nil
-		}
 		for _, container := range pod.Spec.Containers {
 			item.Containers = append(item.Containers, metricsv1beta1.ContainerMetrics{Name: container.Name, Usage: usage})
 		}
@@ -177,10 +165,9 @@ func (m *Metrics) samples(namespace string, selector labels.Selector, now time.T
 
 // shares is the load of each pod of a namespace.
 type shares struct {
-	pods     []*corev1.Pod
-	ready    map[string]int64 // ready pods of an app
-	loads    map[load]int64
-	nameless bool
+	pods  []*corev1.Pod
+	ready map[string]int64 // ready pods of an app
+	loads map[load]int64
 }
 
 func (m *Metrics) shares(namespace string) shares {
@@ -192,7 +179,7 @@ func (m *Metrics) shares(namespace string) shares {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.loads, s.nameless = maps.Clone(m.loads[namespace]), m.nameless[namespace]
+	s.loads = maps.Clone(m.loads[namespace])
 	return s
 }
 

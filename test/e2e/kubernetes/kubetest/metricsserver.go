@@ -50,7 +50,7 @@ func startMetrics(c *Cluster) (*Metrics, error) {
 	m := &Metrics{
 		kubelet: c.Kubelet, loads: make(map[string]map[load]int64), objects: make(map[object]resource.Quantity),
 		series: make(map[external][]Series), failures: make(map[failure]answer),
-		hanging: make(map[failure]chan struct{}), nameless: make(map[string]bool),
+		hanging: make(map[failure]chan struct{}),
 	}
 	if err := m.listen(); err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ function open(config) {
       maxAttempts: retry.maxAttempts, baseDelayMs: ms(retry.baseDelay), maxDelayMs: ms(retry.maxDelay),
       attemptTimeoutMs: ms(retry.attemptTimeout), budgetReserve: retry.budgetReserve, budgetRatio: retry.budgetRatio,
     }),
+    ...config.options,
   });
   if (way === "rest") {
     client = connectRest(config.target, options);
@@ -122,27 +123,18 @@ async function act(command) {
     case "getSpec":
       return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
     case "check":
-    case "checkReport":
       try {
-        const asked = { request: read(setpoint.RecommendRequestSchema, command.request) };
-        const answer = read(setpoint.RecommendResponseSchema, command.answer);
-        if (command.op === "check") {
-          setpoint.checkAnswer(defined({
-            ...asked, now: command.now * 1000, unrecorded: command.unrecorded,
-            previous: command.previous && read(setpoint.RecommendResponseSchema, command.previous),
-          }), answer);
-        } else {
-          setpoint.checkReport(asked, answer, read(setpoint.ReportScaleRequestSchema, command.report), read(setpoint.ReportScaleResponseSchema, command.response));
-        }
+        setpoint.checkAnswer(defined({
+          request: read(setpoint.RecommendRequestSchema, command.request), now: command.now * 1000, unrecorded: command.unrecorded,
+          previous: command.previous && read(setpoint.RecommendResponseSchema, command.previous),
+        }), read(setpoint.RecommendResponseSchema, command.answer));
       } catch (error) {
         if (error instanceof setpoint.AnswerError) {
-          return { field: error.field, anotherCaller: error.anotherCaller };
+          return { field: error.field };
         }
         throw error;
       }
       return {};
-    case "seed":
-      return { answer: write(setpoint.HorizontalPodAutoscalerStatusSchema, setpoint.seed(read(setpoint.HorizontalPodAutoscalerStatusSchema, command.status))) };
     default:
       throw new Error(`no such command: ${command.op}`);
   }

@@ -5,7 +5,7 @@ import sys
 
 import setpoint
 from google.protobuf import json_format
-from setpoint.v1 import autoscaling_pb2, recommendation_service_pb2, target_service_pb2
+from setpoint.v1 import target_service_pb2
 
 client = None
 watch = None
@@ -52,6 +52,7 @@ def opened(config):
         token=token,
         token_over_insecure=config.get("tokenOverInsecure", False),
         **options,
+        **config.get("options", {}),
     )
 
 
@@ -60,7 +61,7 @@ def do(command):
     if op == "open":
         try:
             opened(command["config"])
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             return {"error": {"code": "CONFIG", "message": str(error)}}
         return {}
     if op == "recommend":
@@ -126,21 +127,8 @@ def do(command):
                 unrecorded=command.get("unrecorded", False),
             )
         except setpoint.AnswerError as error:
-            return {"field": error.field, "anotherCaller": error.another_caller}
+            return {"field": error.field}
         return {}
-    if op == "checkReport":
-        try:
-            setpoint.check_report(
-                read(command["request"], setpoint.RecommendRequest()),
-                read(command["answer"], setpoint.RecommendResponse()),
-                read(command["report"], setpoint.ReportScaleRequest()),
-                read(command["response"], recommendation_service_pb2.ReportScaleResponse()),
-            )
-        except setpoint.AnswerError as error:
-            return {"field": error.field, "anotherCaller": error.another_caller}
-        return {}
-    if op == "seed":
-        return {"answer": json_format.MessageToDict(setpoint.seed(read(command["status"], autoscaling_pb2.HorizontalPodAutoscalerStatus())))}
     raise ValueError(f"no such command: {op}")
 
 

@@ -1,0 +1,40 @@
+# What CI runs: the targets of the Makefile, by stage. .ci/run says how.
+
+# One after the other: they install programs, and apt in two lanes would start services of packages
+# that each other keeps from starting; and they rewrite files that others compile.
+first := programs check-generated
+# Quick targets first, then the longest.
+computing := lint prose vuln test-web test e2e-ui guard control-plane test-docs conformance-quick test-race promises fuzz \
+	test-modules test-examples test-clients reproducible
+# These mostly wait for clocks and clusters, so they get the processors first.
+waiting := e2e-faults e2e-swarm e2e-nomad e2e-deploy attack e2e-chart e2e-keda
+# These load the service, or compare two controllers by the second.
+measuring := e2e-kubernetes e2e-load
+
+# What is more than `make NAME`.
+fuzz: runs = fuzz FUZZTIME=5s FUZZWORKERS=1 # nightly: ten minutes each, on all processors
+promises: runs = promises PART=$(shell echo $$((0x$$(git rev-parse HEAD | cut -c1-4) % 4 + 1)))/4 # a quarter, by the commit; nightly: all
+reproducible: runs = release-reproducible TARGETS=programs # nightly: all of a release
+attack: runs = attack ATTACK=-short
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -uo pipefail -c
+all := $(first) $(computing) $(waiting) $(measuring)
+stray := $(filter-out $(all),$(ONLY))
+$(if $(stray),$(error $(stray): CI has only $(all)))
+$(computing): export niceness = 10
+
+.PHONY: first computing waiting measuring $(all)
+first: $(or $(filter $(ONLY),$(first)),$(if $(ONLY),,$(first)))
+computing: $(or $(filter $(ONLY),$(computing)),$(if $(ONLY),,$(computing)))
+waiting: $(or $(filter $(ONLY),$(waiting)),$(if $(ONLY),,$(waiting)))
+measuring: $(or $(filter $(ONLY),$(measuring)),$(if $(ONLY),,$(measuring)))
+first computing waiting measuring: ; @:
+
+# The log is printed whole. A failure is told to .ci/run at once: this make would first wait for
+# what else it runs. The make below is none of this one's lanes.
+$(all):
+	@unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES; TIMEFORMAT='%0R %0U %0S'; log=bin/ci/$@.log; echo $@ >>bin/ci/begun; \
+	{ time nice -n $${niceness:-0} make $(or $(runs),$@) >$$log 2>&1 </dev/null; } 2>bin/ci/$@.time || \
+		{ echo $@ >>bin/ci/failed; kill -USR1 $$CI_RUN; exit 1; }; \
+	echo $@ >>bin/ci/passed; printf '\n=== %s\n' $@; cat $$log

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
+)
+
+// Figures say for people why a count is what it is.
+type Figures struct {
+	// Metrics are the values that were computed, such as "cpu 48% (target 60%)".
+	Metrics []string
+	// Limits say what else has decided the count: a bound, a policy, a window.
+	Limits []string
+}
+
+// FiguresOf are those of a status and the spec that it was computed from.
+func FiguresOf(status *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec) Figures {
+	return Figures{metricsOf(status, spec), boundsOf(status, spec)}
+}
+
+// With is one line of the figures and the reason of a decision.
+func (f Figures) With(reason string) string {
+	var parts []string
+	if len(f.Metrics) > 0 {
+		parts = append(parts, strings.Join(f.Metrics, ", "))
+	}
+	parts = append(parts, f.Limits...)
+	if reason != "" {
+		parts = append(parts, reason)
+	}
+	return Plain(strings.Join(parts, "; "))
+}
+
+// Plain rewords what only Kubernetes has.
+func Plain(text string) string { return plain.Replace(text) }
+
+// boundsOf says what besides the metrics has decided a count.
+func boundsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
+	var out []string
+	for _, c := range s.GetConditions() {
+		switch c.GetReason() {
+		case "TooManyReplicas":
+			out = append(out, fmt.Sprintf("at its maximum of %d", spec.GetMaxReplicas()))
+		case "TooFewReplicas":
+			least := int32(1)
+			if spec.MinReplicas != nil {
+				least = spec.GetMinReplicas()
+			}
+			out = append(out, fmt.Sprintf("at its minimum of %d", least))
+		case "ScaleUpLimit", "ScaleDownLimit":
+			out = append(out, "limited by a policy")
+		case "ScaleUpStabilized", "ScaleDownStabilized":
+			out = append(out, "held by the stabilization window")
+		}
+	}
+	return out
+}
+
+// metricsOf are the values of a status' metrics for people, with their targets.
+func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
+	var out []string
+	for i, m := range s.GetCurrentMetrics() {
+		name, v := current(m)
+		if name == "" {
+			continue
+		}
+		text := name + " " + amount(v.AverageUtilization, v.GetAverageValue(), v.GetValue())
+		if i < len(spec.GetMetrics()) {
+			if of, t := goal(spec.GetMetrics()[i]); of == name {
+				text += " (target " + amount(t.AverageUtilization, t.GetAverageValue(), t.GetValue()) + ")"
+			}
+		}
+		out = append(out, Shorten(text))
+	}
+	return out
+}
+
+// current is the name and the value of a metric.
+func current(m *setpointv1.MetricStatus) (name string, v *setpointv1.MetricValueStatus) {
+	switch {
+	case m.GetResource() != nil:
+		return m.GetResource().GetName(), m.GetResource().GetCurrent()
+	case m.GetContainerResource() != nil:
+		return m.GetContainerResource().GetName(), m.GetContainerResource().GetCurrent()
+	case m.GetPods() != nil:
+		return m.GetPods().GetMetric().GetName(), m.GetPods().GetCurrent()
+	case m.GetObject() != nil:
+		return m.GetObject().GetMetric().GetName(), m.GetObject().GetCurrent()
+	case m.GetExternal() != nil:
+		return m.GetExternal().GetMetric().GetName(), m.GetExternal().GetCurrent()
+	}
+	return "", nil
+}
+
+// goal is the name and the target of a metric.
+func goal(m *setpointv1.MetricSpec) (name string, t *setpointv1.MetricTarget) {
+	switch {
+	case m.GetResource() != nil:
+		return m.GetResource().GetName(), m.GetResource().GetTarget()
+	case m.GetContainerResource() != nil:
+		return m.GetContainerResource().GetName(), m.GetContainerResource().GetTarget()
+	case m.GetPods() != nil:
+		return m.GetPods().GetMetric().GetName(), m.GetPods().GetTarget()
+	case m.GetObject() != nil:
+		return m.GetObject().GetMetric().GetName(), m.GetObject().GetTarget()
+	}
+	return m.GetExternal().GetMetric().GetName(), m.GetExternal().GetTarget()
+}
+
+// overNone is the average over no replicas, as Kubernetes' controller has it: the largest number.
+var overNone = strconv.FormatInt(math.MaxInt64, 10) + "m"
+
+// amount is a value: a percentage, else an average, else the value itself.
+func amount(percent *int32, average, value string) string {
+	if percent != nil {
+		return fmt.Sprintf("%d%%", *percent)
+	}
+	if average != "" {
+		value = average
+	}
+	if value == overNone {
+		return "without replicas to divide it by"
+	}
+	if q, err := quantity.Parse(value); err == nil && strings.HasSuffix(value, "m") {
+		return strconv.FormatFloat(q.AsApproximateFloat64(), 'g', -1, 64)
+	}
+	return value
+}
+
+var plain = strings.NewReplacer("(nil)", "", "container task of Pod ", "task ")

@@ -1,0 +1,199 @@
+package settings_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/settings"
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/typed"
+)
+
+// form offers all settings, without a prefix.
+var form = settings.Form{Measured: settings.Usage(true)}
+
+// tree is a JSON document as encoding/json decodes it, numbers as floats, as Nomad's do.
+func tree(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func read(t *testing.T, f settings.Form, from map[string]any) *settings.Settings {
+	t.Helper()
+	got, err := f.Read(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Labels, blocks of HCL and JSON say the same in their own forms.
+func TestOneVocabularyInEachForm(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{
+		"x.min": "2", "x.max": "10", "x.cpu": "60%", "x.period": "30s", "x.shadow": "true",
+		"x.behavior":            "scaleDown: {stabilizationWindowSeconds: 60, tolerance: 0.05}",
+		"x.metric.queue.source": "prom", "x.metric.queue.query": "sum(q)", "x.metric.queue.average": "30",
+		"x.metric.rate.source": "prom", "x.metric.rate.query": "rate", "x.metric.rate.podLabel": "pod", "x.metric.rate.average": "1500m", "x.metric.rate.window": "1m",
+		"other": "1",
+	}
+	blocks := tree(t, `{"min": 2.0, "max": 10.0, "cpu": 60.0, "period": "30s", "shadow": true,
+		"behavior": [{"scaleDown": [{"stabilizationWindowSeconds": 60.0, "tolerance": 0.05}]}],
+		"metric": [{"queue": [{"source": "prom", "query": "sum(q)", "average": 30.0}]}, {"rate": [{"source": "prom", "query": "rate", "podLabel": "pod", "average": "1500m", "window": "1m"}]}]}`)
+	document, err := typed.Document(`
+min: 2
+max: 10
+cpu: 60
+period: 30s
+shadow: true
+behavior: {scaleDown: {stabilizationWindowSeconds: 60, tolerance: "0.05"}}
+metric:
+  queue: {source: prom, query: sum(q), average: 30}
+  rate: {source: prom, query: rate, podLabel: pod, average: 1500m, window: 1m}
+`, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &setpointv1.HorizontalPodAutoscalerSpec{}
+	if err := protojson.Unmarshal([]byte(`{"minReplicas": 2, "maxReplicas": 10, "metrics": [
+		{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}},
+		{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "30"}}},
+		{"type": "Pods", "pods": {"metric": {"name": "rate"}, "target": {"type": "AverageValue", "averageValue": "1500m"}}}],
+		"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}}}`), want); err != nil {
+		t.Fatal(err)
+	}
+	prefixed := form
+	prefixed.Prefix = "x."
+	for name, got := range map[string]*settings.Settings{
+		"labels": read(t, prefixed, settings.Nested(labels, "x.")), "blocks of HCL": read(t, form, blocks), "a document": read(t, form, document.(map[string]any)),
+	} {
+		if !proto.Equal(got.Spec, want) {
+			t.Errorf("%s: got  %v\nwant %v", name, got.Spec, want)
+		}
+		var queries []samples.Query
+		for _, m := range got.Metrics {
+			queries = append(queries, m.Query)
+		}
+		if wanted := []samples.Query{{Source: "prom", Query: "sum(q)"}, {Source: "prom", Query: "rate", PodLabel: "pod", Window: samples.Duration(time.Minute)}}; !reflect.DeepEqual(queries, wanted) {
+			t.Errorf("%s: queries %+v, want %+v", name, queries, wanted)
+		}
+		if got.Period != 30*time.Second || !got.Shadow || len(got.Warnings) > 0 {
+			t.Errorf("%s: period %s, shadow %t, warnings %q", name, got.Period, got.Shadow, got.Warnings)
+		}
+	}
+}
+
+func TestAllProblemsAreTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		tree string
+		want []string
+	}{
+		"an unknown key":                     {`{"max": 3, "cup": 60}`, []string{"p.cup: there is no such key; did you mean cpu?"}},
+		"a key that stands elsewhere":        {`{"max": 3, "elsewhere": 1}`, []string{"p.elsewhere: set it there"}},
+		"no bound":                           {`{}`, []string{"p.max: is required"}},
+		"a wrong bound is not missing, too":  {`{"max": "many"}`, []string{"p.max: must be a whole number of replicas"}},
+		"a source's key":                     {`{"max": 3, "metric": {"queue": {"average": 1, "sourc": "a"}}}`, []string{"p.metric.queue.sourc: there is no such key; did you mean source?"}},
+		"no target":                          {`{"max": 3, "metric": {"queue": {"source": "a"}}}`, []string{"p.metric.queue.average: is required"}},
+		"a wrong target is not missing, too": {`{"max": 3, "metric": {"queue": {"source": "a", "average": -1}}}`, []string{"p.metric.queue.average: must be a quantity above 0"}},
+		"a type without a spec":              {`{"max": 3, "metric": {"External:queue": {"source": "a", "average": 1}}}`, []string{"p.metric.External:queue: has a type in its name, as only metrics of a spec have: write p.metric.queue"}},
+		"a metric twice":                     {`{"max": 3, "metric": [{"queue": {"source": "a", "average": 1}}, {"queue": {"source": "b", "average": 1}}]}`, []string{"p.metric.queue: is set twice"}},
+		"a name with control characters":     {`{"max": 3, "metric": {"a\nb": {}}}`, []string{"p.metric.a b: the name of a metric"}},
+		"no metrics":                         {`{"max": 3, "metric": 5}`, []string{"p.metric: must be metrics with their names"}},
+		"usage of what nobody measures":      {`{"max": 3, "metrics": [{"type": "Resource", "resource": {"name": "gpu"}}]}`, []string{`p.metrics[0]: usage of "gpu" is not available`}},
+		"a spec's metric without a source": {`{"spec": {"maxReplicas": 3, "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}}}]}}`,
+			[]string{`p.spec.metrics[0]: "queue" has no source: set p.metric.queue.source`}},
+		"a source without a metric of the spec": {`{"spec": {"maxReplicas": 3}, "metric": {"queue": {"source": "a"}}}`, []string{"p.metric.queue: the spec has no such metric"}},
+		"usage has no source where the platform measures it": {`{"spec": {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}, "metric": {"Resource:cpu": {"source": "a"}}}`,
+			[]string{"p.metric.Resource:cpu: the spec has no such metric"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := settings.Form{Prefix: "p.", Measured: settings.Usage(true), Without: map[string]string{"elsewhere": "set it there"}}
+			_, err := f.Read(tree(t, tt.tree))
+			var wrong *typed.Error
+			if !errors.As(err, &wrong) || len(wrong.Problems) != len(tt.want) {
+				t.Fatalf("got %v, want %q", err, tt.want)
+			}
+			for i, p := range wrong.Problems {
+				if !strings.HasPrefix(p.String(), tt.want[i]) {
+					t.Errorf("got  %s\nwant %s", p, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+// refusing is a source that refuses each query.
+type refusing struct{}
+
+func (refusing) Check(metrics []samples.Metric) error {
+	var p typed.Problems
+	for _, m := range metrics {
+		p.Add(samples.Subject(m.Spec)+".query", "is wrong")
+	}
+	return p.Err()
+}
+
+func TestSourcesSpeakOfTheKeys(t *testing.T) {
+	t.Parallel()
+	f := settings.Form{Prefix: "p."}
+	got := read(t, f, tree(t, `{"spec": {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}, {"type": "Object", "object": {"metric": {"name": "hits"}}}]},
+		"metric": {"Resource:cpu": {"source": "a"}, "hits": {"source": "a"}}}`))
+	if err := f.Check(refusing{}, got.Metrics); err == nil || err.Error() != "p.metric.Resource:cpu.query: is wrong; p.metric.hits.query: is wrong" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Each row of the tables names a key that is read, and each key has a row.
+func TestTheTablesHaveEachKey(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, row := range (settings.Form{Prefix: "p."}).Rows() {
+		key, ok := strings.CutPrefix(row.Key, "p.")
+		if !ok || row.Meaning == "" {
+			t.Errorf("%+v", row)
+		}
+		key, _, _ = strings.Cut(key, ".")
+		listed[key] = true
+	}
+	for _, key := range (settings.Form{}).Keys() {
+		if !listed[key] {
+			t.Errorf("%s is not in the table", key)
+		}
+	}
+}
+
+// What anybody writes is read in time that grows with its bytes, and problems are bounded.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"max": 3, "metric": [{"queue": [{"source": "a", "average": 1.0}]}], "behavior": "scaleDown: {}"}`)
+	f.Add(`{"spec": {"maxReplicas": 3, "metrics": [{"type": "Pods", "pods": {"metric": {"name": "a", "selector": {"matchLabels": {"a": "b"}}}}}]}, "metric": {"a": {"source": "b"}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var from map[string]any
+		if json.Unmarshal([]byte(text), &from) != nil {
+			return
+		}
+		got, err := form.Read(from)
+		var wrong *typed.Error
+		switch {
+		case err == nil && got.Spec == nil:
+			t.Fatal("neither a spec nor an error")
+		case err != nil && !errors.As(err, &wrong):
+			t.Fatalf("an error of another kind: %v", err)
+		case err != nil && len(err.Error()) > 20*1000:
+			t.Fatalf("an error of %d bytes", len(err.Error()))
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// Status is an agent's status.
+type Status struct {
+	At       time.Time `json:"at"`
+	Version  string    `json:"version"`
+	Platform string    `json:"platform"`
+	Cluster  string    `json:"cluster"`
+	// Shadow reports whether the whole agent applies nothing.
+	Shadow bool `json:"shadow,omitempty"`
+	// Problem is a problem of the agent as a whole. Empty: none.
+	Problem string `json:"problem,omitempty"`
+	// Objects by namespace, name and kind.
+	Objects []*Object `json:"objects"`
+}
+
+// WriteText writes the status for people: a line for each object, and below it, wrapped, why it
+// has its count.
+func (s *Status) WriteText(w io.Writer) error {
+	var text strings.Builder
+	s.head(&text)
+	var rows strings.Builder
+	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
+	if len(s.Objects) > 0 {
+		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED")
+	}
+	for _, o := range s.Objects {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At))
+	}
+	_ = table.Flush() // to memory
+	n := -1
+	for line := range strings.Lines(rows.String()) {
+		text.WriteString(line)
+		if n >= 0 {
+			text.WriteString(wrapped(s.Objects[n].Why(s.At)))
+		}
+		n++
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+func (s *Status) head(text *strings.Builder) {
+	held, failing := 0, 0
+	for _, o := range s.Objects {
+		switch {
+		case o.Hold != nil:
+			held++
+		case o.Error != "" && !o.Waiting:
+			failing++
+		}
+	}
+	fmt.Fprintf(text, "%s %s: %d objects, %d held, %d with errors; setpoint %s", s.Platform, s.Cluster, len(s.Objects), held, failing, s.Version)
+	if s.Shadow {
+		text.WriteString("; shadow: nothing is applied")
+	}
+	text.WriteString("\n")
+	if s.Problem != "" {
+		fmt.Fprintf(text, "PROBLEM: %s\n", oneLine(s.Problem))
+	}
+}
+
+func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
+
+// state is a word for the outcome of an object's last reconcile.
+func (o *Object) state() string {
+	switch {
+	case o.Hold != nil:
+		return "held"
+	case o.Waiting:
+		return "waiting"
+	case o.Error != "":
+		return "error"
+	case o.Shadow:
+		return "shadow"
+	}
+	return "ok"
+}
+
+func (o *Object) replicas() string {
+	switch d := o.Decision; {
+	case d == nil:
+		return "-"
+	case d.Current != d.Desired:
+		return fmt.Sprintf("%d → %d", d.Current, d.Desired)
+	default:
+		return fmt.Sprint(d.Current)
+	}
+}
+
+func (o *Object) lastScaled(now time.Time) string {
+	if o.Scaled == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
+}
+
+// Why says what a person asks first: why an object is not scaled, what failed, or what decided
+// its count.
+func (o *Object) Why(now time.Time) string {
+	var parts []string
+	add := func(texts ...string) {
+		for _, text := range texts {
+			if text != "" {
+				parts = append(parts, text)
+			}
+		}
+	}
+	switch d := o.Decision; {
+	case o.Hold != nil:
+		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
+	case o.Cause != "":
+		add(d.Notice, o.Cause)
+	case o.Error != "":
+		add(o.Error)
+	case d != nil && d.Inactive != "":
+		add(d.Notice, d.Inactive)
+	case d != nil:
+		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits}.With(d.Reason))
+	}
+	if o.Warning != "" {
+		add("warning: " + o.Warning)
+	}
+	return oneLine(agent.Plain(strings.Join(parts, "; ")))
+}
+
+// age is how long ago something was, as a person would say it.
+func age(now, then time.Time) string {
+	d := max(now.Sub(then), 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// oneLine removes line breaks and control characters from a text: names of labels are chosen by
+// users.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// Only drops objects that match none of the names: NAME, or NAMESPACE/NAME.
+func (s *Status) Only(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	known := s.Objects
+	s.Objects = nil
+	for _, o := range known {
+		if slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name) {
+			s.Objects = append(s.Objects, o)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
+			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet", oneLine(name))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package status
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// A file of another cluster's agent, or a broken one, does no harm.
+func TestInvalidState(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"broken": "{", "of another cluster": `{"version":1,"cluster":"other","objects":[{"name":"web"}]}`,
+		"of another version": `{"version":2,"cluster":"demo","objects":[{"name":"web"}]}`, "null": `{"version":1,"cluster":"demo","objects":[null]}`,
+	} {
+		folder := t.TempDir()
+		if err := os.WriteFile(filepath.Join(folder, keptName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := Open(folder, "demo", zap.NewNop()); err != nil || len(b.before) > 0 {
+			t.Errorf("%s: %v, %v", name, b, err)
+		}
+	}
+}
+
+// What a person reads of a decision: the cause without the controller's words, what limits the
+// count, what does not run; each line at most as wide as a terminal.
+func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
+	t.Parallel()
+	condition := func(kind, status, reason string) *setpointv1.HorizontalPodAutoscalerCondition {
+		return &setpointv1.HorizontalPodAutoscalerCondition{Type: kind, Status: status, Reason: reason}
+	}
+	const external = "failed to compute desired number of replicas based on listed metrics for Service/default/web: invalid metrics (1 invalid out of 1), " +
+		"first error is: failed to get q external metric value: failed to get q external metric: unable to get external metric default/q/nil: " +
+		"unable to fetch metrics from external metrics API: "
+	const usage = "failed to compute desired number of replicas based on listed metrics for Service/default/web: invalid metrics (1 invalid out of 1), " +
+		"first error is: failed to get cpu resource metric value: failed to get cpu utilization: "
+	spec := &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 4, Metrics: []*setpointv1.MetricSpec{{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{
+		Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: new(int32(50))},
+	}}}}
+	now := time.Unix(1_700_000_000, 0)
+	pod := func(age time.Duration) []*setpointv1.Pod {
+		return []*setpointv1.Pod{{StartTime: timestamppb.New(now.Add(-age))}}
+	}
+	failed := func(metric, message string) []*setpointv1.MetricError {
+		return []*setpointv1.MetricError{{Metric: metric, Message: message}}
+	}
+	for _, tt := range []struct {
+		name       string
+		request    *setpointv1.RecommendRequest
+		answer     *setpointv1.RecommendResponse
+		notice     string
+		state, why string
+	}{
+		{
+			"a source", &setpointv1.RecommendRequest{MetricErrors: failed("External:q", `source "api": it answered 401 Unauthorized: check the source's credentials`)},
+			&setpointv1.RecommendResponse{Error: external + `source "api": it answered 401 Unauthorized: check the source's credentials`},
+			"", "error", `metric q: source "api": it answered 401 Unauthorized: check the source's credentials`,
+		},
+		{
+			"no request", &setpointv1.RecommendRequest{Pods: pod(time.Second)}, &setpointv1.RecommendResponse{Error: usage + "missing request for cpu in container task of Pod abc"},
+			"", "error", "missing request for cpu in task abc",
+		},
+		{
+			"a new task", &setpointv1.RecommendRequest{Pods: pod(time.Second), MetricErrors: failed("Resource:cpu", "there is no usage of the 1 running tasks yet")},
+			&setpointv1.RecommendResponse{Error: usage + "unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: there is no usage of the 1 running tasks yet"},
+			"", "waiting", "metric cpu: there is no usage of the 1 running tasks yet",
+		},
+		{
+			"an old task", &setpointv1.RecommendRequest{Pods: pod(time.Hour)},
+			&setpointv1.RecommendResponse{Error: usage + "unable to get metrics for resource cpu: no metrics returned from resource metrics API"},
+			"", "error", "no metrics returned from resource metrics API",
+		},
+		{
+			"a crash loop", &setpointv1.RecommendRequest{Pods: pod(time.Second), MetricErrors: failed("Resource:cpu", "no task runs")},
+			&setpointv1.RecommendResponse{Error: usage + "unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: no task runs"},
+			"0 of 1 tasks run: task: non-zero exit (3) (4 failed)", "error", "0 of 1 tasks run: task: non-zero exit (3) (4 failed); metric cpu: no task runs",
+		},
+		{
+			"the maximum", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				CurrentMetrics: []*setpointv1.MetricStatus{{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{
+					Name: "cpu", Current: &setpointv1.MetricValueStatus{AverageUtilization: new(int32(215))},
+				}}},
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{condition("AbleToScale", "True", "ReadyForNewScale"), condition("ScalingLimited", "True", "TooManyReplicas")},
+			}}, "", "ok", "cpu 215% (target 50%); at its maximum of 4",
+		},
+		{
+			"a window", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				CurrentMetrics: []*setpointv1.MetricStatus{{Type: "External", External: &setpointv1.ExternalMetricStatus{
+					Metric: &setpointv1.MetricIdentifier{Name: "q"}, Current: &setpointv1.MetricValueStatus{AverageValue: new("1500m")},
+				}}},
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{condition("AbleToScale", "True", "ScaleDownStabilized")},
+			}}, "1 of 4 tasks run: no suitable node", "ok", "1 of 4 tasks run: no suitable node; q 1.5; held by the stabilization window",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b, err := Open("", "demo", zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.began = time.Now().Add(-time.Hour)
+			key := agent.Key{Namespace: "shop", Name: "web"}
+			b.note(&agent.Telling{Object: &agent.Object{Key: key}, Decision: &agent.Decision{
+				At: now, Observation: &agent.Observation{Notice: tt.notice}, Request: tt.request, Answer: tt.answer,
+			}})
+			o := b.objects[key]
+			if o.state() != tt.state || o.Why(now) != tt.why {
+				t.Errorf("got %s, %q, want %s, %q", o.state(), o.Why(now), tt.state, tt.why)
+			}
+			var text strings.Builder
+			if err := (&Status{At: now, Objects: []*Object{o}}).WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(text.String()) {
+				if len([]rune(line)) > 81 {
+					t.Errorf("a line is longer than a terminal: %q", line)
+				}
+			}
+		})
+	}
+}
+
+// Users' texts break neither lines nor the terminal.
+func TestTheStatusIsText(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Shadow: true, Problem: "a\nb", Objects: []*Object{
+		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
+		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
+		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
+		{Key: agent.Key{Namespace: "shop", Name: "new"}, Error: "failed to get no usage yet", Cause: "no usage yet", Waiting: true, Decision: &Decided{}},
+	}}
+	var text strings.Builder
+	if err := s.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	const want = "fake demo: 4 objects, 1 held, 1 with errors; setpoint v1; shadow: nothing is applied\n" +
+		"PROBLEM: a b\n" +
+		"OBJECT    STATE    REPLICAS  LAST SCALED\n" +
+		"shop/web  held     -         -\n    InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
+		"shop/api  shadow   2 → 3     1 → 2, 3d ago\n    cpu 90%, queue 12; cpu above target\n" +
+		"shop/db   error    -         -\n    no usage\n" +
+		"shop/new  waiting  0         -\n    no usage yet\n"
+	if text.String() != want {
+		t.Errorf("got\n%swant\n%s", text.String(), want)
+	}
+}

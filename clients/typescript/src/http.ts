@@ -1,0 +1,202 @@
+import { codeOf, fromStatus, isObject, SetpointError } from "./errors.js";
+import type { Code } from "./errors.js";
+import type { Attempt } from "./transport.js";
+
+/** How requests are made. */
+export interface HttpOptions {
+  /** What makes requests, for example one of undici's with a client certificate. Default: the global fetch. */
+  fetch?: typeof fetch;
+  /** The largest answer that is taken, in bytes. Default: 256 MiB. */
+  maxAnswerBytes?: number;
+}
+
+/** A call as HTTP has it. */
+export interface HttpCall {
+  verb: string;
+  /** With its query, from the first slash on. */
+  path: string;
+  body?: unknown;
+}
+
+/** Http makes single attempts of calls to the REST port, with JSON. What fails is a SetpointError. */
+export class Http {
+  private readonly closing = new AbortController();
+
+  /** bases are the URLs of the addresses, without a slash at the end. */
+  constructor(private readonly bases: readonly string[], private readonly options: HttpOptions = {}) {}
+
+  /** unary returns the answer to a call. */
+  async unary(call: HttpCall, attempt: Attempt): Promise<unknown> {
+    const { ending, close } = this.ending(attempt.signal);
+    let late = false;
+    const timer = Number.isFinite(attempt.timeoutMs) ? setTimeout(() => {
+      late = true;
+      ending.abort();
+    }, attempt.timeoutMs) : undefined;
+    try {
+      return parsed(await this.content(await this.ask(call, attempt.address, ending.signal)));
+    } catch (error) {
+      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, ending.signal);
+    } finally {
+      clearTimeout(timer);
+      close();
+    }
+  }
+
+  /** stream returns the answers to a call that has many: the result of each line. */
+  async *stream(call: HttpCall, attempt: { address: number; signal: AbortSignal }): AsyncGenerator<unknown> {
+    const { ending, close } = this.ending(attempt.signal);
+    try {
+      const answer = await this.ask(call, attempt.address, ending.signal);
+      for await (const line of linesOf(answer, Math.min(this.most(), mostOfLine))) {
+        const value = parsed(line);
+        const { result, error } = isObject(value) ? value : {};
+        if (result === undefined) {
+          throw error === undefined ? new SetpointError("INTERNAL", "a line of the answer is none") : errorOf(200, JSON.stringify(error));
+        }
+        yield result;
+      }
+    } catch (error) {
+      throw failure(error, ending.signal);
+    } finally {
+      close();
+      ending.abort();
+    }
+  }
+
+  close(): void {
+    this.closing.abort();
+  }
+
+  /** ending ends an attempt with its caller's signal, or when the client is closed. */
+  private ending(signal: AbortSignal | undefined): { ending: AbortController; close: () => void } {
+    const ending = new AbortController();
+    const end = () => ending.abort();
+    const ends = [signal, this.closing.signal].filter((one) => one !== undefined);
+    for (const one of ends) {
+      one.addEventListener("abort", end, { once: true });
+    }
+    if (ends.some((one) => one.aborted)) {
+      end();
+    }
+    return { ending, close: () => ends.forEach((one) => one.removeEventListener("abort", end)) };
+  }
+
+  /** ask sends a request, and returns the answer if it is one of success. */
+  private async ask({ verb, path, body }: HttpCall, address: number, signal: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (body !== undefined) {
+      headers["content-type"] = "application/json";
+    }
+    const answer = await (this.options.fetch ?? fetch)(this.bases[address] + path, {
+      method: verb, headers, signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    if (!answer.ok) {
+      throw errorOf(answer.status, await this.content(answer));
+    }
+    return answer;
+  }
+
+  private most(): number {
+    return this.options.maxAnswerBytes ?? 256 << 20;
+  }
+
+  private async content(answer: Response): Promise<string> {
+    let content = "";
+    for await (const part of textOf(answer, this.most())) {
+      content += part;
+    }
+    return content;
+  }
+}
+
+/** failure is what an attempt failed with. */
+function failure(error: unknown, signal: AbortSignal): SetpointError {
+  if (error instanceof SetpointError) {
+    return error;
+  }
+  return signal.aborted ? new SetpointError("CANCELLED", "the caller gave up") : new SetpointError("UNAVAILABLE", text(error));
+}
+
+/** What one of many answers may take, in characters: a decision takes some kilobytes. */
+const mostOfLine = 4 << 20;
+
+/** textOf reads an answer in parts, as they come, until it is larger than it may be. */
+async function* textOf(answer: Response, mostBytes: number): AsyncGenerator<string> {
+  const reader = answer.body?.getReader();
+  const decoder = new TextDecoder();
+  try {
+    for (let size = 0; reader;) {
+      const { done, value } = await reader.read();
+      size += value?.length ?? 0;
+      if (size > mostBytes) {
+        throw new SetpointError("RESOURCE_EXHAUSTED", `the answer is larger than ${mostBytes} bytes`);
+      }
+      yield decoder.decode(value, { stream: !done });
+      if (done) {
+        return;
+      }
+    }
+  } finally {
+    reader?.cancel().catch(() => {}); // what is left of an answer that nobody reads on
+  }
+}
+
+/** linesOf reads the lines of an answer, each no longer than it may be. */
+async function* linesOf(answer: Response, most: number): AsyncGenerator<string> {
+  let begun = "";
+  for await (const part of textOf(answer, Infinity)) {
+    const lines = (begun + part).split("\n");
+    if (lines.some((line) => line.length > most)) {
+      throw new SetpointError("RESOURCE_EXHAUSTED", `a line of the answer is longer than ${most} characters`);
+    }
+    begun = lines.pop()!;
+    yield* lines.filter((line) => line.trim() !== "");
+  }
+  if (begun.trim() !== "") {
+    yield begun;
+  }
+}
+
+function parsed(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    throw new SetpointError("INTERNAL", "the answer is no JSON");
+  }
+}
+
+/** errorOf reads a google.rpc.Status, or goes by the HTTP status where something else answered. */
+function errorOf(status: number, content: string): SetpointError {
+  let body: unknown;
+  try {
+    body = JSON.parse(content);
+  } catch {
+    body = undefined;
+  }
+  if (isObject(body) && body["error"] !== undefined) {
+    body = body["error"]; // of a call with many answers
+  }
+  if (isObject(body) && typeof body["code"] === "number" && codeOf(body["code"]) !== "OK") {
+    const { code, message = "", details } = body as { code: number; message?: unknown; details?: unknown };
+    return fromStatus(code, String(message), Array.isArray(details) ? details as unknown[] : []);
+  }
+  return new SetpointError(ofHttp(status), `HTTP status ${status}: ${content.slice(0, 200)}`);
+}
+
+/** ofHttp is the code for a status of a proxy's. */
+function ofHttp(status: number): Code {
+  switch (status) {
+    case 400: return "INTERNAL";
+    case 401: return "UNAUTHENTICATED";
+    case 403: return "PERMISSION_DENIED";
+    case 404: return "UNIMPLEMENTED";
+    case 429: case 502: case 503: case 504: return "UNAVAILABLE";
+    default: return "UNKNOWN";
+  }
+}
+
+export function text(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return error instanceof Error ? error.message + cause : String(error);
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+)
+
+// apiServer answers as an API server that has these API groups, each in one version, and Leases.
+// broken are groups whose adapter is away.
+func apiServer(t *testing.T, groups []schema.GroupVersion, broken string, leases ...coordinationv1.Lease) *rest.Config {
+	t.Helper()
+	kinds := map[schema.GroupVersion]metav1.APIResource{
+		coordinationv1.SchemeGroupVersion:   {Name: "leases", SingularName: "lease", Namespaced: true, Kind: "Lease", Verbs: metav1.Verbs{"list"}},
+		authenticationv1.SchemeGroupVersion: {Name: "selfsubjectreviews", SingularName: "selfsubjectreview", Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
+	}
+	groups = slices.AppendSeq(groups, maps.Keys(kinds))
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	answers := map[string]any{
+		"/version":                            version.Info{GitVersion: "v1.36.3"},
+		"/api":                                &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}},
+		"/apis":                               list,
+		"/apis/coordination.k8s.io/v1/leases": &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, Items: leases},
+	}
+	for _, g := range groups {
+		in := metav1.GroupVersionForDiscovery{GroupVersion: g.String(), Version: g.Version}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: g.Group, Versions: []metav1.GroupVersionForDiscovery{in}, PreferredVersion: in})
+		resources := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: g.String()}
+		if kind, ok := kinds[g]; ok {
+			resources.APIResources = []metav1.APIResource{kind}
+		}
+		answers["/apis/"+g.String()] = resources
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[r.URL.Path]
+		switch {
+		case r.Method == http.MethodPost: // SelfSubjectReview
+			answer = map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
+			w.WriteHeader(http.StatusCreated)
+		case !ok:
+			http.NotFound(w, r)
+			return
+		case broken != "" && strings.HasPrefix(r.URL.Path, "/apis/"+broken+"/"):
+			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL, QPS: -1}
+}
+
+// patientOf is the cluster of an API server, with the settings of an agent.
+func patientOf(t *testing.T, config *rest.Config, change func(*settings)) *patient {
+	t.Helper()
+	all := agentcmd.Defaults()
+	s := defaults()
+	s.Settings, s.Source, s.LeaderElectName = &all, "hpa", "setpoint-agent"
+	change(s)
+	p := &patient{settings: s, config: config}
+	if found := p.connect(t.Context()); len(found) != 1 || found[0].Level == doctor.Problem {
+		t.Fatalf("connect: %+v", found)
+	}
+	return p
+}
+
+// A metrics API that objects use, and that is not there or does not answer, is a problem, with what to install.
+func TestDoctorNamesAnAbsentMetricsAPI(t *testing.T) {
+	t.Parallel()
+	all := map[string]schema.GroupVersion{
+		"metrics.k8s.io": {Group: "metrics.k8s.io", Version: "v1beta1"}, "custom.metrics.k8s.io": {Group: "custom.metrics.k8s.io", Version: "v1beta2"},
+		"external.metrics.k8s.io": {Group: "external.metrics.k8s.io", Version: "v1beta1"},
+	}
+	for group, remedy := range map[string]string{
+		"metrics.k8s.io": "install metrics-server", "custom.metrics.k8s.io": "install an adapter", "external.metrics.k8s.io": "install an adapter",
+	} {
+		t.Run(group, func(t *testing.T) {
+			t.Parallel()
+			without := maps.Clone(all)
+			delete(without, group)
+			absent, away := apiServer(t, slices.Collect(maps.Values(without)), ""), apiServer(t, slices.Collect(maps.Values(all)), group)
+			for _, tt := range []struct {
+				config  *rest.Config
+				problem string
+				used    bool
+				sources string
+				want    doctor.Level
+			}{
+				{absent, "is not there", true, "", doctor.Problem},
+				{away, "does not answer: ", true, "", doctor.Problem},
+				{absent, "", false, "", doctor.OK},
+				{absent, "is not there", true, "sources.yaml", map[bool]doctor.Level{true: doctor.Note, false: doctor.Problem}[group == "external.metrics.k8s.io"]},
+			} {
+				p := patientOf(t, tt.config, func(s *settings) { s.SourcesFile = tt.sources })
+				var metrics []autoscalingv2.MetricSpec
+				for kind, api := range metricsAPI {
+					if api != group || tt.used {
+						metrics = append(metrics, autoscalingv2.MetricSpec{Type: kind})
+					}
+				}
+				p.hpas = []autoscalingv2.HorizontalPodAutoscaler{{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: metrics}}}
+				found := p.metrics(t.Context())
+				answer := 0
+				for _, f := range found {
+					switch {
+					case strings.Contains(f.Text, " answers; objects that use it: 1"):
+						answer++
+					case !strings.HasPrefix(f.Text, group+" "+tt.problem) || f.Level != tt.want || tt.want == doctor.Problem && !strings.HasPrefix(f.Remedy, remedy):
+						t.Errorf("found %+v", f)
+					}
+				}
+				if answer != 2 || len(found) == 2 != (tt.want == doctor.OK) {
+					t.Errorf("found %+v, want 2 that answer, and %v", found, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// Who holds the Lease acts: as another one of this agent's group, or beside it.
+func TestDoctorSeesWhoHoldsTheLease(t *testing.T) {
+	t.Parallel()
+	lease := func(holder string, age time.Duration) coordinationv1.Lease {
+		at := metav1.NewMicroTime(time.Now().Add(-age))
+		return coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "setpoint", Name: "setpoint-agent"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at},
+		}
+	}
+	for name, tt := range map[string]struct {
+		holder string
+		age    time.Duration // of the Lease's last renewal
+		change func(*settings)
+		want   doctor.Level
+		text   string
+	}{
+		"of this group": {"a-1", 0, func(s *settings) { s.LeaderElect, s.LeaderElectNamespace = true, "setpoint" }, doctor.OK, "the agent a-1 holds the Lease setpoint/setpoint-agent and acts"},
+		"another group's": {
+			"a-1", 0, func(s *settings) { s.LeaderElect, s.LeaderElectNamespace = true, "other" },
+			doctor.Problem, "the agent a-1, with the Lease setpoint/setpoint-agent, acts on this cluster as well",
+		},
+		"beside an agent without": {"a-1", 0, func(*settings) {}, doctor.Problem, "the agent a-1, with the Lease setpoint/setpoint-agent, acts on this cluster as well"},
+		"beside a shadow":         {"a-1", 0, func(s *settings) { s.Shadow = true }, doctor.OK, ""},
+		"expired":                 {"a-1", time.Hour, func(*settings) {}, doctor.OK, ""},
+		"given back":              {"", 0, func(*settings) {}, doctor.OK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := patientOf(t, apiServer(t, nil, "", lease(tt.holder, tt.age)), tt.change).lease(t.Context())
+			switch {
+			case tt.text == "":
+				if len(found) > 0 {
+					t.Errorf("found %+v", found)
+				}
+			case len(found) != 1 || found[0].Level != tt.want || found[0].Text != tt.text || tt.want == doctor.Problem && !strings.HasPrefix(found[0].Remedy, "stop one of both"):
+				t.Errorf("found %+v, want %q", found, tt.text)
+			}
+		})
+	}
+}

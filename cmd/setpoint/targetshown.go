@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/explain"
+)
+
+// writeTarget writes what is known of a target.
+func writeTarget(w io.Writer, t *setpointv1.Target) {
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", name, cli.Plain(fmt.Sprintf(format, args...)))
+	}
+	last := t.GetLastDecision()
+	row("Target", "%s", t.GetName())
+	if ref := t.GetScaleTargetRef(); ref != nil {
+		row("Scales", "%s %s", ref.GetKind(), ref.GetName())
+	}
+	row("Replicas", "%s", replicas(last))
+	if last.GetReason() != "" {
+		row("Reason", "%s", last.GetReason())
+	}
+	row("Outcome", "%s", last.GetOutcome())
+	row("Updated", "%s", instant(t.GetUpdateTime()))
+	row("Last scaled", "%s", instant(t.GetStatus().GetLastScaleTime()))
+	for _, m := range t.GetExplanation().GetMetrics() {
+		row("Metric", "%s", metricLine(m))
+	}
+	for _, condition := range t.GetStatus().GetConditions() {
+		row(condition.GetType(), "%s %s: %s", condition.GetStatus(), condition.GetReason(), condition.GetMessage())
+	}
+	row("Spec", "%s", specLine(t))
+	for i, line := range outlookLines(t.GetOutlook()) {
+		name := ""
+		if i == 0 {
+			name = "Outlook"
+		}
+		row(name, "%s", line)
+	}
+	row("History", "%d recommendations, %d scale-ups, %d scale-downs",
+		len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
+}
+
+// metricLine is "cpu resource utilization (percentage of request): 90 % of 60 %, asks for 5".
+func metricLine(m *setpointv1.MetricExplanation) string {
+	if m.GetError() != "" {
+		return m.GetName() + ": " + m.GetError()
+	}
+	current, target := m.GetCurrent(), m.GetTarget()
+	line := m.GetName()
+	switch m.GetCalculation() {
+	case "Utilization":
+		line += fmt.Sprintf(": %d %% of %d %%", current.GetAverageUtilization(), target.GetAverageUtilization())
+	case "Value":
+		line += ": " + current.GetValue() + " of " + target.GetValue()
+	default:
+		line += ": " + current.GetAverageValue() + " of " + target.GetAverageValue()
+	}
+	if m.Proposal != nil {
+		line += fmt.Sprintf(", asks for %d", m.GetProposal())
+	}
+	return line
+}
+
+// specLine tells which spec decides.
+func specLine(t *setpointv1.Target) string {
+	use, kept := t.GetSpecInUse(), t.GetTargetSpec()
+	switch {
+	case use == nil && kept == nil:
+		return "unknown"
+	case use == nil:
+		return "unknown; one is stored"
+	case kept == nil:
+		return "sent by callers, " + use.GetHash()
+	case kept.GetHash() == use.GetHash():
+		return "the stored one, " + use.GetHash()
+	}
+	return "callers send another spec than the stored one: " + use.GetHash() + ", stored " + kept.GetHash()
+}
+
+// outlookLines tell what comes next, one change a line.
+func outlookLines(o *setpointv1.Outlook) []string {
+	switch {
+	case o == nil:
+		return []string{"unknown"}
+	case o.GetProblem() != "":
+		return []string{"no change can come: " + o.GetProblem()}
+	}
+	lines := []string{fmt.Sprintf("%s: %d to %d possible", clockTime(o.GetStartTime()), o.GetLowestReplicas(), o.GetHighestReplicas())}
+	if o.Proposal != nil {
+		lines[0] += fmt.Sprintf("; the metrics ask for %d", o.GetProposal())
+	}
+	if hold := holdText(o.GetHold()); hold != "" {
+		lines[0] += ", " + hold
+	}
+	for _, c := range o.GetChanges() {
+		line := fmt.Sprintf("%s → %d", clockTime(c.GetTime()), c.GetReplicas())
+		if c.GetDoubtful() {
+			line += " (if the load is not within tolerance by then)"
+		}
+		if hold := holdText(c.GetHold()); hold != "" {
+			line += ", " + hold
+		}
+		lines = append(lines, line)
+	}
+	if until := o.GetUntilTime(); until != nil {
+		lines = append(lines, clockTime(until)+" → unknown")
+	}
+	return lines
+}
+
+// holdText is "held by ScaleDownStabilized (300 s) until 14:39:58"; empty for none.
+func holdText(h *setpointv1.OutlookHold) string {
+	if h == nil {
+		return ""
+	}
+	text := "held"
+	if h.GetReason() != "" {
+		text += " by " + h.GetReason()
+	}
+	if h.WindowSeconds != nil {
+		text += fmt.Sprintf(" (%d s)", h.GetWindowSeconds())
+	}
+	if h.LimitReplicas != nil {
+		text += fmt.Sprintf(" at %d", h.GetLimitReplicas())
+	}
+	if h.GetUntilTime() != nil {
+		text += " until " + clockTime(h.GetUntilTime())
+	}
+	return text
+}
+
+// clockTime is the UTC time of day; what comes later than within a day has its date.
+func clockTime(t *timestamppb.Timestamp) string {
+	at := t.AsTime()
+	if time.Until(at).Abs() > 12*time.Hour {
+		return at.Format(time.RFC3339)
+	}
+	return at.Format(time.TimeOnly)
+}
+
+// newTargetsExplain explains the last decision on a live target.
+func newTargetsExplain(c *targetsCommand) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain TARGET",
+		Short: "Explain the last decision on a target, and what comes next",
+		Long: `Explain the last decision on a target, from what the server keeps of it: readings, proposals, windows,
+policies and bounds, but not the pods; and what comes next if the metrics stay as they are.`,
+		Example: "  setpoint targets explain clusters/eu-1/namespaces/shop/targets/web",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.call(func(client setpointv1.TargetServiceClient) error {
+				resp, err := client.GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
+				if err != nil {
+					return err
+				}
+				return c.explain(cmd, resp.GetTarget())
+			})
+		},
+	}
+}
+
+func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error {
+	req, resp := lastCall(t)
+	if c.output.Form != asTable {
+		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp)
+	}
+	w := cmd.OutOrStdout()
+	if err := explain.Write(w, req, resp, cli.Terminal(w)); err != nil {
+		return err
+	}
+	if t.GetExplanation() == nil {
+		fmt.Fprintln(cmd.ErrOrStderr(), "the server does not know the spec of the last decision, so the arithmetic is missing")
+	}
+	text := "\nWhat comes next\n"
+	for _, line := range outlookLines(t.GetOutlook()) {
+		text += "  " + cli.Plain(line) + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// lastCall returns the last call on a target and its answer, as far as they are known.
+func lastCall(t *setpointv1.Target) (*setpointv1.RecommendRequest, *setpointv1.RecommendResponse) {
+	last, use := t.GetLastDecision(), t.GetSpecInUse()
+	req := &setpointv1.RecommendRequest{Target: t.GetName(), Spec: use.GetSpec(), Options: use.GetOptions()}
+	return req, &setpointv1.RecommendResponse{
+		DesiredReplicas: last.GetDesiredReplicas(), CurrentReplicas: last.GetCurrentReplicas(), Action: last.GetAction(),
+		RecommendationId: last.GetRecommendationId(), Reason: last.GetReason(), Error: last.GetError(), EvaluationTime: last.GetTime(),
+		Status: t.GetStatus(), Explanation: t.GetExplanation(),
+	}
+}

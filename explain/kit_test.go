@@ -1,0 +1,102 @@
+package explain
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/replay"
+)
+
+// readRecordings returns the scenarios of a file of recordings.
+func readRecordings(tb testing.TB, name string) []*recording.Scenario {
+	tb.Helper()
+	path := "../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz"
+	file, err := os.Open(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var out []*recording.Scenario
+	for scenario, err := range recording.NewReader(path, file).All() {
+		if err != nil {
+			tb.Fatal(err)
+		}
+		out = append(out, scenario)
+	}
+	return out
+}
+
+var (
+	curatedOnce sync.Once
+	curatedRead []*recording.Scenario
+)
+
+// scenarios returns the scenarios of a file of recordings; the curated ones, which
+// several tests use, are read once.
+func scenarios(tb testing.TB, name string) []*recording.Scenario {
+	tb.Helper()
+	if name != "curated" {
+		return readRecordings(tb, name)
+	}
+	curatedOnce.Do(func() { curatedRead = readRecordings(tb, name) })
+	return curatedRead
+}
+
+// curated returns the curated scenario of that name.
+func curated(tb testing.TB, name string) *recording.Scenario {
+	tb.Helper()
+	for _, scenario := range scenarios(tb, "curated") {
+		if scenario.Name == name {
+			return scenario
+		}
+	}
+	tb.Fatalf("there is no scenario %s", name)
+	return nil
+}
+
+// play decides the steps of a scenario in order, applying the recorded changes, and passes each
+// to visit.
+func play(tb testing.TB, scenario *recording.Scenario, visit func(step int, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse)) {
+	tb.Helper()
+	engine := replay.NewEngine()
+	player := recording.NewPlayer(scenario)
+	target := ""
+	for i := range scenario.Steps {
+		req, err := player.Request(&scenario.Steps[i], "demo")
+		if err != nil {
+			tb.Fatalf("%s step %d: %v", scenario.Name, i+1, err)
+		}
+		if req == nil {
+			_ = engine.Delete(tb.Context(), target)
+			continue
+		}
+		target = req.GetTarget()
+		visit(i+1, req, decide(tb, engine, req, scenario.Steps[i].ScaleUpdateError))
+	}
+}
+
+// decide requests an explained answer, and reports that it was applied, or why not.
+func decide(tb testing.TB, engine *replay.Engine, req *setpointv1.RecommendRequest, failure string) *setpointv1.RecommendResponse {
+	tb.Helper()
+	req.Explain = true
+	resp, err := engine.Recommend(tb.Context(), req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if resp.GetDesiredReplicas() == resp.GetCurrentReplicas() {
+		return resp
+	}
+	report := &setpointv1.ReportScaleRequest{
+		Target: req.GetTarget(), RecommendationId: resp.GetRecommendationId(), Outcome: "APPLIED", Message: failure,
+	}
+	if failure != "" {
+		report.Outcome = "FAILED"
+	}
+	if _, err := engine.ReportScale(tb.Context(), report); err != nil {
+		tb.Fatal(err)
+	}
+	return resp
+}

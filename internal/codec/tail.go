@@ -1,0 +1,144 @@
+package codec
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// The tail is what versions add to a record for each other. It takes no bytes where there is
+// nothing, and a version skips fields that it does not know.
+
+func (f *Frame) hasTail() bool {
+	return f.Interval != 0 || f.LastChange != 0 || len(f.Turns) > 0 || f.Spec.Hash != 0
+}
+
+func (e *encoder) tail(f *Frame) {
+	var room [binary.MaxVarintLen64 * MaxTurns]byte
+	if f.Interval != 0 || f.LastChange != 0 {
+		// The direction as 1 up, 2 down, 0 unknown.
+		e.field(paceTag, binary.AppendUvarint(room[:0], uint64(f.Interval)<<2|uint64(f.LastChange+3)%3))
+	}
+	if len(f.Turns) > 0 {
+		b, before := room[:0], milliseconds(e.base)
+		for _, at := range f.Turns[:min(len(f.Turns), MaxTurns)] {
+			b = binary.AppendVarint(b, before-at)
+			before = at
+		}
+		e.field(turnsTag, b)
+	}
+	if f.Spec.Hash != 0 {
+		e.field(specTag, e.spec(room[:0], &f.Spec))
+	}
+}
+
+// Bits of what is known of a spec, beside its hash.
+const (
+	sinceBit = 1 << iota
+	keptBit
+)
+
+func (e *encoder) spec(b []byte, s *SpecUse) []byte {
+	b = binary.BigEndian.AppendUint64(b, s.Hash)
+	known := byte(0)
+	if s.Since != 0 {
+		known |= sinceBit
+	}
+	if s.Kept != 0 {
+		known |= keptBit
+	}
+	if known == 0 { // as in the log
+		return b
+	}
+	if b = append(b, known); s.Since != 0 {
+		b = binary.AppendVarint(b, milliseconds(e.base)-s.Since)
+	}
+	if s.Kept != 0 {
+		b = binary.AppendVarint(b, Minutes(e.base)-s.Kept)
+	}
+	return b
+}
+
+// field appends a field of the tail.
+func (e *encoder) field(tag uint64, value []byte) {
+	e.uint(tag)
+	e.uint(uint64(len(value)))
+	e.b = append(e.b, value...)
+}
+
+func (d *decoder) tail(f *Frame, parts *historyParts) {
+	if len(d.b) == 0 {
+		d.fail() // the bit says that there is one
+	}
+	for last := uint64(0); len(d.b) > 0; {
+		tag := d.uint()
+		if tag <= last { // in their order, each once
+			d.fail()
+			return
+		}
+		last = tag
+		field := decoder{b: d.take(d.uint()), base: d.base, failed: d.failed}
+		switch tag {
+		case paceTag:
+			field.pace(f)
+		case turnsTag:
+			f.Turns = field.turns(parts.turns[:0])
+		case specTag:
+			field.spec(&f.Spec)
+		default:
+			continue
+		}
+		if field.failed || len(field.b) > 0 {
+			d.fail()
+		}
+	}
+}
+
+func (d *decoder) pace(f *Frame) {
+	v := d.uint()
+	if f.Interval, f.LastChange = int64(v>>2), int8([...]int{0, 1, -1, 2}[v&3]); v == 0 || f.LastChange > 1 {
+		d.fail()
+	}
+}
+
+func (d *decoder) spec(s *SpecUse) {
+	hash := d.take(8)
+	if d.failed {
+		return
+	}
+	if s.Hash = binary.BigEndian.Uint64(hash); s.Hash == 0 {
+		d.fail()
+		return
+	}
+	if len(d.b) == 0 {
+		return
+	}
+	known := d.uint()
+	if known&sinceBit != 0 {
+		s.Since = milliseconds(d.base) - d.int()
+	}
+	if known&keptBit != 0 {
+		s.Kept = Minutes(d.base) - d.int()
+	}
+	if known == 0 || known > sinceBit|keptBit {
+		d.fail()
+	}
+}
+
+// turns takes all of them into the room.
+func (d *decoder) turns(room []int64) []int64 {
+	before := milliseconds(d.base)
+	for len(d.b) > 0 && len(room) < MaxTurns {
+		before -= d.int()
+		room = append(room, before)
+	}
+	if len(room) == 0 {
+		d.fail()
+	}
+	return room
+}
+
+// milliseconds converts nanoseconds since the Unix epoch, rounded down.
+func milliseconds(nanos int64) int64 { return time.Unix(0, nanos).UnixMilli() }
+
+// Minutes converts nanoseconds since the Unix epoch, rounded down.
+func Minutes(nanos int64) int64 { return milliseconds(nanos) / 60_000 }

@@ -1,0 +1,173 @@
+//go:build !js
+
+package lint
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+)
+
+// besides are the objects of the files that do something to the pods of a workload.
+type besides struct {
+	// verticals and scaledObjects are those of a workload, by its keyOf.
+	verticals     map[string][]Vertical
+	scaledObjects map[string][]scaledObject
+	// budgets are those of a namespace.
+	budgets map[string][]budget
+}
+
+// scaledObject is KEDA's, with the name of the autoscaler that KEDA makes of it.
+type scaledObject struct{ name, autoscaler string }
+
+type budget struct {
+	Budget
+	selector labels.Selector
+}
+
+// read takes in an object that is neither an autoscaler nor a workload.
+func (b *besides) read(kind schema.GroupVersionKind, namespace, name string, data []byte) error {
+	switch kind.GroupKind() {
+	case schema.GroupKind{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscaler"}:
+		return b.vertical(namespace, name, data)
+	case schema.GroupKind{Group: "keda.sh", Kind: "ScaledObject"}:
+		return b.scaledObject(namespace, name, data)
+	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
+		return b.budget(kind.Version, namespace, name, data)
+	}
+	return nil
+}
+
+func (b *besides) vertical(namespace, name string, data []byte) error {
+	type policy struct {
+		ContainerName       string    `json:"containerName"`
+		Mode                string    `json:"mode"`
+		ControlledResources *[]string `json:"controlledResources"`
+	}
+	var in struct {
+		Spec struct {
+			TargetRef    autoscalingv2.CrossVersionObjectReference `json:"targetRef"`
+			UpdatePolicy struct {
+				UpdateMode string `json:"updateMode"`
+			} `json:"updatePolicy"`
+			ResourcePolicy struct {
+				ContainerPolicies []policy `json:"containerPolicies"`
+			} `json:"resourcePolicy"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	mode := cmp.Or(in.Spec.UpdatePolicy.UpdateMode, "Auto")
+	if mode == "Off" {
+		return nil // it only recommends
+	}
+	policies := in.Spec.ResourcePolicy.ContainerPolicies
+	sets := func(p *policy, resource string) bool {
+		return p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
+	}
+	controls := func(container, resource string) bool {
+		rest := -1
+		for i := range policies {
+			switch p := &policies[i]; {
+			case p.ContainerName == "*":
+				rest = i
+			case p.ContainerName == container:
+				return sets(p, resource)
+			case container == "" && sets(p, resource):
+				return true
+			}
+		}
+		return rest < 0 || sets(&policies[rest], resource)
+	}
+	key := keyOf(namespace, in.Spec.TargetRef, "")
+	if b.verticals == nil {
+		b.verticals = make(map[string][]Vertical)
+	}
+	b.verticals[key] = append(b.verticals[key], Vertical{name, mode, controls})
+	return nil
+}
+
+func (b *besides) scaledObject(namespace, name string, data []byte) error {
+	var in struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
+			Advanced       struct {
+				Config struct {
+					Name string `json:"name"`
+				} `json:"horizontalPodAutoscalerConfig"`
+			} `json:"advanced"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	if in.Metadata.Annotations["autoscaling.keda.sh/paused"] == "true" || in.Metadata.Annotations["autoscaling.keda.sh/paused-replicas"] != "" {
+		return nil // KEDA has deleted its autoscaler
+	}
+	ref := in.Spec.ScaleTargetRef
+	ref.APIVersion, ref.Kind = cmp.Or(ref.APIVersion, "apps/v1"), cmp.Or(ref.Kind, "Deployment")
+	key := keyOf(namespace, ref, "")
+	if b.scaledObjects == nil {
+		b.scaledObjects = make(map[string][]scaledObject)
+	}
+	b.scaledObjects[key] = append(b.scaledObjects[key], scaledObject{name, cmp.Or(in.Spec.Advanced.Config.Name, "keda-hpa-"+name)})
+	return nil
+}
+
+func (b *besides) budget(version, namespace, name string, data []byte) error {
+	var in struct {
+		Spec struct {
+			MinAvailable   *intstr.IntOrString   `json:"minAvailable"`
+			MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable"`
+			Selector       *metav1.LabelSelector `json:"selector"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(in.Spec.Selector)
+	if err != nil || version == "v1beta1" && selector.Empty() {
+		return err // which selected nothing there
+	}
+	out := budget{Budget{Name: name}, selector}
+	switch {
+	case in.Spec.MinAvailable != nil:
+		out.Field, out.Amount = "minAvailable", in.Spec.MinAvailable.String()
+	case in.Spec.MaxUnavailable != nil:
+		out.Field, out.Amount = "maxUnavailable", in.Spec.MaxUnavailable.String()
+	default:
+		return nil // it says nothing
+	}
+	if b.budgets == nil {
+		b.budgets = make(map[string][]budget)
+	}
+	b.budgets[namespace] = append(b.budgets[namespace], out)
+	return nil
+}
+
+// of is what there is beside an autoscaler; template is its workload's, nil: not known.
+func (b *besides) of(a *autoscalingv2.HorizontalPodAutoscaler, template *manifest.Template) Beside {
+	key := targetOf(a)
+	out := Beside{Verticals: b.verticals[key]}
+	for _, s := range b.scaledObjects[key] {
+		if s.autoscaler != a.Name && !slices.ContainsFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "ScaledObject" }) {
+			out.ScaledObjects = append(out.ScaledObjects, s.name)
+		}
+	}
+	for _, one := range b.budgets[a.Namespace] {
+		if template != nil && one.selector.Matches(labels.Set(template.Labels)) {
+			out.Budgets = append(out.Budgets, one.Budget)
+		}
+	}
+	return out
+}

@@ -1,0 +1,180 @@
+package lint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities: what can't work, what is likely not meant, and what is worth knowing.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// Severities are all of them, the worst first.
+var Severities = []Severity{Error, Warning, Note}
+
+// AtLeast reports whether a severity is as bad as another, or worse.
+func (s Severity) AtLeast(other Severity) bool {
+	return slices.Index(Severities, s) <= slices.Index(Severities, other)
+}
+
+// Page is the address of the rules' page; a rule's anchor is its ID.
+const Page = "https://github.com/setpoint-dev/setpoint/blob/main/docs/reference/lint.md"
+
+// Finding is one thing that was found.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	// File as the user named it, Object as namespace/name, and Field as a path in the object.
+	File   string `json:"file"`
+	Object string `json:"object"`
+	Field  string `json:"field"`
+	// Line of the field in the file, or of what holds it; 0: not known.
+	Line int `json:"line,omitempty"`
+	// Message is what was found, Arithmetic how that comes, with the spec's own numbers.
+	Message    string `json:"message"`
+	Arithmetic string `json:"arithmetic"`
+	// Simulated reports whether the engine was run with this spec to find out.
+	Simulated bool   `json:"simulated"`
+	Link      string `json:"link"`
+}
+
+// Subject is one autoscaler that is looked at.
+type Subject struct {
+	// File and Name are for findings.
+	File, Name string
+	// Autoscaler has the API's defaults; what follows says what the user wrote.
+	Autoscaler *simulation.Autoscaler
+	// Behavior reports whether there is some, Up and Down that it has policies in that direction.
+	Behavior, Up, Down bool
+	// Workload is what is scaled, nil: not known.
+	Workload *Workload
+	// Scalers is how many autoscalers have this target, itself included.
+	Scalers int
+	// Overlaps names other autoscalers whose workloads select the same pods.
+	Overlaps []string
+	// Scenario is the world that it is tried in; nil: rules that need one are left out.
+	Scenario *simulation.Scenario
+	// Version is the API version of the manifest, empty: autoscaling/v2.
+	Version string
+	// Manifest reports whether this is a cluster's object, so that its target is one, too.
+	Manifest bool
+	// Defaulted reports whether the metric is the API server's, because the spec has none.
+	Defaulted bool
+	// Beside is what other objects of the files say.
+	Beside Beside
+	// Ignore are the IDs of rules that are left out.
+	Ignore []string
+}
+
+// Beside is what other objects say of an autoscaler's target.
+type Beside struct {
+	// Siblings are the workloads of the target's kind and namespace, if the target is not among
+	// them.
+	Siblings []string
+	// ScaledObjects are KEDA's for the same target, without the one that this autoscaler is of.
+	ScaledObjects []string
+	// Verticals are the VerticalPodAutoscalers of the target that change requests.
+	Verticals []Vertical
+	// Budgets are the PodDisruptionBudgets that select its pods.
+	Budgets []Budget
+}
+
+// Vertical is a VerticalPodAutoscaler: Mode is its updateMode, not Off.
+type Vertical struct {
+	Name, Mode string
+	// Controls reports whether it sets a container's request of a resource; without a name: of
+	// any container.
+	Controls func(container, resource string) bool
+}
+
+// Budget is a PodDisruptionBudget: Field is minAvailable or maxUnavailable, Amount a count or a
+// percentage.
+type Budget struct{ Name, Field, Amount string }
+
+// Workload is what a manifest says of the pods that are scaled.
+type Workload struct {
+	// Replicas is spec.replicas, nil where it is left out.
+	Replicas *int32
+	// Applied reports whether the object is a cluster's, not what somebody wrote.
+	Applied bool
+	// Surge is maxSurge of a Deployment's rolling update, a count or a percentage; empty: 25%.
+	Surge string
+	// ReadyAfter is how long after its start a pod is ready at the soonest.
+	ReadyAfter time.Duration
+	// PodRequests reports whether the pod as a whole has requests, in place of its containers'.
+	PodRequests bool
+	// Containers of spec.template, and Sidecars: its init containers that run on beside them.
+	Containers, Sidecars []Container
+}
+
+// Container is a container of a workload, with quantities in milli-units by resource.
+type Container struct {
+	Name             string
+	Requests, Limits map[string]int64
+}
+
+// Check returns what was found, in the order of Rules.
+func Check(ctx context.Context, of *Subject) ([]Finding, error) {
+	a := of.Autoscaler
+	s := &subject{
+		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
+		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
+		overlaps: of.Overlaps, autoscaler: a, ctx: ctx, scenario: worldOf(of), manifest: of.Manifest, defaulted: of.Defaulted, beside: &of.Beside,
+	}
+	for r := range Rules {
+		if slices.Contains(of.Ignore, Rules[r].ID) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.rule = &Rules[r]
+		if s.rule.check(s); s.err != nil {
+			return s.found, fmt.Errorf("%s: the scenario with %s/%s: %w", s.file, s.namespace, s.name, s.err)
+		}
+	}
+	return s.found, nil
+}
+
+// subject is a Subject with what was found.
+type subject struct {
+	file, name, namespace string
+	spec                  *recommender.Spec
+	options               *recommender.Options
+	behavior, up, down    bool // written, as in Subject
+	template              *Workload
+	scalers               int
+	version               string
+	overlaps              []string
+	manifest, defaulted   bool
+	beside                *Beside
+
+	autoscaler *simulation.Autoscaler
+	ctx        context.Context
+	// scenario is nil, or as the workload's manifest makes it. err is why it can't be run.
+	scenario *simulation.Scenario
+	err      error
+
+	rule             *Rule
+	found            []Finding
+	climbs, descends *way // between the bounds, nil: not tried yet
+}
+
+// report notes a finding of the rule at hand.
+func (s *subject) report(field, message, arithmetic string) {
+	s.found = append(s.found, Finding{
+		Rule: s.rule.ID, Severity: s.rule.Severity, File: s.file, Object: s.namespace + "/" + s.name, Field: field,
+		Message: message, Arithmetic: arithmetic, Simulated: s.rule.Simulated, Link: Page + "#" + s.rule.ID,
+	})
+}

@@ -1,0 +1,273 @@
+//go:build !js
+
+package lint
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// MaxAutoscalers bounds the autoscalers of all files together.
+const MaxAutoscalers = 20_000
+
+// ErrTooMany is Check's error for more than MaxAutoscalers.
+var ErrTooMany = fmt.Errorf("at most %d autoscalers can be checked at once", MaxAutoscalers)
+
+// Linter gathers files, which may refer to each other's objects.
+type Linter struct {
+	// Options are the controller's settings for an object with options of its own, nil: with none.
+	Options func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions
+	// Scenario is the world of the one autoscaler that is read, nil: none.
+	Scenario *simulation.Scenario
+	// Ignore are the IDs of rules that are left out, besides those of an object's IgnoreAnnotation.
+	Ignore []string
+
+	dump manifest.Dump
+	near besides
+	// loose are the autoscalers that are no cluster's objects.
+	loose map[*autoscalingv2.HorizontalPodAutoscaler]bool
+	files []string // of the dump's autoscalers, in their order
+	lines lines
+	// scalers are the names of the autoscalers of each target.
+	scalers map[string]map[string]bool
+	// refused is how many specs the service would refuse.
+	refused int
+}
+
+// Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
+func (l *Linter) Read(name string, r io.Reader) error {
+	var head bytes.Buffer
+	other := hpa.Other(name)
+	l.dump.Own, l.dump.Beside = true, l.near.read
+	l.dump.Other = func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
+		a, options, err := other(data)
+		if l.loose == nil {
+			l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]bool)
+		}
+		l.loose[a] = true
+		return a, options, err
+	}
+	if err := l.dump.Read(name, io.TeeReader(r, &bounded{&head})); err != nil {
+		return err
+	}
+	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):])
+	for len(l.files) < len(l.dump.Autoscalers) {
+		l.files = append(l.files, name)
+	}
+	if len(l.files) > MaxAutoscalers {
+		return fmt.Errorf("%s: there are more than %d autoscalers", name, MaxAutoscalers)
+	}
+	return nil
+}
+
+// Autoscalers is how many were read.
+func (l *Linter) Autoscalers() int { return len(l.files) }
+
+// Refused is how many of these Check could not check.
+func (l *Linter) Refused() int { return l.refused }
+
+// Check returns what was found, in the order of the files and of Rules. The error tells of
+// specs that the service would refuse; the rest is checked all the same. More than
+// MaxAutoscalers are not checked at all: ErrTooMany, which Read has told with the file.
+func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
+	if len(l.files) > MaxAutoscalers {
+		return nil, ErrTooMany
+	}
+	if l.Scenario != nil && len(l.files) != 1 {
+		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d autoscalers: give only the one for that workload", len(l.files))
+	}
+	// The same name twice is one object in two files.
+	l.scalers = make(map[string]map[string]bool)
+	for _, a := range l.dump.Autoscalers {
+		target := targetOf(a)
+		if l.scalers[target] == nil {
+			l.scalers[target] = make(map[string]bool)
+		}
+		l.scalers[target][a.Name] = true
+	}
+	overlaps := l.overlaps()
+	var all []Finding
+	var refused []error
+	for i, written := range l.dump.Autoscalers {
+		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
+		if err != nil {
+			refused = append(refused, err)
+			l.refused++
+			continue
+		}
+		of := l.subject(i, written, a, len(l.scalers[targetOf(written)]))
+		own, err := KnownRules(written.Annotations[IgnoreAnnotation])
+		if err != nil {
+			refused = append(refused, fmt.Errorf("%s: %s/%s: metadata.annotations[%s]: %w", l.files[i], written.Namespace, written.Name, IgnoreAnnotation, err))
+		}
+		of.Ignore = slices.Concat(l.Ignore, own)
+		of.Overlaps = overlaps[i]
+		if of.Scenario = l.Scenario; of.Scenario != nil {
+			if err := simulation.Check(of.Scenario, a); err != nil {
+				refused = append(refused, fmt.Errorf("the scenario with %s: %w", l.files[i], err))
+				of.Scenario = nil
+			}
+		}
+		found, err := Check(ctx, of)
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		refused = append(refused, err)
+		for k := range found {
+			found[k].Line = l.lines.of(l.files[i], written.Namespace, written.Name, found[k].Field)
+		}
+		all = append(all, found...)
+	}
+	return all, errors.Join(refused...)
+}
+
+// IgnoreAnnotation of an autoscaler has the IDs of the rules that are left out for it.
+const IgnoreAnnotation = "setpoint.dev/lint-ignore"
+
+// KnownRules reads IDs of rules, separated by commas; the error names those that there are not.
+func KnownRules(list string) (ids []string, err error) {
+	var unknown []error
+	for id := range strings.SplitSeq(list, ",") {
+		id = strings.TrimSpace(id)
+		switch {
+		case slices.ContainsFunc(Rules, func(r Rule) bool { return r.ID == id }):
+			ids = append(ids, id)
+		case id != "":
+			unknown = append(unknown, fmt.Errorf("there is no rule %q%s", id, meant(id)))
+		}
+	}
+	return ids, errors.Join(unknown...)
+}
+
+func meant(id string) string {
+	var all []string
+	for _, r := range Rules {
+		all = append(all, r.ID)
+	}
+	if guess, ok := spelling.Closest(id, all); ok {
+		return fmt.Sprintf(", did you mean %q?", guess)
+	}
+	return ": see " + Page
+}
+
+// targetOf names the object that an autoscaler scales.
+func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	return keyOf(a.Namespace, a.Spec.ScaleTargetRef, a.Name)
+}
+
+// keyOf names a workload; name is in place of a reference's that has none.
+func keyOf(namespace string, ref autoscalingv2.CrossVersionObjectReference, name string) string {
+	group, _, _ := strings.Cut(ref.APIVersion, "/")
+	return strings.Join([]string{namespace, group, ref.Kind, cmp.Or(ref.Name, name)}, "/")
+}
+
+// overlaps has for each autoscaler the names of others whose workloads select pods that its own
+// workload makes, or make pods that its own selects.
+func (l *Linter) overlaps() [][]string {
+	out := make([][]string, len(l.files))
+	type side struct {
+		template *manifest.Template
+		selector labels.Selector
+	}
+	sides := make(map[string][]int)
+	all := make([]side, len(l.files))
+	for i, a := range l.dump.Autoscalers {
+		t := l.dump.Template(a)
+		if t == nil || t.Selector == "" {
+			continue
+		}
+		if selector, err := labels.Parse(t.Selector); err == nil {
+			all[i] = side{t, selector}
+			sides[a.Namespace] = append(sides[a.Namespace], i)
+		}
+	}
+	for _, places := range sides {
+		for _, i := range places[:min(len(places), maxCompared)] {
+			for _, k := range places[:min(len(places), maxCompared)] {
+				one, other := &all[i], &all[k]
+				if one.template != other.template && (one.selector.Matches(labels.Set(other.template.Labels)) || other.selector.Matches(labels.Set(one.template.Labels))) {
+					out[i] = append(out[i], l.dump.Autoscalers[k].Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// maxCompared bounds the autoscalers of a namespace whose selectors are compared, each with each.
+const maxCompared = 1000
+
+// subject is one of the dump's autoscalers, as rules look at it.
+func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
+	template := l.dump.Template(written)
+	s := &Subject{
+		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template), Scalers: scalers, Version: l.dump.Version(written),
+		Manifest: !l.loose[written], Defaulted: len(written.Spec.Metrics) == 0,
+	}
+	if s.Manifest {
+		s.Beside = l.near.of(written, template)
+		if template == nil {
+			s.Beside.Siblings = l.siblings(i, written)
+		}
+	}
+	if b := written.Spec.Behavior; b != nil {
+		has := func(r *autoscalingv2.HPAScalingRules) bool { return r != nil && len(r.Policies) > 0 }
+		s.Behavior, s.Up, s.Down = true, has(b.ScaleUp), has(b.ScaleDown)
+	}
+	return s
+}
+
+// siblings are the workloads that an autoscaler without its target may mean: those of its file, or
+// of the cluster if it is one's, that no autoscaler scales.
+func (l *Linter) siblings(i int, a *autoscalingv2.HorizontalPodAutoscaler) (names []string) {
+	for _, t := range l.dump.Siblings(a) {
+		ref := a.Spec.ScaleTargetRef
+		ref.Name = t.Name
+		if (t.File == l.files[i] || t.Applied && a.UID != "") && l.scalers[keyOf(a.Namespace, ref, "")] == nil {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+func workloadOf(t *manifest.Template) *Workload {
+	if t == nil {
+		return nil
+	}
+	return &Workload{
+		Replicas: t.Replicas, Applied: t.Applied, Surge: t.MaxSurge, ReadyAfter: t.ReadyAfter(), PodRequests: t.Requests != nil,
+		Containers: containersOf(t.Containers), Sidecars: containersOf(t.Sidecars),
+	}
+}
+
+func containersOf(containers []manifest.TemplateContainer) []Container {
+	var out []Container
+	for _, c := range containers {
+		out = append(out, Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)})
+	}
+	return out
+}
+
+func milliOf(amounts corev1.ResourceList) map[string]int64 {
+	out := make(map[string]int64, len(amounts))
+	for name, q := range amounts {
+		out[string(name)] = q.MilliValue()
+	}
+	return out
+}

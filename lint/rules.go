@@ -1,0 +1,623 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+)
+
+// Rule is one thing that is looked for.
+type Rule struct {
+	// ID is the rule's name and its anchor on the page.
+	ID       string
+	Severity Severity
+	// Title says what is found, in a line; Why what comes of it, and Mend what to do.
+	Title, Why, Mend string
+	// Simulated reports whether the engine is run with the spec to find out.
+	Simulated bool
+	check     func(*subject)
+}
+
+// Rules are all of them, the worst first.
+var Rules = []Rule{
+	{"two-autoscalers", Error, "Several autoscalers scale one target",
+		"Kubernetes 1.26 and later scales by none of them (`AmbiguousSelector`); where they do run, each undoes the counts of the others.",
+		"Put the metrics of all into one autoscaler: the largest proposal counts.", false, twoAutoscalers},
+	{"selectors-overlap", Error, "Workloads of several autoscalers select the same pods",
+		"The pods of one are counted with those of the other, and their usage, too. Kubernetes 1.26 and later scales neither (`AmbiguousSelector`).",
+		"Give each workload a selector of its own, with a label that only its pods have.", false, selectorsOverlap},
+	{"request-missing", Error, "Utilization of a resource that a container does not request",
+		"Utilization is usage over request. If one container of the pod has no request the metric can't be computed at all: the count stays as it is, or only other metrics can raise it.",
+		"Give every container a request, name one container with a `ContainerResource` metric, or set `averageValue` in place of `averageUtilization`.", true, requestMissing},
+	{"target-unreachable", Error, "The limit keeps utilization from ever exceeding the target",
+		"A container uses at most its limit. Where that is no more than the target plus the tolerance, no load is enough for a scale-up.",
+		"Lower the target or raise the limit.", true, targetUnreachable},
+	{"tolerance-never-down", Error, "A tolerance at which nothing is too little",
+		"The count falls only while the usage ratio is below 1 − tolerance, and a ratio is never below 0.",
+		"Set a tolerance well below 1; the controller's own is 0.1.", true, toleranceNeverDown},
+	{"superseded-version", Error, "An API version that Kubernetes no longer serves",
+		"`autoscaling/v2beta1` is gone since Kubernetes 1.25, `autoscaling/v2beta2` since 1.26: the API server refuses the manifest, and the autoscaler that is there stays as it was.",
+		"Write `autoscaling/v2`. `setpoint tune -o yaml` and `kubectl get hpa -o yaml` of a newer cluster do.", false, supersededVersion},
+	{"zero-for-good", Error, "Nothing can scale up from 0 replicas",
+		"At 0 replicas only metrics that exist without pods can trigger a scale-up: the length of a queue can, requests served by the pods can not. A spec without any Object or External metric, or without the feature (`--scale-to-zero`), is refused.",
+		"Add a metric of what waits or arrives, or set `minReplicas` to 1.", true, zeroForGood},
+	{"target-without-scale", Error, "A target that has no count",
+		"The controller looks up the kind in the group of `scaleTargetRef.apiVersion`. Where that group has no such kind, or the kind has no count, it reports `FailedGetScale` and nothing is scaled.",
+		"Write the group as the cluster has it (`apps/v1` for Deployments and StatefulSets), and name something that has `replicas`.", false, targetWithoutScale},
+	{"container-missing", Error, "A ContainerResource metric of a container that the workload does not have",
+		"Pods without that container have no value of the metric: it can't be computed, and the count stays as it is. Containers that are injected into pods don't stand in the workload; those of service meshes are known.",
+		"Name a container of the workload's `spec.template`.", true, containerMissing},
+	{"keda-beside", Error, "A KEDA ScaledObject scales the same workload",
+		"KEDA makes an autoscaler of its own for each ScaledObject. Two autoscalers of one workload undo each other's counts, or Kubernetes scales by neither.",
+		"Keep one of them. A ScaledObject may have triggers for cpu and memory, too, and takes over an autoscaler with the annotation `scaledobject.keda.sh/transfer-hpa-ownership`.", false, kedaBeside},
+	{"profile-ignores", Warning, "A setting that this version of the controller ignores",
+		"The profile that `--profile` names does not know it, or has another rule in its place. The engine, run as that version, says so.",
+		"Leave it out for that version, or upgrade the cluster.", true, profileIgnores},
+	{"direction-disabled", Warning, "A direction is switched off",
+		"`selectPolicy: Disabled` allows no change in that direction. Without scaling down the count of the highest peak stays for good; without scaling up no load brings a replica.",
+		"Leave `selectPolicy` out, or use a slow policy.", true, directionDisabled},
+	{"min-equals-max", Warning, "There is nothing between minReplicas and maxReplicas",
+		"The count is that number whatever the metrics say.",
+		"Raise `maxReplicas` or delete the autoscaler.", false, minEqualsMax},
+	{"target-over-request", Warning, "A target at or above the whole request",
+		"Pods are on target only while they use more than their requests. A full node has no spare capacity, so usage stops rising although demand does.",
+		"Use a target well below 100 %, or raise the request.", false, targetOverRequest},
+	{"sidecar-in-average", Warning, "Requests of other containers hide the one that works",
+		"A `Resource` metric divides the usage of all containers by the requests of all. An idle sidecar with a large request lowers it.",
+		"Use a `ContainerResource` metric of the container that serves.", false, sidecarInAverage},
+	{"value-feeds-back", Warning, "A total that is compared as it is",
+		"With `value` the count is multiplied by total ÷ target. Where the total does not fall when replicas are added, such as a rate of requests, it is multiplied again at every evaluation, up to the maximum.",
+		"Use `averageValue`, unless the metric itself falls with more replicas (a latency, the load of one replica).", true, valueFeedsBack},
+	{"target-missing", Warning, "A target that is not among the workloads",
+		"The file, or the cluster that it is of, has workloads of that kind in that namespace that no autoscaler scales, and none of that name. An autoscaler without its target scales nothing.",
+		"Correct the name, or give the file of the workload as well.", false, targetMissing},
+	{"vpa-same-metric", Warning, "A VerticalPodAutoscaler changes the requests that utilization is measured by",
+		"Utilization is usage over request. A VerticalPodAutoscaler moves the request to the usage, so that the ratio changes without any load, and the count with it. In the modes `Recreate`, `InPlaceOrRecreate` and `Auto` it does so to running pods, in the mode `Initial` to each new one.",
+		"Set its mode to `Off`, leave the resource out of `controlledResources`, or scale by `averageValue` or another metric.", false, vpaSameMetric},
+	{"pdb-blocks-drain", Warning, "At minReplicas no pod may be evicted",
+		"A PodDisruptionBudget keeps as many pods as the autoscaler's minimum. While the count is that low an eviction is refused: drains of nodes, and with them upgrades, wait.",
+		"Set `maxUnavailable: 1` in place of `minAvailable`, or raise `minReplicas` above it.", false, pdbBlocksDrain},
+	{"tolerance-zero", Warning, "A tolerance of 0",
+		"Whatever is above the target by the least bit brings a replica, and takes it away again below: noise becomes changes.",
+		"Leave it out (0.1), or use some hundredths.", false, toleranceZero},
+	{"metric-twice", Warning, "The same metric twice",
+		"The largest proposal counts, and of one metric with two targets it is always that of the lower target.",
+		"Delete the other one.", false, metricTwice},
+	{"request-tiny", Warning, "A request far below what pods use",
+		"Utilization is usage over request. With a tiny request a pod that does little is at many times its target, so that the count goes to maxReplicas and stays there.",
+		"Request what a pod uses under load, or scale by `averageValue`.", false, requestTiny},
+	{"slow-way-up", Warning, "The way from minReplicas to maxReplicas takes more than ten minutes",
+		"Policies and windows let the count grow slowly. Found by running the engine with a load for maxReplicas.",
+		"Allow more with `behavior.scaleUp.policies`, or set its `stabilizationWindowSeconds` to 0.", true, slowWayUp},
+	{"slow-way-down", Warning, "The way from maxReplicas back to minReplicas takes more than an hour",
+		"Policies and windows let the count fall slowly, and each replica is paid for meanwhile. Found by running the engine without load.",
+		"Allow more with `behavior.scaleDown.policies`, or shorten its window.", true, slowWayDown},
+	{"scale-up-window", Warning, "Scaling up waits",
+		"With a window the least proposal within it counts, so every rise waits for its whole length.",
+		"Leave `behavior.scaleUp.stabilizationWindowSeconds` at 0 and use tolerance or policies against noise.", true, scaleUpWindow},
+	{"scale-down-window-zero", Warning, "Scaling down waits for nothing",
+		"Each dip of a metric between two evaluations removes replicas, which have to start again after it.",
+		"Leave `behavior.scaleDown.stabilizationWindowSeconds` at 300, or give it the length of the load's usual dips.", true, scaleDownWindowZero},
+	{"startup-above-doubling", Warning, "The load doubles before a pod is ready",
+		"New pods come too late for such a rise, whatever the target's metric says: only pods that are there already carry it. Found by running the scenario; a pod's start-up is the scenario's, or the delays of the probes in its manifest if these are longer.",
+		"Keep more pods (`minReplicas`, a lower target), start them faster, or let load wait in a queue.", true, startupAboveDoubling},
+	{"start-counts-as-load", Warning, "CPU of starting pods counts as load",
+		"The controller leaves out samples of pods that are not ready yet. Pods that are ready before they have warmed up count in full, and after `cpuInitializationPeriod` so do some that are not ready. Found by running the scenario with and without its `warmup`.",
+		"Let `readinessProbe` or `startupProbe` succeed only once the pod has warmed up, or lengthen `--cpu-initialization-period`.", true, startCountsAsLoad},
+	{"surge-counts-as-load", Warning, "A rollout raises the count",
+		"While a Deployment is rolled out, up to `maxSurge` pods are there on top, and what they use without load, or while they start, counts. Found by running the scenario with a rollout in its middle.",
+		"Lower `strategy.rollingUpdate.maxSurge`, use a metric of the load itself, or let pods be ready only once they have warmed up.", true, surgeCountsAsLoad},
+	{"window-above-rhythm", Warning, "The window is longer than the load's pauses",
+		"Within a scale-down window the largest proposal counts. If the load is always back before it is over the count stays at the peak's. Found by running the scenario with and without the window.",
+		"Shorten `behavior.scaleDown.stabilizationWindowSeconds`, or accept the peak's count as the price of never starting pods.", true, windowAboveRhythm},
+	{"idle-holds", Warning, "Without load the count stays above minReplicas",
+		"Pods that do nothing still use something. Where that is too near the target the last replicas never go. Found by running the scenario's workload without load.",
+		"Raise the target or the request, or scale by a metric of the load itself.", true, idleHolds},
+	{"replicas-in-manifest", Warning, "The manifest of the workload sets spec.replicas",
+		"Whoever applies it sets the count back, and the autoscaler starts again from there.",
+		"Leave `spec.replicas` out of the manifest.", false, replicasInManifest},
+	{"no-behavior", Note, "Without behavior an old peak raises the count while the metric falls",
+		"A queue or another metric of all replicas can ask for many more replicas at once than one step allows. Without `behavior` the highest proposal of the last five minutes (`--downscale-stabilization`) counts in both directions: after the peak the count goes on rising to it, although the metric is below the target. This is Kubernetes' own rule.",
+		"Set `behavior: {}`: with it an old proposal keeps the count from falling, and raises nothing.", true, noBehavior},
+	{"tolerance-steps", Note, "At high counts one replica is less than the tolerance",
+		"While the usage ratio is within 1 ± tolerance the count stays. At counts above 1 ÷ tolerance that spans more than one replica, so changes come in steps. Found by running the scenario: its average count spans two or more each way.",
+		"Set `behavior.scaleUp.tolerance` and `behavior.scaleDown.tolerance` (Kubernetes 1.33 and later) to less than one replica's share.", true, toleranceSteps},
+	{"percent-rounds-up", Note, "A percentage that is less than one replica",
+		"A Percent policy always allows a whole replica: at low counts it is faster than it says.",
+		"Nothing has to be done. Where a slower pace is meant lengthen `periodSeconds`.", true, percentRoundsUp},
+	{"policy-never-binds", Note, "A policy that another one always overrules",
+		"Of several policies `selectPolicy` takes the one that allows most (`Max`, the default) or least (`Min`). This one never is it.",
+		"Delete it, or change `selectPolicy`.", false, policyNeverBinds},
+	{"period-above-window", Note, "A policy's period is longer than the window before it",
+		"After the first step the policy alone sets the pace: what it allowed counts against the next step for its whole period.",
+		"Give the window the length of the period if changes should follow the metric of that time.", false, periodAboveWindow},
+	{"memory-holds", Note, "Memory as a metric",
+		"Many runtimes give no memory back while they run. Then the count never falls.",
+		"Watch that usage falls with load, or scale by another metric.", false, memoryHolds},
+	{"one-metric-decides", Note, "Of several metrics one always decides",
+		"The largest proposal counts. A metric that never has it changes nothing, but while it fails no scale-down happens. Found by running the scenario.",
+		"Keep it only if another load would make it decide.", true, oneMetricDecides},
+	{"small-counts", Note, "The last replicas need little load to stay",
+		"Proposals are rounded up: from n replicas n − 1 is reached only where usage is at most (n − 1) ÷ n of the target, from 2 at half of it. Told where that half is a tenth of the request or less, or 10m of cpu: about what pods use that do nothing.",
+		"Raise the target or the request. A `minReplicas` of 2 says what is there anyway.", false, smallCounts},
+	{"metrics-default", Note, "No metrics",
+		"The API server fills in one: cpu at 80 % of its request.",
+		"Write the metric that is meant.", false, metricsDefault},
+	{"series-unselected", Note, "An External metric without a selector",
+		"All series of that name are added up, also those of other workloads and environments.",
+		"Give the metric a `selector`.", false, seriesUnselected},
+}
+
+func twoAutoscalers(s *subject) {
+	if s.scalers > 1 {
+		ref := s.spec.ScaleTargetRef
+		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.scalers, ref.Kind, ref.Name),
+			fmt.Sprintf("%d autoscalers, 1 target", s.scalers))
+	}
+}
+
+func selectorsOverlap(s *subject) {
+	if len(s.overlaps) > 0 {
+		shown := s.overlaps[:min(len(s.overlaps), 5)]
+		s.report("spec.scaleTargetRef", fmt.Sprintf("the pods of %s %s are also those of %s", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, strings.Join(shown, ", ")),
+			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+len(s.overlaps)))
+	}
+}
+
+// gone are the versions of autoscalers that are not served any more, and since when.
+var gone = map[string]string{
+	"autoscaling/v2beta1": "1.25", "autoscaling/v2beta2": "1.26", "extensions/v1beta1": "1.25 and long before",
+}
+
+func supersededVersion(s *subject) {
+	if since, ok := gone[s.version]; ok {
+		s.report("apiVersion", fmt.Sprintf("%s is not served by Kubernetes %s and later", s.version, since),
+			fmt.Sprintf("apiVersion %s, which is autoscaling/v2 now", s.version))
+	}
+}
+
+// profileIgnores asks the engine for one decision, whose explanation names what it ignores.
+func profileIgnores(s *subject) {
+	spec := *s.spec
+	if !s.behavior {
+		spec.Behavior = nil // the defaults are nobody's wish
+	}
+	in := recommender.Input{Namespace: s.namespace, Spec: spec, Options: *s.options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
+	in.ID[0] = 1
+	in.Scale = recommender.Scale{SpecReplicas: spec.MinReplicas, StatusReplicas: spec.MinReplicas}
+	in.Readings = make([]recommender.Readings, len(spec.Metrics))
+	decision, err := simulation.NewEngine(s.namespace).Recommend(begin, &in)
+	if err != nil || decision.Explanation == nil {
+		return
+	}
+	for _, warning := range decision.Explanation.Warnings {
+		what, why, ignored := strings.Cut(warning, " is ignored: ")
+		if field, _, _ := strings.Cut(what, " "); ignored && strings.HasPrefix(field, "spec.") {
+			s.report(field, what+" is ignored", why)
+		}
+	}
+}
+
+func minEqualsMax(s *subject) {
+	if s.spec.MinReplicas == s.spec.MaxReplicas {
+		s.report("spec.maxReplicas", fmt.Sprintf("the count is always %d", s.spec.MaxReplicas),
+			fmt.Sprintf("maxReplicas %d − minReplicas %d = 0", s.spec.MaxReplicas, s.spec.MinReplicas))
+	}
+}
+
+// utilizations gives the metrics with a target in percent of a request.
+func (s *subject) utilizations(each func(at string, m *recommender.MetricSpec, percent int32)) {
+	for i := range s.spec.Metrics {
+		m := &s.spec.Metrics[i]
+		if m.Target.AverageUtilization == nil {
+			continue
+		}
+		switch m.Type {
+		case recommender.ResourceMetric:
+			each(fmt.Sprintf("spec.metrics[%d].resource.target.averageUtilization", i), m, *m.Target.AverageUtilization)
+		case recommender.ContainerResourceMetric:
+			each(fmt.Sprintf("spec.metrics[%d].containerResource.target.averageUtilization", i), m, *m.Target.AverageUtilization)
+		}
+	}
+}
+
+// containers are those of the template whose requests count.
+func (s *subject) containers() []Container {
+	if profile := s.options.Profile; profile != nil && !profile.Sidecars() {
+		return s.template.Containers
+	}
+	return slices.Concat(s.template.Containers, s.template.Sidecars)
+}
+
+// amounts are what the containers that a metric is about request and may use, milli-units.
+// without names those that request none; limited tells that all have a limit.
+func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, without []string, limited bool) {
+	limited = true
+	for _, c := range s.containers() {
+		if m.Type == recommender.ContainerResourceMetric && c.Name != m.Container {
+			continue
+		}
+		least, requests := c.Requests[m.Resource]
+		most, limits := c.Limits[m.Resource]
+		if !requests && limits {
+			least, requests = most, true // the API server's default
+		}
+		if !requests {
+			without = append(without, c.Name)
+		}
+		limited = limited && limits
+		request += least
+		limit += most
+	}
+	return request, limit, without, limited && limit > 0
+}
+
+func requestMissing(s *subject) {
+	if s.template == nil || len(s.template.Containers) == 0 || s.template.PodRequests {
+		return
+	}
+	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
+		_, _, without, _ := s.amounts(m)
+		if len(without) > 0 && s.failsWithout(m) {
+			s.report(at, fmt.Sprintf("%s of the pods can't be computed: no request in %s", m.Resource, strings.Join(without, ", ")),
+				fmt.Sprintf("target %d %% of a request that %s does not have", percent, strings.Join(without, ", ")))
+		}
+	})
+}
+
+func targetUnreachable(s *subject) {
+	if s.template == nil || s.template.PodRequests {
+		return
+	}
+	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
+		request, limit, without, limited := s.amounts(m)
+		if !limited || len(without) > 0 || request == 0 || m.Resource != "cpu" {
+			return
+		}
+		if most := float64(limit) / float64(request); s.neverUp(m, most) {
+			s.report(at, fmt.Sprintf("no load brings a scale-up: %s is at most %s of its request", m.Resource, percentOf(most)),
+				fmt.Sprintf("limit %dm ÷ request %dm = %s, needed: above target %d %% × (1 + tolerance %g) = %s",
+					limit, request, percentOf(most), percent, s.tolerance(recommender.Up), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
+		}
+	})
+}
+
+func targetOverRequest(s *subject) {
+	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
+		if percent >= 100 {
+			s.report(at, fmt.Sprintf("%s is on target at %d %% of what is reserved", m.Resource, percent),
+				fmt.Sprintf("a scale-up needs more than %d %% × (1 + tolerance %g) = %s", percent, s.tolerance(recommender.Up), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
+		}
+	})
+}
+
+func sidecarInAverage(s *subject) {
+	if s.template == nil || len(s.containers()) < 2 || s.template.PodRequests {
+		return
+	}
+	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
+		if m.Type != recommender.ResourceMetric {
+			return
+		}
+		var parts []string
+		sum, largest := int64(0), int64(0)
+		for _, c := range s.containers() {
+			q := c.Requests[m.Resource]
+			sum, largest = sum+q, max(largest, q)
+			parts = append(parts, fmt.Sprintf("%s %dm", c.Name, q))
+		}
+		if largest == 0 || sum == largest {
+			return
+		}
+		s.report(at, fmt.Sprintf("%s is that of %d containers together", m.Resource, len(parts)),
+			fmt.Sprintf("%s: if only the largest works, it is at %s of its own request when the pod is at %d %%",
+				strings.Join(parts, " + "), percentOf(float64(percent)/100*float64(sum)/float64(largest)), percent))
+	})
+}
+
+func memoryHolds(s *subject) {
+	for i := range s.spec.Metrics {
+		if m := &s.spec.Metrics[i]; m.Resource == "memory" {
+			s.report(fmt.Sprintf("spec.metrics[%d]", i), "memory seldom falls with load",
+				fmt.Sprintf("from n to n − 1 replicas usage has to fall to (n − 1) ÷ n of the target: to half of it from 2, and below %s of it at any count", percentOf(1-s.tolerance(recommender.Down))))
+		}
+	}
+}
+
+func valueFeedsBack(s *subject) {
+	for i := range s.spec.Metrics {
+		m := &s.spec.Metrics[i]
+		if m.Target.Value == nil || m.Type != recommender.ObjectMetric && m.Type != recommender.ExternalMetric {
+			continue
+		}
+		if s.runsAway(m) {
+			target := float64(*m.Target.Value) / 1000
+			s.report(fmt.Sprintf("spec.metrics[%d]", i), fmt.Sprintf("a total of %s twice the target goes to maxReplicas %d", m.Metric.Name, s.spec.MaxReplicas),
+				fmt.Sprintf("count × (%g ÷ %g) at every evaluation: %s", 2*target, target, doublings(s.spec.MinReplicas, s.spec.MaxReplicas)))
+		}
+	}
+}
+
+// doublings is the way of a count that is doubled: 2 → 4 → … → 50.
+func doublings(from, to int32) string {
+	text := fmt.Sprint(max(1, from))
+	n := int64(max(1, from))
+	for i := 0; n < int64(to); i++ {
+		n = min(2*n, int64(to))
+		switch {
+		case i < 3 || n == int64(to):
+			text += fmt.Sprintf(" → %d", n)
+		case i == 3:
+			text += " → …"
+		}
+	}
+	return text
+}
+
+func toleranceNeverDown(s *subject) {
+	if t := s.tolerance(recommender.Down); t >= 1 && s.spec.MinReplicas < s.spec.MaxReplicas && s.neverDown() {
+		s.report(s.toleranceField("scaleDown"), fmt.Sprintf("the count never falls: from %d replicas not even without any load", s.high()),
+			fmt.Sprintf("a scale-down needs a ratio below 1 − tolerance %g = %g", t, 1-t))
+	}
+}
+
+// toleranceSteps shows what the tolerance spans at the scenario's average count.
+func toleranceSteps(s *subject) {
+	up, down := s.tolerance(recommender.Up), s.tolerance(recommender.Down)
+	if s.scenario == nil || max(up, down) >= 1 {
+		return
+	}
+	result := s.play(s.scenario, s.autoscaler, nil)
+	if result == nil {
+		return
+	}
+	n := int32(result.Figures.ReplicaHours / s.scenario.Duration.Hours())
+	if float64(n)*min(up, down) < 2 {
+		return
+	}
+	low, high := s.steady(n)
+	s.report(s.toleranceField("scaleDown"), fmt.Sprintf("at %d replicas, the average, the count stays while %d to %d would do", n, low, high),
+		fmt.Sprintf("%d × (1 − %g) = %s, %d × (1 + %g) = %s", n, down, decimals(float64(n)*(1-down)), n, up, decimals(float64(n)*(1+up))))
+}
+
+func directionDisabled(s *subject) {
+	b := s.spec.Behavior
+	if b == nil || s.spec.MinReplicas == s.spec.MaxReplicas {
+		return
+	}
+	if b.ScaleDown.SelectPolicy == recommender.NoSelection && s.neverDown() {
+		s.report("spec.behavior.scaleDown.selectPolicy", fmt.Sprintf("the count never falls: after one peak it stays at up to %d", s.spec.MaxReplicas),
+			fmt.Sprintf("%d replicas more than minReplicas %d, for good", s.spec.MaxReplicas-s.spec.MinReplicas, s.spec.MinReplicas))
+	}
+	if b.ScaleUp.SelectPolicy == recommender.NoSelection {
+		if way := s.climb(); !way.arrived {
+			s.report("spec.behavior.scaleUp.selectPolicy", "no load brings a replica", fmt.Sprintf("the count stays at minReplicas %d", s.spec.MinReplicas))
+		}
+	}
+}
+
+const (
+	longUp   = 10 * time.Minute
+	longDown = time.Hour
+)
+
+func slowWayUp(s *subject) {
+	if s.spec.Behavior != nil && s.spec.Behavior.ScaleUp.SelectPolicy == recommender.NoSelection {
+		return
+	}
+	if way := s.climb(); way.length > longUp || !way.arrived {
+		s.report("spec.behavior.scaleUp", fmt.Sprintf("from %d to %d replicas takes %s", way.from, way.to, way.words()), way.steps())
+	}
+}
+
+func slowWayDown(s *subject) {
+	if s.spec.Behavior != nil && s.spec.Behavior.ScaleDown.SelectPolicy == recommender.NoSelection || s.tolerance(recommender.Down) >= 1 {
+		return
+	}
+	if way := s.descend(); way.length > longDown || !way.arrived {
+		s.report("spec.behavior.scaleDown", fmt.Sprintf("from %d back to %d replicas takes %s", way.from, way.to, way.words()), way.steps())
+	}
+}
+
+// noBehavior looks for a rise after a peak that lasted for one evaluation.
+func noBehavior(s *subject) {
+	total := func(m recommender.MetricSpec) bool {
+		return m.Type == recommender.ExternalMetric || m.Type == recommender.ObjectMetric
+	}
+	if s.behavior || !slices.ContainsFunc(s.spec.Metrics, total) {
+		return
+	}
+	spec, from := s.total(), max(1, s.spec.MinReplicas)
+	w := way{from: from, counts: []int32{from}}
+	peak := func(at time.Duration) int64 {
+		switch {
+		case at < 0:
+			return int64(from) * 1000
+		case at == 0:
+			return 2 * int64(s.spec.MaxReplicas) * 1000
+		}
+		return 0
+	}
+	s.loop(&spec, from, time.Hour, peak, func(at time.Duration, count int32) bool {
+		if last := w.counts[len(w.counts)-1]; count > last {
+			w.counts, w.length = append(w.counts, count), at
+		} else if at > 0 {
+			return true
+		}
+		return false
+	})
+	if w.length > 0 {
+		s.report("spec", fmt.Sprintf("after a peak of %s the count rises for another %s while nothing is left", span(period), span(w.length)), w.path())
+	}
+}
+
+func scaleUpWindow(s *subject) {
+	if b := s.spec.Behavior; b != nil && b.ScaleUp.StabilizationWindowSeconds != nil && *b.ScaleUp.StabilizationWindowSeconds > 0 && b.ScaleUp.SelectPolicy != recommender.NoSelection {
+		way := s.climb()
+		if way.first > 0 {
+			s.report("spec.behavior.scaleUp.stabilizationWindowSeconds", fmt.Sprintf("every rise waits for %s", span(way.first)),
+				fmt.Sprintf("the least proposal of the last %d s counts, evaluated every %s", *b.ScaleUp.StabilizationWindowSeconds, span(period)))
+		}
+	}
+}
+
+func scaleDownWindowZero(s *subject) {
+	b := s.spec.Behavior
+	if b == nil || b.ScaleDown.StabilizationWindowSeconds == nil || *b.ScaleDown.StabilizationWindowSeconds > 0 || b.ScaleDown.SelectPolicy == recommender.NoSelection {
+		return
+	}
+	if way := s.descend(); way.first == 0 && len(way.counts) > 1 {
+		s.report("spec.behavior.scaleDown.stabilizationWindowSeconds", fmt.Sprintf("one low sample takes %d of %d replicas", way.counts[0]-way.counts[1], way.counts[0]),
+			fmt.Sprintf("%d → %d within one evaluation", way.counts[0], way.counts[1]))
+	}
+}
+
+func replicasInManifest(s *subject) {
+	if t := s.template; t != nil && !t.Applied && t.Replicas != nil {
+		s.report("spec.scaleTargetRef", fmt.Sprintf("applying the manifest of %s %s sets the count to %d", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, *t.Replicas),
+			fmt.Sprintf("spec.replicas: %d, whatever the autoscaler has set between %d and %d", *t.Replicas, s.spec.MinReplicas, s.spec.MaxReplicas))
+	}
+}
+
+// direction is one direction's rules, as they were written and as they are in force.
+type direction struct {
+	name  string
+	rules *recommender.ScalingRules
+	down  bool
+}
+
+// writtenDirections are those whose policies the user wrote.
+func (s *subject) writtenDirections() []direction {
+	var out []direction
+	if b := s.spec.Behavior; b != nil {
+		if s.up {
+			out = append(out, direction{"scaleUp", &b.ScaleUp, false})
+		}
+		if s.down {
+			out = append(out, direction{"scaleDown", &b.ScaleDown, true})
+		}
+	}
+	return slices.DeleteFunc(out, func(d direction) bool { return d.rules.SelectPolicy == recommender.NoSelection })
+}
+
+func percentRoundsUp(s *subject) {
+	for _, d := range s.writtenDirections() {
+		for i, p := range d.rules.Policies {
+			least := max(1, s.spec.MinReplicas)
+			if d.down {
+				least = max(least, s.spec.MinReplicas+1)
+			}
+			if p.Type != recommender.PercentPolicy || p.Value == 0 || int64(p.Value)*int64(least) >= 100 || least > s.spec.MaxReplicas || len(d.rules.Policies) > 1 {
+				continue
+			}
+			if s.movesOne(d, least) {
+				s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%d %% of %d replicas are one replica", p.Value, least),
+					fmt.Sprintf("%d × %d %% = %.3g, which allows 1 replica, %s, every %d s; from %d replicas on it is one or more by itself",
+						least, p.Value, float64(least)*float64(p.Value)/100, percentOf(1/float64(least)), p.PeriodSeconds, (100+p.Value-1)/p.Value))
+			}
+		}
+	}
+}
+
+// allowed is how much a policy allows at a count.
+func allowed(p recommender.ScalingPolicy, n int32) float64 {
+	if p.Type == recommender.PodsPolicy {
+		return float64(p.Value)
+	}
+	part := float64(n) * float64(p.Value) / 100
+	if whole := float64(int64(part)); part > whole {
+		return whole + 1
+	}
+	return part
+}
+
+func policyNeverBinds(s *subject) {
+	for _, d := range s.writtenDirections() {
+		for i, p := range d.rules.Policies {
+			for k, other := range d.rules.Policies {
+				if i == k || other == p && k > i {
+					continue
+				}
+				low, high := max(1, s.spec.MinReplicas), s.spec.MaxReplicas
+				if s.coversInPlaceOf(d, i, k) {
+					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
+						fmt.Sprintf("one of both always allows the whole way between %d and %d replicas at once; %s counts", low, high, d.rules.SelectPolicy))
+					break
+				}
+				if other.PeriodSeconds == p.PeriodSeconds && s.overrules(d, other, p) {
+					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
+						fmt.Sprintf("of %d replicas it allows %g and policies[%d] %g, of %d replicas %g and %g; %s counts",
+							low, allowed(p, low), k, allowed(other, low), high, allowed(p, high), allowed(other, high), d.rules.SelectPolicy))
+					break
+				}
+			}
+		}
+	}
+}
+
+// covers reports whether a policy allows the whole way between the bounds at once, so that it
+// limits nothing.
+func (s *subject) covers(d direction, p recommender.ScalingPolicy) bool {
+	low, high := max(1, s.spec.MinReplicas), s.spec.MaxReplicas
+	if d.down {
+		return p.Type == recommender.PercentPolicy && p.Value >= 100 || p.Type == recommender.PodsPolicy && p.Value >= high-low
+	}
+	return allowed(p, low) >= float64(high-low)
+}
+
+// coversInPlaceOf reports whether the i'th policy never decides because the k'th one limits
+// nothing, or, where the least change counts, because it limits nothing itself. Unlike in
+// overrules the periods don't matter.
+func (s *subject) coversInPlaceOf(d direction, i, k int) bool {
+	of, by := s.covers(d, d.rules.Policies[i]), s.covers(d, d.rules.Policies[k])
+	if d.rules.SelectPolicy == recommender.MinChange {
+		of, by = by, of
+	}
+	return by && (!of || k < i)
+}
+
+// overrules reports whether one policy decides in place of another at every count. Both are
+// straight lines that are rounded up, so that the ends are enough, and one replica more each
+// way for the rounding.
+func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) bool {
+	for _, n := range []int32{max(1, s.spec.MinReplicas), max(1, s.spec.MinReplicas) + 1, s.spec.MaxReplicas - 1, s.spec.MaxReplicas} {
+		a, b := allowed(one, n), allowed(other, n)
+		if d.rules.SelectPolicy == recommender.MinChange && a > b || d.rules.SelectPolicy != recommender.MinChange && a < b {
+			return false
+		}
+	}
+	return true
+}
+
+func periodAboveWindow(s *subject) {
+	for _, d := range s.writtenDirections() {
+		window := int32(0)
+		switch {
+		case d.rules.StabilizationWindowSeconds != nil:
+			window = *d.rules.StabilizationWindowSeconds
+		case d.down:
+			window = int32(s.options.DownscaleStabilization.Seconds())
+		}
+		if !d.down || window == 0 {
+			continue // without a window the policy is all there is
+		}
+		for i, p := range d.rules.Policies {
+			if p.PeriodSeconds > window {
+				s.report(fmt.Sprintf("spec.behavior.%s.policies[%d].periodSeconds", d.name, i), fmt.Sprintf("a step waits for %d s, not for the window's %d s", p.PeriodSeconds, window),
+					fmt.Sprintf("periodSeconds %d > stabilizationWindowSeconds %d", p.PeriodSeconds, window))
+			}
+		}
+	}
+}
+
+func seriesUnselected(s *subject) {
+	for i := range s.spec.Metrics {
+		if m := &s.spec.Metrics[i]; m.Type == recommender.ExternalMetric && m.Metric.Selector == nil {
+			s.report(fmt.Sprintf("spec.metrics[%d].external.metric", i), fmt.Sprintf("all series of %s are added up", m.Metric.Name), "no selector: every series of the name counts")
+		}
+	}
+}

@@ -1,0 +1,202 @@
+//go:build !js
+
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/internal/printable"
+)
+
+// WriteText writes findings for people, and a last line that counts them, and what was not checked.
+func WriteText(w io.Writer, findings []Finding, autoscalers, refused int) error {
+	var out strings.Builder
+	// Names of metrics may be any text, and those of files, too.
+	plain := printable.Text
+	for _, f := range findings {
+		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", plain(f.File), plain(f.Object), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
+		if f.Simulated {
+			out.WriteString(" (simulated)")
+		}
+		fmt.Fprintf(&out, "\n    %s\n", f.Link)
+	}
+	if len(findings) > ruleCountsFrom {
+		writeCounts(&out, findings)
+	}
+	writeTotal(&out, findings, autoscalers, refused)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func writeTotal(out *strings.Builder, findings []Finding, autoscalers, refused int) {
+	counts := make(map[Severity]int)
+	for _, f := range findings {
+		counts[f.Severity]++
+	}
+	fmt.Fprintf(out, "%d autoscalers: %d errors, %d warnings, %d notes", autoscalers-refused, counts[Error], counts[Warning], counts[Note])
+	if refused > 0 {
+		fmt.Fprintf(out, "; %d not checked: see the errors", refused)
+	}
+	out.WriteByte('\n')
+}
+
+// ruleCountsFrom is from how many findings on WriteText counts them by rule as well.
+const ruleCountsFrom = 20
+
+// WriteRules writes what WriteText does, in place of the findings how many there are of each rule,
+// and where the first ones are.
+func WriteRules(w io.Writer, findings []Finding, autoscalers, refused int) error {
+	var out strings.Builder
+	writeCounts(&out, findings)
+	writeTotal(&out, findings, autoscalers, refused)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// writeCounts writes a line for each rule that has findings, in the order of Rules.
+func writeCounts(out *strings.Builder, findings []Finding) {
+	const shown = 3
+	counts := make(map[string]int)
+	objects := make(map[string][]string)
+	for _, f := range findings {
+		counts[f.Rule]++
+		if all := objects[f.Rule]; len(all) <= shown && !slices.Contains(all, f.Object) {
+			objects[f.Rule] = append(all, f.Object)
+		}
+	}
+	for i := range Rules {
+		r := &Rules[i]
+		all := objects[r.ID]
+		if len(all) == 0 {
+			continue
+		}
+		names := strings.Join(all[:min(len(all), shown)], ", ")
+		if len(all) > shown {
+			names += ", …"
+		}
+		fmt.Fprintf(out, "%5d  %-7s  %s: %s\n", counts[r.ID], r.Severity, r.ID, printable.Text(names))
+	}
+}
+
+// WriteJSON writes a finding a line.
+func WriteJSON(w io.Writer, findings []Finding) error {
+	encoder := json.NewEncoder(w)
+	for i := range findings {
+		if err := encoder.Encode(&findings[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type sarifText struct {
+	Text string `json:"text"`
+}
+
+type sarifRule struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Short   sarifText `json:"shortDescription"`
+	Full    sarifText `json:"fullDescription"`
+	Help    sarifText `json:"help"`
+	HelpURI string    `json:"helpUri"`
+	Default struct {
+		Level string `json:"level"`
+	} `json:"defaultConfiguration"`
+}
+
+type sarifResult struct {
+	RuleID    string          `json:"ruleId"`
+	RuleIndex int             `json:"ruleIndex"`
+	Level     string          `json:"level"`
+	Message   sarifText       `json:"message"`
+	Locations []sarifLocation `json:"locations"`
+	// Fingerprints tell the same finding in two runs.
+	Fingerprints map[string]string `json:"partialFingerprints"`
+}
+
+type sarifLocation struct {
+	Physical struct {
+		Artifact struct {
+			URI string `json:"uri"`
+		} `json:"artifactLocation"`
+		Region *sarifRegion `json:"region,omitempty"`
+	} `json:"physicalLocation"`
+	Logical []sarifLogical `json:"logicalLocations"`
+}
+
+type sarifRegion struct {
+	StartLine int `json:"startLine"`
+}
+
+type sarifLogical struct {
+	Name     string `json:"fullyQualifiedName"`
+	Kind     string `json:"kind"`
+	Property string `json:"name"`
+}
+
+// uriOf is a file's name as a relative reference; of standard input it is "stdin".
+func uriOf(file string) string {
+	if file == "-" {
+		return "stdin"
+	}
+	return (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath()
+}
+
+// WriteSARIF writes the findings as one run of SARIF 2.1.0, which code hosts read.
+func WriteSARIF(w io.Writer, findings []Finding, version string) error {
+	type driver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version,omitempty"`
+		URI     string      `json:"informationUri"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	type tool struct {
+		Driver driver `json:"driver"`
+	}
+	type run struct {
+		Tool    tool          `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	out := struct {
+		Schema  string `json:"$schema"`
+		Version string `json:"version"`
+		Runs    []run  `json:"runs"`
+	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []run{{
+		Tool: tool{driver{Name: "setpoint lint", Version: version, URI: Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
+	}}}
+	r := &out.Runs[0]
+	places := make(map[string]int)
+	for i, rule := range Rules {
+		places[rule.ID] = i
+		s := sarifRule{
+			ID: rule.ID, Name: rule.ID, Short: sarifText{rule.Title}, Full: sarifText{rule.Why},
+			Help: sarifText{rule.Mend}, HelpURI: Page + "#" + rule.ID,
+		}
+		s.Default.Level = string(rule.Severity)
+		r.Tool.Driver.Rules = append(r.Tool.Driver.Rules, s)
+	}
+	for _, f := range findings {
+		var at sarifLocation
+		at.Physical.Artifact.URI = uriOf(f.File)
+		if f.Line > 0 {
+			at.Physical.Region = &sarifRegion{f.Line}
+		}
+		at.Logical = []sarifLogical{{Name: f.Object + "/" + f.Field, Kind: "object", Property: f.Field}}
+		r.Results = append(r.Results, sarifResult{
+			RuleID: f.Rule, RuleIndex: places[f.Rule], Level: string(f.Severity),
+			Message:      sarifText{f.Object + ": " + f.Message + " (" + f.Arithmetic + ")"},
+			Locations:    []sarifLocation{at},
+			Fingerprints: map[string]string{"setpointFinding/v1": f.Rule + ":" + f.Object + ":" + f.Field},
+		})
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(&out)
+}

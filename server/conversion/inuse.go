@@ -1,0 +1,69 @@
+//go:build !js
+
+package conversion
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// SharedSpec is the hash of what the specs of many workloads have in common: all but the workload's
+// name and the bounds, with the options.
+type SharedSpec [sha256.Size]byte
+
+// SharedSpecOf returns the hash. Equal specs have equal ones, however they were sent: it is that of
+// the message in a canonical encoding.
+func SharedSpecOf(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) SharedSpec {
+	shared := &setpointv1.HorizontalPodAutoscalerSpec{Metrics: spec.GetMetrics(), Behavior: spec.GetBehavior()}
+	if ref := spec.GetScaleTargetRef(); ref != nil {
+		shared.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{Kind: ref.GetKind(), ApiVersion: ref.GetApiVersion()}
+	}
+	if proto.Size(options) == 0 {
+		options = nil
+	}
+	// The request was decoded, so it can be encoded.
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&setpointv1.SpecInUse{Spec: shared, Options: options})
+	return sha256.Sum256(data)
+}
+
+// Hash returns the hash of the spec with this workload, "" for none, and these bounds. It is never 0.
+func (s *SharedSpec) Hash(workload string, minReplicas, maxReplicas int32) uint64 {
+	var room [2 * sha256.Size * 3]byte // most names fit
+	b := append(room[:0], s[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(minReplicas))
+	b = binary.BigEndian.AppendUint32(b, uint32(maxReplicas))
+	sum := sha256.Sum256(append(b, workload...))
+	return max(1, binary.BigEndian.Uint64(sum[:]))
+}
+
+// HashOfSpec returns the hash of a spec with its options.
+func HashOfSpec(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) uint64 {
+	shared := SharedSpecOf(spec, options)
+	return shared.Hash(spec.GetScaleTargetRef().GetName(), leastReplicas(spec), spec.GetMaxReplicas())
+}
+
+// leastReplicas is the spec's minimum, which is 1 by default.
+func leastReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
+	if spec.MinReplicas == nil {
+		return 1
+	}
+	return spec.GetMinReplicas()
+}
+
+// SpecInUse returns a spec and its options with the hash, as they are stored.
+func SpecInUse(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) *setpointv1.SpecInUse {
+	least := leastReplicas(spec)
+	if proto.Size(options) == 0 {
+		options = nil
+	}
+	return &setpointv1.SpecInUse{
+		Hash: SpecHash(HashOfSpec(spec, options)), Options: options,
+		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: spec.GetScaleTargetRef(), MinReplicas: &least, MaxReplicas: spec.GetMaxReplicas(), Metrics: spec.GetMetrics(), Behavior: spec.GetBehavior(),
+		},
+	}
+}

@@ -1,0 +1,106 @@
+package record
+
+import (
+	"slices"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// The pace of a target, for people and alerts: how often it is asked for, and when its count turned.
+// No decision depends on it.
+
+// maxInterval limits the interval, in milliseconds.
+const maxInterval = int64(365 * 24 * time.Hour / time.Millisecond)
+
+// Intervals in milliseconds. Calls in a burst, as retries and restarts make, are no interval to begin
+// with, and one that they shortened may grow to the controller's at once: else the target would seem
+// left a moment later.
+const (
+	leastFirst = int64(time.Second / time.Millisecond)
+	controller = int64(15 * time.Second / time.Millisecond)
+)
+
+// paced returns the interval after a decision that came that long after the previous one. It follows
+// the longest usual gaps: one gap at most doubles it, which an outage would else multiply, and it
+// falls by an eighth at most, because calls may come twice in a row.
+func paced(interval int64, gap time.Duration) int64 {
+	took := min(gap.Milliseconds(), maxInterval)
+	switch {
+	case took <= 0, interval == 0 && took < leastFirst:
+		return interval
+	case interval == 0:
+		return took
+	}
+	return min(max(took, interval-interval/8), max(2*interval, controller))
+}
+
+// pace keeps the frame's interval, direction and turns after a decision or a report on the record
+// before, whose history is now this one.
+func (r *Record) pace(before *Record) {
+	if last := before.Last.At; last != 0 && r.Last.At > last {
+		r.Interval = paced(before.Interval, time.Duration(r.Last.At-last))
+	}
+	p := before.Pending
+	if p == nil || r.Pending != nil && r.Pending.ID == p.ID || !r.applied(p.ID) {
+		return
+	}
+	r.Turns, r.LastChange = r.turnedBy(p), directionOf(p)
+}
+
+// applied reports whether that change is among the settled ones, and was applied.
+func (r *Record) applied(id recommender.ID) bool {
+	return slices.ContainsFunc(r.Settled, func(s recommender.Settled) bool { return s.ID == id && s.Outcome == recommender.Applied })
+}
+
+func directionOf(p *recommender.Pending) int8 {
+	if p.To > p.From {
+		return 1
+	}
+	return -1
+}
+
+// turnedBy returns the turns with a change: it is one if the last applied change went the other way.
+func (r *Record) turnedBy(p *recommender.Pending) []int64 {
+	if r.LastChange == 0 || r.LastChange == directionOf(p) {
+		return r.Turns
+	}
+	return append([]int64{p.At / int64(time.Millisecond)}, r.Turns[:min(len(r.Turns), codec.MaxTurns-1)]...)
+}
+
+// TurnTimes are when the count turned, newest first, in milliseconds since the Unix epoch: by changes
+// that were applied, and by one that is pending. A change that failed does not count.
+func (r *Record) TurnTimes() []int64 {
+	if r.Pending == nil {
+		return r.Turns
+	}
+	return r.turnedBy(r.Pending)
+}
+
+// mergedPace sets the pace of a record merged from two, which settle each other's changes: the turns of
+// both, and the direction of the side that decided last.
+func (r *Record) mergedPace(stored, local *Record) {
+	first, second := *stored, *local
+	if stored.Updated.After(local.Updated) {
+		first, second = second, first
+	}
+	for _, side := range []*Record{&first, &second} {
+		if p := side.Pending; p != nil && r.applied(p.ID) {
+			side.Turns, side.LastChange = side.turnedBy(p), directionOf(p)
+		}
+	}
+	r.Interval, r.LastChange = second.Interval, second.LastChange
+	if r.Interval == 0 {
+		r.Interval = first.Interval
+	}
+	if r.LastChange == 0 {
+		r.LastChange = first.LastChange
+	}
+	turns := slices.Concat(first.Turns, second.Turns)
+	slices.SortFunc(turns, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
+	if turns = slices.Compact(turns); len(turns) == 0 {
+		turns = nil
+	}
+	r.Turns = turns[:min(len(turns), codec.MaxTurns)]
+}

@@ -1,0 +1,121 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+func TestTheIntervalFollowsTheUsualGap(t *testing.T) {
+	t.Parallel()
+	const usual = 15 * time.Second
+	times := func(n int, gap time.Duration) (all []time.Duration) {
+		for range n {
+			all = append(all, gap)
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name     string
+		gaps     []time.Duration
+		min, max time.Duration
+	}{
+		{"one decision", nil, 0, 0},
+		{"two", times(1, usual), usual, usual},
+		{"an outage of an hour, and the next call", append(times(9, usual), time.Hour, usual), usual, 2 * usual},
+		{"an outage is forgotten after a minute and a half", append(append(times(9, usual), time.Hour), times(6, usual)...), usual, usual},
+		{"a burst first", times(3, 3*time.Millisecond), 0, 0},
+		{"regular after a burst", append(times(3, 3*time.Millisecond), usual), usual, usual},
+		{"regular after a second", []time.Duration{time.Second, usual}, usual, usual},
+		{"a call repeated at once", append(times(9, usual), time.Second, usual), usual, usual},
+		{"two instants in one", append(times(9, usual), 0), usual, usual},
+		{"a caller that asks every five minutes now", append(times(9, usual), times(5, 5*time.Minute)...), 5 * time.Minute, 5 * time.Minute},
+		{"and every 15 seconds again", append(times(9, 5*time.Minute), times(25, usual)...), usual, usual},
+		{"never asked again for ages", []time.Duration{100 * 365 * 24 * time.Hour}, 365 * 24 * time.Hour, 365 * 24 * time.Hour},
+	} {
+		r, at := Record{}, t0
+		for _, gap := range append([]time.Duration{0}, tt.gaps...) {
+			at = at.Add(gap)
+			r = r.Next(recommender.History{Updated: at, Last: recommender.LastDecision{At: at.UnixNano()}}, Owner{})
+		}
+		if got := time.Duration(r.Interval) * time.Millisecond; got < tt.min || got > tt.max {
+			t.Errorf("%s: %v, want %v to %v", tt.name, got, tt.min, tt.max)
+		}
+	}
+}
+
+// changed returns the record after a change from its last count, and after its outcome unless that is
+// Undecided.
+func changed(r Record, minute int, from, to int32, outcome recommender.Outcome) Record {
+	at := t0.Add(time.Duration(minute) * time.Minute)
+	id := recommender.ID{byte(minute), byte(minute >> 8), 1}
+	next := r.History
+	next.Updated, next.Seen = at, true
+	next.Last = recommender.LastDecision{ID: id, At: at.UnixNano(), From: from, To: to, Outcome: recommender.Undecided}
+	next.Pending = &recommender.Pending{ID: id, At: at.UnixNano(), From: from, To: to}
+	after := r.Next(next, Owner{})
+	if outcome == recommender.Undecided {
+		return after
+	}
+	_, settled, err := after.Settle("n", id, outcome, "")
+	if err != nil {
+		panic(err)
+	}
+	return settled
+}
+
+func minutes(r *Record) (all []int64) {
+	for _, at := range r.TurnTimes() {
+		all = append(all, (at-t0.UnixMilli())/60_000)
+	}
+	return all
+}
+
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	const applied, failed, pending = recommender.Applied, recommender.Failed, recommender.Undecided
+	r := changed(Record{}, 1, 5, 8, applied)
+	equal(t, "the first change", minutes(&r), []int64(nil))
+	r = changed(r, 2, 8, 9, applied)
+	equal(t, "in the same direction", minutes(&r), []int64(nil))
+	try := changed(r, 3, 9, 4, pending)
+	equal(t, "the other direction, pending", minutes(&try), []int64{3})
+	try = changed(r, 3, 9, 4, failed)
+	equal(t, "which failed", minutes(&try), []int64(nil))
+	try = changed(try, 4, 9, 10, applied)
+	equal(t, "up again after that", minutes(&try), []int64(nil))
+	r = changed(r, 3, 9, 4, applied)
+	equal(t, "which was applied", minutes(&r), []int64{3})
+	stored, err := Decode(Append(nil, &r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "read back", stored, r)
+	for i := range 20 {
+		r = changed(r, 4+i, 4, 4+2*int32(i%2^1)-1, applied)
+	}
+	if got := minutes(&r); len(got) != codec.MaxTurns || got[0] != 23 || got[15] != 8 {
+		t.Errorf("of many: %v", got)
+	}
+	back := r.WithoutFuture(t0.Add(10 * time.Minute))
+	equal(t, "without the future", minutes(&back), []int64{10, 9, 8})
+	r.Incarnation = 8
+	other := r.Of(7)
+	equal(t, "of another incarnation", minutes(&other), []int64(nil))
+}
+
+// During an outage two instances decide on, from one record.
+func TestTurnsOfAnOutageAreMerged(t *testing.T) {
+	t.Parallel()
+	start := changed(Record{}, 1, 5, 8, recommender.Applied)
+	start.Interval = 15_000
+	stored := changed(start, 2, 8, 4, recommender.Applied)
+	local := changed(changed(start, 3, 8, 3, recommender.Applied), 4, 3, 6, recommender.Applied)
+	merged := Merge(&stored, &local)
+	equal(t, "the turns", minutes(&merged), []int64{4, 3, 2})
+	equal(t, "the direction", merged.LastChange, int8(1))
+	equal(t, "the interval", merged.Interval, local.Interval)
+	equal(t, "merged again", Merge(&merged, &local), merged)
+}

@@ -1,0 +1,65 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/cost"
+	"github.com/setpoint-dev/setpoint/server/validation"
+)
+
+// Evaluation times that fit the history's nanoseconds, with a margin for windows.
+var (
+	earliestEvaluation = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
+	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// readRequest converts a request to the recommender's input, or returns INVALID_ARGUMENT with
+// all violations.
+func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults recommender.Options, anyTime bool, budget *cost.Budget) (*recommender.Input, error) {
+	violations := validation.Structure(req)
+	if err := apierror.OfContext(ctx); err != nil {
+		return nil, err
+	}
+	input, unreadable, tooMuch := conversion.InputWithin(ctx, req, defaults, budget)
+	if err := apierror.OfContext(ctx); err != nil {
+		return nil, err
+	}
+	if err := apierror.OverBudget(tooMuch); err != nil {
+		return nil, err
+	}
+	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
+	violations = append(violations, unreadable...)
+	violations = append(violations, evaluationTime(req, anyTime)...)
+	if err := apierror.Invalid(violations); err != nil {
+		return nil, err
+	}
+	if !budget.Memory(conversion.Weight(input)) {
+		return nil, apierror.OverMemory("spec")
+	}
+	return input, nil
+}
+
+func evaluationTime(req *setpointv1.RecommendRequest, allowed bool) []validation.Violation {
+	t := req.GetEvaluationTime()
+	var problem string
+	switch {
+	case t == nil:
+		return nil
+	case !allowed:
+		problem = "Forbidden: this server decides by its own clock (it was not started with --allow-evaluation-time)"
+	case !t.IsValid(), !fits(t.AsTime()):
+		problem = fmt.Sprintf("Invalid value: must be between %s and %s", earliestEvaluation.Format(time.RFC3339), latestEvaluation.Format(time.RFC3339))
+	default:
+		return nil
+	}
+	return []validation.Violation{{Field: "evaluationTime", Description: problem}}
+}
+
+// fits reports whether a history can store that evaluation time.
+func fits(t time.Time) bool { return !t.Before(earliestEvaluation) && !t.After(latestEvaluation) }

@@ -1,0 +1,100 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/server/admission"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/calls"
+	"github.com/setpoint-dev/setpoint/server/integration"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+)
+
+// Refuse sends an error with that status of HTTP, without reading the body.
+func Refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
+	calls.NoteRESTError(r.Context(), err)
+	w.Header().Set("Content-Type", "application/json")
+	if r.ContentLength != 0 {
+		admission.HangUp(w)
+	}
+	w.WriteHeader(code)
+	if body, err := new(restjson.Marshaler).Marshal(status.Convert(err).Proto()); err == nil {
+		_, _ = w.Write(body)
+	}
+}
+
+// RefuseMethod responds to calls of other methods than the allowed ones.
+func RefuseMethod(allowed ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		Refuse(w, r, http.StatusMethodNotAllowed, status.Errorf(codes.Unimplemented, "%s is not served at %s: use %s; see /docs",
+			apierror.Clip(r.Method), apierror.Clip(r.URL.Path), strings.Join(allowed, " or ")))
+	})
+}
+
+// Beginnings of the contract's paths: of targets and their namespaces, and of integrations.
+const (
+	clustersPath     = "/v1/clusters"
+	integrationsPath = "/v1/integrations"
+)
+
+// refuseLost responds to calls at whose path nothing is served.
+func (t *table) refuseLost(w http.ResponseWriter, r *http.Request) {
+	path, meant := r.URL.Path, ""
+	at, rest, _ := t.find(path)
+	if close, ok := spelling.Closest(rest, at.follows); ok {
+		meant = fmt.Sprintf("; did you mean %q?", apierror.Clip(strings.TrimSuffix(path, rest)+close))
+	}
+	var err error
+	switch {
+	case strings.HasPrefix(path, clustersPath+"/"):
+		err = apierror.InvalidField("target", fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, "+
+			"no segment empty or with a slash, followed by %s; see /docs%s", strings.TrimPrefix(path, "/v1/"), t.afterTarget(), meant))
+	case strings.HasPrefix(path, integrationsPath+"/"):
+		names := slices.Sorted(maps.Keys(integration.Contracts))
+		err = status.Errorf(codes.NotFound, "nothing is served at %s; it must be %s/{%s}/clusters/{cluster}", apierror.Clip(path), integrationsPath, strings.Join(names, ", "))
+	default:
+		err = status.Errorf(codes.NotFound, "nothing is served at %s; see /docs%s", apierror.Clip(path), meant)
+	}
+	Refuse(w, r, runtime.HTTPStatusFromCode(status.Code(err)), err)
+}
+
+// afterTarget lists what may follow the name of a target in a path.
+func (t *table) afterTarget() string {
+	at, _, _ := t.find(clustersPath + "/*/namespaces/*/targets/*")
+	last := len(at.follows) - 1
+	return "nothing, " + strings.Join(at.follows[:last], ", ") + " or " + at.follows[last]
+}
+
+// checkParameters refuses parameters of a URL that no field of the call has, which the gateway would
+// ignore.
+func (route *route) checkParameters(r *http.Request) error {
+	if r.URL.RawQuery == "" || route.contract != nil {
+		return nil
+	}
+	for _, given := range slices.Sorted(maps.Keys(r.URL.Query())) {
+		field := given
+		if end := strings.IndexAny(given, ".["); end >= 0 {
+			field = given[:end]
+		}
+		switch close, ok := spelling.Closest(field, route.parameters); {
+		case slices.Contains(route.parameters, field):
+		case ok:
+			return apierror.InvalidField(apierror.Clip(given), fmt.Sprintf("unknown parameter, did you mean %q?", close))
+		case len(route.parameters) == 0:
+			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: this call takes none")
+		default:
+			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: there are "+strings.Join(route.parameters, ", "))
+		}
+	}
+	return nil
+}

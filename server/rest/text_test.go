@@ -1,0 +1,57 @@
+package rest_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m) }
+
+func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for _, path := range []string{"/v1/clusters/%ff/namespaces/a/targets/web", "/v1/clusters/a/namespaces/b/targets?pageToken=%ff", "/v1/clusters/a/namespaces/b/targets?%c0%80=1"} {
+		s.Ask(t, http.MethodGet, path, nil).Expect(t, http.StatusBadRequest)
+	}
+	for _, method := range []string{setpointv1.RecommendationService_Recommend_FullMethodName, setpointv1.TargetService_GetTarget_FullMethodName} {
+		// Field 1, two bytes that are no text.
+		_, err := s.SendRaw(t.Context(), method, []byte("\x0a\x02\xff\xfe"))
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+func TestParametersOfURLsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	const shop = "/v1/clusters/c/namespaces/shop/"
+	for _, tc := range []struct{ method, path, want string }{
+		{http.MethodGet, shop + "targets?pagesiz=3", `pagesiz: unknown parameter, did you mean "pageSize"?`},
+		{http.MethodGet, shop + "targets?limit=3", "limit: unknown parameter: there are pageSize, page_size, pageToken, page_token"},
+		{http.MethodGet, shop + "targets/web?x.y=3", "x.y: unknown parameter: this call takes none"},
+		{http.MethodPost, shop + "targets/web:recommend?explain=true", "explain: unknown parameter: this call takes none"},
+		{http.MethodGet, shop + "targets?pageSize=many", `pageSize: Invalid value: "many": must be a whole number`},
+		{http.MethodGet, shop + "targets?page_size=1", ""},
+	} {
+		var body any
+		if tc.method == http.MethodPost {
+			body = map[string]any{}
+		}
+		code := http.StatusOK
+		if tc.want != "" {
+			code = http.StatusBadRequest
+		}
+		message, _ := s.Ask(t, tc.method, tc.path, body).Expect(t, code)["message"].(string)
+		if !strings.Contains(message, tc.want) {
+			t.Errorf("%s %s: %s, want %s", tc.method, tc.path, message, tc.want)
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// FaultyStore is a memory store with hooks around loads and swaps, of single and
+// of batch calls alike. A nil hook stands for none. A hook does the operation, if
+// at all, by the function it is given.
+type FaultyStore struct {
+	*memory.Store
+	OnLoad func(ctx context.Context, key store.Key, load LoadFunc) (store.Record, error)
+	OnSwap func(ctx context.Context, swap store.Swap, compareAndSwap SwapFunc) (store.SwapResult, error)
+	// deleted is when keys were deleted, as engines know that several instances share.
+	deleted sync.Map
+	// OnTime is the store's clock; nil: it does not tell.
+	OnTime func() time.Time
+	// OnUsage is called before a count of the store, which fails with its error.
+	OnUsage func() error
+	// OnSpecInUse is called before specs in use are stored, which fails with its error.
+	OnSpecInUse func() error
+	// OnOther is called before a list or a delete, which fails with its error.
+	OnOther func() error
+}
+
+type (
+	// LoadFunc loads a record as the store does.
+	LoadFunc = func(context.Context, store.Key) (store.Record, error)
+	// SwapFunc swaps a record as the store does.
+	SwapFunc = func(context.Context, store.Swap) (store.SwapResult, error)
+)
+
+// Load implements store.Store.
+func (f *FaultyStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	if f.OnLoad == nil {
+		return f.Store.Load(ctx, key)
+	}
+	return f.OnLoad(ctx, key, f.Store.Load)
+}
+
+// LoadBatch implements store.Store.
+func (f *FaultyStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	records := make([]store.Record, len(keys))
+	for i, key := range keys {
+		var err error
+		if records[i], err = f.Load(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// CompareAndSwap implements store.Store.
+func (f *FaultyStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if f.OnSwap == nil {
+		return f.Store.CompareAndSwap(ctx, swap)
+	}
+	return f.OnSwap(ctx, swap, f.Store.CompareAndSwap)
+}
+
+// CompareAndSwapBatch implements store.Store.
+func (f *FaultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	results := make([]store.SwapResult, len(swaps))
+	for i, swap := range swaps {
+		var err error
+		if results[i], err = f.CompareAndSwap(ctx, swap); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// Part implements store.Parts.
+func (f *FaultyStore) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := f.Store.Part(part, ttl)
+	if err != nil || part != store.SpecsInUse || f.OnSpecInUse == nil {
+		return records, err
+	}
+	return &faultySpecs{records, f.OnSpecInUse}, nil
+}
+
+// faultySpecs are specs in use that may fail.
+type faultySpecs struct {
+	store.PartStore
+	fail func() error
+}
+
+// CompareAndSwapBatch implements store.Store.
+func (f *faultySpecs) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	if err := f.fail(); err != nil {
+		return nil, err
+	}
+	return f.PartStore.CompareAndSwapBatch(ctx, swaps)
+}
+
+// List implements store.Store.
+func (f *FaultyStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
+	if f.OnOther != nil {
+		if err := f.OnOther(); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.List(ctx, filter, after, limit)
+}
+
+// Delete implements store.Store.
+func (f *FaultyStore) Delete(ctx context.Context, key store.Key) (bool, error) {
+	if f.OnOther != nil {
+		if err := f.OnOther(); err != nil {
+			return false, err
+		}
+	}
+	existed, err := f.Store.Delete(ctx, key)
+	if existed {
+		f.deleted.Store(key, time.Now())
+	}
+	return existed, err
+}
+
+// Time implements store.Clock.
+func (f *FaultyStore) Time(context.Context) (time.Time, error) {
+	if f.OnTime == nil {
+		return time.Time{}, errors.ErrUnsupported
+	}
+	return f.OnTime(), nil
+}
+
+// Usage implements store.Usages.
+func (f *FaultyStore) Usage(ctx context.Context, cluster string) (store.Usage, error) {
+	if f.OnUsage != nil {
+		if err := f.OnUsage(); err != nil {
+			return store.Usage{}, err
+		}
+	}
+	return f.Store.Usage(ctx, cluster)
+}
+
+// DeletedAt implements store.Deletions.
+func (f *FaultyStore) DeletedAt(_ context.Context, keys []store.Key) ([]time.Time, error) {
+	at := make([]time.Time, len(keys))
+	for i, key := range keys {
+		if t, ok := f.deleted.Load(key); ok {
+			at[i] = t.(time.Time)
+		}
+	}
+	return at, nil
+}
+
+// HoldingDown lets a service answer without its store, from what it remembers.
+func HoldingDown(su *Setup) { su.Options.HoldDown, su.Options.CacheBytes = true, 32<<20 }
+
+// Spuriously loses races without a winner: in one swap of n another caller writes
+// first, either the same value, or a deletion and creation.
+func Spuriously(n int) func(context.Context, store.Swap, SwapFunc) (store.SwapResult, error) {
+	return func(ctx context.Context, swap store.Swap, compareAndSwap SwapFunc) (store.SwapResult, error) {
+		if rand.IntN(n) == 0 && swap.Old != "" {
+			// A version that never existed, so that the store returns the current
+			// record.
+			swap.Old = "nobody's"
+		}
+		return compareAndSwap(ctx, swap)
+	}
+}
+
+// Contents is everything in the service's store: records of all parts and logs, as text.
+func (s *Service) Contents(tb testing.TB) string {
+	tb.Helper()
+	var all strings.Builder
+	dump := func(name string, engine store.Store) {
+		keys, err := engine.List(tb.Context(), store.Filter{}, store.Key{}, 1000)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		for _, key := range keys {
+			record, err := engine.Load(tb.Context(), key)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			entries, _, err := s.Memory.ReadLog(tb.Context(), key, "", 1000)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			fmt.Fprintf(&all, "%s %s: %q %q\n", name, key, record.Value, entries)
+		}
+	}
+	dump("history", s.Memory)
+	for part, ttl := range stored.Lives {
+		records, err := s.Memory.Part(part, ttl)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		dump(string(part), records)
+	}
+	lines := strings.Split(all.String(), "\n")
+	slices.Sort(lines) // parts are in no order
+	return strings.Join(lines, "\n")
+}
+
+// OnRedis opens an engine on a real Redis; each call one more on the same data.
+func OnRedis(t *testing.T) func() store.Store {
+	t.Helper()
+	options, err := redis.ParseURL(redistest.Start(t, redistest.Config{}).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Timeout = time.Minute // other tests may keep the processors busy
+	return func() store.Store {
+		engine, err := redis.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		return engine
+	}
+}
+
+// Faults are hooks of a faulty store that a test turns on.
+type Faults struct{ On atomic.Bool }
+
+// FailLoads fails loads while the faults are on.
+func (f *Faults) FailLoads(err error) func(*Setup) {
+	return func(su *Setup) {
+		su.Store.OnLoad = func(ctx context.Context, key store.Key, load LoadFunc) (store.Record, error) {
+			if f.On.Load() {
+				return store.Record{}, err
+			}
+			return load(ctx, key)
+		}
+	}
+}
+
+// FailSwaps makes swaps fail while the faults are on; with happen they take effect
+// nevertheless.
+func (f *Faults) FailSwaps(err error, happen bool) func(*Setup) {
+	return func(su *Setup) {
+		su.Store.OnSwap = func(ctx context.Context, swap store.Swap, compareAndSwap SwapFunc) (store.SwapResult, error) {
+			if !f.On.Load() {
+				return compareAndSwap(ctx, swap)
+			}
+			if happen {
+				if _, err := compareAndSwap(ctx, swap); err != nil {
+					return store.SwapResult{}, err
+				}
+			}
+			return store.SwapResult{}, err
+		}
+	}
+}
+
+// Put stores a value under a target as someone else might.
+func (s *Service) Put(tb testing.TB, name string, value []byte) {
+	tb.Helper()
+	record, err := s.Memory.Load(tb.Context(), KeyOf(name))
+	if err == nil {
+		_, err = s.Memory.CompareAndSwap(tb.Context(), store.Swap{Key: KeyOf(name), Old: record.Version, Value: value})
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

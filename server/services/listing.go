@@ -1,0 +1,139 @@
+package services
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/waits"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// listedAtOnce is how many records are loaded at once for a list, and listsAtOnce, per
+// processor, how many such loads run at a time: records may be a thousand times as large as
+// their entries in a list.
+const listedAtOnce, listsAtOnce = 50, 2
+
+// enterList waits until records may be loaded for a list: only a few lists load at a time.
+// Call leave afterwards. The error is the context's.
+func (s *Targets) enterList(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-s.lists }
+	select {
+	case s.lists <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	err = waits.For(ctx, waits.List, func() error {
+		select {
+		case s.lists <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return leave, err
+}
+
+// appendTargets adds the existing targets to a list, with their specs in use if the request wants them:
+// only as many as fit into the room, in bytes, but at least one. It returns how many of the keys it
+// covered.
+func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTargetsResponse, req *setpointv1.ListTargetsRequest, keys []store.Key, room *int) (kept int, err error) {
+	leave, err := s.enterList(ctx)
+	if err != nil {
+		return 0, apierror.OfContext(ctx)
+	}
+	defer leave()
+	loaded, errs := s.targets.Load(ctx, keys)
+	records, specs := make([]*record.Record, len(keys)), []*setpointv1.SpecInUse(nil)
+	for i := range loaded {
+		if known, err := record.Decode(loaded[i].Value); err == nil {
+			records[i] = &known
+		}
+	}
+	if req.GetWithSpecInUse() {
+		if specs, kept, err = s.targets.Specs.Of(ctx, keys, records, *room); err != nil {
+			return 0, apierror.OfStore(ctx, req.GetParent(), err)
+		}
+		keys = keys[:kept]
+	}
+	for i, key := range keys {
+		target := &setpointv1.Target{Name: key.String()}
+		switch {
+		case errs != nil && errors.Is(errs[i], store.ErrUnreadable):
+			// An unreadable target is listed by name, so that it can be deleted.
+			response.Targets = append(response.Targets, target)
+			continue
+		case errs != nil && errs[i] != nil:
+			return 0, apierror.OfStore(ctx, req.GetParent(), errs[i])
+		case !loaded[i].Exists():
+			continue // deleted since it was listed
+		}
+		if records[i] != nil {
+			target = conversion.Target(target.GetName(), records[i], false)
+		}
+		if specs != nil {
+			target.SpecInUse = specs[i]
+			*room -= proto.Size(specs[i])
+		}
+		response.Targets = append(response.Targets, target)
+	}
+	return len(keys), nil
+}
+
+const (
+	// maxListSteps limits the reads of the store for one page. Each step but the first
+	// skips targets that the caller may not read, at least a namespace.
+	maxListSteps = 32
+	// probe is how many keys are requested after one that the caller may not read.
+	probe = 16
+)
+
+// visible returns up to size keys of a store after a key that the caller may read, and the key to continue
+// from; the zero key: there are no more. A page may be short although there are more: a call takes
+// a bounded number of steps to skip targets that the caller may not read.
+func visible(ctx context.Context, of store.Store, filter store.Filter, scope *policy.Scope, after store.Key, size int) (keys []store.Key, next store.Key, err error) {
+	if scope == nil || scope.All() {
+		keys, err = of.List(ctx, filter, after, size)
+		if len(keys) == size {
+			next = keys[size-1]
+		}
+		return keys, next, err
+	}
+	for step, limit := 0, size; step < maxListSteps; step++ {
+		found, err := of.List(ctx, filter, after, limit)
+		if err != nil {
+			return nil, store.Key{}, err
+		}
+		foreign := false
+		for _, key := range found {
+			after = key
+			if foreign = !scope.Contains(key.Cluster, key.Namespace); foreign {
+				break
+			}
+			keys = append(keys, key)
+		}
+		if len(keys) == size {
+			return keys, after, nil
+		}
+		if !foreign {
+			if len(found) < limit {
+				return keys, store.Key{}, nil
+			}
+			limit = size - len(keys)
+			continue
+		}
+		cluster, namespace, more := scope.After(after.Cluster, after.Namespace)
+		if !more {
+			return keys, store.Key{}, nil
+		}
+		after = store.Key{Cluster: cluster, Namespace: namespace}
+		limit = min(size-len(keys), probe)
+	}
+	return keys, after, nil
+}

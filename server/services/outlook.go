@@ -1,0 +1,99 @@
+package services
+
+import (
+	"context"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
+)
+
+// tell fills in what the engine makes of the record: why the last decision is what it is, and what
+// comes next. Both need the spec that decided, so neither is there without it.
+func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *record.Record) {
+	use := specInUse(target)
+	if use == nil {
+		return
+	}
+	spec, options, violations := conversion.Spec(use.GetSpec(), use.GetOptions(), s.requests.Settings.Recommend)
+	if len(violations) > 0 {
+		return // of another version
+	}
+	if len(known.Recommendations) > manyRecommendations {
+		leave, err := s.enterList(ctx)
+		if err != nil {
+			return
+		}
+		defer leave()
+	}
+	in := &recommender.Input{Namespace: decision.ParseTarget(target.GetName()).Namespace, Spec: spec, Options: options}
+	basis := conversion.Basis(s.lastBasis(ctx, target))
+	target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
+	interval := intervalOf(target, options.Profile)
+	target.Outlook = conversion.Outlook(&known.History, in, &basis, nextCall(known, s.targets.Options.Clock(), interval), interval)
+}
+
+// manyRecommendations is from when on only a few outlooks are computed at a time: they take up to some
+// milliseconds.
+const manyRecommendations = 256
+
+// specInUse returns the spec of the last decision; nil if it is unknown: the stored spec may be
+// another one.
+func specInUse(target *setpointv1.Target) *setpointv1.SpecInUse {
+	use, kept := target.GetSpecInUse(), target.GetTargetSpec()
+	if use == nil && kept.GetHash() != "" && kept.GetHash() == target.GetLastDecision().GetSpecHash() {
+		return &setpointv1.SpecInUse{Hash: kept.GetHash(), Spec: kept.GetSpec(), Options: kept.GetOptions()}
+	}
+	return use
+}
+
+// lastBasis returns the basis of the last decision: this instance has it, or the log, of which that is
+// the newest entry then; nil: neither has it.
+func (s *Targets) lastBasis(ctx context.Context, target *setpointv1.Target) *setpointv1.DecisionBasis {
+	last := target.GetLastDecision()
+	if id, ok := recommender.ParseID(last.GetRecommendationId()); ok {
+		if basis := s.targets.Decisions.Basis(id); basis != nil {
+			return basis
+		}
+	}
+	if s.log == nil || last == nil {
+		return nil
+	}
+	// Without the log less is told.
+	values, _, err := s.log.ReadLog(ctx, decision.ParseTarget(target.GetName()), "", 1)
+	if err != nil || len(values) == 0 {
+		return nil
+	}
+	if d := decisionlog.Read(values[0]); d.GetRecommendationId() == last.GetRecommendationId() {
+		return d.GetBasis()
+	}
+	return nil
+}
+
+// intervalOf returns the time between two calls: the usual one, that of the polls of a stored spec, or
+// the controller's.
+func intervalOf(target *setpointv1.Target, profile *recommender.Profile) time.Duration {
+	for _, d := range []time.Duration{target.GetInterval().AsDuration(), target.GetTargetSpec().GetPeriod().AsDuration()} {
+		if d > 0 {
+			return d
+		}
+	}
+	if profile == nil {
+		profile, _ = recommender.ProfileByName(recommender.DefaultProfile)
+	}
+	return profile.SyncPeriod()
+}
+
+// nextCall returns when the next call comes: whole intervals after the last decision, from now on.
+func nextCall(known *record.Record, now time.Time, interval time.Duration) time.Time {
+	last := time.Unix(0, known.Last.At).UTC()
+	late := now.Sub(last)
+	if late <= interval {
+		return last.Add(interval)
+	}
+	return last.Add((late + interval - 1) / interval * interval)
+}

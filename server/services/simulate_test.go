@@ -1,0 +1,226 @@
+package services_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+)
+
+// simulate returns all that is answered.
+func simulate(ctx context.Context, s *servertest.Service, req *setpointv1.SimulateRequest) (all []*setpointv1.SimulateResponse, err error) {
+	stream, err := s.Simulations.Simulate(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		r, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
+}
+
+// Each spec's evaluations come, then its figures, which are of the same load.
+func TestSimulateSpecsSideBySide(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	req := &setpointv1.SimulateRequest{
+		Scenario: servertest.DayOfWeb,
+		Specs:    []*setpointv1.SimulatedSpec{{Spec: servertest.SimulatedSpec(60, 50)}, {Name: "full", Spec: servertest.SimulatedSpec(90, 50)}},
+	}
+	all, err := simulate(t.Context(), s, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps = 24 * 60 * 4
+	if len(all) != 2*(steps+1) {
+		t.Fatalf("%d responses, want %d", len(all), 2*(steps+1))
+	}
+	first, second := all[steps], all[len(all)-1]
+	if first.GetSpecName() != "1" || second.GetSpecName() != "full" || first.GetFigures().GetSteps() != steps {
+		t.Errorf("the figures are %v and %v", first, second)
+	}
+	a, b := first.GetFigures(), second.GetFigures()
+	if a.GetOffered() != b.GetOffered() || a.GetReplicaHours() <= b.GetReplicaHours() || len(a.GetCauses()) == 0 {
+		t.Errorf("the figures are %v and %v", a, b)
+	}
+	ups := int32(0)
+	for _, r := range all[:steps] {
+		if r.GetDesiredReplicas() > r.GetCurrentReplicas() {
+			ups++
+			if r.GetReason() == "" || r.GetCause() == "" {
+				t.Errorf("a change without a reason: %v", r)
+			}
+		}
+		if r.GetStatus() != nil || r.GetExplanation() != nil || r.GetFigures() != nil {
+			t.Fatalf("more than was asked for: %v", r)
+		}
+	}
+	if ups != a.GetScaleUps() {
+		t.Errorf("%d changes up, and figures of %d", ups, a.GetScaleUps())
+	}
+
+	req.FiguresOnly = true
+	if few, err := simulate(t.Context(), s, req); err != nil || len(few) != 2 || few[0].GetFigures().GetReplicaHours() != a.GetReplicaHours() {
+		t.Errorf("figures only: %v, %v", few, err)
+	}
+	req.FiguresOnly, req.StepInterval, req.Explain = false, durationpb.New(time.Hour), true
+	few, err := simulate(t.Context(), s, req)
+	if err != nil || len(few) < 2*25 || len(few) > 2*(25+int(a.GetScaleUps()+a.GetScaleDowns())) {
+		t.Errorf("an hour apart: %d, %v", len(few), err)
+	}
+	if few[0].GetStatus() == nil || few[0].GetExplanation() == nil {
+		t.Errorf("not explained: %v", few[0])
+	}
+}
+
+// A workload with its load is a scenario in short.
+func TestSimulateAWorkload(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	all, err := simulate(t.Context(), s, &setpointv1.SimulateRequest{
+		Spec: servertest.SimulatedSpec(50, 10),
+		Workload: &setpointv1.SimulatedWorkload{
+			PodTemplate:  &setpointv1.Pod{Name: "web", Containers: []*setpointv1.Container{{Name: "app", Requests: map[string]string{"cpu": "1"}}}},
+			UsagePerLoad: []string{"100m"},
+		},
+		Load: []*setpointv1.LoadPoint{{Offset: durationpb.New(0), Value: 10}, {Offset: durationpb.New(time.Hour), Value: 40}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := all[len(all)-2]
+	// 40 units at 0.1 cores are 4 cores, 8 pods at half a core.
+	if len(all) != 241 || last.GetDesiredReplicas() != 8 || last.GetNeededReplicas() != 8 || last.GetTime().AsTime().Unix() != 3600-15 {
+		t.Errorf("%d responses, the last %v", len(all), last)
+	}
+}
+
+func TestSimulationsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxSimulationWork = 160_000 })
+	whole := func(change func(*setpointv1.SimulateRequest)) *setpointv1.SimulateRequest {
+		req := &setpointv1.SimulateRequest{Scenario: servertest.DayOfWeb, Spec: servertest.SimulatedSpec(60, 50)}
+		change(req)
+		return req
+	}
+	for name, tt := range map[string]struct {
+		change func(*setpointv1.SimulateRequest)
+		code   codes.Code
+		want   string
+	}{
+		"nothing":             {func(r *setpointv1.SimulateRequest) { r.Reset() }, codes.InvalidArgument, "spec: Required"},
+		"no world":            {func(r *setpointv1.SimulateRequest) { r.Scenario = "" }, codes.InvalidArgument, "workload: Required"},
+		"two worlds":          {func(r *setpointv1.SimulateRequest) { r.Duration = durationpb.New(time.Hour) }, codes.InvalidArgument, "duration: Forbidden"},
+		"two places of specs": {func(r *setpointv1.SimulateRequest) { r.Specs = []*setpointv1.SimulatedSpec{{Spec: r.GetSpec()}} }, codes.InvalidArgument, "spec: Forbidden"},
+		"a bad scenario":      {func(r *setpointv1.SimulateRequest) { r.Scenario = "load: [{constant: -1}]\nworkload: {}\n" }, codes.InvalidArgument, "scenario:"},
+		"a file that is not there": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario = strings.Replace(servertest.DayOfWeb, `{daily: {low: 40, high: 400, peak: "14:00"}}`, "{csv: {file: /etc/passwd}}", 1)
+		}, codes.InvalidArgument, "files"},
+		"a bad spec":        {func(r *setpointv1.SimulateRequest) { r.Spec.MaxReplicas = 0 }, codes.InvalidArgument, "spec.maxReplicas"},
+		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
+		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},
+		"too many metrics": {func(r *setpointv1.SimulateRequest) {
+			for range 99 {
+				r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
+			}
+		}, codes.ResourceExhausted, "use fewer metrics"},
+		"too many steps": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario = strings.Replace(servertest.DayOfWeb, "24h", "8000h", 1) + "loop: {syncPeriod: 1s}\n"
+		}, codes.InvalidArgument, "evaluations"},
+	} {
+		// One after another: simulations wait for their turn for a bounded time, which is over on
+		// a busy machine.
+		t.Run(name, func(t *testing.T) {
+			_, err := simulate(t.Context(), s, whole(tt.change))
+			if status.Code(err) != tt.code || !strings.Contains(violations(err), tt.want) {
+				t.Errorf("%v: %s", err, violations(err))
+			}
+		})
+	}
+}
+
+// violations are an error's text and details.
+func violations(err error) string {
+	text := err.Error()
+	for _, d := range status.Convert(err).Details() {
+		if bad, ok := d.(interface {
+			GetFieldViolations() []*errdetails.BadRequest_FieldViolation
+		}); ok {
+			for _, v := range bad.GetFieldViolations() {
+				text += "\n" + v.GetField() + ": " + v.GetDescription()
+			}
+		}
+	}
+	return text
+}
+
+// A simulation ends when its caller goes, and when the server stops; one beyond those that may
+// run at once waits for its turn.
+func TestSimulationsEnd(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxSimulationWork = 1_000_000_000 })
+	long := &setpointv1.SimulateRequest{Scenario: strings.Replace(servertest.DayOfWeb, "24h", "8000h", 1), Spec: servertest.SimulatedSpec(60, 50)}
+	ctx, cancel := context.WithCancel(t.Context())
+	running, err := s.Simulations.Simulate(ctx, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := running.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := simulate(t.Context(), s, &setpointv1.SimulateRequest{Scenario: servertest.DayOfWeb, Spec: servertest.SimulatedSpec(60, 50), FiguresOnly: true})
+		done <- err
+	}()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("the one that waited: %v", err)
+	}
+	again, err := s.Simulations.Simulate(t.Context(), long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	for err == nil {
+		_, err = again.Recv()
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("when the server stops: %v", err)
+	}
+}
+
+// Over REST the request is JSON, and the answer a line for each response.
+func TestSimulateOverREST(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	a := s.Ask(t, "POST", "/v1/simulations:run", map[string]any{
+		"scenario": servertest.DayOfWeb, "figuresOnly": true, "spec": map[string]any{
+			"maxReplicas": 50, "metrics": []any{map[string]any{"type": "Resource", "resource": map[string]any{
+				"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": 60}}}},
+		},
+	})
+	if a.Code != 200 || !strings.HasPrefix(string(a.Raw), `{"result":{`) || !strings.Contains(string(a.Raw), `"replicaHours":`) || strings.Count(string(a.Raw), "\n") != 1 {
+		t.Errorf("%d: %s", a.Code, a.Raw)
+	}
+}

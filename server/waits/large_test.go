@@ -1,0 +1,125 @@
+package waits_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// large is a request that takes much to explain: of 2,000 pods by ten metrics.
+func large(tb testing.TB, target string) *setpointv1.RecommendRequest {
+	tb.Helper()
+	req := servertest.WebRequest(tb, servertest.WithTarget(target), servertest.Explained)
+	metric := req.GetSpec().GetMetrics()[0]
+	for len(req.GetSpec().GetMetrics()) < 10 {
+		req.Spec.Metrics = append(req.Spec.Metrics, metric)
+	}
+	pod := req.GetPods()[0]
+	req.Pods = nil
+	for i := range 2000 {
+		p := &setpointv1.Pod{Name: "p" + strconv.Itoa(i), Phase: pod.GetPhase()}
+		req.Pods = append(req.Pods, p)
+	}
+	return req
+}
+
+// Large requests wait for one another, small ones and those of others pass, and nothing is
+// held in the end, whatever way they came.
+func TestLargeRequestsWaitForRoom(t *testing.T) {
+	t.Parallel()
+	const slow = "clusters/c/namespaces/slow/targets/t"
+	release := make(chan struct{})
+	metrics := prometheus.NewRegistry()
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.Registerer = metrics
+		su.Store.OnLoad = func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
+			if key.Namespace == "slow" {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return load(ctx, key)
+		}
+	})
+	fills := 16 * runtime.GOMAXPROCS(0) // more than fits
+	var callers sync.WaitGroup
+	for range fills {
+		callers.Go(func() {
+			resp, err := s.Recommendations.Recommend(t.Context(), large(t, slow))
+			if err != nil {
+				t.Errorf("who waited is answered: %v", err)
+			} else if resp.GetExplanation() == nil {
+				t.Error("not explained")
+			}
+		})
+	}
+	most := float64(64 << 20 * runtime.GOMAXPROCS(0))
+	for began := time.Now(); servertest.Read(t, metrics)["large_requests_bytes"] < 16<<20 && time.Since(began) < 2*time.Minute; {
+		time.Sleep(time.Millisecond)
+	}
+	if got := servertest.Read(t, metrics)["large_requests_bytes"]; got < 16<<20 || got > most {
+		t.Errorf("%.0f bytes are held, want much, and at most %.0f", got, most)
+	}
+	// While the memory is in use, a large one waits until its deadline. Those that use it
+	// are still arriving, so that one may be admitted before.
+	waits := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := s.Recommendations.Recommend(ctx, large(t, servertest.Web))
+		if err != nil && status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("a large one while there is no room: %v", err)
+		}
+		return err != nil
+	}
+	for began := time.Now(); !waits(); {
+		if time.Since(began) > 2*time.Minute {
+			t.Fatal("large ones find room, however many are held")
+		}
+	}
+	s.Recommend(t, servertest.WebRequest(t)) // a small one passes
+	if got := s.Ask(t, "POST", "/v1/"+servertest.Web+":recommend", servertest.WebRequest(t, servertest.WithTarget(""))); got.Code != 200 {
+		t.Errorf("a small one over REST: %d %s", got.Code, got.Raw)
+	}
+	close(release)
+	callers.Wait()
+
+	// Now each way, refused ones, too.
+	s.Recommend(t, large(t, servertest.Web))
+	if _, err := s.Recommendations.BatchRecommend(t.Context(), &setpointv1.BatchRecommendRequest{
+		Requests: []*setpointv1.RecommendRequest{large(t, servertest.Web), large(t, "no target"), servertest.Queue(servertest.Web, 3, 30)},
+	}); err != nil {
+		t.Error(err)
+	}
+	stream := s.Stream(t)
+	servertest.Send(t, stream, "1", large(t, servertest.Web))
+	servertest.Send(t, stream, "2", large(t, "no target"))
+	for range 2 {
+		servertest.Receive(t, stream)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+	for path, name := range map[string]string{":recommend": "", ":recommend?": "", ":recommend?x=1": ""} {
+		if got := s.Ask(t, "POST", "/v1/"+servertest.Web+path, large(t, name)); got.Code != 200 && !strings.Contains(path, "x=") {
+			t.Errorf("%s: %d %.300s", path, got.Code, got.Raw)
+		}
+	}
+	for began := time.Now(); servertest.Read(t, metrics)["large_requests_bytes"] != 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 2*time.Minute {
+			t.Fatalf("%.0f bytes are held of nothing", servertest.Read(t, metrics)["large_requests_bytes"])
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const examples = "../../examples/simulation/"
+
+// small is a scenario with everything that shows: a shortage, a queue, a price, changes.
+const small = `
+duration: 30m
+price: 0.04
+load: [{ramp: {from: 20, to: 200, for: 10m}}, {spike: {height: 150, at: 5m, for: 1m}}, {step: {from: 60, to: 0, at: 20m}}]
+workload:
+  requests: {cpu: 500m}
+  capacity: 40
+  startup: 30s
+  queue: {size: 2000, timeout: 30s}
+  usage: [{metric: cpu, perLoad: 10m}]
+events: [{at: 12m, kill: 2}]
+`
+
+// report runs the example's autoscalers.
+func report(t *testing.T, each func(string, *simulation.Step) error, done func(*simulation.Scenario, *Run) error) *Report {
+	t.Helper()
+	s, err := scenario.Read(t.Context(), "small.yaml", []byte(small), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Report{Name: "small.yaml", Scenario: s}
+	for _, name := range []string{"hpa.yaml", "careful.yaml"} {
+		file, err := os.Open(examples + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := hpa.ReadOne(name, file)
+		if err = errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+		a, err := read.Engine(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := Run{Name: name, Plot: NewPlot(s.Duration)}
+		run.Result, err = simulation.Run(s, a, func(step *simulation.Step) error {
+			run.Plot.Add(step)
+			return each(name, step)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Runs = append(r.Runs, run)
+		if err := done(s, &run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func skip(string, *simulation.Step) error { return nil }
+
+func leave(*simulation.Scenario, *Run) error { return nil }
+
+func compare(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(path, got, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("differs from %s (-update rewrites it):\n%s", path, got)
+	}
+}
+
+func TestGoldenForms(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(io.Writer, *Report) error{"table.txt": WriteTable, "picture.svg": WriteSVG, "page.html": WriteHTML} {
+		var out bytes.Buffer
+		if err := write(&out, report(t, skip, leave)); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, name, out.Bytes())
+	}
+	var lines, table bytes.Buffer
+	j := NewJSON(&lines)
+	report(t, j.Step, j.Figures)
+	compare(t, "lines.json", lines.Bytes())
+	c, err := NewCSV(&table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, c.Step, leave)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "steps.csv", table.Bytes())
+}
+
+// The page needs nothing else and runs nothing, whatever names say.
+func TestAPageHasNothingInItButItself(t *testing.T) {
+	t.Parallel()
+	r := report(t, skip, leave)
+	const attack = `<script>alert(1)</script>"onload="x`
+	r.Name = attack
+	for i := range r.Runs {
+		r.Runs[i].Name = attack
+		for k := range r.Runs[i].Result.Actions {
+			r.Runs[i].Result.Actions[k].Reason = attack
+		}
+	}
+	var page, picture bytes.Buffer
+	if err := errors.Join(WriteHTML(&page, r), WriteSVG(&picture, r)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"page": page.String(), "picture": picture.String()} {
+		if strings.Contains(text, "<script") || strings.Contains(text, `"onload`) || regexp.MustCompile(`(src|href)=|url\(|@import`).MatchString(text) {
+			t.Errorf("the %s has a script, or needs something:\n%s", name, text)
+		}
+		if !strings.Contains(text, "&lt;script&gt;") {
+			t.Errorf("the %s does not show the name", name)
+		}
+	}
+	decoder := xml.NewDecoder(&picture)
+	for {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWordsForTimesAndNumbers(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[float64]string{0: "0", 0.001234: "0.00123", 99.96: "100", 12.345: "12.3", 123456: "123456", 1.5e12: "1.5e+12"} {
+		if got := number3(in); got != want {
+			t.Errorf("number3(%g) = %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[float64]string{0: "0s", 59.6: "1m", 45: "45s", 3600: "1h", 3661: "1h1m1s", 90000: "1d1h"} {
+		if got := span(seconds(in)); got != want {
+			t.Errorf("span(%g s) = %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[float64]string{0: "0 s", 45.4: "45 s", 59.6: "1 min", 754: "12 min 34 s", 67965: "18 h 53 min", 86399: "1 d", 90000: "1 d 1 h"} {
+		if got := spaced(seconds(in)); got != want {
+			t.Errorf("spaced(%g s) = %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[float64]string{12.345: "12.3", 999: "999", 5760: "5\u2009760", 19867750: "19\u2009867\u2009750", 2e9: "2\u2009000\u2009000\u2009000", math.Inf(1): "unlimited"} {
+		if got := grouped(in); got != want {
+			t.Errorf("grouped(%g) = %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[float64]float64{0: 1, 0.3: 0.5, 1: 1, 1.1: 2, 3: 5, 7: 10, 450: 500} {
+		if got := niceStep(in); got != want {
+			t.Errorf("niceStep(%g) = %g, want %g", in, got, want)
+		}
+	}
+}
+
+// A scale for values that are next to nothing has lines, and an end.
+func TestAScaleForNextToNothing(t *testing.T) {
+	t.Parallel()
+	for _, f := range []float64{math.SmallestNonzeroFloat64, 1e-320, 1e-300, 1e-12} {
+		if step := niceStep(f); step < f || step > 1e-11 {
+			t.Errorf("niceStep(%g) = %g", f, step)
+		}
+	}
+}
+
+func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Second)) }
+
+// A name that a spreadsheet would compute is text, and one that would paint a terminal is plain.
+func TestNamesAreText(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"hpa.yaml": "hpa.yaml", `=HYPERLINK("x")`: `'=HYPERLINK("x")`, "+1": "'+1", "-1": "'-1", "@a": "'@a", "\tx": "'\tx", "a=b": "a=b",
+	} {
+		if got := cell(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+	r := &Report{Name: "s\x1b[31m", Scenario: &simulation.Scenario{Duration: time.Hour, Start: scenario.DefaultStart}, Runs: []Run{{
+		Name: "h\x1b[31m", Result: &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Reason: "q\x1b[31m"}}},
+	}}}
+	var text strings.Builder
+	if err := WriteTable(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text.String(), "\x1b") || strings.Count(text.String(), "\ufffd[31m") != 4 {
+		t.Errorf("%q", text.String())
+	}
+}

@@ -1,0 +1,285 @@
+//go:build linux
+
+package ui_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// inAllStates feeds a target for each state, by the state's name.
+func inAllStates(t *testing.T, s *siteOf) {
+	t.Helper()
+	now := time.Now()
+	none := int32(0)
+	// Each is asked for every 15 s, the last time just now; change makes of a call what it is about.
+	feed := func(name string, calls int, ended time.Duration, change func(i int, r *setpointv1.RecommendRequest)) {
+		replicas := int32(3)
+		for i := range calls {
+			r := request(name, "queue", 30)
+			r.EvaluationTime = timestamppb.New(now.Add(-ended - time.Duration(calls-1-i)*15*time.Second))
+			r.Scale.SpecReplicas, r.Scale.StatusReplicas = replicas, &replicas
+			change(i, r)
+			if scale := r.GetScale(); scale != nil {
+				scale.StatusReplicas = &scale.SpecReplicas
+			}
+			replicas = recommend(t, s, r).GetDesiredReplicas()
+		}
+	}
+	feed("steady", 3, 0, func(int, *setpointv1.RecommendRequest) {})
+	feed("dead", 3, 50*time.Minute, func(int, *setpointv1.RecommendRequest) {})
+	feed("maximum", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
+		r.Scale.SpecReplicas, r.ExternalMetrics[0].Value = 12, "300"
+	})
+	feed("failing", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
+		r.Scale.SpecReplicas, r.ExternalMetrics = 4, nil
+		r.MetricErrors = []*setpointv1.MetricError{{Metric: "queue", Message: "the queue is away"}}
+	})
+	feed("unreadable", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
+		r.Scale, r.ExternalMetrics, r.ScaleError = nil, nil, &setpointv1.ScaleError{Message: "deployments.apps \"web\" not found"}
+	})
+	feed("disabled", 3, 0, func(_ int, r *setpointv1.RecommendRequest) { r.Scale.SpecReplicas = 0 })
+	feed("held", 3, 0, func(i int, r *setpointv1.RecommendRequest) {
+		r.ExternalMetrics[0].Value = []string{"30", "60", "20"}[i]
+	})
+	feed("flapping", 8, 0, func(i int, r *setpointv1.RecommendRequest) {
+		r.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: &none}}
+		r.ExternalMetrics[0].Value = []string{"60", "20"}[i%2]
+	})
+	refused := request("refused", "queue", 60)
+	answer := recommend(t, s, refused)
+	if _, err := s.Recommendations().ReportScale(t.Context(), &setpointv1.ReportScaleRequest{
+		Target: refused.GetTarget(), RecommendationId: answer.GetRecommendationId(), Outcome: "FAILED", Message: "exceeded quota",
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fleetRow is a row of the fleet as somebody reads it.
+type fleetRow struct {
+	Name, Bounds, Lack, Metric, Why string
+	Counts, States                  []string
+}
+
+const shownRows = `[...document.querySelectorAll(".row:not(.group)")].map(r => ({
+	Name: r.querySelector(".c-name a").title, Bounds: r.querySelector(".c-replicas .where").innerText,
+	Counts: r.querySelector(".count").textContent.match(/[\d\u2009]+|\?/g), Lack: (r.querySelector(".c-lack strong") ?? r.querySelector(".c-lack")).innerText.trim(),
+	Metric: r.querySelector(".c-metric").childNodes[0].textContent, Why: r.querySelector(".c-why").innerText,
+	States: [...r.querySelectorAll(".chip")].map(c => c.innerText.replace(/^\S\s*/, "")),
+}))`
+
+var stateChips = map[string]string{
+	"METRICS_FAILING": "Failing", "SCALE_UNREADABLE": "No scale", "UPDATE_FAILED": "Refused", "INVALID": "Invalid", "DISABLED": "Disabled",
+	"AT_MAXIMUM": "At max", "AT_MINIMUM": "At min", "LIMITED": "Limited", "HELD": "Held",
+}
+
+// of is what the row of a target of the API has to show.
+func of(target *setpointv1.Target, now time.Time) fleetRow {
+	last := target.GetLastDecision()
+	want := fleetRow{Name: target.GetName(), Lack: "–", Metric: "no reading"}
+	for _, word := range last.GetStates() {
+		want.States = append(want.States, stateChips[word])
+	}
+	current, decided := target.GetStatus().GetCurrentReplicas(), last.GetDesiredReplicas()
+	if last.GetOutcome() == "FAILED" {
+		decided = current
+	}
+	want.Counts = []string{fmt.Sprint(current)}
+	if decided != current {
+		want.Counts = append(want.Counts, fmt.Sprint(decided))
+	}
+	if slices.Contains(last.GetStates(), "SCALE_UNREADABLE") {
+		want.Counts = []string{"?"}
+	}
+	// The spec of each; of a spec in use that is not known the log tells the bounds.
+	want.Bounds = "1 to 12"
+	goal := ""
+	if target.GetSpecInUse() != nil {
+		goal = " / 10"
+	}
+	if basis := last.GetBasis(); basis != nil && basis.Proposal != nil && want.Counts[0] != "?" {
+		want.Lack = fmt.Sprint(max(0, basis.GetProposal()-decided))
+	}
+	for _, m := range target.GetStatus().GetCurrentMetrics() {
+		if text := m.GetExternal().GetCurrent().GetAverageValue(); text != "" {
+			value, _ := strconv.ParseFloat(strings.TrimSuffix(text, "m"), 64)
+			if strings.HasSuffix(text, "m") {
+				value /= 1000
+			}
+			want.Metric = strconv.FormatFloat(value, 'g', 3, 64) + goal + " per replica"
+		}
+	}
+	turns := 0
+	for _, turn := range target.GetTurnTimes() {
+		if turn.AsTime().After(now.Add(-time.Hour)) {
+			turns++
+		}
+	}
+	if turns >= 3 {
+		want.States = append(want.States, "Flapping")
+	}
+	if interval := target.GetInterval().AsDuration(); interval > 0 && now.Sub(last.GetTime().AsTime()) > 3*interval {
+		want.States = append(want.States, "Not asked")
+	}
+	if last.GetOutcome() == "PENDING" {
+		want.States = append(want.States, "Pending")
+	}
+	if len(want.States) == 0 {
+		want.States = []string{"Steady"}
+	}
+	return want
+}
+
+// Every number and state of the fleet is the service's, and what it does not know is not shown: no 0
+// that nobody decided, no steady target that nobody asks for, no failing metric where a change was
+// refused. The most urgent comes first.
+func TestTheFleetShowsWhatIsKnown(t *testing.T) {
+	s := site(t, "--allow-evaluation-time", "--ui-links=Grafana=https://grafana.example/d/hpa?var-target={target}&var-cluster={cluster}")
+	inAllStates(t, s)
+	p := s.blank(t)
+	p.size(1600, 1000)
+	p.goTo("/ui/")
+	p.waitText("9 targets")
+	p.wait("bounds of each", `document.querySelectorAll(".row").length === 9 && [...document.querySelectorAll(".row .c-replicas .where")].filter(e => e.innerText).length >= 8`)
+	list, err := s.Targets().ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", PageSize: 100, WithSpecInUse: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := make(map[string]fleetRow)
+	for _, target := range list.GetTargets() {
+		wanted[target.GetName()] = of(target, time.Now())
+	}
+	rows := eval[[]fleetRow](p, shownRows)
+	for _, row := range rows {
+		want := wanted[row.Name]
+		slices.Sort(want.States)
+		slices.Sort(row.States)
+		want.Why = row.Why
+		if fmt.Sprintf("%q", row) != fmt.Sprintf("%q", want) {
+			t.Errorf("the fleet shows\n%q, the service says\n%q", row, want)
+		}
+	}
+	short := func(r fleetRow) string { return r.Name[strings.LastIndex(r.Name, "/")+1:] }
+	if len(rows) != 9 || short(rows[0]) != "dead" || short(rows[1]) != "unreadable" || short(rows[8]) != "steady" {
+		t.Errorf("the order is %q", rows)
+	}
+	for name, why := range map[string]string{"dead": "Nobody asks", "refused": "could not be applied", "failing": "the queue is away", "unreadable": "can't be read"} {
+		if i := slices.IndexFunc(rows, func(r fleetRow) bool { return short(r) == name }); i < 0 || !strings.Contains(rows[i].Why, why) {
+			t.Errorf("of %s it says %q, want %q", name, rows[max(0, i)].Why, why)
+		}
+	}
+	for state, n := range map[string]int{"not-asked": 1, "failing": 1, "unreadable": 1, "refused": 1, "max": 1, "flapping": 1, "held": 1} {
+		p.wait(fmt.Sprintf("%d %s", n, state), fmt.Sprintf(`document.querySelector(".tile.is-%s .tile-count").innerText === "%d"`, state, n))
+	}
+	if to := eval[string](p, `document.querySelector(".row .elsewhere").href`); to != "https://grafana.example/d/hpa?var-target=dead&var-cluster=demo" {
+		t.Errorf("the link leads to %s", to)
+	}
+	p.accessible()
+	p.scheme("light")
+	p.accessible()
+	p.screenshot("fleet-states")
+
+	// Groups sum what is known.
+	p.size(1280, 1000)
+	p.goTo("/ui/?group=cluster")
+	p.waitText("9 targets · ")
+	replicas := 0
+	for _, w := range wanted {
+		n, _ := strconv.Atoi(w.Counts[0])
+		replicas += n
+	}
+	p.waitText(fmt.Sprintf("%d replicas and those of 1 target that nobody knows", replicas))
+	p.accessible()
+	eval[int](p, downloads)
+	p.click(".toolbar button")
+	if lines := strings.Split(strings.TrimSpace(p.saved("fleet.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
+		t.Errorf("the CSV is %q", lines)
+	}
+}
+
+// A phone shows every view at its width, and of a target also what was read, and why.
+func TestAPhone(t *testing.T) {
+	s := site(t)
+	s.feed(t, 5, "")
+	p := s.blank(t)
+	p.size(390, 844)
+	for path, text := range map[string]string{"/ui/": "5 targets", "/ui/operations": "Callers", "/ui/clusters/demo/namespaces/shop/targets/web-00": "web-00", "/ui/playground": "Playground"} {
+		p.goTo(path)
+		p.waitText(text)
+		if path == "/ui/operations" {
+			p.waitText("Serving")
+		}
+		if got := eval[[]int](p, `[document.documentElement.scrollWidth, document.querySelector("main").scrollWidth]`); got[0] > 390 || got[1] > 390 {
+			t.Errorf("%s: the page is %d wide, its content %d", path, got[0], got[1])
+		}
+		p.accessible()
+	}
+	p.goTo("/ui/")
+	p.waitText("per replica")
+	p.wait("a reading and a reason", `document.querySelector(".row .c-metric").offsetHeight > 0 && document.querySelector(".row .c-why").offsetHeight > 0`)
+	p.screenshot("phone")
+}
+
+// On paper are all targets that are listed, with their states as text, and a target's page as wide as
+// the sheet.
+func TestPaper(t *testing.T) {
+	s := site(t)
+	s.feed(t, 80, "")
+	p := s.open(t, "/ui/")
+	p.waitText("80 targets")
+	pdf := func() int {
+		const mm = 1 / 25.4
+		sheet := command(p, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PaperWidth: 210 * mm, PaperHeight: 297 * mm})
+		data, err := base64.StdEncoding.DecodeString(string(sheet.Data))
+		if err != nil {
+			data = []byte(sheet.Data)
+		}
+		return strings.Count(string(data), "/Type /Page\n")
+	}
+	if pages := pdf(); pages < 2 {
+		t.Errorf("the fleet of 80 targets is printed on %d pages", pages)
+	}
+	p.size(720, 1000) // a sheet between its margins
+	command(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	p.wait("all on paper", `document.querySelectorAll(".printed tbody tr").length === 80 && document.querySelector(".grid-box").offsetHeight === 0`)
+	if text := p.text(); !strings.Contains(text, "web-79") || !strings.Contains(text, "At max") && !strings.Contains(text, "Held") {
+		t.Errorf("on paper stands %s", text)
+	}
+	for _, path := range []string{"/ui/", "/ui/clusters/demo/namespaces/shop/targets/web-00", "/ui/operations"} {
+		p.goTo(path)
+		p.wait("shown", `document.querySelector(".printed, .page.target .chart canvas, .operations table")`)
+		if got := eval[[]int](p, `[document.documentElement.scrollWidth, Math.floor(Math.max(...[...document.querySelectorAll("canvas, table")].map(e => e.getBoundingClientRect().right)))]`); got[0] > 720 || got[1] > 720 {
+			t.Errorf("%s: on a sheet of 720 it is %d wide, what it has ends at %d", path, got[0], got[1])
+		}
+	}
+}
+
+// While the service is away nothing has a number.
+func TestNothingIsKnownWhileTheServiceIsAway(t *testing.T) {
+	s := site(t)
+	p := s.blank(t)
+	command(p, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: `{
+		const real = fetch;
+		window.fetch = (to, init) => window.away === false || !String(to.url ?? to).includes("/v1/") ? real(to, init) : Promise.reject(new TypeError("away"));
+	}`})
+	p.goTo("/ui/")
+	p.waitText("The service can't be reached")
+	p.wait("question marks", `[...document.querySelectorAll(".tile-count")].every(e => e.innerText === "?")`)
+	p.waitText("Nothing is known")
+	p.accessible()
+	recommend(t, s, request("web", "queue", 30))
+	eval[int](p, "(window.away = false, 0)")
+	p.waitText("1 target")
+	p.wait("numbers", `document.querySelector(".tile-count").innerText === "1"`)
+}

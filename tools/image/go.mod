@@ -1,3 +1,0 @@
-module github.com/setpoint-dev/setpoint/tools/image
-
-go 1.26.0

@@ -1,1 +1,0 @@
-"use strict";(()=>{var n="setpoint.theme";function t(){try{let e=localStorage.getItem(n);return e==="dark"||e==="light"?e:"auto"}catch{return"auto"}}function o(e){e==="auto"?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=e}o(t());})();

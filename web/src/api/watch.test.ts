@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { asError } from "@setpoint-dev/client/json";
+import { get, onUnauthenticated, setToken } from "./client";
+import { watch, type Watcher } from "./watch";
+
+Object.assign(globalThis, { location: { origin: "http://page.test" } });
+const kept = new Map<string, string>();
+Object.assign(globalThis, {
+  sessionStorage: { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => kept.set(k, v), removeItem: (k: string) => kept.delete(k) },
+});
+
+/** The service, by what it answers to each request in turn, the last one again and again. */
+let asked: Request[] = [];
+function answers(...all: (() => Response)[]): void {
+  asked = [];
+  globalThis.fetch = async (input, init) => {
+    asked.push(new Request(input, init));
+    return (all[asked.length - 1] ?? all.at(-1)!)();
+  };
+}
+beforeEach(() => setToken(""));
+
+const all = "clusters/-/namespaces/-/targets/-";
+const line = (result: object): string => `${JSON.stringify({ result })}\n`;
+const decided = (n: number): string => line({ resumeToken: `t/${n}`, decisions: [{ target: "a", decision: { recommendationId: String(n), reason: "x".repeat(200) } }] });
+const refusal = (status: number, code: number, details: object[] = []) => () => new Response(JSON.stringify({ code, message: "no", details }), { status });
+
+/** Watches until f returns true. */
+async function until(f: (seen: { ids: string[]; links: string[]; missed: number[] }) => boolean, more: Partial<Watcher> = {}): Promise<{ ids: string[]; links: string[]; missed: number[] }> {
+  const ending = new AbortController();
+  const seen = { ids: [] as string[], links: [] as string[], missed: [] as number[] };
+  const look = () => f(seen) && ending.abort();
+  await watch(all, new Date(Date.UTC(2026, 0, 1)), {
+    decisions: (batch) => (seen.ids.push(...batch.map((d) => d.decision?.recommendationId ?? "")), look()),
+    link: (state) => (seen.links.at(-1) !== state && seen.links.push(state), look()),
+    missed: (n) => (seen.missed.push(n), look()),
+    ...more,
+  }, ending.signal);
+  return seen;
+}
+
+// A burst of decisions, as after a reconnection, is not one long task: the browser can draw in
+// between.
+test("a burst lets others have their turn, in order, to the end", async (t) => {
+  const count = 500;
+  let clock = 0;
+  t.mock.method(performance, "now", () => (clock += 1)); // each decision takes a millisecond to handle
+  const text = Array.from({ length: count }, (_, i) => decided(i)).join("");
+  answers(() => new Response(text));
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const { ids } = await until(({ ids }) => ids.length === count);
+  clearInterval(timer);
+  assert.ok(ids.every((id, n) => id === String(n)), "out of order");
+  assert.ok(turns > 1, `${turns} turns of others`);
+});
+
+test("a watch that is given up brings nothing more", async () => {
+  answers(() => new Response(decided(1).repeat(20_000)));
+  const { ids } = await until(({ ids }) => ids.length >= 2);
+  assert.equal(ids.length, 2);
+});
+
+test("messages are put together from pieces", async () => {
+  const pieces = [line({ resumeToken: "t/0" }).slice(0, 9), `${line({ resumeToken: "t/0" }).slice(9)}\n${decided(1).slice(0, 30)}`, decided(1).slice(30)];
+  answers(() => new Response(new ReadableStream({ start: (c) => pieces.forEach((p) => c.enqueue(new TextEncoder().encode(p))) })));
+  assert.deepEqual((await until(({ ids }) => ids.length === 1)).ids, ["1"]);
+});
+
+test("a watch goes on where it was", async () => {
+  answers(() => new Response(decided(1)), () => new Response(decided(2)));
+  const { ids, links } = await until(({ ids }) => ids.length === 2);
+  assert.deepEqual(ids, ["1", "2"]);
+  assert.deepEqual(links, ["connecting", "live", "lost", "live"]);
+  const [first, second] = asked.map((r) => new URL(r.url));
+  assert.equal(first!.pathname, `/v1/${all}/decisions:watch`);
+  assert.deepEqual([...first!.searchParams], [["startTime", "2026-01-01T00:00:00.000Z"], ["maxDecisions", "1000"]]);
+  assert.equal(second!.searchParams.get("resumeToken"), "t/1");
+});
+
+test("a position that nobody knows is told", async () => {
+  const unknown = refusal(400, 3, [{ "@type": "type.googleapis.com/google.rpc.BadRequest", fieldViolations: [{ field: "resumeToken", description: "is unknown" }] }]);
+  answers(() => new Response(decided(1)), unknown, () => new Response(decided(9)));
+  const { ids, missed } = await until(({ ids }) => ids.length === 2);
+  assert.deepEqual([ids, missed], [["1", "9"], [1]]);
+});
+
+test("without streams lists are polled", async () => {
+  answers(refusal(501, 12));
+  assert.deepEqual((await until(({ links }) => links.includes("polled"))).links, ["connecting", "polled"]);
+});
+
+test("calls carry the page's header and token, and a refused one asks to sign in", async () => {
+  let wanted = 0;
+  onUnauthenticated(() => wanted++);
+  setToken("secret");
+  answers(refusal(401, 16), () => new Response("{}"));
+  await assert.rejects(get("/v1/caller"), (e) => asError(e).code === "UNAUTHENTICATED" && asError(e).problem === "no");
+  assert.equal(wanted, 1);
+  await get("/v1/caller");
+  assert.equal(asked[1]!.headers.get("Authorization"), "Bearer secret");
+  assert.equal(asked[1]!.headers.get("X-Setpoint-UI"), "1");
+});
+
+test("a service that is away is asked once more", async () => {
+  answers(refusal(503, 14), () => new Response('{"name":"me"}'));
+  assert.deepEqual(await get("/v1/caller"), { name: "me" });
+  answers(() => {
+    throw new TypeError("Failed to fetch");
+  });
+  await assert.rejects(get("/v1/caller"), /The service can't be reached/);
+});
+
+// Asking again and again would change nothing, and fill the service's log and the browser's console.
+test("who may not watch, or must sign in first, asks once", async () => {
+  for (const [status, code] of [[403, 7], [401, 16]] as const) {
+    answers(refusal(status, code));
+    const { links } = await until(() => false);
+    assert.deepEqual(links, ["connecting", "refused"]);
+    assert.equal(asked.length, 1);
+  }
+});

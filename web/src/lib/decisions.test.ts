@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { basisOf, counts, merge } from "./decisions";
+import { steps, sum } from "./explained";
+import { columns, nearest } from "./points";
+import { story } from "./story";
+
+const t0 = Date.UTC(2026, 0, 1, 12);
+const at = (s: number) => new Date(t0 + s * 1000).toISOString();
+
+test("a story says what happens, and why, as explain does", () => {
+  assert.equal(story({ currentReplicas: 3, desiredReplicas: 5 }).head, "3 → 5 replicas (scale up)");
+  assert.equal(story({ currentReplicas: 0, desiredReplicas: 1 }).head, "0 → 1 replica (scale up from zero)");
+  assert.equal(story({ currentReplicas: 2, desiredReplicas: 0 }).head, "2 → 0 replicas (scale down to zero)");
+  const held = story({ currentReplicas: 5, desiredReplicas: 5, conditions: [{ type: "AbleToScale", status: "True", reason: "ScaleDownStabilized", message: "held" }] });
+  assert.deepEqual(held.because, [{ text: "held", tone: "notice" }]);
+  const failed = story({ currentReplicas: 5, desiredReplicas: 5, conditions: [{ type: "ScalingActive", status: "False", reason: "FailedGetResourceMetric", message: "no metrics" }] });
+  assert.equal(failed.tone, "alarm");
+  assert.equal(story({ currentReplicas: 5, desiredReplicas: 5 }).because[0]!.text, "the metrics ask for no change");
+});
+
+test("a change comes twice in a stream, and counts once", () => {
+  const pending = { recommendationId: "a", time: at(0), outcome: "PENDING" };
+  const applied = { recommendationId: "a", time: at(0), outcome: "APPLIED" };
+  assert.deepEqual(merge([pending], [{ recommendationId: "b", time: at(-5) }, applied]).map((d) => [d.recommendationId, d.outcome]), [["b", undefined], ["a", "APPLIED"]]);
+  assert.equal(merge([applied], [pending])[0]!.outcome, "APPLIED", "whichever comes first");
+});
+
+test("decisions of one millisecond keep their order", () => {
+  const [a, b, c] = ["2026-01-01T00:00:00.0012Z", "2026-01-01T00:00:00.001300001Z", "2026-01-01T00:00:00.0014Z"].map((time, i) => ({ recommendationId: "abc"[i], time }));
+  assert.deepEqual(merge([], [c!, b!, a!]).map((d) => d.recommendationId), ["a", "b", "c"]);
+});
+
+test("series of different instants share one axis", () => {
+  assert.deepEqual(columns([[[1, 10], [3, 30]], [[2, 20], [3, 31]]]), [[1, 2, 3], [10, undefined, 30], [undefined, 20, 31]]);
+  assert.deepEqual(columns([[[1, 10], [2, null], [4, 30]], [[3, 20]]]), [[1, 2, 3, 4], [10, null, null, 30], [undefined, undefined, 20, undefined]], "a gap lasts until it is known again");
+});
+
+test("the basis of a decision is not unlearned", () => {
+  const [d] = merge([{ recommendationId: "a", time: at(0), basis: { proposal: 3 } }], [{ recommendationId: "a", time: at(0), outcome: "APPLIED" }]);
+  assert.deepEqual([d!.basis?.proposal, d!.outcome], [3, "APPLIED"]);
+});
+
+test("a count that was never read is unknown, one that was is the last known", () => {
+  const states = ["SCALE_UNREADABLE"];
+  assert.equal(counts({ states }), undefined);
+  assert.equal(story({ states }).head, "left as it is (the count is unknown)");
+  assert.deepEqual(counts({ states, currentReplicas: 4, desiredReplicas: 4 }), { from: 4, to: 4 });
+  assert.equal(story({ states, currentReplicas: 4, desiredReplicas: 4 }).head, "left as it is (last known count: 4)");
+  assert.deepEqual(counts({}), { from: 0, to: 0 }, "0 that was read");
+});
+
+test("a click finds the nearest decision; a change, where its marker is", () => {
+  const quiet = { recommendationId: "q", time: at(10), currentReplicas: 3, desiredReplicas: 3 };
+  const change = { recommendationId: "c", time: at(18), currentReplicas: 3, desiredReplicas: 4 };
+  const found = (x: number, marker?: number) => nearest([quiet, change], t0 / 1000 + x, marker)?.recommendationId;
+  assert.deepEqual([found(13), found(13, 4), found(13, 5), found(15)], ["q", "q", "c", "c"]);
+  assert.equal(nearest([], 0), undefined);
+});
+
+test("the newest decisions that know it tell the bounds", () => {
+  assert.equal(basisOf([{ basis: { maxReplicas: 7 } }, { basis: { minReplicas: 2, maxReplicas: 9 } }, { basis: { proposal: 4 } }, {}]).maxReplicas, 9);
+  assert.deepEqual(basisOf([{}]), {});
+});
+
+const tolerance = { scaleUp: 0.1, scaleDown: 0.1 };
+
+test("a sum has the engine's ratio and proposal, and the digits that lead to them", () => {
+  const pods = (average: string, usageRatio: number, replicasBase: number, rule: string, proposal: number) =>
+    sum({ calculation: "AverageValue", current: { averageValue: average }, target: { averageValue: "120" }, usageRatio, replicasBase, tolerance, rule, proposal, podCounts: { ready: replicasBase } }).lines;
+  assert.deepEqual(pods("107640m", 0.897, 14, "Proportional", 13), ["107.6 / 120 = 0.897", "14 pods × 0.897 = 12.558 → 13"], "108 / 120 would be within the tolerance");
+  assert.deepEqual(pods("108", 0.9, 14, "WithinTolerance", 14), ["108 / 120 = 0.90", "0.90 is within the tolerance of 0.9 to 1.1: no change"]);
+  assert.deepEqual(pods("132040m", 1.1003333, 10, "Proportional", 12), ["132.04 / 120 = 1.1003", "10 pods × 1.1003 = 11.003 → 12"]);
+  assert.deepEqual(pods("240100m", 2.0008333, 3, "Proportional", 7), ["240.1 / 120 = 2.001", "3 pods × 2.001 = 6.003 → 7"], "3 × 2.00 would be 6");
+  assert.deepEqual(pods("249600m", 2.08, 12, "Proportional", 25)[1], "12 pods × 2.08 = 24.96 → 25", "not 25 → 25");
+  assert.deepEqual(pods("240", 2, 3, "Proportional", 6), ["240 / 120 = 2.00", "3 pods × 2.00 = 6"]);
+});
+
+test("pods that were filled in, totals and failures are told", () => {
+  const decision = sum({ calculation: "Utilization", current: { averageUtilization: 140 }, target: { averageUtilization: 60 }, usageRatio: 140 / 60, dampenedUsageRatio: 93 / 60, replicasBase: 6, tolerance, rule: "Proportional", proposal: 10, podCounts: { ready: 4, missing: 1, unready: 1 } });
+  assert.deepEqual(decision.lines, ["140 / 60 = 2.33", "1.55 with 1 missing and 1 unready pods filled in", "6 pods × 1.55 = 9.3 → 10"]);
+  assert.deepEqual([decision.reading, decision.target, decision.proposal], ["140 %", "60 %", 10]);
+  const queue = sum({ calculation: "AverageValuePerReplica", current: { averageValue: "13334m" }, target: { averageValue: "10" }, totalUsage: "40", usageRatio: 40 / 30, tolerance, rule: "Proportional", proposal: 4 });
+  assert.deepEqual(queue.lines, ["13.3 / 10 = 1.33", "40 in all / 10 = 4"]);
+  assert.deepEqual(sum({ target: { value: "3" }, error: "no answer" }), { reading: "no reading", target: "3", lines: [], error: "no answer", proposal: undefined });
+  assert.deepEqual(sum({ usageRatio: 1, tolerance, rule: "DampenedReversed", proposal: 3 }).lines.at(-1), "with those the ratio turns round: no change");
+});
+
+test("a trace goes from the metrics' proposal to the count", () => {
+  const told = steps({
+    proposal: { replicas: 4, metric: "queue" },
+    stabilization: { proposedReplicas: 4, stabilizedReplicas: 10, windows: [{ direction: "Up", windowSeconds: 0 }, { direction: "Down", windowSeconds: 300, replicas: 10, recommendationTime: at(0), releaseTime: at(300) }] },
+    rateLimit: { direction: "Down", selectPolicy: "Max", limit: 11, limited: true, policies: [{ type: "Percent", value: 20, periodSeconds: 60, limit: 11, selected: true }] },
+    bounds: { minReplicas: 2, maxReplicas: 12, wantedReplicas: 10, boundedReplicas: 11, reason: "ScaleDownLimit" },
+    desiredReplicas: 11,
+  });
+  assert.deepEqual(told.map((s) => [s.what, s.count, s.held]), [["Metrics", 4, false], ["Windows", 10, true], ["Policies, at least", 11, true], ["Bounds", 11, false], ["Decided", 11, false]]);
+  assert.match(told[1]!.how[0]!, /^down, 5 min: 10, recommended at .*, leaves at /);
+  assert.deepEqual(told[2]!.how, ["20 % per 1 min: 11, which decides"]);
+  assert.deepEqual(steps({}), [], "nothing is known of it");
+});

@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { difference, hunks } from "./diff";
+import { edited, presets, withFile, withSpec } from "./presets";
+import { envelope, nearest } from "./series";
+import { pack, shared, stateOfFragment, unpack } from "./share";
+import { checked, empty, filesOf, hpa, isUsage, scenarioOf, type State, tried, withUnit } from "./state";
+
+const start = 1_767_571_200;
+
+/** Samples of a load once a minute, with noise in every digit. */
+const recording = (minutes: number): string => {
+  let seed = 7;
+  const draw = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  return Array.from({ length: minutes }, (_, i) => `${start + 60 * i},${Number((220 + 180 * Math.sin((i / 1440) * 2 * Math.PI) + 40 * draw()).toFixed(9))}`).join("\n");
+};
+
+const withLoad = (content: string): State => ({ ...structuredClone(empty), load: [{ kind: "file", values: { scale: "1" }, name: "load.json", content }] });
+
+const encoded = async (value: unknown, kind = "p1"): Promise<string> => {
+  const stream = new Blob([typeof value === "string" ? value : JSON.stringify(value)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
+  return `#${kind}=${Buffer.from(await new Response(stream).arrayBuffer()).toString("base64url")}`;
+};
+
+test("a series is packed and loses nothing", () => {
+  for (const content of ["0,1\n60,1.5\n120,0.25", `${start},400\n${start + 15},401\n${start + 15},380\n${start + 45.125},0`, "5,100000000000"]) {
+    assert.equal(unpack(pack(content)), content);
+  }
+  assert.equal(unpack(pack("0,123.456\n1,7.891", 3)), "0,123\n1,8");
+  assert.equal(unpack(pack("0,123456\n1,789", 3)), "0,123000\n1,1000");
+  assert.equal(unpack(pack("0,0.0123456\n1,0", 3)), "0,0.0123\n1,0");
+  for (const other of ["time,value\n0,1", '{"status":"success"}', "0,1e308", "0,NaN", "0,-1", "", "0,0.12345678901234567890"]) assert.equal(pack(other), undefined, other);
+});
+
+test("a day of Prometheus, once a minute, is a link for chats, and what it shows is what is shown", async () => {
+  const day = await shared(withLoad(recording(1440)), 40);
+  assert.ok(day.fragment && day.size <= 4000, `${day.size} characters`);
+  assert.ok(day.digits === 3 || day.digits === 4);
+  const opened = await stateOfFragment(day.fragment);
+  assert.deepEqual(opened!.load, day.state.load, "the sender's page has what the link has");
+  const values = (s: State) => s.load[0]!.content!.split("\n").map((l) => Number(l.split(",")[1]));
+  values(opened!).forEach((v, i) => assert.ok(Math.abs(v - values(withLoad(recording(1440)))[i]!) <= 0.51, `${i}: ${v}`));
+
+  const hour = await shared(withLoad(recording(60)), 40);
+  assert.equal(hour.digits, undefined, "no rounding where there is no need");
+  assert.deepEqual(scenarioOf((await stateOfFragment(hour.fragment!))!), scenarioOf(hour.state));
+  assert.deepEqual(filesOf((await stateOfFragment(hour.fragment!))!), filesOf(hour.state));
+
+  const month = await shared(withLoad(recording(30 * 1440)), 40);
+  assert.equal(month.fragment, undefined);
+  assert.ok(month.size > 4000);
+});
+
+test("a link of before this form still opens", async () => {
+  const { zone: _, price: __, ...old } = structuredClone(presets[3]!);
+  const opened = await stateOfFragment(await encoded(old));
+  assert.equal(scenarioOf(opened!), scenarioOf(presets[3]!));
+  const file = await stateOfFragment(await encoded({ ...withLoad("0,5\n60,7"), zone: undefined }));
+  assert.equal(filesOf(file!)["load-1"], "0,5\n60,7");
+});
+
+test("what a hostile link holds is bounded and refused", async () => {
+  const packed = (p: unknown) => encoded({ ...withLoad(""), load: [{ kind: "file", values: {}, name: "x", packed: p }] }, "p2");
+  const damaged = [
+    { t: [0, 1], v: [1], d: 0 },
+    { t: [0], v: [1e308], d: 0 },
+    { t: [0], v: [1], d: 400 },
+    { t: ["0"], v: [1], d: 0 },
+    { t: [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER], v: [1, 1], d: 0 },
+    { t: new Array(300_000).fill(0), v: new Array(300_000).fill(0), d: 0 },
+    { t: [1e12, ...new Array(189_999).fill(0)], v: [Number.MAX_SAFE_INTEGER, ...new Array(189_999).fill(0)], d: 12 },
+    null,
+    "x",
+  ];
+  for (const p of damaged) await assert.rejects(stateOfFragment(await packed(p)), /damaged|large|text/, JSON.stringify(p).slice(0, 80));
+  // Together they may be as large as one.
+  const one = { kind: "file", values: {}, name: "x", packed: { t: new Array(60_000).fill(0), v: [9_007_199_254_740_000, ...new Array(59_999).fill(0)], d: 9 } };
+  await assert.rejects(stateOfFragment(await encoded({ ...withLoad(""), load: new Array(20).fill(one) }, "p2")), /large/);
+  for (const kind of ["p1", "p2"]) {
+    const bomb = await encoded(" ".repeat(40_000_000), kind);
+    assert.ok(bomb.length < 64_000);
+    await assert.rejects(stateOfFragment(bomb), /too large/);
+    await assert.rejects(stateOfFragment(await encoded("[".repeat(1_000_000), kind)));
+    await assert.rejects(stateOfFragment(await encoded("null", kind)));
+    await assert.rejects(stateOfFragment(`#${kind}=${"A".repeat(70_000)}`), /too large/);
+  }
+  await assert.rejects(stateOfFragment("#p3=AAAA"), /another version/);
+  assert.throws(() => checked({ ...structuredClone(empty), recorded: { name: 1, content: "" } }));
+  assert.throws(() => checked({ ...structuredClone(empty), recorded: [] }));
+});
+
+test("stories are told of presets alone", () => {
+  const shop = structuredClone(presets[0]!);
+  assert.match(edited(shop, { seed: "2" }).title + edited(shop, { noise: "0" }).lesson, /^$/);
+  const typed = withSpec(shop, 0, shop.specs[0]!.replace("60", "70"));
+  assert.equal(typed.specs.length, 2, "a value that is typed leaves the comparison");
+  const pasted = withSpec(shop, 0, "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: mine\n  uid: 7d1c\nspec:\n  maxReplicas: 7\n");
+  assert.deepEqual([pasted.specs.length, pasted.title, pasted.lesson], [1, "", ""], "one's own spec is not compared with a preset's");
+
+  const loaded = withFile(presets[5]!, 0, "cores.json", "{}");
+  assert.deepEqual([loaded.load.length, loaded.noise, loaded.events.length, loaded.lesson, loaded.duration], [1, "0", 0, "", ""]);
+  assert.doesNotMatch(scenarioOf(loaded), /noise|duration|events/);
+  assert.equal(withFile({ ...structuredClone(empty), title: "mine" }, -1, "a.csv", "0,1").load.length, 1);
+  const mine = { ...structuredClone(empty), title: "mine", load: [...empty.load, ...empty.load] };
+  assert.equal(withFile(mine, 1, "a.csv", "0,1").load.length, 4, "one's own parts stay");
+
+  const target = tried({ title: "web", lesson: "Load of this target.", load: [[1e12, 1], [1e12 + 6e4, 2]] });
+  assert.equal(withSpec(target, 0, hpa).lesson, "Load of this target.");
+  assert.equal(edited(target, { load: [] }).lesson, "");
+});
+
+test("a recorded target keeps its instants, its count and its options", () => {
+  const at = Date.UTC(2026, 4, 7, 13, 30);
+  const s = tried({
+    title: "web", spec: { maxReplicas: 9 }, options: { profile: "v1.28", tolerance: "0.05", cpuInitializationPeriod: "300s", scaleToZero: true },
+    load: [[at, 10], [at + 15_000, 12.5], [at + 7_200_000, 11]], counts: [[at, 3], [at + 15_000, 4], [NaN, 1], "x"],
+  });
+  assert.equal(s.load[0]!.content, `${at / 1000},10\n${at / 1000 + 15},12.5\n${at / 1000 + 7200},11`);
+  assert.equal(s.recorded!.content, `${at / 1000},3\n${at / 1000 + 15},4`);
+  assert.deepEqual([s.duration, s.noise], ["7200s", "0"]);
+  assert.match(s.specs[0]!, /kind: Autoscaler\nmetadata: \{name: web\}[^]*options:\n    profile: v1.28\n    tolerance: "0.05"\n    cpuInitializationPeriodSeconds: 300\n    scaleToZero: true/);
+  assert.match(tried({ spec: { maxReplicas: 9 }, title: "x: {y}" }).specs[0]!, /kind: HorizontalPodAutoscaler\nmetadata: \{name: tried\}/);
+});
+
+test("the first metric may be the load itself", () => {
+  const s = { ...structuredClone(empty), workload: { ...empty.workload, metric: "cpu, queue", perLoad: "10m, 5" } };
+  const usage = { ...s, workload: withUnit(s, true) };
+  assert.deepEqual([isUsage(s), isUsage(usage), usage.workload.perLoad, usage.workload.idle], [false, true, "1, 5", ""]);
+  assert.equal(withUnit(usage, false).perLoad, "10m, 5");
+  assert.match(scenarioOf({ ...usage, price: "0.04", zone: "Europe/Berlin" }), /^price: 0.04\ntimezone: "Europe\/Berlin"\n/);
+});
+
+test("the difference of two texts has all their lines, each once", () => {
+  const of = (a: string, b: string) => difference(a, b).map((l) => (l.of === undefined ? " " : "AB"[l.of]!) + l.text);
+  assert.deepEqual(of("a\nb\nc\n", "a\nx\nc\nd\n"), [" a", "Ab", "Bx", " c", "Bd"]);
+  assert.deepEqual(of("a\nb\n", "a\nb\n"), [" a", " b"]);
+  assert.deepEqual(of("", "a"), ["A", "Ba"]);
+  const long = Array.from({ length: 60 }, (_, i) => `l${i}`);
+  const changed = difference(long.join("\n"), [...long.slice(0, 30), "new", ...long.slice(30)].join("\n"));
+  assert.deepEqual(hunks(changed).map((l) => l?.text), [undefined, "l28", "l29", "new", "l30", "l31", undefined]);
+  const many = Array.from({ length: 100_000 }, (_, i) => `a${i}`);
+  assert.equal(difference(many.join("\n"), many.map((l) => `b${l}`).join("\n")).length, 200_000, "large texts are not compared for ever");
+});
+
+test("ranges hold all values, and a click is at the point of the legend", () => {
+  const values = Array.from({ length: 6000 }, (_, i) => (i % 100 === 0 ? null : i % 7));
+  const [low, high] = envelope(values);
+  assert.equal(low.length, 6000);
+  values.forEach((v, i) => assert.ok(v === null || (low[i]! <= v && v <= high[i]!)));
+  assert.deepEqual(envelope([1, null, 3]), [[1, null, 3], [1, null, 3]]);
+  const run = { at: [0, 30, 60, 90], stride: 2 };
+  assert.deepEqual([0, 14, 16, 44, 46, 1e9, -5].map((at) => nearest(run, at)), [0, 0, 2, 2, 4, 6, 0]);
+});
