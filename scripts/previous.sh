@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 cache=${SETPOINT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/setpoint}
 
 name=${SETPOINT_PREVIOUS:-$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || true)}
-name=${name:-1ed9086d6b0122c527537979eaeeca18e93897f7}
+name=${name:-9f488e2609e0be1bf1a7752d631f314fa2844485}
 commit=$(git rev-parse --verify --quiet "$name^{commit}") || {
   echo "there is no $name here; in a shallow clone: git fetch --unshallow --tags" >&2
   exit 1
