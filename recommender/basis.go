@@ -52,7 +52,7 @@ func (d *decider) setBasis() {
 	if d.profile.algorithm == designAlgorithm {
 		return // it has only one proposal, stored elsewhere
 	}
-	for i := range min(len(d.scratch.metrics), BasisProposals) {
+	for i := range min(len(d.scratch.metrics), len(d.in.Spec.Metrics), BasisProposals) {
 		b.Proposals[i] = -1
 		if m := &d.scratch.metrics[i]; m.Failure == nil {
 			b.Proposals[i] = max(0, m.Proposal)

@@ -71,6 +71,8 @@ type Decision struct {
 	HistoryLimited bool
 	// Basis is what limited the decision, in numbers.
 	Basis Basis
+	// Adjusted is what stages made of the decision; nil: there are none.
+	Adjusted *Adjusted
 	// Explanation is nil unless the input asked for it.
 	Explanation *Explanation
 }

@@ -36,6 +36,8 @@ const (
 // MetricEvaluation is the computation of one metric, for the decision and its
 // explanation.
 type MetricEvaluation struct {
+	// Ignored reports whether a stage decides as if the spec did not have the metric.
+	Ignored     bool
 	Spec        *MetricSpec
 	Calculation Calculation
 	// Failure is nil if there is a proposal.

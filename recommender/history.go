@@ -109,6 +109,8 @@ type Pending struct {
 	// Bare reports whether conditions and events have no reasons, as in profile
 	// design-2015.
 	Bare bool
+	// Outside reports whether the change is an override's: it is no scale, as one that somebody else makes.
+	Outside bool
 	// KeepsMetrics reports whether the status goes back to PreviousMetrics if the change
 	// fails.
 	KeepsMetrics    bool

@@ -47,6 +47,8 @@ type Input struct {
 	ExplainLimit int
 	// Notes are added to the explanation's warnings.
 	Notes []string
+	// Seam takes part in the decision; nil: it is exactly the controller's.
+	Seam Seam
 	// proposals replace what metrics read, for History.Outlook; nil: metrics are read.
 	proposals proposals
 }

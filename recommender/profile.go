@@ -163,6 +163,9 @@ type texts struct {
 // DefaultProfile is the name of the reference, which decides where options name no profile.
 const DefaultProfile = "v1.36"
 
+// FollowsController reports whether the profile decides as a version of the HPA controller.
+func (p *Profile) FollowsController() bool { return p.algorithm == controllerAlgorithm }
+
 // Name returns the profile's name, for example "v1.36"; that of a nil one is DefaultProfile.
 func (p *Profile) Name() string {
 	if p == nil {

@@ -35,6 +35,8 @@ type decider struct {
 	// changesLast reports whether policies counted changes that may count for longer than
 	// upstream's.
 	changesLast bool
+	// recordsFailed is Combining.RecordsFailed.
+	recordsFailed bool
 	// unableSince is since when AbleToScale has been False; for HoldDown.
 	unableSince time.Time
 }
@@ -72,6 +74,7 @@ func RecommendIn(memory *memory, now time.Time, in *Input, history *History) (De
 	d := decider{in: in, memory: memory, scratch: scratchPool.Get().(*scratch)}
 	d.start(now, history)
 	d.reconcile()
+	d.finishBySeam()
 	d.finish()
 	d.next.take(later)
 	if metrics := d.decision.Status.CurrentMetrics; memory != nil && history.owns(metrics) {

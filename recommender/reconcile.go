@@ -132,7 +132,10 @@ func (d *decider) followMetrics() {
 		return
 	}
 	d.decision.Error = s.problem
-	name := d.winnerName(metrics, s.winner)
+	name := s.name
+	if name == "" {
+		name = d.winnerName(metrics, s.winner)
+	}
 	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
@@ -175,7 +178,11 @@ func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricSt
 		}
 		statuses[i] = metrics[i].status(d.profile)
 	}
-	s = selectProposal(metrics, d.current, d.profile)
+	if d.in.Seam == nil {
+		s = selectProposal(metrics, d.current, d.profile)
+	} else {
+		metrics, s = d.combine(metrics)
+	}
 	if s.failed != nil {
 		d.metricsFailed(&s, statuses)
 		return nil, nil, s, false
@@ -294,6 +301,7 @@ func (d *decider) metricsFailed(s *selection, statuses []MetricStatus) {
 		message = d.asFormat(message) // the older ones print it as an argument
 	}
 	d.setCondition(ScalingActive, ConditionFalse, s.failed.Reason, message)
+	d.recordFailed()
 	d.holdCount(s.problem, statuses)
 }
 

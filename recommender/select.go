@@ -8,6 +8,8 @@ type selection struct {
 	// for none.
 	replicas int32
 	winner   int
+	// name is where the proposal comes from, if that is no single metric.
+	name string
 	// problem is set when a metric failed, even if the others decide.
 	problem string
 	// failed is the first failed metric if it keeps the others from deciding; else nil.
@@ -23,9 +25,13 @@ const firstError = ", first error is: "
 func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile) selection {
 	s := selection{winner: -1}
 	var first, last *MetricFailure
-	failures := 0
+	failures, leftOut := 0, 0
 	for i := range metrics {
 		e := &metrics[i]
+		if e.Ignored {
+			leftOut++
+			continue
+		}
 		if e.Failure != nil {
 			if first == nil {
 				first = e.Failure
@@ -42,8 +48,9 @@ func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile)
 	if first == nil {
 		return s
 	}
-	counts := strconv.Itoa(failures) + " invalid out of " + strconv.Itoa(len(metrics)) + ")"
-	blocked := failures == len(metrics) || s.replicas < current
+	all := len(metrics) - leftOut
+	counts := strconv.Itoa(failures) + " invalid out of " + strconv.Itoa(all) + ")"
+	blocked := failures == all || s.replicas < current
 	switch profile.partialFailure {
 	case failureBlocksDown:
 		s.problem = "invalid metrics (" + counts + firstError + first.Outer
@@ -51,7 +58,7 @@ func selectProposal(metrics []MetricEvaluation, current int32, profile *Profile)
 			s.failed = first
 		}
 	case failureIgnored:
-		if failures == len(metrics) {
+		if failures == all {
 			s.problem, s.failed = "invalid metrics ("+counts+firstError+first.Outer, first
 		}
 	case lastFailureBlocksDown:

@@ -114,7 +114,9 @@ func (h *History) apply() {
 	case ZeroRemoved:
 		s.Conditions = removeCondition(s.Conditions, ScaledToZero)
 	}
-	s.LastScaleTime = time.Unix(0, p.At).UTC()
+	if !p.Outside {
+		s.LastScaleTime = time.Unix(0, p.At).UTC()
+	}
 	h.settled(Applied)
 }
 

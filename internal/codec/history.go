@@ -60,6 +60,11 @@ const (
 	paceTag  = 1 // the interval in milliseconds, above two bits: of Frame.LastUp and LastDown
 	turnsTag = 2 // differences to the newest record, then to the previous turn, in milliseconds
 	specTag  = 3 // Frame.Spec: the hash, then what is known of Since and Kept
+
+	stagesTag   = 4 // Frame.Stages
+	adjustedTag = 5 // Frame.Adjusted
+	outsideTag  = 6 // Pending.Outside, without a value
+	answersTag  = 7 // Answer.Adjusted: the index of the answer, the length, the value
 )
 
 // clusterShift is the position of the cluster in the first field, above its bits. pollBit is above
@@ -96,6 +101,10 @@ type Frame struct {
 	Turns []int64
 	// Spec is the spec of the last decision.
 	Spec SpecUse
+	// Stages is what stages remember, opaque here; empty: nothing.
+	Stages []byte
+	// Adjusted is what stages made of the last decision; nil: there were none.
+	Adjusted *recommender.Adjusted
 }
 
 // SpecUse is which spec decided.
@@ -125,6 +134,8 @@ type Answer struct {
 	Events   []recommender.Event
 	// Explanation is opaque here; empty: the request wanted none.
 	Explanation []byte
+	// Adjusted is as in Frame.
+	Adjusted *recommender.Adjusted
 }
 
 // Append appends the encoding of a history and its frame to b.
@@ -164,8 +175,8 @@ func Append(b []byte, h *recommender.History, f *Frame) []byte {
 	for i := range f.Answers {
 		e.answer(&f.Answers[i])
 	}
-	if f.hasTail() {
-		e.tail(f)
+	if hasTail(h, f) {
+		e.tail(h, f)
 	}
 	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
 }
@@ -187,7 +198,7 @@ func bitsOf(h *recommender.History, f *Frame) uint64 {
 	set(pendingBit, h.Pending != nil)
 	set(incarnationBit, f.Incarnation != 0)
 	set(pollBit, f.LastPoll != "")
-	set(tailBit, f.hasTail())
+	set(tailBit, hasTail(h, f))
 	if p := h.Pending; p != nil {
 		set(recordsEventBit, p.RecordsEvent)
 		set(keepsMetricsBit, p.KeepsMetrics)
@@ -221,7 +232,7 @@ func (m *Memory) Decode(b []byte, h *recommender.History, f *Frame) error {
 	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat}
 	*h, *f = recommender.History{}, Frame{}
 	if d.history(h, f); d.tailed {
-		d.tail(f, parts)
+		d.tail(h, f, parts)
 	}
 	if d.failed || len(d.b) > 0 {
 		return fmt.Errorf("%w: its fields do not add up", ErrCorrupt)

@@ -2,17 +2,23 @@ package codec
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // The tail is what versions add to a record for each other. It takes no bytes where there is
 // nothing, and a version skips fields that it does not know.
 
-func (f *Frame) hasTail() bool {
-	return f.Interval != 0 || f.LastChange != 0 || len(f.Turns) > 0 || f.Spec.Hash != 0
+func hasTail(h *recommender.History, f *Frame) bool {
+	return f.Interval != 0 || f.LastChange != 0 || len(f.Turns) > 0 || f.Spec.Hash != 0 ||
+		len(f.Stages) > 0 || f.Adjusted != nil || h.Pending != nil && h.Pending.Outside || slices.ContainsFunc(f.Answers, isAdjusted)
 }
 
-func (e *encoder) tail(f *Frame) {
+func isAdjusted(a Answer) bool { return a.Adjusted != nil }
+
+func (e *encoder) tail(h *recommender.History, f *Frame) {
 	var room [binary.MaxVarintLen64 * MaxTurns]byte
 	if f.Interval != 0 || f.LastChange != 0 {
 		// The direction as 1 up, 2 down, 0 unknown.
@@ -29,6 +35,57 @@ func (e *encoder) tail(f *Frame) {
 	if f.Spec.Hash != 0 {
 		e.field(specTag, e.spec(room[:0], &f.Spec))
 	}
+	if len(f.Stages) > 0 {
+		e.field(stagesTag, f.Stages)
+	}
+	if f.Adjusted != nil {
+		e.field(adjustedTag, e.adjusted(f.Adjusted))
+	}
+	if h.Pending != nil && h.Pending.Outside {
+		e.field(outsideTag, nil)
+	}
+	if slices.ContainsFunc(f.Answers, isAdjusted) {
+		in := encoder{}
+		for i := range f.Answers {
+			if a := f.Answers[i].Adjusted; a != nil {
+				in.field(uint64(i), e.adjusted(a))
+			}
+		}
+		e.field(answersTag, in.b)
+	}
+}
+
+// adjusted encodes what stages made of a decision: the plain count, and each adjustment.
+func (e *encoder) adjusted(a *recommender.Adjusted) []byte {
+	in := encoder{base: e.base}
+	in.int(int64(a.Plain))
+	for i := range a.Adjustments[:min(len(a.Adjustments), recommender.MaxAdjustments)] {
+		one := &a.Adjustments[i]
+		in.uint(uint64(one.Stage))
+		in.int(int64(one.Before))
+		in.int(int64(one.After))
+		in.string(one.Rule)
+		in.string(one.Metric)
+		in.string(one.Message)
+		until := int64(0)
+		if !one.Until.IsZero() {
+			until = one.Until.UnixMilli()
+		}
+		in.int(until)
+	}
+	return in.b
+}
+
+func (d *decoder) adjusted() *recommender.Adjusted {
+	a := &recommender.Adjusted{Plain: int32(d.int())}
+	for len(d.b) > 0 && !d.failed && len(a.Adjustments) < recommender.MaxAdjustments {
+		one := recommender.Adjustment{Stage: recommender.Stage(d.uint()), Before: int32(d.int()), After: int32(d.int()), Rule: d.string(), Metric: d.string(), Message: d.string()}
+		if until := d.int(); until != 0 {
+			one.Until = time.UnixMilli(until).UTC()
+		}
+		a.Adjustments = append(a.Adjustments, one)
+	}
+	return a
 }
 
 // Bits of what is known of a spec, beside its hash.
@@ -65,7 +122,7 @@ func (e *encoder) field(tag uint64, value []byte) {
 	e.b = append(e.b, value...)
 }
 
-func (d *decoder) tail(f *Frame, parts *historyParts) {
+func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 	if len(d.b) == 0 {
 		d.fail() // the bit says that there is one
 	}
@@ -84,6 +141,26 @@ func (d *decoder) tail(f *Frame, parts *historyParts) {
 			f.Turns = field.turns(parts.turns[:0])
 		case specTag:
 			field.spec(&f.Spec)
+		case stagesTag:
+			f.Stages, field.b = slices.Clone(field.b), nil
+		case adjustedTag:
+			f.Adjusted = field.adjusted()
+		case outsideTag:
+			if h.Pending == nil {
+				d.fail()
+				return
+			}
+			h.Pending.Outside = true
+		case answersTag:
+			for len(field.b) > 0 && !field.failed {
+				i := field.index(len(f.Answers))
+				one := decoder{b: field.take(field.uint()), base: d.base}
+				if field.failed {
+					break
+				}
+				f.Answers[i].Adjusted = one.adjusted()
+				field.failed = one.failed || len(one.b) > 0
+			}
 		default:
 			continue
 		}

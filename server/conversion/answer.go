@@ -33,7 +33,10 @@ func Action(from, to int32) string {
 
 // Response converts a decision. It shares no memory with it.
 func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
+	adjustments, plain := Adjusted(d.Adjusted)
 	return &setpointv1.RecommendResponse{
+		Adjustments: adjustments, PlainDesiredReplicas: plain,
+
 		DesiredReplicas:  d.Desired,
 		CurrentReplicas:  d.Current,
 		Action:           Action(d.Current, d.Desired),
@@ -101,6 +104,9 @@ func LastDecision(r *record.Record) *setpointv1.Decision {
 func withStatus(out *setpointv1.Decision, r *record.Record, at int64) *setpointv1.Decision {
 	status := Status(&r.Status)
 	out.Conditions, out.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
+	if at == r.Last.At {
+		out.Adjustments, out.PlainDesiredReplicas = Adjusted(r.Adjusted)
+	}
 	if proposal, known := r.Proposal(at); known {
 		out.Basis = &setpointv1.DecisionBasis{Proposal: &proposal}
 	}

@@ -18,6 +18,10 @@ type SharedSpec [sha256.Size]byte
 // SharedSpecOf returns the hash. Equal specs have equal ones, however they were sent: it is that of
 // the message in a canonical encoding.
 func SharedSpecOf(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) SharedSpec {
+	return sharedSpecOf(spec, options, nil)
+}
+
+func sharedSpecOf(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stages *setpointv1.Stages) SharedSpec {
 	shared := &setpointv1.HorizontalPodAutoscalerSpec{Metrics: spec.GetMetrics(), Behavior: spec.GetBehavior()}
 	if ref := spec.GetScaleTargetRef(); ref != nil {
 		shared.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{Kind: ref.GetKind(), ApiVersion: ref.GetApiVersion()}
@@ -25,8 +29,11 @@ func SharedSpecOf(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpoin
 	if proto.Size(options) == 0 {
 		options = nil
 	}
+	if proto.Size(stages) == 0 {
+		stages = nil
+	}
 	// The request was decoded, so it can be encoded.
-	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&setpointv1.SpecInUse{Spec: shared, Options: options})
+	data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&setpointv1.SpecInUse{Spec: shared, Options: options, Stages: stages})
 	return sha256.Sum256(data)
 }
 
@@ -40,9 +47,9 @@ func (s *SharedSpec) Hash(workload string, minReplicas, maxReplicas int32) uint6
 	return max(1, binary.BigEndian.Uint64(sum[:]))
 }
 
-// HashOfSpec returns the hash of a spec with its options.
-func HashOfSpec(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) uint64 {
-	shared := SharedSpecOf(spec, options)
+// HashOfSpec returns the hash of a spec with its options and stages.
+func HashOfSpec(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stages *setpointv1.Stages) uint64 {
+	shared := sharedSpecOf(spec, options, stages)
 	return shared.Hash(spec.GetScaleTargetRef().GetName(), leastReplicas(spec), spec.GetMaxReplicas())
 }
 
@@ -54,14 +61,17 @@ func leastReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
 	return spec.GetMinReplicas()
 }
 
-// SpecInUse returns a spec and its options with the hash, as they are stored.
-func SpecInUse(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) *setpointv1.SpecInUse {
+// SpecInUse returns a spec, its options and its stages with the hash, as they are stored.
+func SpecInUse(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stages *setpointv1.Stages) *setpointv1.SpecInUse {
 	least := leastReplicas(spec)
 	if proto.Size(options) == 0 {
 		options = nil
 	}
+	if proto.Size(stages) == 0 {
+		stages = nil
+	}
 	return &setpointv1.SpecInUse{
-		Hash: SpecHash(HashOfSpec(spec, options)), Options: options,
+		Hash: SpecHash(HashOfSpec(spec, options, stages)), Options: options, Stages: stages,
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: spec.GetScaleTargetRef(), MinReplicas: &least, MaxReplicas: spec.GetMaxReplicas(), Metrics: spec.GetMetrics(), Behavior: spec.GetBehavior(),
 		},

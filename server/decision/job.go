@@ -164,7 +164,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		j.Err = apierror.EvaluationTimePast(j.Target, j.Now, known.Updated)
 		return nil
 	}
-	next := known.Next(j.evaluate(&known.History), j.Owner)
+	history, staged := j.evaluate(&known)
+	next := known.Next(history, j.Owner)
+	next.Stages, next.Adjusted = staged, j.Decision.Adjusted
 	next.Spec = j.specAfter(&known)
 	if j.DryRun {
 		j.Decision.ID = recommender.ID{}
@@ -238,7 +240,7 @@ func (j *Job) tidied(known *record.Record) []byte {
 // that one, too. Of decisions that repeat each other, also of changes that nobody makes, the log keeps few for long.
 func (j *Job) conclude(before *record.Record) {
 	log := j.targets.Decisions
-	repeated := decisionlog.Repeats(&j.Decision, &before.History)
+	repeated := decisionlog.Repeats(&j.Decision, &before.History, before.Adjusted)
 	spare := decisionlog.Spare(repeated, j.Decision.At.UnixNano(), before.Last.At)
 	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
 		j.concluded = append(j.concluded, decisionlog.OfFirst(before))
@@ -288,29 +290,42 @@ func (j *Job) withoutStore(ctx context.Context, err error) {
 	j.Err = apierror.OfStore(ctx, j.Target, err)
 }
 
-// evaluate decides. If the job's span records the steps, it requests an explanation,
-// which does not change the response.
-func (j *Job) evaluate(history *recommender.History) (next recommender.History) {
-	if j.Seeder != nil && !history.Seen {
+// evaluate decides, and returns what stages remember. If the job's span records the steps, it requests
+// an explanation, which does not change the response.
+func (j *Job) evaluate(known *record.Record) (next recommender.History, staged []byte) {
+	if j.Seeder != nil && !known.Seen {
 		j.Seeder.Seed()
 	}
-	reused := &j.room.decision
-	if j.history != nil { // which keeps the next history for the target's next job
-		reused = nil
-	}
 	if j.Span == nil {
-		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, history)
-		return next
+		return j.recommend(known)
 	}
 	asked := j.Input.Explain
 	j.Input.Explain = true
-	j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, history)
+	next, staged = j.recommend(known)
 	j.Input.Explain = asked
 	j.Steps = j.Decision.Explanation
 	if !asked {
 		j.Decision.Explanation = nil
 	}
-	return next
+	return next, staged
+}
+
+func (j *Job) recommend(known *record.Record) (next recommender.History, staged []byte) {
+	reused := &j.room.decision
+	if j.history != nil { // which keeps the next history for the target's next job
+		reused = nil
+	}
+	around := j.Around
+	if of := j.targets.Overrides; of != nil {
+		around.Overrides = of.For(j.Key)
+	}
+	if around.Empty() {
+		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
+		return next, nil
+	}
+	around.Turns = known.Turns
+	j.Decision, next, staged = around.RecommendIn(reused, j.Now, j.Input, &known.History, known.Stages)
+	return next, staged
 }
 
 // conflicted records that another caller has changed the target meanwhile.

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -23,6 +24,8 @@ type Request struct {
 	// Spec returns the spec and the options, and SpecHash identifies them.
 	Spec     interface{ SpecInUse() *setpointv1.SpecInUse }
 	SpecHash uint64
+	// Around are the stages around the decision, without the overrides.
+	Around stages.Around
 	// Owner is whose target it is.
 	Owner record.Owner
 	// RequestID is the caller's, and AnswerKey the key of its remembered answer; empty: none.

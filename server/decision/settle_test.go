@@ -188,7 +188,7 @@ func TestDecisionsShowTheRequestAndWhatWasDecided(t *testing.T) {
 		want := &setpointv1.Decision{
 			RecommendationId: resp.GetRecommendationId(), RequestId: req.GetRequestId(), Time: resp.GetEvaluationTime(),
 			CurrentReplicas: 3, DesiredReplicas: resp.GetDesiredReplicas(), Action: resp.GetAction(), Reason: resp.GetReason(),
-			SpecHash:   conversion.SpecHash(conversion.HashOfSpec(req.GetSpec(), req.GetOptions())),
+			SpecHash:   conversion.SpecHash(conversion.HashOfSpec(req.GetSpec(), req.GetOptions(), nil)),
 			Conditions: resp.GetStatus().GetConditions(), CurrentMetrics: resp.GetStatus().GetCurrentMetrics(), Outcome: "NONE",
 			Basis: bases[i],
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -36,7 +37,11 @@ type Targets struct {
 	// Shares limit each cluster's part of the store.
 	Shares *shares.Shares
 	// Specs are the texts of the specs in use; nil: the store can't keep them.
-	Specs   *Specs
+	Specs *Specs
+	// Overrides tells what overrides there are for a target; nil: there are none at all.
+	Overrides interface {
+		For(store.Key) []stages.Override
+	}
 	Metrics *metrics
 	Log     *zap.Logger
 	Options *Options

@@ -36,9 +36,9 @@ type Entry struct {
 	changes, unsettled bool
 }
 
-func logDecision(status *recommender.Status, decision *recommender.LastDecision, requestID string, spec uint64, basis *recommender.Basis) Entry {
+func logDecision(status *recommender.Status, decision *recommender.LastDecision, requestID string, spec uint64, adjusted *recommender.Adjusted, basis *recommender.Basis) Entry {
 	h := record.Record{History: recommender.History{Updated: time.Unix(0, decision.At).UTC(), Status: *status, Last: *decision}}
-	h.LastRequest, h.Spec.Hash = requestID, spec
+	h.LastRequest, h.Spec.Hash, h.Adjusted = requestID, spec, adjusted
 	entry := Entry{decision: record.Append(nil, &h), basis: *basis, changes: decision.From != decision.To}
 	if len(entry.decision) > maxLoggedBytes {
 		h.Status.CurrentMetrics = nil
@@ -111,7 +111,7 @@ func forFeed(h *record.Record) []byte {
 	if len(value) <= maxFedBytes {
 		return value
 	}
-	short.Status.Conditions = nil
+	short.Status.Conditions, short.Adjusted = nil, nil
 	short.Last.Reason, short.Last.Error = clipped(short.Last.Reason), clipped(short.Last.Error)
 	return record.Append(value[:0], &short)
 }
@@ -129,7 +129,7 @@ func clipped(text string) string {
 func OfDecision(d *recommender.Decision, requestID string, spec uint64) Entry {
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
-	}, requestID, spec, &d.Basis)
+	}, requestID, spec, d.Adjusted, &d.Basis)
 }
 
 // OfPending returns the entry of a change just recommended, for watchers: the log gets
@@ -138,7 +138,7 @@ func OfPending(d *recommender.Decision, requestID string, spec uint64) Entry {
 	l := logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error,
 		Outcome: recommender.Undecided,
-	}, requestID, spec, &d.Basis)
+	}, requestID, spec, d.Adjusted, &d.Basis)
 	l.unsettled = true
 	return l
 }
@@ -153,14 +153,14 @@ func (l *Log) OfSettled(before *record.Record, status *recommender.Status, outco
 	}
 	return logDecision(status, &recommender.LastDecision{
 		ID: p.ID, At: p.At, From: p.From, To: p.To, Reason: p.Reason, Error: p.Error, Outcome: outcome,
-	}, before.PendingRequest, before.PendingSpec(), &basis)
+	}, before.PendingRequest, before.PendingSpec(), before.PendingAdjusted(), &basis)
 }
 
 // OfFirst returns the entry of the last decision of a history, which may never have
 // been logged.
 func OfFirst(before *record.Record) Entry {
 	basis := proposedAt(before, before.Last.At)
-	l := logDecision(&before.Status, &before.Last, before.LastRequest, before.Spec.Hash, &basis)
+	l := logDecision(&before.Status, &before.Last, before.LastRequest, before.Spec.Hash, before.Adjusted, &basis)
 	l.first = true
 	return l
 }
@@ -168,14 +168,25 @@ func OfFirst(before *record.Record) Entry {
 // Repeats reports whether a decision repeats the previous one: the same counts for the
 // same reason under the same conditions. Readings and the numbers in messages may
 // differ.
-func Repeats(d *recommender.Decision, before *recommender.History) bool {
+func Repeats(d *recommender.Decision, before *recommender.History, adjusted *recommender.Adjusted) bool {
 	last := &before.Last
+	if !sameAdjustments(d.Adjusted, adjusted) {
+		return false
+	}
 	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {
 		return false
 	}
 	return slices.EqualFunc(d.Status.Conditions, before.Status.Conditions, func(a, b recommender.Condition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	})
+}
+
+// sameAdjustments reports whether the same stages did something; their numbers and sentences may differ.
+func sameAdjustments(a, b *recommender.Adjusted) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return slices.EqualFunc(a.Adjustments, b.Adjustments, func(a, b recommender.Adjustment) bool { return a.Stage == b.Stage && a.Rule == b.Rule })
 }
 
 // Spare reports whether the log need not keep a decision for long: another one of the same hour says the

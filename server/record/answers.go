@@ -12,7 +12,7 @@ import (
 func NewAnswer(requestID string, d *recommender.Decision, explanation []byte) Answer {
 	return Answer{
 		RequestID: requestID, ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired,
-		Reason: d.Reason, Error: d.Error, Status: d.Status, Events: d.Events, Explanation: explanation,
+		Reason: d.Reason, Error: d.Error, Status: d.Status, Events: d.Events, Explanation: explanation, Adjusted: d.Adjusted,
 	}
 }
 
@@ -20,7 +20,7 @@ func NewAnswer(requestID string, d *recommender.Decision, explanation []byte) An
 func DecisionOf(a *Answer) recommender.Decision {
 	return recommender.Decision{
 		ID: a.ID, At: time.Unix(0, a.At).UTC(), Current: a.From, Desired: a.To,
-		Reason: a.Reason, Error: a.Error, Status: a.Status, Events: a.Events,
+		Reason: a.Reason, Error: a.Error, Status: a.Status, Events: a.Events, Adjusted: a.Adjusted,
 	}
 }
 
@@ -51,7 +51,7 @@ func (r *Record) AnswerTo(p Poll) *Answer {
 	if p.Spec == "" || r.LastPoll != p.Spec || l.ID == p.After || l.At < p.AfterAt {
 		return nil
 	}
-	return &Answer{ID: l.ID, At: l.At, From: l.From, To: l.To, Reason: l.Reason, Error: l.Error, Status: r.Status}
+	return &Answer{ID: l.ID, At: l.At, From: l.From, To: l.To, Reason: l.Reason, Error: l.Error, Status: r.Status, Adjusted: r.Adjusted}
 }
 
 // Limits limit the answers that a record keeps.

@@ -40,7 +40,7 @@ func Merge(stored, local *Record) Record {
 	merged.Cluster = max(stored.Cluster, local.Cluster) // equal, or one of them is 0
 	if local.Updated.After(stored.Updated) {            // whose last decision it is
 		merged.LastRequest, merged.LastPoll = local.LastRequest, local.LastPoll
-		merged.Spec = local.Spec
+		merged.Spec, merged.Stages, merged.Adjusted = local.Spec, local.Stages, local.Adjusted
 	}
 	merged.PendingRequest = ""
 	for _, side := range []*Record{local, stored} {

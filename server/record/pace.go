@@ -43,7 +43,7 @@ func (r *Record) pace(before *Record) {
 		r.Interval = paced(before.Interval, time.Duration(r.Last.At-last))
 	}
 	p := before.Pending
-	if p == nil || r.Pending != nil && r.Pending.ID == p.ID || !r.applied(p.ID) {
+	if p == nil || p.Outside || r.Pending != nil && r.Pending.ID == p.ID || !r.applied(p.ID) {
 		return
 	}
 	r.Turns, r.LastChange = r.turnedBy(p), directionOf(p)
@@ -72,7 +72,7 @@ func (r *Record) turnedBy(p *recommender.Pending) []int64 {
 // TurnTimes are when the count turned, newest first, in milliseconds since the Unix epoch: by changes
 // that were applied, and by one that is pending. A change that failed does not count.
 func (r *Record) TurnTimes() []int64 {
-	if r.Pending == nil {
+	if r.Pending == nil || r.Pending.Outside {
 		return r.Turns
 	}
 	return r.turnedBy(r.Pending)
@@ -86,7 +86,7 @@ func (r *Record) mergedPace(stored, local *Record) {
 		first, second = second, first
 	}
 	for _, side := range []*Record{&first, &second} {
-		if p := side.Pending; p != nil && r.applied(p.ID) {
+		if p := side.Pending; p != nil && !p.Outside && r.applied(p.ID) {
 			side.Turns, side.LastChange = side.turnedBy(p), directionOf(p)
 		}
 	}

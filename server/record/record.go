@@ -29,6 +29,14 @@ func (r *Record) PendingSpec() uint64 {
 	return r.Spec.Hash
 }
 
+// PendingAdjusted is what stages made of the pending change; nil: nothing, or it is unknown.
+func (r *Record) PendingAdjusted() *recommender.Adjusted {
+	if r.Pending == nil || r.Pending.ID != r.Last.ID {
+		return nil
+	}
+	return r.Adjusted
+}
+
 // Answer is an answer kept for retries with the same request id.
 type Answer = codec.Answer
 
@@ -77,7 +85,7 @@ func AsStored(r *Record) (Record, error) {
 // and before its answer is added.
 func (r *Record) Next(history recommender.History, o Owner) Record {
 	next := Record{History: history, Frame: r.Frame}
-	next.LastPoll = ""
+	next.LastPoll, next.Stages, next.Adjusted = "", nil, nil
 	if next.LastRequest = ""; history.Pending == nil || r.Pending == nil || history.Pending.ID != r.Pending.ID {
 		next.PendingRequest = ""
 	}

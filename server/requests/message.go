@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Evaluation times that fit the history's nanoseconds, with a margin for windows.
@@ -19,30 +20,39 @@ var (
 	latestEvaluation   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// readRequest converts a request to the recommender's input, or returns INVALID_ARGUMENT with
-// all violations.
-func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults recommender.Options, anyTime bool, budget *cost.Budget) (*recommender.Input, error) {
+// readRequest converts a request to the recommender's input and the stages around it, or returns
+// INVALID_ARGUMENT with all violations.
+func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults recommender.Options, now time.Time, anyTime bool, budget *cost.Budget) (*recommender.Input, stages.Around, error) {
+	var around stages.Around
 	violations := validation.Structure(req)
 	if err := apierror.OfContext(ctx); err != nil {
-		return nil, err
+		return nil, around, err
 	}
 	input, unreadable, tooMuch := conversion.InputWithin(ctx, req, defaults, budget)
 	if err := apierror.OfContext(ctx); err != nil {
-		return nil, err
+		return nil, around, err
 	}
 	if err := apierror.OverBudget(tooMuch); err != nil {
-		return nil, err
+		return nil, around, err
 	}
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	violations = append(violations, unreadable...)
 	violations = append(violations, evaluationTime(req, anyTime)...)
+	var staged []validation.Violation
+	if req.GetStages() != nil || len(req.GetProposals()) > 0 {
+		if req.GetEvaluationTime().IsValid() {
+			now = req.GetEvaluationTime().AsTime()
+		}
+		around, staged = conversion.Around(req, input, now)
+		violations = append(violations, staged...)
+	}
 	if err := apierror.Invalid(violations); err != nil {
-		return nil, err
+		return nil, around, err
 	}
 	if !budget.Memory(conversion.Weight(input)) {
-		return nil, apierror.OverMemory("spec")
+		return nil, around, apierror.OverMemory("spec")
 	}
-	return input, nil
+	return input, around, nil
 }
 
 func evaluationTime(req *setpointv1.RecommendRequest, allowed bool) []validation.Violation {

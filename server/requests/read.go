@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -143,11 +144,13 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 	if j.caller.Configured() {
 		defaults, notes = j.configure(req, defaults)
 	}
-	if j.Input, j.Err = readRequest(ctx, req, defaults, j.AnyTime, j.budget); j.Err != nil || !j.affordable() {
+	var around stages.Around
+	if j.Input, around, j.Err = readRequest(ctx, req, defaults, j.Now, j.AnyTime, j.budget); j.Err != nil || !j.affordable() {
 		return
 	}
 	j.Input.Notes = append(j.Input.Notes, notes...)
-	j.Spec, j.SpecHash = &spec{req.GetSpec(), req.GetOptions()}, conversion.HashOfSpec(req.GetSpec(), req.GetOptions())
+	j.Around = around
+	j.Spec, j.SpecHash = &spec{req.GetSpec(), req.GetOptions(), req.GetStages()}, conversion.HashOfSpec(req.GetSpec(), req.GetOptions(), req.GetStages())
 	r.complete(j)
 	if req.GetEvaluationTime() != nil {
 		j.Now, j.Timed = req.GetEvaluationTime().AsTime(), true
@@ -159,10 +162,13 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 type spec struct {
 	spec    *setpointv1.HorizontalPodAutoscalerSpec
 	options *setpointv1.RecommendOptions
+	stages  *setpointv1.Stages
 }
 
 // SpecInUse returns it.
-func (s *spec) SpecInUse() *setpointv1.SpecInUse { return conversion.SpecInUse(s.spec, s.options) }
+func (s *spec) SpecInUse() *setpointv1.SpecInUse {
+	return conversion.SpecInUse(s.spec, s.options, s.stages)
+}
 
 // permit refuses requests that the caller may not make, and those beyond the server's limits.
 func (r *Reader) permit(j *Job, pods, metrics int) bool {

@@ -55,13 +55,21 @@ func (m *Marshaler) Marshal(v any) ([]byte, error) {
 	// its bytes. Compacting removes them.
 	var out bytes.Buffer
 	out.Grow(len(raw))
-	if m.Indent == "" {
-		err = json.Compact(&out, raw)
-	} else {
-		err = json.Indent(&out, raw, "", m.Indent)
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, err
 	}
-	return out.Bytes(), err
+	compact := bytes.ReplaceAll(out.Bytes(), noAdjustments, nil)
+	if m.Indent == "" {
+		return compact, nil
+	}
+	var indented bytes.Buffer
+	err = json.Indent(&indented, compact, "", m.Indent)
+	return indented.Bytes(), err
 }
+
+// noAdjustments is left out: an answer without stages is the same as before there were any. It is the
+// first field of no message, and can't be in a text, which would escape its quotes.
+var noAdjustments = []byte(`,"adjustments":[]`)
 
 // NewEncoder returns an encoder that writes a delimiter after each value.
 func (m *Marshaler) NewEncoder(w io.Writer) runtime.Encoder {

@@ -21,7 +21,7 @@ import (
 func wantInUse(t *testing.T, s *servertest.Service, req *setpointv1.RecommendRequest) string {
 	t.Helper()
 	target := s.Target(t, req.GetTarget())
-	got, want := target.GetSpecInUse(), conversion.SpecInUse(req.GetSpec(), req.GetOptions())
+	got, want := target.GetSpecInUse(), conversion.SpecInUse(req.GetSpec(), req.GetOptions(), nil)
 	if want.SinceTime = got.GetSinceTime(); !proto.Equal(got, want) || got.GetHash() != target.GetLastDecision().GetSpecHash() {
 		t.Fatalf("the spec in use is %v, that of the last decision %q, want %v", got, target.GetLastDecision().GetSpecHash(), want)
 	}

@@ -81,6 +81,7 @@ func (o *outcome) answer(poll Poll) (*setpointv1.Recommendation, error) {
 		DesiredReplicas: bounded, CurrentReplicas: from, Action: conversion.Action(from, bounded),
 		RecommendationId: r.GetRecommendationId(), Reason: r.GetReason(), EvaluationTime: r.GetEvaluationTime(),
 		Status: r.GetStatus(), MinReplicas: least, MaxReplicas: most,
+		Adjustments: r.GetAdjustments(), PlainDesiredReplicas: r.PlainDesiredReplicas,
 	}
 	if bounded != to {
 		own.Status = limited(r, bounded)

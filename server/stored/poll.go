@@ -67,7 +67,7 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		answered := answers(&q.record, q.spec, q.now)
 		var decided *outcome
 		if answered {
-			decided = newOutcome(last(&q.record.History), q.record.Last.Error, q.spec)
+			decided = newOutcome(last(&q.record), q.record.Last.Error, q.spec)
 			if q.record.Last.To > 0 && decided.undecided == nil {
 				t.remember(by, records, q.record.Last.At, decided)
 				return decided, nil
@@ -171,6 +171,7 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
 		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
+		Adjustments: response.GetAdjustments(), PlainDesiredReplicas: response.PlainDesiredReplicas,
 	}, response.GetError(), q.spec), false, nil
 }
 
@@ -196,20 +197,22 @@ func counts(at int64, period time.Duration, now time.Time) bool {
 	return now.UnixNano()-at < int64(period) && now.UnixNano() >= at-int64(time.Second)
 }
 
-// last returns the last decision of a history.
-func last(h *recommender.History) *setpointv1.Recommendation {
-	d := &h.Last
+// last returns the last decision of a record.
+func last(r *record.Record) *setpointv1.Recommendation {
+	d := &r.Last
+	adjustments, plain := conversion.Adjusted(r.Adjusted)
 	return &setpointv1.Recommendation{
+		Adjustments: adjustments, PlainDesiredReplicas: plain,
 		DesiredReplicas: d.To, CurrentReplicas: d.From, Action: conversion.Action(d.From, d.To),
 		RecommendationId: d.ID.String(), Reason: d.Reason,
-		EvaluationTime: timestamppb.New(time.Unix(0, d.At)), Status: conversion.Status(&h.Status),
+		EvaluationTime: timestamppb.New(time.Unix(0, d.At)), Status: conversion.Status(&r.Status),
 	}
 }
 
 // request builds the request of a caller with the stored spec and observations.
 func (t *Targets) request(q *question, observed *storedv1.Observation, fetched *Fetched) (*setpointv1.RecommendRequest, error) {
 	request := &setpointv1.RecommendRequest{
-		Target: q.key.String(), Spec: proto.Clone(q.spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: q.spec.GetOptions(),
+		Target: q.key.String(), Spec: proto.Clone(q.spec.GetSpec()).(*setpointv1.HorizontalPodAutoscalerSpec), Options: q.spec.GetOptions(), Stages: q.spec.GetStages(),
 	}
 	a := ages{q.now, maxAge(q.spec)}
 	scale, err := a.scale(observed, q)

@@ -137,7 +137,7 @@ func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, err
 		return nil, &UnreadableError{"spec", err}
 	}
 	spec.Name, spec.Etag = key.String(), etag(record.Version)
-	spec.Hash = conversion.SpecHash(conversion.HashOfSpec(spec.GetSpec(), spec.GetOptions()))
+	spec.Hash = conversion.SpecHash(conversion.HashOfSpec(spec.GetSpec(), spec.GetOptions(), spec.GetStages()))
 	return spec, nil
 }
 

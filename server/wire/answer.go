@@ -20,6 +20,7 @@ func AppendResponse(b []byte, d *recommender.Decision, requestID string) (out []
 }
 
 func (w *writer) response(d *recommender.Decision, requestID string) {
+	w.unfit = d.Adjusted != nil
 	w.int32(1, d.Desired)
 	w.int32(2, d.Current)
 	w.string(3, conversion.Action(d.Current, d.Desired))

@@ -74,7 +74,7 @@ func (r *Request) SpecInUse() *setpointv1.SpecInUse {
 	if spec.MinReplicas, spec.MaxReplicas = &own.min, own.max; own.hasRef {
 		spec.ScaleTargetRef.Name = own.name
 	}
-	return conversion.SpecInUse(spec, request.GetOptions())
+	return conversion.SpecInUse(spec, request.GetOptions(), nil)
 }
 
 // planKey returns the key of the plan: an encoded request.

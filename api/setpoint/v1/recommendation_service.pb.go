@@ -87,7 +87,12 @@ type RecommendRequest struct {
 	// cluster id in a target's calls owns the target: calls with another id fail with
 	// FAILED_PRECONDITION, OTHER_CLUSTER, until the target is deleted. Absent: no such
 	// check.
-	ClusterUid    string `protobuf:"bytes,19,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	ClusterUid string `protobuf:"bytes,19,opt,name=cluster_uid,json=clusterUid,proto3" json:"cluster_uid,omitempty"`
+	// Stages around the decision. Absent: none, and the decision is exactly HPA's. A stored spec's stages
+	// are for its polls only.
+	Stages *Stages `protobuf:"bytes,20,opt,name=stages,proto3" json:"stages,omitempty"`
+	// Counts that the caller proposes, at most 8.
+	Proposals     []*Proposal `protobuf:"bytes,21,rep,name=proposals,proto3" json:"proposals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +260,20 @@ func (x *RecommendRequest) GetClusterUid() string {
 	return ""
 }
 
+func (x *RecommendRequest) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
+func (x *RecommendRequest) GetProposals() []*Proposal {
+	if x != nil {
+		return x.Proposals
+	}
+	return nil
+}
+
 // How to decide: the Kubernetes controller's flags. The warnings of an explanation list
 // the set options that the profile ignores.
 type RecommendOptions struct {
@@ -404,9 +423,14 @@ type RecommendResponse struct {
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
 	// The request's request_id, so that the caller can check that the response belongs to
 	// its request. Absent: the request had none.
-	RequestId     *string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RequestId *string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3,oneof" json:"request_id,omitempty"`
+	// What stages and overrides changed, in the order in which they act, at most 32. Absent: nothing.
+	Adjustments []*Adjustment `protobuf:"bytes,12,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
+	// What desired_replicas would be without stages and overrides, from the same history: a comparison of
+	// one step, not of what would have become of the workload. Absent without stages and overrides.
+	PlainDesiredReplicas *int32 `protobuf:"varint,13,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *RecommendResponse) Reset() {
@@ -514,6 +538,20 @@ func (x *RecommendResponse) GetRequestId() string {
 		return *x.RequestId
 	}
 	return ""
+}
+
+func (x *RecommendResponse) GetAdjustments() []*Adjustment {
+	if x != nil {
+		return x.Adjustments
+	}
+	return nil
+}
+
+func (x *RecommendResponse) GetPlainDesiredReplicas() int32 {
+	if x != nil && x.PlainDesiredReplicas != nil {
+		return *x.PlainDesiredReplicas
+	}
+	return 0
 }
 
 // An event as the Kubernetes controller sends it.
@@ -1084,8 +1122,10 @@ type ReportObservationRequest struct {
 	// When it was observed, at most an hour ago. Absent, or later than the server's clock:
 	// now. Stored observations of a later instant stay.
 	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Counts that the caller proposes, at most 8; they replace those of the same names.
+	Proposals     []*Proposal `protobuf:"bytes,9,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportObservationRequest) Reset() {
@@ -1170,6 +1210,13 @@ func (x *ReportObservationRequest) GetExternalMetrics() []*ExternalMetric {
 func (x *ReportObservationRequest) GetObservationTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ObservationTime
+	}
+	return nil
+}
+
+func (x *ReportObservationRequest) GetProposals() []*Proposal {
+	if x != nil {
+		return x.Proposals
 	}
 	return nil
 }
@@ -1379,9 +1426,13 @@ type Recommendation struct {
 	// The lower bound that applied, from the spec, the caller or the operator's caps for it.
 	MinReplicas int32 `protobuf:"varint,8,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
 	// The upper bound that applied, from the spec, the caller or the operator's caps for it.
-	MaxReplicas   int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxReplicas int32 `protobuf:"varint,9,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	// As in RecommendResponse.
+	Adjustments []*Adjustment `protobuf:"bytes,10,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
+	// As in RecommendResponse.
+	PlainDesiredReplicas *int32 `protobuf:"varint,11,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Recommendation) Reset() {
@@ -1477,11 +1528,25 @@ func (x *Recommendation) GetMaxReplicas() int32 {
 	return 0
 }
 
+func (x *Recommendation) GetAdjustments() []*Adjustment {
+	if x != nil {
+		return x.Adjustments
+	}
+	return nil
+}
+
+func (x *Recommendation) GetPlainDesiredReplicas() int32 {
+	if x != nil && x.PlainDesiredReplicas != nil {
+		return *x.PlainDesiredReplicas
+	}
+	return 0
+}
+
 var File_setpoint_v1_recommendation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\n" +
-	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\"\x89\v\n" +
+	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\xf5\v\n" +
 	"\x10RecommendRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12D\n" +
@@ -1512,7 +1577,9 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"generation\x18\x12 \x01(\x03B\a\xbaH\x04\"\x02(\x00H\x00R\n" +
 	"generation\x88\x01\x01\x12;\n" +
 	"\vcluster_uid\x18\x13 \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[A-Za-z0-9._-]*$R\n" +
-	"clusterUidB\r\n" +
+	"clusterUid\x12+\n" +
+	"\x06stages\x18\x14 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\x12=\n" +
+	"\tproposals\x18\x15 \x03(\v2\x15.setpoint.v1.ProposalB\b\xbaH\x05\x92\x01\x02\x10\bR\tproposalsB\r\n" +
 	"\v_generation\"\xde\x04\n" +
 	"\x10RecommendOptions\x12!\n" +
 	"\aprofile\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\aprofile\x12*\n" +
@@ -1525,7 +1592,7 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x0fdownscale_delay\x18\b \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x0edownscaleDelayB\f\n" +
 	"\n" +
 	"_toleranceB\x10\n" +
-	"\x0e_scale_to_zero\"\x80\x04\n" +
+	"\x0e_scale_to_zero\"\x91\x05\n" +
 	"\x11RecommendResponse\x12)\n" +
 	"\x10desired_replicas\x18\x01 \x01(\x05R\x0fdesiredReplicas\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12\x16\n" +
@@ -1539,8 +1606,11 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x0fevaluation_time\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\x12\"\n" +
 	"\n" +
-	"request_id\x18\v \x01(\tH\x00R\trequestId\x88\x01\x01B\r\n" +
-	"\v_request_id\"M\n" +
+	"request_id\x18\v \x01(\tH\x00R\trequestId\x88\x01\x01\x129\n" +
+	"\vadjustments\x18\f \x03(\v2\x17.setpoint.v1.AdjustmentR\vadjustments\x129\n" +
+	"\x16plain_desired_replicas\x18\r \x01(\x05H\x01R\x14plainDesiredReplicas\x88\x01\x01B\r\n" +
+	"\v_request_idB\x19\n" +
+	"\x17_plain_desired_replicas\"M\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
@@ -1573,7 +1643,7 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12*\n" +
 	"\x06events\x18\x02 \x03(\v2\x12.setpoint.v1.EventR\x06events\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12+\n" +
-	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\"\x84\x06\n" +
+	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\"\xc3\x06\n" +
 	"\x18ReportObservationRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12(\n" +
@@ -1586,7 +1656,8 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\rcustomMetrics\x12R\n" +
 	"\x10external_metrics\x18\a \x03(\v2\x1b.setpoint.v1.ExternalMetricB\n" +
 	"\xbaH\a\x92\x01\x04\x10\xa0\x9c\x01R\x0fexternalMetrics\x12E\n" +
-	"\x10observation_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0fobservationTime\"{\n" +
+	"\x10observation_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x0fobservationTime\x12=\n" +
+	"\tproposals\x18\t \x03(\v2\x15.setpoint.v1.ProposalB\b\xbaH\x05\x92\x01\x02\x10\bR\tproposals\"{\n" +
 	"\x19ReportObservationResponse\x12!\n" +
 	"\fstored_bytes\x18\x01 \x01(\x03R\vstoredBytes\x12;\n" +
 	"\vexpire_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -1601,7 +1672,7 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\r_min_replicasB\x0f\n" +
 	"\r_max_replicas\"`\n" +
 	"\x19GetRecommendationResponse\x12C\n" +
-	"\x0erecommendation\x18\x01 \x01(\v2\x1b.setpoint.v1.RecommendationR\x0erecommendation\"\x92\x03\n" +
+	"\x0erecommendation\x18\x01 \x01(\v2\x1b.setpoint.v1.RecommendationR\x0erecommendation\"\xa3\x04\n" +
 	"\x0eRecommendation\x12)\n" +
 	"\x10desired_replicas\x18\x01 \x01(\x05R\x0fdesiredReplicas\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12\x16\n" +
@@ -1611,7 +1682,11 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x0fevaluation_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0eevaluationTime\x12B\n" +
 	"\x06status\x18\a \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12!\n" +
 	"\fmin_replicas\x18\b \x01(\x05R\vminReplicas\x12!\n" +
-	"\fmax_replicas\x18\t \x01(\x05R\vmaxReplicas2\x96\a\n" +
+	"\fmax_replicas\x18\t \x01(\x05R\vmaxReplicas\x129\n" +
+	"\vadjustments\x18\n" +
+	" \x03(\v2\x17.setpoint.v1.AdjustmentR\vadjustments\x129\n" +
+	"\x16plain_desired_replicas\x18\v \x01(\x05H\x00R\x14plainDesiredReplicas\x88\x01\x01B\x19\n" +
+	"\x17_plain_desired_replicas2\x96\a\n" +
 	"\x15RecommendationService\x12\x8f\x01\n" +
 	"\tRecommend\x12\x1d.setpoint.v1.RecommendRequest\x1a\x1e.setpoint.v1.RecommendResponse\"C\x82\xd3\xe4\x93\x02=:\x01*\"8/v1/{target=clusters/*/namespaces/*/targets/*}:recommend\x12\x80\x01\n" +
 	"\x0eBatchRecommend\x12\".setpoint.v1.BatchRecommendRequest\x1a#.setpoint.v1.BatchRecommendResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/targets:batchRecommend\x12`\n" +
@@ -1662,9 +1737,12 @@ var file_setpoint_v1_recommendation_service_proto_goTypes = []any{
 	(*MetricError)(nil),                   // 24: setpoint.v1.MetricError
 	(*timestamppb.Timestamp)(nil),         // 25: google.protobuf.Timestamp
 	(*HorizontalPodAutoscalerStatus)(nil), // 26: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*durationpb.Duration)(nil),           // 27: google.protobuf.Duration
-	(*Explanation)(nil),                   // 28: setpoint.v1.Explanation
-	(*status.Status)(nil),                 // 29: google.rpc.Status
+	(*Stages)(nil),                        // 27: setpoint.v1.Stages
+	(*Proposal)(nil),                      // 28: setpoint.v1.Proposal
+	(*durationpb.Duration)(nil),           // 29: google.protobuf.Duration
+	(*Explanation)(nil),                   // 30: setpoint.v1.Explanation
+	(*Adjustment)(nil),                    // 31: setpoint.v1.Adjustment
+	(*status.Status)(nil),                 // 32: google.rpc.Status
 }
 var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
 	16, // 0: setpoint.v1.RecommendRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
@@ -1679,51 +1757,56 @@ var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
 	1,  // 9: setpoint.v1.RecommendRequest.options:type_name -> setpoint.v1.RecommendOptions
 	25, // 10: setpoint.v1.RecommendRequest.evaluation_time:type_name -> google.protobuf.Timestamp
 	26, // 11: setpoint.v1.RecommendRequest.previous_status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	27, // 12: setpoint.v1.RecommendOptions.cpu_initialization_period:type_name -> google.protobuf.Duration
-	27, // 13: setpoint.v1.RecommendOptions.initial_readiness_delay:type_name -> google.protobuf.Duration
-	27, // 14: setpoint.v1.RecommendOptions.downscale_stabilization:type_name -> google.protobuf.Duration
-	27, // 15: setpoint.v1.RecommendOptions.upscale_delay:type_name -> google.protobuf.Duration
-	27, // 16: setpoint.v1.RecommendOptions.downscale_delay:type_name -> google.protobuf.Duration
-	26, // 17: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	28, // 18: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
-	3,  // 19: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
-	25, // 20: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
-	0,  // 21: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
-	6,  // 22: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
-	2,  // 23: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
-	29, // 24: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
-	0,  // 25: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
-	2,  // 26: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
-	29, // 27: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
-	26, // 28: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	3,  // 29: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
-	17, // 30: setpoint.v1.ReportObservationRequest.scale:type_name -> setpoint.v1.Scale
-	20, // 31: setpoint.v1.ReportObservationRequest.pods:type_name -> setpoint.v1.Pod
-	21, // 32: setpoint.v1.ReportObservationRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
-	22, // 33: setpoint.v1.ReportObservationRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
-	23, // 34: setpoint.v1.ReportObservationRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
-	25, // 35: setpoint.v1.ReportObservationRequest.observation_time:type_name -> google.protobuf.Timestamp
-	25, // 36: setpoint.v1.ReportObservationResponse.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 37: setpoint.v1.GetRecommendationResponse.recommendation:type_name -> setpoint.v1.Recommendation
-	25, // 38: setpoint.v1.Recommendation.evaluation_time:type_name -> google.protobuf.Timestamp
-	26, // 39: setpoint.v1.Recommendation.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	0,  // 40: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
-	4,  // 41: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
-	7,  // 42: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
-	9,  // 43: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
-	11, // 44: setpoint.v1.RecommendationService.ReportObservation:input_type -> setpoint.v1.ReportObservationRequest
-	13, // 45: setpoint.v1.RecommendationService.GetRecommendation:input_type -> setpoint.v1.GetRecommendationRequest
-	2,  // 46: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
-	5,  // 47: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
-	8,  // 48: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
-	10, // 49: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
-	12, // 50: setpoint.v1.RecommendationService.ReportObservation:output_type -> setpoint.v1.ReportObservationResponse
-	14, // 51: setpoint.v1.RecommendationService.GetRecommendation:output_type -> setpoint.v1.GetRecommendationResponse
-	46, // [46:52] is the sub-list for method output_type
-	40, // [40:46] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	27, // 12: setpoint.v1.RecommendRequest.stages:type_name -> setpoint.v1.Stages
+	28, // 13: setpoint.v1.RecommendRequest.proposals:type_name -> setpoint.v1.Proposal
+	29, // 14: setpoint.v1.RecommendOptions.cpu_initialization_period:type_name -> google.protobuf.Duration
+	29, // 15: setpoint.v1.RecommendOptions.initial_readiness_delay:type_name -> google.protobuf.Duration
+	29, // 16: setpoint.v1.RecommendOptions.downscale_stabilization:type_name -> google.protobuf.Duration
+	29, // 17: setpoint.v1.RecommendOptions.upscale_delay:type_name -> google.protobuf.Duration
+	29, // 18: setpoint.v1.RecommendOptions.downscale_delay:type_name -> google.protobuf.Duration
+	26, // 19: setpoint.v1.RecommendResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	30, // 20: setpoint.v1.RecommendResponse.explanation:type_name -> setpoint.v1.Explanation
+	3,  // 21: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
+	25, // 22: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
+	31, // 23: setpoint.v1.RecommendResponse.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 24: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
+	6,  // 25: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
+	2,  // 26: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
+	32, // 27: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
+	0,  // 28: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
+	2,  // 29: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
+	32, // 30: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
+	26, // 31: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	3,  // 32: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
+	17, // 33: setpoint.v1.ReportObservationRequest.scale:type_name -> setpoint.v1.Scale
+	20, // 34: setpoint.v1.ReportObservationRequest.pods:type_name -> setpoint.v1.Pod
+	21, // 35: setpoint.v1.ReportObservationRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
+	22, // 36: setpoint.v1.ReportObservationRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
+	23, // 37: setpoint.v1.ReportObservationRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
+	25, // 38: setpoint.v1.ReportObservationRequest.observation_time:type_name -> google.protobuf.Timestamp
+	28, // 39: setpoint.v1.ReportObservationRequest.proposals:type_name -> setpoint.v1.Proposal
+	25, // 40: setpoint.v1.ReportObservationResponse.expire_time:type_name -> google.protobuf.Timestamp
+	15, // 41: setpoint.v1.GetRecommendationResponse.recommendation:type_name -> setpoint.v1.Recommendation
+	25, // 42: setpoint.v1.Recommendation.evaluation_time:type_name -> google.protobuf.Timestamp
+	26, // 43: setpoint.v1.Recommendation.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	31, // 44: setpoint.v1.Recommendation.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 45: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
+	4,  // 46: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
+	7,  // 47: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
+	9,  // 48: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
+	11, // 49: setpoint.v1.RecommendationService.ReportObservation:input_type -> setpoint.v1.ReportObservationRequest
+	13, // 50: setpoint.v1.RecommendationService.GetRecommendation:input_type -> setpoint.v1.GetRecommendationRequest
+	2,  // 51: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
+	5,  // 52: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
+	8,  // 53: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
+	10, // 54: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
+	12, // 55: setpoint.v1.RecommendationService.ReportObservation:output_type -> setpoint.v1.ReportObservationResponse
+	14, // 56: setpoint.v1.RecommendationService.GetRecommendation:output_type -> setpoint.v1.GetRecommendationResponse
+	51, // [51:57] is the sub-list for method output_type
+	45, // [45:51] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_recommendation_service_proto_init() }
@@ -1734,6 +1817,7 @@ func file_setpoint_v1_recommendation_service_proto_init() {
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_observation_proto_init()
+	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_recommendation_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_setpoint_v1_recommendation_service_proto_msgTypes[1].OneofWrappers = []any{}
 	file_setpoint_v1_recommendation_service_proto_msgTypes[2].OneofWrappers = []any{}
@@ -1746,6 +1830,7 @@ func file_setpoint_v1_recommendation_service_proto_init() {
 		(*StreamRecommendResponse_Error)(nil),
 	}
 	file_setpoint_v1_recommendation_service_proto_msgTypes[13].OneofWrappers = []any{}
+	file_setpoint_v1_recommendation_service_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

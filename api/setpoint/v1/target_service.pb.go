@@ -187,7 +187,9 @@ type SpecInUse struct {
 	// The options of the call. Absent: it had none, and the server's defaults apply.
 	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
 	// The first decision with this spec after one with another. Absent: unknown.
-	SinceTime     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// Its stages. Absent: none.
+	Stages        *Stages `protobuf:"bytes,5,opt,name=stages,proto3" json:"stages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +248,13 @@ func (x *SpecInUse) GetOptions() *RecommendOptions {
 func (x *SpecInUse) GetSinceTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *SpecInUse) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
 	}
 	return nil
 }
@@ -829,9 +838,13 @@ type Decision struct {
 	// (the metrics ask for more), "AT_MINIMUM" (they ask for fewer), "LIMITED" (a policy limits
 	// the rate) or "HELD" (a stabilization window keeps the count). Empty: nothing. Servers may
 	// add words.
-	States        []string `protobuf:"bytes,14,rep,name=states,proto3" json:"states,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	States []string `protobuf:"bytes,14,rep,name=states,proto3" json:"states,omitempty"`
+	// What stages and overrides changed, as in RecommendResponse.
+	Adjustments []*Adjustment `protobuf:"bytes,15,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
+	// As in RecommendResponse.
+	PlainDesiredReplicas *int32 `protobuf:"varint,16,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Decision) Reset() {
@@ -960,6 +973,20 @@ func (x *Decision) GetStates() []string {
 		return x.States
 	}
 	return nil
+}
+
+func (x *Decision) GetAdjustments() []*Adjustment {
+	if x != nil {
+		return x.Adjustments
+	}
+	return nil
+}
+
+func (x *Decision) GetPlainDesiredReplicas() int32 {
+	if x != nil && x.PlainDesiredReplicas != nil {
+		return *x.PlainDesiredReplicas
+	}
+	return 0
 }
 
 // The numbers that limited a decision. The decision log has them for decisions that change
@@ -1793,7 +1820,9 @@ type TargetSpec struct {
 	Queries []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
 	// Hash of spec and options, as in Decision.spec_hash: callers use this spec if the target's
 	// spec_in_use has the same. Output only.
-	Hash          string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
+	Hash string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
+	// Stages around the decisions of polls. Absent: none.
+	Stages        *Stages `protobuf:"bytes,13,opt,name=stages,proto3" json:"stages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1910,6 +1939,13 @@ func (x *TargetSpec) GetHash() string {
 		return x.Hash
 	}
 	return ""
+}
+
+func (x *TargetSpec) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
 }
 
 // How to fetch a metric of the spec. Besides the first five fields it has those of one kind of
@@ -2575,7 +2611,7 @@ var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a(setpoint/v1/recommendation_service.proto\"\xad\x05\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xad\x05\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2592,13 +2628,14 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\binterval\x129\n" +
 	"\n" +
 	"turn_times\x18\v \x03(\v2\x1a.google.protobuf.TimestampR\tturnTimes\x12:\n" +
-	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\"\xd1\x01\n" +
+	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\"\xfe\x01\n" +
 	"\tSpecInUse\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12<\n" +
 	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
 	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x129\n" +
 	"\n" +
-	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\"\xd2\x03\n" +
+	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12+\n" +
+	"\x06stages\x18\x05 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xd2\x03\n" +
 	"\aOutlook\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\bproposal\x18\x02 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12'\n" +
@@ -2645,7 +2682,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12)\n" +
 	"\x10desired_replicas\x18\x03 \x01(\x05R\x0fdesiredReplicas\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb6\x04\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xc7\x05\n" +
 	"\bDecision\x12+\n" +
 	"\x11recommendation_id\x18\x01 \x01(\tR\x10recommendationId\x12\x1d\n" +
 	"\n" +
@@ -2664,7 +2701,10 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\aoutcome\x18\v \x01(\tR\aoutcome\x120\n" +
 	"\x05basis\x18\f \x01(\v2\x1a.setpoint.v1.DecisionBasisR\x05basis\x12\x1b\n" +
 	"\tspec_hash\x18\r \x01(\tR\bspecHash\x12\x16\n" +
-	"\x06states\x18\x0e \x03(\tR\x06states\"\xe0\x03\n" +
+	"\x06states\x18\x0e \x03(\tR\x06states\x129\n" +
+	"\vadjustments\x18\x0f \x03(\v2\x17.setpoint.v1.AdjustmentR\vadjustments\x129\n" +
+	"\x16plain_desired_replicas\x18\x10 \x01(\x05H\x00R\x14plainDesiredReplicas\x88\x01\x01B\x19\n" +
+	"\x17_plain_desired_replicas\"\xe0\x03\n" +
 	"\rDecisionBasis\x12\x1f\n" +
 	"\bproposal\x18\x01 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12)\n" +
 	"\x10metric_proposals\x18\x02 \x03(\x05R\x0fmetricProposals\x12&\n" +
@@ -2734,7 +2774,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\tdecisions\x18\x06 \x03(\v2\x1c.setpoint.v1.WatchedDecisionR\tdecisions\"\\\n" +
 	"\x0fWatchedDecision\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xee\x04\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\x9b\x05\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -2752,7 +2792,8 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"updated_by\x18\n" +
 	" \x01(\tR\tupdatedBy\x12<\n" +
 	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\x12\x12\n" +
-	"\x04hash\x18\f \x01(\tR\x04hash\"\xb4\a\n" +
+	"\x04hash\x18\f \x01(\tR\x04hash\x12+\n" +
+	"\x06stages\x18\r \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xb4\a\n" +
 	"\vMetricQuery\x12\"\n" +
 	"\x06metric\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06metric\x12\"\n" +
@@ -2878,8 +2919,10 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Explanation)(nil),                      // 36: setpoint.v1.Explanation
 	(*HorizontalPodAutoscalerSpec)(nil),      // 37: setpoint.v1.HorizontalPodAutoscalerSpec
 	(*RecommendOptions)(nil),                 // 38: setpoint.v1.RecommendOptions
-	(*HorizontalPodAutoscalerCondition)(nil), // 39: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 40: setpoint.v1.MetricStatus
+	(*Stages)(nil),                           // 39: setpoint.v1.Stages
+	(*HorizontalPodAutoscalerCondition)(nil), // 40: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 41: setpoint.v1.MetricStatus
+	(*Adjustment)(nil),                       // 42: setpoint.v1.Adjustment
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	32, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
@@ -2896,68 +2939,71 @@ var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	37, // 11: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
 	38, // 12: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
 	34, // 13: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
-	4,  // 14: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
-	3,  // 15: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
-	34, // 16: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
-	34, // 17: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
-	35, // 18: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
-	34, // 19: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
-	4,  // 20: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
-	34, // 21: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
-	6,  // 22: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	7,  // 23: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	7,  // 24: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	8,  // 25: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	34, // 26: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	34, // 27: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	34, // 28: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	34, // 29: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	39, // 30: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	40, // 31: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	10, // 32: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	0,  // 33: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 34: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	9,  // 35: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	34, // 36: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	9,  // 37: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	21, // 38: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	9,  // 39: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	37, // 40: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	38, // 41: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	35, // 42: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	35, // 43: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	34, // 44: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	34, // 45: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	23, // 46: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	35, // 47: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	35, // 48: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	22, // 49: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 50: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 51: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 52: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	11, // 53: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	13, // 54: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	15, // 55: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	17, // 56: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	19, // 57: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	24, // 58: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	26, // 59: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	28, // 60: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	30, // 61: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	12, // 62: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	14, // 63: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	16, // 64: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	18, // 65: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	20, // 66: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	25, // 67: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	27, // 68: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	29, // 69: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	31, // 70: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	62, // [62:71] is the sub-list for method output_type
-	53, // [53:62] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	39, // 14: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
+	4,  // 15: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
+	3,  // 16: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
+	34, // 17: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	34, // 18: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	35, // 19: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	34, // 20: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	4,  // 21: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
+	34, // 22: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	6,  // 23: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	7,  // 24: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	7,  // 25: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	8,  // 26: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	34, // 27: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	34, // 28: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	34, // 29: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	34, // 30: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	40, // 31: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	41, // 32: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	10, // 33: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	42, // 34: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 35: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 36: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	9,  // 37: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	34, // 38: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	9,  // 39: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	21, // 40: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	9,  // 41: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	37, // 42: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	38, // 43: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	35, // 44: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	35, // 45: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	34, // 46: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	34, // 47: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	23, // 48: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	39, // 49: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
+	35, // 50: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	35, // 51: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	22, // 52: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 53: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 54: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	22, // 55: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	11, // 56: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	13, // 57: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	15, // 58: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	17, // 59: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	19, // 60: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	24, // 61: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	26, // 62: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	28, // 63: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	30, // 64: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	12, // 65: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	14, // 66: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	16, // 67: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	18, // 68: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	20, // 69: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	25, // 70: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	27, // 71: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	29, // 72: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	31, // 73: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	65, // [65:74] is the sub-list for method output_type
+	56, // [56:65] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -2968,8 +3014,10 @@ func file_setpoint_v1_target_service_proto_init() {
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
+	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_target_service_proto_msgTypes[2].OneofWrappers = []any{}
 	file_setpoint_v1_target_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[9].OneofWrappers = []any{}
 	file_setpoint_v1_target_service_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

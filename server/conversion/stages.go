@@ -1,0 +1,117 @@
+//go:build !js
+
+package conversion
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+// Adjusted converts what stages made of a decision; nil without stages.
+func Adjusted(a *recommender.Adjusted) (adjustments []*setpointv1.Adjustment, plain *int32) {
+	if a == nil {
+		return nil, nil
+	}
+	for i := range a.Adjustments {
+		one := &a.Adjustments[i]
+		out := &setpointv1.Adjustment{Stage: one.Stage.String(), Rule: one.Rule, Metric: one.Metric, Message: one.Message}
+		if one.Before >= 0 {
+			out.Before = &one.Before
+		}
+		if one.After >= 0 {
+			out.After = &one.After
+		}
+		if !one.Until.IsZero() {
+			out.UntilTime = timestamppb.New(one.Until)
+		}
+		adjustments = append(adjustments, out)
+	}
+	return adjustments, &a.Plain
+}
+
+// Around reads the stages and the proposals of a request whose input was read, for a decision at that
+// instant. The violations list everything that is wrong, beside what validation.Structure finds.
+func Around(req *setpointv1.RecommendRequest, in *recommender.Input, now time.Time) (stages.Around, []validation.Violation) {
+	r := &stagesReader{in: in, now: now}
+	if p := in.Options.Profile; p != nil && !p.FollowsController() {
+		r.refuse("stages", "Forbidden: the profile %q has none: choose one of the controller's, such as %q", p.Name(), recommender.DefaultProfile)
+		return stages.Around{}, r.violations
+	}
+	around := stages.Around{Proposals: r.proposals(req.GetProposals())}
+	if req.GetStages() != nil {
+		around.Plan = r.plan(req.GetStages(), "stages")
+	}
+	return around, r.violations
+}
+
+// Stages reads the stages of a spec.
+func Stages(s *setpointv1.Stages, in *recommender.Input, path string) (*stages.Plan, []validation.Violation) {
+	r := &stagesReader{in: in, stored: true}
+	plan := r.plan(s, path)
+	return plan, r.violations
+}
+
+// stagesReader reads stages.
+type stagesReader struct {
+	in *recommender.Input
+	// now is the instant of the decision.
+	now time.Time
+	// stored reports whether bounds outside the spec's are violations: in a request they are limited.
+	stored     bool
+	violations []validation.Violation
+}
+
+func (r *stagesReader) refuse(field, format string, a ...any) {
+	r.violations = append(r.violations, validation.Violation{Field: field, Description: fmt.Sprintf(format, a...)})
+}
+
+func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
+	p := &stages.Plan{WindowThroughFailures: s.GetWindowThroughFailures(), IgnoreSurge: s.GetGuards().GetIgnoreSurge()}
+	for i := range r.in.Spec.Metrics {
+		p.Metrics = append(p.Metrics, MetricName(&r.in.Spec.Metrics[i]))
+	}
+	return p
+}
+
+// metric returns the index of the one metric of that name; below 0: a violation was added.
+func (r *stagesReader) metric(p *stages.Plan, name, field string) int {
+	index := -1
+	for i, n := range p.Metrics {
+		switch {
+		case n != name:
+		case index >= 0:
+			r.refuse(field, "Invalid value: %q: the spec has several metrics of that name", clip(name))
+			return -1
+		default:
+			index = i
+		}
+	}
+	if index < 0 {
+		r.refuse(field, "Invalid value: %q: the spec has no such metric: it has %s", clip(name), clip(strings.Join(p.Metrics, ", ")))
+	}
+	return index
+}
+
+// MetricName is the name of a metric as stages and queries know it: its type, its name, and its container.
+func MetricName(m *recommender.MetricSpec) string {
+	switch m.Type {
+	case recommender.ResourceMetric:
+		return string(m.Type) + ":" + m.Resource
+	case recommender.ContainerResourceMetric:
+		return string(m.Type) + ":" + m.Resource + ":" + m.Container
+	}
+	return string(m.Type) + ":" + m.Metric.Name
+}
+
+// proposals reads the caller's proposals.
+func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
+	return nil
+}

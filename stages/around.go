@@ -1,0 +1,123 @@
+package stages
+
+import (
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/arena"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Around is what is around one decision.
+type Around struct {
+	// Plan is the request's; nil: none.
+	Plan *Plan
+	// Proposals are the caller's.
+	Proposals []Proposal
+	// Overrides are those of the target, its namespace and its cluster, in any order; those that are not in
+	// force are left out here.
+	Overrides []Override
+	// Turns are when the count turned, newest first, in milliseconds since the Unix epoch.
+	Turns []int64
+}
+
+// Empty reports whether a decision is the engine's alone.
+func (a *Around) Empty() bool {
+	return a.Plan == nil && len(a.Proposals) == 0 && len(a.Overrides) == 0
+}
+
+type memory = arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
+
+// run is one decision. It is the engine's seam.
+type run struct {
+	*Around
+	plan     *Plan // never nil
+	now      time.Time
+	in       recommender.Input // edited
+	original *recommender.Input
+	state    State
+	adjusted recommender.Adjusted
+	// edited reports whether the engine's result before Finish may differ from the plain one.
+	edited bool
+	// decided is what the engine decided, where it could.
+	decided  int32
+	finished bool
+	// caps and votes for combine.
+	voters []recommender.MetricEvaluation
+	caps   []limit
+}
+
+var noPlan Plan
+
+// RecommendIn is recommender.RecommendIn with the stages around it. It takes and returns the state of the
+// stages, as a record keeps it.
+func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, history *recommender.History, kept []byte) (recommender.Decision, recommender.History, []byte) {
+	r := &run{Around: a, plan: a.Plan, in: *in, original: in}
+	if r.plan == nil {
+		r.plan = &noPlan
+	}
+	// As the engine does.
+	if r.now = now; history != nil && now.Before(history.Updated) && !in.Again {
+		r.now = history.Updated
+	}
+	r.state = decodeState(kept, r.plan.Metrics)
+
+	r.bounds()    // schedules at once, floors
+	r.freshness() // old samples
+	r.zeroGuards()
+	r.idle(history)
+	r.in.Seam = r
+	d, next := recommender.RecommendIn(m, now, &r.in, history)
+
+	r.adjusted.Plain = r.decided
+	if r.edited || !r.finished {
+		plain, _ := recommender.RecommendIn(nil, now, in, history)
+		r.adjusted.Plain = plain.Desired
+	}
+	d.Adjusted = &r.adjusted
+	return d, next, r.state.encode()
+}
+
+// Combine implements recommender.Seam: what happens between the metrics' proposals and their combination.
+func (r *run) Combine(c *recommender.Combining) {
+	r.surge(c)
+	r.fallbacks(c)
+	r.propose(c)
+	r.combine(c)
+	if r.plan.WindowThroughFailures {
+		c.RecordsFailed = true
+	}
+}
+
+// Finish implements recommender.Seam: guards, then overrides.
+func (r *run) Finish(current, decided int32) (replicas int32, reason string) {
+	r.decided, r.finished = decided, true
+	replicas, reason = r.reversals(current, decided)
+	return r.override(current, replicas, reason)
+}
+
+// limit is a limit of the combined proposal.
+type limit struct {
+	replicas int32
+	stage    recommender.Stage
+	rule     string
+	message  func(before int32) string
+	until    time.Time
+}
+
+// tell adds an adjustment.
+func (r *run) tell(a recommender.Adjustment) {
+	if len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
+		return
+	}
+	if len(a.Message) > recommender.MaxAdjustmentText {
+		a.Message = strings.ToValidUTF8(a.Message[:recommender.MaxAdjustmentText-len("…")], "") + "…"
+	}
+	r.adjusted.Adjustments = append(r.adjusted.Adjustments, a)
+}
+
+// ofMetric is the adjustment of a stage on a metric.
+func (r *run) ofMetric(stage recommender.Stage, index int) recommender.Adjustment {
+	name := r.plan.Metrics[index]
+	return recommender.Adjustment{Stage: stage, Rule: name, Metric: name, Before: -1, After: -1}
+}

@@ -1,0 +1,159 @@
+package stages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Override is an override of recommendations.
+type Override struct {
+	// Name is the resource's, and Level how specific it is: of a cluster, a namespace or a target.
+	Name  string
+	Level Level
+	// Hold keeps the count. Pin, Floor and Ceiling are below 0 where there is none.
+	Hold                    bool
+	Pin, Floor, Ceiling     int32
+	NoScaleDown, NoScaleUp  bool
+	Start, Expires, Created time.Time
+	Reason, Author          string
+}
+
+// Level is what an override is for.
+type Level uint8
+
+// The levels.
+const (
+	OfCluster Level = iota + 1
+	OfNamespace
+	OfTarget
+)
+
+// InForce reports whether the override counts at that instant.
+func (o *Override) InForce(now time.Time) bool { return !now.Before(o.Start) && now.Before(o.Expires) }
+
+// Overridden begins the reason of a change that an override made.
+const Overridden = "Overridden"
+
+// effect is what the overrides in force say together.
+type effect struct {
+	replicas int32
+	rule     string
+	// did says what was done, without the count that it replaces: "held at 10".
+	did string
+	// by are those that did it.
+	by []*Override
+}
+
+// effectOf returns what overrides make of a decided count, before the bounds of the spec.
+func effectOf(inForce []*Override, current, decided int32) effect {
+	e := effect{replicas: decided}
+	hold := func(rule, did string, by ...*Override) effect {
+		return effect{replicas: current, rule: rule, did: did, by: by}
+	}
+	for _, o := range inForce {
+		if o.Hold {
+			return hold("hold", fmt.Sprintf("held at %d", current), o)
+		}
+	}
+	pinned := false
+	if i := slices.IndexFunc(inForce, func(o *Override) bool { return o.Pin >= 0 }); i >= 0 {
+		o := inForce[i]
+		pinned, e = true, effect{replicas: o.Pin, rule: "pin", did: fmt.Sprintf("pinned to %d", o.Pin), by: []*Override{o}}
+	}
+	var floor, ceiling *Override
+	for _, o := range inForce {
+		if o.Floor >= 0 && (floor == nil || o.Floor > floor.Floor) {
+			floor = o
+		}
+		if o.Ceiling >= 0 && (ceiling == nil || o.Ceiling < ceiling.Ceiling) {
+			ceiling = o
+		}
+	}
+	if floor != nil && ceiling != nil && floor.Floor > ceiling.Ceiling {
+		return hold("contradiction", fmt.Sprintf("held at %d, because the floor of %d (%s) contradicts the ceiling of %d (%s)",
+			current, floor.Floor, floor.Name, ceiling.Ceiling, ceiling.Name), floor, ceiling)
+	}
+	if floor != nil && e.replicas < floor.Floor {
+		e = effect{replicas: floor.Floor, rule: "floor", did: fmt.Sprintf("raised to the floor of %d", floor.Floor), by: []*Override{floor}}
+	}
+	if ceiling != nil && e.replicas > ceiling.Ceiling {
+		e = effect{replicas: ceiling.Ceiling, rule: "ceiling", did: fmt.Sprintf("lowered to the ceiling of %d", ceiling.Ceiling), by: []*Override{ceiling}}
+	}
+	for _, o := range inForce {
+		switch {
+		case o.NoScaleDown && e.replicas < current:
+			e = hold("no-scale-down", fmt.Sprintf("held at %d, replicas are not removed", current), o)
+		case o.NoScaleUp && e.replicas > current:
+			e = hold("no-scale-up", fmt.Sprintf("held at %d, replicas are not added", current), o)
+		}
+	}
+	if pinned && e.rule == "" {
+		return effect{replicas: decided}
+	}
+	return e
+}
+
+// override replaces the count by what the overrides in force say, within the bounds of the object.
+func (r *run) override(current, decided int32, reason string) (int32, string) {
+	inForce := r.inForce()
+	if len(inForce) == 0 {
+		return decided, reason
+	}
+	e := effectOf(inForce, current, decided)
+	if e.rule == "" {
+		return decided, reason
+	}
+	limited := ""
+	spec := &r.original.Spec
+	switch {
+	case e.replicas == current:
+	case e.replicas > spec.MaxReplicas:
+		limited = fmt.Sprintf(", limited to maxReplicas %d", spec.MaxReplicas)
+		e.replicas = spec.MaxReplicas
+	case e.replicas < spec.MinReplicas:
+		limited = fmt.Sprintf(", limited to minReplicas %d", spec.MinReplicas)
+		e.replicas = spec.MinReplicas
+	}
+	first := e.by[0]
+	until := first.Expires
+	for _, o := range e.by {
+		if o.Expires.Before(until) {
+			until = o.Expires
+		}
+	}
+	would := fmt.Sprintf("the recommendation would be %d", decided)
+	if decided == e.replicas {
+		would = "as is the recommendation"
+	}
+	message := fmt.Sprintf("%s%s by %s until %s: %q; %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), first.Reason, would)
+	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {
+		short := strings.ToValidUTF8(first.Reason[:max(0, len(first.Reason)-excess-len("…"))], "") + "…"
+		message = fmt.Sprintf("%s%s by %s until %s: %q; %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), short, would)
+	}
+	r.tell(recommender.Adjustment{
+		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
+	})
+	if e.replicas == decided {
+		return decided, reason
+	}
+	return e.replicas, fmt.Sprintf("%s (%s): %s", Overridden, first.Name, first.Reason)
+}
+
+// inForce returns the overrides in force, the most specific first, of one level the newest.
+func (r *run) inForce() []*Override {
+	var out []*Override
+	for i := range r.Overrides {
+		if o := &r.Overrides[i]; o.InForce(r.now) {
+			out = append(out, o)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Override) int {
+		return cmp.Or(cmp.Compare(b.Level, a.Level), b.Created.Compare(a.Created), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}

@@ -1,0 +1,153 @@
+package stages_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// target is a target that is asked again and again: External:queue with an average of 10, 2 to 20
+// replicas, behavior with a window of five minutes down.
+type target struct {
+	t       *testing.T
+	in      recommender.Input
+	history *recommender.History
+	state   []byte
+	around  stages.Around
+}
+
+func newTarget(t *testing.T) *target {
+	ten, window := int64(10_000), int32(300)
+	down := recommender.DefaultScaleDown()
+	down.StabilizationWindowSeconds = &window
+	in := recommender.Input{Options: recommender.DefaultOptions(), Namespace: "shop", Spec: recommender.Spec{
+		ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: 2, MaxReplicas: 20,
+		Metrics: []recommender.MetricSpec{{
+			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "queue"},
+			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &ten},
+		}},
+		Behavior: &recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: down},
+	}}
+	return &target{t: t, in: in, around: stages.Around{Plan: &stages.Plan{Metrics: []string{"External:queue"}}}}
+}
+
+// ask asks at an instant with a count and a queue, -1 for one that can't be read, and applies the answer.
+func (g *target) ask(at time.Time, current int32, queue int64) recommender.Decision {
+	g.t.Helper()
+	in := g.in
+	in.Scale = recommender.Scale{SpecReplicas: current, StatusReplicas: current}
+	in.ID[0]++
+	in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: queue * 1000}}}}
+	if queue < 0 {
+		in.Readings = []recommender.Readings{{Error: "away"}}
+	}
+	var history recommender.History
+	if g.history != nil {
+		history = *g.history
+	}
+	d, next, state := g.around.RecommendIn(nil, at, &in, &history, g.state)
+	if next.Pending != nil {
+		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		next = settled
+	}
+	g.history, g.state = &next, state
+	return d
+}
+
+func override(o stages.Override) stages.Override {
+	if o.Pin == 0 {
+		o.Pin = -1
+	}
+	if o.Floor == 0 {
+		o.Floor = -1
+	}
+	if o.Ceiling == 0 {
+		o.Ceiling = -1
+	}
+	o.Start, o.Expires, o.Author, o.Reason = noon.Add(-time.Hour), noon.Add(2*time.Hour), "alice", "migration"
+	if o.Level == 0 {
+		o.Level = stages.OfTarget
+	}
+	return o
+}
+
+// The examples of overrides.
+func TestOverrides(t *testing.T) {
+	for name, c := range map[string]struct {
+		overrides []stages.Override
+		current   int32
+		queue     int64
+		want      int32
+		message   string
+	}{
+		"O1 hold": {[]stages.Override{override(stages.Override{Hold: true})}, 10, 200, 10,
+			`held at 10 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+		"O2 pin": {[]stages.Override{override(stages.Override{Pin: 6})}, 10, 200, 6,
+			`pinned to 6 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+		"O3 no scale-down": {[]stages.Override{override(stages.Override{NoScaleDown: true})}, 10, 150, 15, ""},
+		"O4 contradiction": {[]stages.Override{override(stages.Override{Name: "n", Floor: 8, Level: stages.OfNamespace}), override(stages.Override{Name: "c", Ceiling: 6, Level: stages.OfCluster})}, 10, 200, 10,
+			`held at 10, because the floor of 8 (n) contradicts the ceiling of 6 (c) by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+		"O5 beyond the bounds": {[]stages.Override{override(stages.Override{Pin: 30})}, 10, 100, 20,
+			`pinned to 30, limited to maxReplicas 20 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 10`},
+		"the most specific pin": {[]stages.Override{override(stages.Override{Pin: 4, Level: stages.OfCluster}), override(stages.Override{Pin: 7})}, 10, 100, 7,
+			`pinned to 7 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 10`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newTarget(t)
+			g.around.Overrides = c.overrides
+			d := g.ask(noon, c.current, c.queue)
+			if d.Desired != c.want {
+				t.Errorf("desired %d, want %d", d.Desired, c.want)
+			}
+			message := ""
+			if len(d.Adjusted.Adjustments) > 0 {
+				message = d.Adjusted.Adjustments[0].Message
+			}
+			if message != c.message {
+				t.Errorf("message %q,\nwant %q", message, c.message)
+			}
+		})
+	}
+}
+
+// O6 and O7: below a pin the window stays warm, and the pin's own change is in no policy's period.
+func TestAnOverrideEndsWarm(t *testing.T) {
+	g := newTarget(t)
+	pin := override(stages.Override{Pin: 6})
+	pin.Expires = noon
+	g.around.Overrides = []stages.Override{pin}
+	current := int32(10)
+	for at := noon.Add(-10 * time.Minute); at.Before(noon); at = at.Add(15 * time.Second) {
+		queue := int64(200)
+		if at.After(noon.Add(-2 * time.Minute)) {
+			queue = 40
+		}
+		if current = g.ask(at, current, queue).Desired; current != 6 {
+			t.Fatalf("%s: %d, want the pin's 6", at, current)
+		}
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int32
+	}{{0, 6}, {2*time.Minute + 45*time.Second, 6}, {3 * time.Minute, 4}} {
+		if d := g.ask(noon.Add(c.after), 6, 40); d.Desired != c.want {
+			t.Errorf("%s after the pin: %d, want %d", c.after, d.Desired, c.want)
+		}
+	}
+	g = newTarget(t)
+	g.around.Overrides = []stages.Override{pin}
+	g.ask(noon.Add(-15*time.Second), 10, 200)
+	if d := g.ask(noon, 6, 200); d.Desired != 12 {
+		t.Errorf("at the pin's end %d, want 12", d.Desired)
+	}
+	if d := g.ask(noon.Add(15*time.Second), 12, 200); d.Desired != 20 {
+		t.Errorf("one period later %d, want 20", d.Desired)
+	}
+}

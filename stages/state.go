@@ -1,0 +1,94 @@
+package stages
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+)
+
+// State is what stages remember of a target. All instants are in milliseconds since the Unix epoch; 0 is
+// none.
+type State struct {
+	// Metrics are by the index of the spec's metric.
+	Metrics []MetricState
+	// InactiveSince is since when no metric is active, AtOneSince since when the count is one, and Begun
+	// when idle scaling saw the target first.
+	InactiveSince, AtOneSince, Begun int64
+}
+
+// MetricState is what stages remember of one metric. A metric of which nothing is remembered takes no
+// bytes.
+type MetricState struct {
+	name uint32 // a hash of the metric's
+	// FailingSince is the first of the failures without a success in between.
+	FailingSince int64
+	// Proposal is the last that was computed, at ProposedAt.
+	Proposal   int32
+	ProposedAt int64
+	// Believed is the last value that the zero guard believed, in milli-units, if HasBelieved; SuspectSince
+	// is the first of the lower ones after it.
+	Believed     int64
+	HasBelieved  bool
+	SuspectSince int64
+}
+
+// The encoding: three instants, then for each metric with something to remember a hash of its name and
+// its fields, all varints. Zero values at the end are left out, so that no state takes no bytes. The
+// state is small and local: what can't be read counts as none.
+
+func (s *State) encode() []byte {
+	var b []byte
+	b = binary.AppendVarint(b, s.InactiveSince)
+	b = binary.AppendVarint(b, s.AtOneSince)
+	b = binary.AppendVarint(b, s.Begun)
+	some := s.InactiveSince != 0 || s.AtOneSince != 0 || s.Begun != 0
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		if *m == (MetricState{name: m.name}) {
+			continue
+		}
+		some = true
+		b = binary.LittleEndian.AppendUint32(b, m.name)
+		believed := int64(0)
+		if m.HasBelieved {
+			believed = 1
+		}
+		for _, v := range []int64{m.FailingSince, int64(m.Proposal), m.ProposedAt, believed, m.Believed, m.SuspectSince} {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	if !some {
+		return nil
+	}
+	return b
+}
+
+// decodeState reads what encode wrote, for metrics of these names.
+func decodeState(b []byte, names []string) State {
+	s := State{Metrics: make([]MetricState, len(names))}
+	for i := range names {
+		h := fnv.New32a()
+		h.Write([]byte(names[i]))
+		s.Metrics[i].name = h.Sum32()
+	}
+	next := func() (v int64) {
+		v, n := binary.Varint(b)
+		if n <= 0 {
+			b = nil
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	s.InactiveSince, s.AtOneSince, s.Begun = next(), next(), next()
+	for len(b) > 4 {
+		name := binary.LittleEndian.Uint32(b)
+		b = b[4:]
+		m := MetricState{name: name, FailingSince: next(), Proposal: int32(next()), ProposedAt: next(), HasBelieved: next() == 1, Believed: next(), SuspectSince: next()}
+		for i := range s.Metrics {
+			if s.Metrics[i].name == name {
+				s.Metrics[i] = m
+			}
+		}
+	}
+	return s
+}
