@@ -45,18 +45,25 @@ func (d *decider) combine(metrics []MetricEvaluation) (counted []MetricEvaluatio
 	s = selectProposal(c.Metrics, d.current, d.profile)
 	if c.Combined {
 		s.replicas, s.winner, s.name = c.Replicas, -1, c.Name
-		switch {
-		case s.problem == "":
-		case c.Held && s.failed == nil:
-			s.failed = firstFailure(c.Metrics)
-		case !c.Held:
+		if !c.Held {
 			s.failed = nil
+		} else if s.failed == nil {
+			d.holdBySeam(&s, c.Metrics)
 		}
 	}
 	if d.in.Explain {
 		d.trace.Metrics = append([]MetricEvaluation(nil), c.Metrics...)
 	}
 	return c.Metrics, s
+}
+
+// holdBySeam holds the count because of the first failed metric, if there is one. In profiles that go on
+// without failed metrics nothing tells of it yet.
+func (d *decider) holdBySeam(s *selection, metrics []MetricEvaluation) {
+	s.failed = firstFailure(metrics)
+	if s.failed != nil && s.problem == "" {
+		s.problem = "invalid metrics" + firstError + s.failed.Outer
+	}
 }
 
 func firstFailure(metrics []MetricEvaluation) *MetricFailure {

@@ -1,6 +1,15 @@
 package stages
 
-import "github.com/setpoint-dev/setpoint/recommender"
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
 
 // Method is how proposals become one.
 type Method uint8
@@ -14,14 +23,224 @@ const (
 	Sum
 )
 
+var methodNames = [...]string{Max: "MAX", Min: "MIN", Quorum: "QUORUM", Weighted: "WEIGHTED", Sum: "SUM"}
+
+// String returns the API's word for the method.
+func (m Method) String() string { return methodNames[m] }
+
 // Combine is how the metrics' proposals become one.
 type Combine struct {
 	Method Method
-	// Quorum is how many metrics must want as much.
+	// Quorum is how many metrics must want as much: 1 to the number of metrics.
 	Quorum int
-	// Weights are by metric, in a common unit, at least 0 and not all 0.
+	// Weights are by metric, in a common unit, at least 0 and not all 0, with a sum below 2^63.
 	Weights []int64
 }
 
-// combine makes one proposal of all, within the caps.
-func (r *run) combine(c *recommender.Combining) {}
+// maxListed is how many proposals an adjustment lists.
+const maxListed = 8
+
+// combine makes one proposal of all, within the caps. A failed metric counts as an unknown number of
+// replicas: the combined value is taken if it is the current count or more whatever that number is, and
+// else the count is held. For the largest proposal that is the engine's own rule, and without caps below
+// it nothing is touched.
+func (r *run) combine(c *recommender.Combining) {
+	o := outcome{current: c.Current}
+	failed := 0
+	for i := range c.Metrics {
+		if e := &c.Metrics[i]; !e.Ignored {
+			o.counted++
+			if e.Failure != nil {
+				failed++
+			}
+		}
+	}
+	if failed == o.counted { // nothing to combine: the count is held
+		return
+	}
+	o.failed = failed > 0
+	value := largestOf(c.Metrics)
+	if p := r.plan.Combine; p != nil && p.Method != Max {
+		if combined, ok := p.of(c.Metrics, o.counted); ok {
+			r.tellCombined(c, &o, value, combined)
+			value = combined
+			c.Combined, c.Name = true, fmt.Sprintf("%s of %d proposals", p, o.counted)
+		}
+	}
+	if l := r.smallestCap(); l != nil && l.replicas < value {
+		r.edited = true
+		a := recommender.Adjustment{Stage: l.stage, Rule: l.rule, Before: o.of(value), After: o.of(l.replicas), Until: l.until}
+		if a.Before != a.After {
+			if l.message != nil {
+				a.Message = l.message(a.Before)
+			}
+			r.tell(a)
+		}
+		value = l.replicas
+		c.Combined, c.Name = true, l.rule
+	}
+	if c.Combined {
+		c.Replicas, c.Held = value, o.holds(value)
+	}
+}
+
+// outcome is what becomes of a combined value before windows.
+type outcome struct {
+	current int32
+	counted int
+	failed  bool
+}
+
+// holds reports whether failed metrics hold the count, because it would fall.
+func (o *outcome) holds(value int32) bool { return o.failed && value < o.current }
+
+func (o *outcome) of(value int32) int32 {
+	if o.holds(value) {
+		return o.current
+	}
+	return max(0, value)
+}
+
+// smallestCap returns the smallest of the caps, the first of those; nil: there is none.
+func (r *run) smallestCap() *limit {
+	var least *limit
+	for i := range r.caps {
+		if l := &r.caps[i]; least == nil || l.replicas < least.replicas {
+			least = l
+		}
+	}
+	return least
+}
+
+// largestOf is the engine's choice: upstream takes 0 for none yet, so that a later proposal below it wins.
+func largestOf(metrics []recommender.MetricEvaluation) int32 {
+	var largest int32
+	for i := range metrics {
+		e := &metrics[i]
+		if !e.Ignored && e.Failure == nil && (largest == 0 || e.Proposal > largest) {
+			largest = e.Proposal
+		}
+	}
+	return largest
+}
+
+// of returns the combined value, with failed metrics at 0. It is not ok where the metrics that are left
+// have no weight.
+func (p *Combine) of(metrics []recommender.MetricEvaluation, counted int) (value int32, ok bool) {
+	var room [16]int32
+	proposals := room[:0]
+	for i := range metrics {
+		if e := &metrics[i]; !e.Ignored {
+			proposals = append(proposals, proposalOf(e))
+		}
+	}
+	switch p.Method {
+	case Min:
+		return slices.Min(proposals), true
+	case Quorum:
+		slices.Sort(proposals)
+		return proposals[counted-min(max(p.Quorum, 1), counted)], true
+	case Sum:
+		var sum int64
+		for _, v := range proposals {
+			sum += int64(v)
+		}
+		return int32(min(sum, math.MaxInt32)), true
+	case Weighted:
+		return p.weighted(metrics)
+	}
+	return largestOf(metrics), true
+}
+
+// proposalOf is what a metric proposes, at least 0. A failed one is unknown, and 0 the least it can be.
+func proposalOf(e *recommender.MetricEvaluation) int32 {
+	if e.Failure != nil {
+		return 0
+	}
+	return max(0, e.Proposal)
+}
+
+// weighted returns the weighted mean, rounded up. Proposals that are no metric's have no weight: the
+// largest of them counts where it is above the mean.
+func (p *Combine) weighted(metrics []recommender.MetricEvaluation) (value int32, ok bool) {
+	var high, low, weights uint64 // 128 bits: a proposal has 31, and the weights together 63
+	var others int32
+	for i := range metrics {
+		e := &metrics[i]
+		switch {
+		case e.Ignored:
+		case i >= len(p.Weights):
+			others = max(others, proposalOf(e))
+		default:
+			w := uint64(p.Weights[i])
+			h, l := bits.Mul64(w, uint64(proposalOf(e)))
+			var carry uint64
+			low, carry = bits.Add64(low, l, 0)
+			high += h + carry
+			weights += w
+		}
+	}
+	if weights == 0 {
+		return 0, false
+	}
+	mean, rest := bits.Div64(high, low, weights) // a mean of int32 is one
+	if rest > 0 {
+		mean++
+	}
+	return max(int32(mean), others), true
+}
+
+// String is the method with its number: "QUORUM 2".
+func (p *Combine) String() string {
+	if p.Method == Quorum {
+		return "QUORUM " + strconv.Itoa(p.Quorum)
+	}
+	return p.Method.String()
+}
+
+// tellCombined tells the combined value where the largest would have led to something else.
+func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combined int32) {
+	if largest == combined {
+		return
+	}
+	r.edited = true
+	before, after := o.of(largest), o.of(combined)
+	if before == after && o.holds(largest) == o.holds(combined) {
+		return
+	}
+	result := fmt.Sprintf(": %d; MAX would be %d", after, before)
+	if o.holds(combined) {
+		result = fmt.Sprintf(": at least %d, held at %d because a metric failed; MAX would be %d", combined, after, before)
+	}
+	p := r.plan.Combine
+	message := fmt.Sprintf("%s of %d proposals%s", p, o.counted, result)
+	if o.counted <= maxListed {
+		if list := fmt.Sprintf("%s of %s%s", p, r.listed(c), result); len(list) <= recommender.MaxAdjustmentText {
+			message = list
+		}
+	}
+	r.tell(recommender.Adjustment{Stage: recommender.StageCombine, Rule: p.Method.String(), Before: before, After: after, Message: message})
+}
+
+// listed lists what is combined: "Resource:cpu 8, External:queue failed".
+func (r *run) listed(c *recommender.Combining) string {
+	var list []string
+	for i := range c.Metrics {
+		e := &c.Metrics[i]
+		name := ""
+		switch {
+		case e.Ignored:
+			continue
+		case i < len(r.plan.Metrics):
+			name = r.plan.Metrics[i]
+		default:
+			name = e.Spec.Metric.Name
+		}
+		if e.Failure != nil {
+			list = append(list, name+" failed")
+			continue
+		}
+		list = append(list, name+" "+strconv.Itoa(int(e.Proposal)))
+	}
+	return strings.Join(list, ", ")
+}

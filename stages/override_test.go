@@ -38,13 +38,19 @@ func newTarget(t *testing.T) *target {
 // ask asks at an instant with a count and a queue, -1 for one that can't be read, and applies the answer.
 func (g *target) ask(at time.Time, current int32, queue int64) recommender.Decision {
 	g.t.Helper()
+	g.in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: queue * 1000}}}}
+	if queue < 0 {
+		g.in.Readings = []recommender.Readings{{Error: "away"}}
+	}
+	return g.decide(at, current)
+}
+
+// decide asks at an instant with a count and the input's readings, and applies the answer.
+func (g *target) decide(at time.Time, current int32) recommender.Decision {
+	g.t.Helper()
 	in := g.in
 	in.Scale = recommender.Scale{SpecReplicas: current, StatusReplicas: current}
 	in.ID[0]++
-	in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: queue * 1000}}}}
-	if queue < 0 {
-		in.Readings = []recommender.Readings{{Error: "away"}}
-	}
 	var history recommender.History
 	if g.history != nil {
 		history = *g.history

@@ -1,6 +1,31 @@
 package stages
 
-import "github.com/setpoint-dev/setpoint/recommender"
+import (
+	"fmt"
 
-// surge replaces the observed replicas by the spec's where a metric is within the tolerance.
-func (r *run) surge(c *recommender.Combining) {}
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// surge replaces the observed replicas by the spec's where an average of an Object or External metric is
+// within the tolerance, as kubernetes/kubernetes#141134 does: the pods that a rollout adds would else become
+// replicas of the spec.
+func (r *run) surge(c *recommender.Combining) {
+	if !r.plan.IgnoreSurge || c.StatusReplicas == c.Current {
+		return
+	}
+	for i := range c.Metrics {
+		e := &c.Metrics[i]
+		if e.Failure != nil || e.Ignored || e.Rule != recommender.WithinTolerance || e.Calculation != recommender.AverageValuePerReplicaCalculation {
+			continue
+		}
+		before := e.Proposal
+		e.Proposal, r.edited = c.Current, true
+		if i >= len(r.plan.Metrics) {
+			continue
+		}
+		a := r.ofMetric(recommender.StageSurge, i)
+		a.Before, a.After = before, c.Current
+		a.Message = fmt.Sprintf("%s is within tolerance: %d of the spec, not %d of the status", a.Metric, c.Current, before)
+		r.tell(a)
+	}
+}

@@ -78,6 +78,14 @@ func (r *Record) TurnTimes() []int64 {
 	return r.turnedBy(r.Pending)
 }
 
+// TurnsAt are TurnTimes for a count that was seen: a pending change counts if that is what it was to.
+func (r *Record) TurnsAt(replicas int32) []int64 {
+	if r.Pending == nil || r.Pending.To != replicas {
+		return r.Turns
+	}
+	return r.TurnTimes()
+}
+
 // mergedPace sets the pace of a record merged from two, which settle each other's changes: the turns of
 // both, and the direction of the side that decided last.
 func (r *Record) mergedPace(stored, local *Record) {
