@@ -78,6 +78,8 @@ func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
 	for i := range r.in.Spec.Metrics {
 		p.Metrics = append(p.Metrics, MetricName(&r.in.Spec.Metrics[i]))
 	}
+	r.combine(s.GetCombine(), p, path+".combine")
+	r.reversals(s.GetGuards().GetReversals(), p)
 	return p
 }
 
