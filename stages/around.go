@@ -42,8 +42,10 @@ type run struct {
 	// decided is what the engine decided, where it could.
 	decided  int32
 	finished bool
-	// caps and votes for combine.
+	// voters are proposals beside the metrics', with what is told of each; caps are limits of the combined
+	// proposal.
 	voters []recommender.MetricEvaluation
+	votes  []vote
 	caps   []limit
 }
 

@@ -1,5 +1,144 @@
 package stages
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// raise is a minimum that may count.
+type raise struct {
+	minimum
+	title, rule string
+}
+
+// higher returns the one with more replicas, of two that are equal the first.
+func higher(a, b raise) raise {
+	if b.replicas > a.replicas {
+		return b
+	}
+	return a
+}
+
+// lower returns the limit with fewer replicas, of two that are equal the first.
+func lower(a, b limit) limit {
+	if a.replicas < 0 || b.replicas >= 0 && b.replicas < a.replicas {
+		return b
+	}
+	return a
+}
+
 // bounds edits the spec's bounds by schedules that act at once and by the caller's floors, and collects
 // the limits and votes of those that are paced.
-func (r *run) bounds() {}
+func (r *run) bounds() {
+	if len(r.plan.Schedules) == 0 && len(r.Proposals) == 0 {
+		return
+	}
+	atOnce, paced := raise{minimum: noMinimum}, raise{minimum: noMinimum}
+	ceiling, limited := limit{replicas: -1}, limit{replicas: -1}
+	r.scheduled(&atOnce, &paced, &ceiling, &limited)
+	var voters []*Proposal
+	for i := range r.Proposals {
+		p := &r.Proposals[i]
+		title, rule := fmt.Sprintf("proposal %q", p.Name), ruleOf("proposal/", p.Name)
+		if !r.now.Before(p.Expires) {
+			r.tell(recommender.Adjustment{Stage: recommender.StageProposal, Rule: rule, Before: -1, After: -1,
+				Message: fmt.Sprintf("%s of %d expired at %s and does not count", title, p.Replicas, p.Expires.UTC().Format(time.RFC3339Nano))})
+			continue
+		}
+		switch p.Role {
+		case Floor:
+			atOnce = higher(atOnce, raise{minimum{p.Replicas, p.Expires, ""}, title, rule})
+		case Voter:
+			voters = append(voters, p)
+		case Cap:
+			limited = lower(limited, limit{replicas: p.Replicas, stage: recommender.StageProposal, rule: rule, until: p.Expires, message: limits(title)})
+		}
+	}
+	r.atOnce(&atOnce, &ceiling)
+	if paced.replicas >= 0 {
+		r.vote(paced.title+paced.ramp, paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
+	}
+	for _, p := range voters {
+		r.vote(fmt.Sprintf("proposal %q", p.Name), ruleOf("proposal/", p.Name), recommender.StageProposal, p.Expires, p.Replicas)
+	}
+	if limited.replicas >= 0 {
+		limited.replicas = max(limited.replicas, paced.replicas, r.in.Spec.MinReplicas)
+		r.caps = append(r.caps, limited)
+		r.edited = true
+	}
+}
+
+// scheduled finds the largest minimum and the smallest maximum of the schedules, by pace.
+func (r *run) scheduled(atOnce, paced *raise, ceiling, limited *limit) {
+	base := r.in.Spec.MinReplicas
+	for i := range r.plan.Schedules {
+		if s := &r.plan.Schedules[i]; !s.Suspended && s.Min > base && s.Times.At(r.now).Active {
+			base = s.Min
+		}
+	}
+	base = min(base, r.in.Spec.MaxReplicas)
+	for i := range r.plan.Schedules {
+		s := &r.plan.Schedules[i]
+		if s.Suspended {
+			continue
+		}
+		p := s.Times.At(r.now)
+		if m := s.minimum(r.now, &p, base); m.replicas >= 0 {
+			of := atOnce
+			if s.MinPaced {
+				of = paced
+			}
+			if m.replicas > of.replicas {
+				*of = raise{m, s.title(), s.rule()}
+			}
+		}
+		if s.Max < 0 || !p.Active {
+			continue
+		}
+		of := limited
+		if s.MaxAtOnce {
+			of = ceiling
+		}
+		if of.replicas < 0 || s.Max < of.replicas {
+			*of = limit{replicas: s.Max, stage: recommender.StageSchedule, rule: s.rule(), until: p.Until, message: limits(s.title())}
+			if s.MaxAtOnce {
+				title := s.title()
+				of.message = func(int32) string { return title }
+			}
+		}
+	}
+}
+
+// limits returns the sentence of a limit of the combined proposal.
+func limits(title string) func(before int32) string {
+	return func(before int32) string { return fmt.Sprintf("%s limits the proposal of %d", title, before) }
+}
+
+// atOnce edits the bounds of the spec, inside the object's own.
+func (r *run) atOnce(floor *raise, ceiling *limit) {
+	spec := &r.in.Spec
+	least, most := spec.MinReplicas, spec.MaxReplicas
+	if floor.replicas > least && least < most {
+		note := floor.ramp
+		if floor.replicas > most {
+			note = fmt.Sprintf(", limited to maxReplicas %d", most)
+		}
+		spec.MinReplicas = min(floor.replicas, most)
+		r.edited = true
+		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: spec.MinReplicas, Until: floor.until,
+			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, spec.MinReplicas, note)})
+	}
+	if ceiling.replicas < 0 || ceiling.replicas >= most || spec.MinReplicas >= most {
+		return
+	}
+	note := ""
+	if ceiling.replicas < spec.MinReplicas {
+		note = fmt.Sprintf(", limited to minReplicas %d", spec.MinReplicas)
+	}
+	spec.MaxReplicas = max(ceiling.replicas, spec.MinReplicas)
+	r.edited = true
+	r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: ceiling.rule, Before: most, After: spec.MaxReplicas, Until: ceiling.until,
+		Message: fmt.Sprintf("%s lowers maxReplicas from %d to %d%s", ceiling.message(most), most, spec.MaxReplicas, note)})
+}

@@ -1,0 +1,237 @@
+package stages_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+// idleTarget goes to zero after five minutes at one replica.
+func idleTarget(t *testing.T, activation int64) *target {
+	g := newTarget(t)
+	g.in.Spec.MinReplicas, g.in.Options.ScaleToZero = 0, true
+	g.around.Plan.Idle = &stages.Idle{Activation: map[int]int64{0: activation * 1000}, Cooldown: 5 * time.Minute, InitialCooldown: 5 * time.Minute}
+	return g
+}
+
+// step is one evaluation of a trace, by the period of 15 s until it.
+type step struct {
+	until time.Duration
+	queue int64
+	want  int32
+}
+
+// trace follows a target from noon on; its count is what was recommended.
+func (g *target) trace(current int32, steps []step) int32 {
+	g.t.Helper()
+	at := noon
+	for _, s := range steps {
+		for ; at.Sub(noon) <= s.until; at = at.Add(15 * time.Second) {
+			was := current
+			if current = g.ask(at, current, s.queue).Desired; at.Sub(noon) < s.until {
+				continue
+			}
+			if current != s.want {
+				g.t.Fatalf("after %s from %d: %d, want %d", s.until, was, current, s.want)
+			}
+		}
+	}
+	return current
+}
+
+// atZero brings the target to zero.
+func (g *target) atZero() time.Time {
+	g.t.Helper()
+	g.trace(1, []step{{5 * time.Minute, 0, 0}})
+	return noon.Add(6 * time.Minute)
+}
+
+// I1: a metric is active above its activation.
+func TestOnlyActivityLeavesZero(t *testing.T) {
+	for queue, want := range map[int64]int32{0: 0, 4: 0, 5: 0, 6: 1} {
+		g := idleTarget(t, 5)
+		if d := g.ask(g.atZero(), 0, queue); d.Desired != want {
+			t.Errorf("queue %d: %d, want %d", queue, d.Desired, want)
+		} else if queue == 4 && messages(&d)[0] != "External:queue is 4, not above its activation of 5: it counts as 0" {
+			t.Errorf("told %q", messages(&d))
+		}
+	}
+}
+
+// I2: down to one replica by the window, and after the cooldown to zero; I3: activity begins it anew.
+func TestTheCooldownBeginsAtOne(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.trace(5, []step{
+		{15 * time.Second, 50, 5},
+		{5 * time.Minute, 0, 5}, {5*time.Minute + 15*time.Second, 0, 1},
+		{10*time.Minute + 15*time.Second, 0, 1}, {10*time.Minute + 30*time.Second, 0, 0},
+	})
+	if c := condition(g, recommender.ScaledToZero); c != recommender.ConditionTrue {
+		t.Errorf("ScaledToZero is %q", c)
+	}
+
+	g = idleTarget(t, 5)
+	g.trace(5, []step{
+		{15 * time.Second, 50, 5}, {5*time.Minute + 15*time.Second, 0, 1},
+		{8 * time.Minute, 0, 1}, {8*time.Minute + 15*time.Second, 12, 2}, // I3
+		{13 * time.Minute, 0, 2}, {13*time.Minute + 15*time.Second, 0, 1},
+		{18*time.Minute + 15*time.Second, 0, 1}, {18*time.Minute + 30*time.Second, 0, 0},
+	})
+}
+
+func condition(g *target, kind string) string {
+	// The pending change is settled: the status is the history's.
+	for _, c := range g.history.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// I4: activation matters for zero only. I5: a workload that was set to zero by hand stays there.
+func TestActivationMattersForZeroOnly(t *testing.T) {
+	g := idleTarget(t, 50)
+	if d := g.ask(noon, 4, 40); d.Desired != 4 {
+		t.Errorf("I4: %d, want 4", d.Desired)
+	}
+	g = idleTarget(t, 5)
+	g.ask(noon, 4, 40)
+	if d := g.ask(noon.Add(time.Minute), 0, 40); d.Desired != 0 || d.Path != recommender.PathScalingDisabled {
+		t.Errorf("I5: %d by %v, want 0 left alone", d.Desired, d.Path)
+	}
+}
+
+// A value that is not zero and not active counts as 0 at one replica, too: else it would keep the replica.
+func TestInactiveValuesGoToZero(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.trace(1, []step{{15 * time.Second, 8, 1}, {5*time.Minute + 15*time.Second, 4, 1}, {5*time.Minute + 30*time.Second, 4, 0}})
+}
+
+func TestAFailedMetricIsActive(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.trace(1, []step{{4 * time.Minute, 0, 1}, {20 * time.Minute, -1, 1}, {24*time.Minute + 45*time.Second, 0, 1}})
+}
+
+func TestTheCooldownIsTold(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.ask(noon.Add(-15*time.Second), 5, 30)
+	d := g.ask(noon, 5, 0)
+	if got, want := messages(&d)[0], "inactive since 2026-11-23T12:00:00Z: one replica for 5m0s before zero"; got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+	d = g.ask(noon.Add(time.Minute), 1, 0)
+	a := d.Adjusted.Adjustments[0]
+	if want := "inactive since 2026-11-23T12:00:00Z, one replica since 2026-11-23T12:01:00Z: zero at 2026-11-23T12:06:00Z"; a.Message != want {
+		t.Errorf("told %q, want %q", a.Message, want)
+	}
+	if !a.Until.Equal(noon.Add(6 * time.Minute)) {
+		t.Errorf("until %s", a.Until)
+	}
+}
+
+// A new target waits for the initial cooldown, until it is active for the first time.
+func TestTheInitialCooldown(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.around.Plan.Idle.InitialCooldown = 20 * time.Minute
+	g.trace(1, []step{{19*time.Minute + 45*time.Second, 0, 1}, {20 * time.Minute, 0, 0}})
+
+	g = idleTarget(t, 5)
+	g.around.Plan.Idle.InitialCooldown = 20 * time.Minute
+	g.trace(1, []step{{time.Minute, 8, 1}, {6 * time.Minute, 0, 1}, {6*time.Minute + 15*time.Second, 0, 0}})
+
+	g = idleTarget(t, 5)
+	g.around.Plan.Idle.InitialCooldown = 0
+	if d := g.ask(noon, 1, 0); d.Desired != 1 { // the engine's window has the count that it saw first
+		t.Errorf("%d", d.Desired)
+	}
+}
+
+// Without idle scaling nothing of it is kept.
+func TestIdleIsForgotten(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.ask(noon, 1, 0)
+	if len(g.state) == 0 {
+		t.Fatal("nothing is kept")
+	}
+	g.around.Plan.Idle = nil
+	if g.ask(noon.Add(time.Minute), 1, 0); len(g.state) != 0 {
+		t.Errorf("%d bytes are kept", len(g.state))
+	}
+}
+
+// While a schedule or a floor needs replicas there is no zero.
+func TestASchedulePreventsZero(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.around.Plan.Schedules = []stages.Schedule{always(t, "day", 1, -1)}
+	g.trace(1, []step{{20 * time.Minute, 0, 1}})
+}
+
+// Idle scaling is the engine on a spec whose minimum is edited, with values that count as 0.
+func TestIdleIsAnEditedInput(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 8))
+	idle := &stages.Idle{}
+	var inactiveSince, oneSince, begun time.Time
+	var wasActive bool
+	pairs(t, 20_000, r, func(*recommender.Decision, *recommender.Decision) {}, func(in *recommender.Input, at time.Time, first bool) (stages.Around, recommender.Input) {
+		if first {
+			inactiveSince, oneSince, begun, wasActive = time.Time{}, time.Time{}, time.Time{}, false
+			idle = &stages.Idle{Activation: map[int]int64{}, Cooldown: time.Duration(r.IntN(600)) * time.Second, InitialCooldown: time.Duration(r.IntN(600)) * time.Second}
+			for i := range in.Spec.Metrics {
+				if i == 0 || r.IntN(2) == 0 {
+					idle.Activation[i] = int64(r.IntN(50_000))
+				}
+			}
+		}
+		around := stages.Around{Plan: &stages.Plan{Idle: idle, Metrics: []string{"a", "b", "c"}[:len(in.Spec.Metrics)]}}
+		edited := *in
+		if in.ScaleError != nil {
+			return around, edited
+		}
+		if begun.IsZero() {
+			begun = at
+		}
+		edited.Readings = append([]recommender.Readings(nil), in.Readings...)
+		isActive := func(i int) bool {
+			limit, looked := idle.Activation[i]
+			return looked && (in.Readings[i].Error != "" || in.Readings[i].Values[0].Milli > limit)
+		}
+		active := false
+		for i := range in.Spec.Metrics {
+			active = active || isActive(i)
+		}
+		if wasActive = wasActive || active; active {
+			inactiveSince = time.Time{}
+		} else if inactiveSince.IsZero() {
+			inactiveSince = at
+		}
+		current := in.Scale.SpecReplicas
+		if current != 1 {
+			oneSince = time.Time{}
+		} else if oneSince.IsZero() {
+			oneSince = at
+		}
+		if in.Spec.MinReplicas > 0 {
+			return around, edited
+		}
+		if current == 0 || current == 1 && !active {
+			for i := range edited.Readings {
+				if edited.Readings[i].Error == "" && !isActive(i) {
+					edited.Readings[i] = recommender.Readings{Values: []recommender.Value{{}}}
+				}
+			}
+		}
+		wait := idle.Cooldown
+		if !wasActive {
+			wait = idle.InitialCooldown
+		}
+		isDue := current == 1 && !active && at.Sub(inactiveSince) >= wait && at.Sub(oneSince) >= wait && (wasActive || at.Sub(begun) >= wait)
+		if current > 0 && !isDue {
+			edited.Spec.MinReplicas = 1
+		}
+		return around, edited
+	})
+}

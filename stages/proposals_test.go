@@ -1,0 +1,97 @@
+package stages_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+func proposal(role stages.Role, replicas int32) stages.Proposal {
+	return stages.Proposal{Name: "forecast", Role: role, Replicas: replicas, Expires: noon.Add(time.Minute)}
+}
+
+func TestProposals(t *testing.T) {
+	for name, c := range map[string]struct {
+		proposals []stages.Proposal
+		edit      func(g *target)
+		current   int32
+		queue     int64
+		want      int32
+		message   string
+	}{
+		"P1 voter": {[]stages.Proposal{proposal(stages.Voter, 14)}, nil, 9, 90, 14, `proposal "forecast" of 14 is above the metrics' 9`},
+		"P2 floor": {[]stages.Proposal{proposal(stages.Floor, 14)}, func(g *target) { g.in.Spec.Behavior.ScaleUp.SelectPolicy = recommender.NoSelection }, 9, 90, 14,
+			`proposal "forecast" raises minReplicas from 2 to 14`},
+		"P2 voter without scale-ups": {[]stages.Proposal{proposal(stages.Voter, 14)}, func(g *target) { g.in.Spec.Behavior.ScaleUp.SelectPolicy = recommender.NoSelection }, 9, 90, 9,
+			`proposal "forecast" of 14 is above the metrics' 9`},
+		"P4 expired": {[]stages.Proposal{{Name: "forecast", Role: stages.Voter, Replicas: 14, Expires: noon}}, nil, 9, 90, 9,
+			`proposal "forecast" of 14 expired at 2026-11-23T12:00:00Z and does not count`},
+		"a voter below the metrics":  {[]stages.Proposal{proposal(stages.Voter, 5)}, nil, 9, 90, 9, ""},
+		"a floor above the maximum":  {[]stages.Proposal{proposal(stages.Floor, 90)}, nil, 9, 90, 20, `proposal "forecast" raises minReplicas from 2 to 20, limited to maxReplicas 20`},
+		"a voter where metrics fail": {[]stages.Proposal{proposal(stages.Voter, 14)}, nil, 9, -1, 14, `proposal "forecast" of 14 counts; no metric has a proposal`},
+		"it never goes down alone":   {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newTarget(t)
+			g.around.Proposals = c.proposals
+			if c.edit != nil {
+				c.edit(g)
+			}
+			d := g.ask(noon, c.current, c.queue)
+			if d.Desired != c.want {
+				t.Errorf("desired %d, want %d", d.Desired, c.want)
+			}
+			got := ""
+			if len(d.Adjusted.Adjustments) > 0 {
+				got = d.Adjusted.Adjustments[0].Message
+			}
+			if got != c.message {
+				t.Errorf("told %q, want %q", got, c.message)
+			}
+		})
+	}
+}
+
+// A voter is one more External metric with a target of 1 and no tolerance.
+func TestAVoterIsOneMoreMetric(t *testing.T) {
+	r := rand.New(rand.NewPCG(31, 7))
+	withoutStatus := func(d, edited *recommender.Decision) {
+		// The edited input has one metric more.
+		for _, d := range []*recommender.Decision{d, edited} {
+			d.Status.CurrentMetrics = nil
+			d.Basis = recommender.Basis{}
+		}
+	}
+	one := int64(1000)
+	pairs(t, 20_000, r, withoutStatus, func(in *recommender.Input, at time.Time, _ bool) (stages.Around, recommender.Input) {
+		in.Options.Tolerance = 0
+		in.Scale.StatusReplicas = max(1, in.Scale.StatusReplicas) // 0 ÷ 0 is no usage
+		replicas := int32(r.IntN(30))
+		edited := *in
+		edited.Spec.Metrics = append(append([]recommender.MetricSpec(nil), in.Spec.Metrics...), recommender.MetricSpec{
+			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "proposal/forecast"},
+			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &one},
+		})
+		edited.Readings = append(append([]recommender.Readings(nil), in.Readings...), recommender.Readings{Values: []recommender.Value{{Milli: int64(replicas) * 1000}}})
+		p := proposal(stages.Voter, replicas)
+		p.Expires = at.Add(time.Second)
+		return stages.Around{Proposals: []stages.Proposal{p}}, edited
+	})
+}
+
+// Proposals by the thousand are bounded by the request; what is told stays bounded, too.
+func TestManyProposals(t *testing.T) {
+	g := newTarget(t)
+	for i := range 5000 {
+		p := proposal(stages.Role(1+i%3), int32(i))
+		p.Name = fmt.Sprint("p", i)
+		g.around.Proposals = append(g.around.Proposals, p)
+	}
+	if d := g.ask(noon, 9, 90); len(d.Adjusted.Adjustments) > recommender.MaxAdjustments {
+		t.Errorf("%d adjustments", len(d.Adjusted.Adjustments))
+	}
+}

@@ -1,0 +1,280 @@
+// Package schedule is times of the clock: periods that begin at wall times of a time zone, and end after
+// a while or at wall times.
+//
+//	times, err := schedule.Compile(schedule.Text{Zone: "Europe/Berlin", Cron: "0 8 * * 1-5", Duration: 12 * time.Hour})
+//	period := times.At(now) // active from 08:00 to 20:00
+//
+// A wall time that does not exist, because the clocks are set forward over it, means the first instant
+// after the gap. One that exists twice means the first of the two.
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Text is what describes times. Exactly one of Cron and At is set, and exactly one of Duration and
+// EndCron.
+type Text struct {
+	// Zone is a name of the IANA database. Cron and EndCron are five fields: minute, hour, day of month,
+	// month, day of week.
+	Zone, Cron, EndCron string
+	// At is the only start; the zero time: none.
+	At time.Time
+	// Duration is elapsed time, at least a minute.
+	Duration time.Duration
+}
+
+// Times is compiled. It is immutable but for the period that it was last asked for, and safe for
+// concurrent use.
+type Times struct {
+	zone       *time.Location
+	start, end inZone // end only without duration
+	at         time.Time
+	duration   time.Duration
+	last       atomic.Pointer[Period]
+}
+
+// Period is a time in which a schedule stays active or inactive.
+type Period struct {
+	Active bool
+	// Ended is when the active period before an inactive one ended; the zero time: there was none, or a
+	// start at which it ended at once came after it.
+	Ended time.Time
+	// Until is the first instant after the period; the zero time: there is none, or it is not near.
+	Until time.Time
+
+	// The same holds from since, and before changes; the zero time: for ever.
+	since, changes time.Time
+}
+
+// has reports whether the period is that of the instant.
+func (p *Period) has(t time.Time) bool {
+	return !t.Before(p.since) && (p.changes.IsZero() || t.Before(p.changes))
+}
+
+// Zone returns the time zone.
+func (t *Times) Zone() *time.Location { return t.zone }
+
+// Field is which part of a text is wrong.
+type Field uint8
+
+// The fields of a text.
+const (
+	ZoneField Field = iota + 1
+	CronField
+	EndCronField
+)
+
+// Error is what is wrong with a text.
+type Error struct {
+	Field Field
+	Err   error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong, without the field.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Compile returns the times of a text. All errors are of type *Error, joined.
+func Compile(text Text) (*Times, error) {
+	if t := kept.get(text); t != nil {
+		return t, nil
+	}
+	var problems []error
+	problem := func(field Field, err error) {
+		if err != nil {
+			problems = append(problems, &Error{field, err})
+		}
+	}
+	t := &Times{at: text.At, duration: text.Duration}
+	zone, err := Zone(text.Zone)
+	problem(ZoneField, err)
+	t.zone = zone
+	if text.Cron != "" {
+		t.start.zone = zone
+		t.start.crontab, err = parseCron(text.Cron)
+		problem(CronField, err)
+	}
+	if text.EndCron != "" {
+		t.end.zone = zone
+		t.end.crontab, err = parseCron(text.EndCron)
+		problem(EndCronField, err)
+	}
+	switch {
+	case len(problems) > 0:
+		return nil, errors.Join(problems...)
+	case (t.start.spec == nil) == t.at.IsZero():
+		return nil, &Error{CronField, fmt.Errorf("exactly one of a cron expression and an instant is required")}
+	case (t.end.spec == nil) == (t.duration <= 0):
+		return nil, &Error{EndCronField, fmt.Errorf("exactly one of a duration and a cron expression is required")}
+	}
+	kept.put(text, t)
+	return t, nil
+}
+
+// Searches for the end of a period look at each start up to a horizon, which is at least one and at most
+// two of these after the instant, and the same for all instants between two multiples. So what is found
+// depends on the instant alone, and in a few steps.
+const horizonStep = 8 * time.Minute
+
+func horizonOf(now time.Time) time.Time { return now.Truncate(horizonStep).Add(2 * horizonStep) }
+
+// At returns the period that has the instant.
+func (t *Times) At(now time.Time) Period {
+	if p := t.last.Load(); p != nil && p.has(now) {
+		return *p
+	}
+	p := t.search(now)
+	t.last.Store(&p)
+	return p
+}
+
+// After returns the period after another; ok is false if it is not known.
+func (t *Times) After(p *Period) (next Period, ok bool) {
+	if p.Until.IsZero() {
+		return Period{}, false
+	}
+	return t.search(p.Until), true
+}
+
+func (t *Times) lastStart(now time.Time) time.Time {
+	switch {
+	case t.start.spec != nil:
+		return t.start.lastUpTo(now)
+	case t.at.After(now):
+		return time.Time{}
+	}
+	return t.at
+}
+
+func (t *Times) nextStart(now time.Time) time.Time {
+	switch {
+	case t.start.spec != nil:
+		return t.start.firstAfter(now)
+	case t.at.After(now):
+		return t.at
+	}
+	return time.Time{}
+}
+
+// search computes the period that has the instant.
+func (t *Times) search(now time.Time) Period {
+	if t.duration > 0 {
+		return t.searchByDuration(now)
+	}
+	return t.searchByEnd(now)
+}
+
+func (t *Times) searchByDuration(now time.Time) Period {
+	start := t.lastStart(now)
+	end := start.Add(t.duration)
+	if start.IsZero() || !now.Before(end) {
+		p := Period{Until: t.nextStart(now), since: now}
+		if !start.IsZero() {
+			p.Ended, p.since = end, end
+		}
+		p.changes = p.Until
+		return p
+	}
+	p := Period{Active: true, since: start}
+	// A start before an end, or at it, prolongs the period.
+	horizon := horizonOf(now)
+	for end.Before(horizon) {
+		again := t.lastStart(end)
+		if !again.After(start) {
+			p.Until, p.changes = end, end
+			return p
+		}
+		start, end = again, again.Add(t.duration)
+	}
+	start = t.lastStart(horizon)
+	if end = start.Add(t.duration); t.lastStart(end).Equal(start) {
+		p.Until, p.changes = end, end
+		return p
+	}
+	if p.changes = now.Truncate(horizonStep).Add(horizonStep); p.since.Before(now.Truncate(horizonStep)) {
+		p.since = now.Truncate(horizonStep)
+	}
+	return p
+}
+
+func (t *Times) searchByEnd(now time.Time) Period {
+	start, end := t.lastStart(now), t.end.lastUpTo(now)
+	if start.After(end) {
+		p := Period{Active: true, Until: t.end.firstAfter(now), since: start}
+		p.changes = p.Until
+		return p
+	}
+	p := Period{since: now}
+	if !start.IsZero() && !t.endsAt(start) {
+		p.Ended = t.end.firstAfter(start)
+		p.since = p.Ended
+	}
+	next := t.nextStart(now)
+	p.changes = next
+	for horizon := horizonOf(now); !next.IsZero(); next = t.nextStart(next) {
+		if !t.endsAt(next) {
+			p.Until = next
+			return p
+		}
+		if next.After(horizon) {
+			if soon := now.Truncate(horizonStep).Add(horizonStep); soon.Before(p.changes) {
+				p.changes = soon
+			}
+			p.since = now
+			return p
+		}
+	}
+	return p
+}
+
+func (t *Times) endsAt(at time.Time) bool { return t.end.lastUpTo(at).Equal(at) }
+
+// kept are the compiled times that were used last.
+var kept cache
+
+// mostKept limits each of the cache's two generations.
+const mostKept = 2048
+
+// cache keeps what was used since the last but one time that it was full.
+type cache struct {
+	sync.Mutex
+	young, old map[Text]*Times
+}
+
+func (c *cache) get(text Text) *Times {
+	text.At = text.At.UTC()
+	c.Lock()
+	defer c.Unlock()
+	if t := c.young[text]; t != nil {
+		return t
+	}
+	t := c.old[text]
+	if t != nil {
+		c.add(text, t)
+	}
+	return t
+}
+
+func (c *cache) put(text Text, t *Times) {
+	// The texts may be parts of requests.
+	text.Zone, text.Cron, text.EndCron = strings.Clone(text.Zone), strings.Clone(text.Cron), strings.Clone(text.EndCron)
+	text.At = text.At.UTC()
+	c.Lock()
+	defer c.Unlock()
+	c.add(text, t)
+}
+
+func (c *cache) add(text Text, t *Times) {
+	if c.young == nil || len(c.young) >= mostKept {
+		c.young, c.old = map[Text]*Times{}, c.young
+	}
+	c.young[text] = t
+}

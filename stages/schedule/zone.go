@@ -1,0 +1,106 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // images of one program have no time zones
+)
+
+// Instants and wall times of a zone. All is computed from offsets at instants: the bounds of a zone's
+// periods, time.Time.ZoneBounds, are wrong on the last day of leap years after the table of the zone ends.
+
+// Zones with wall times at most so far ahead of UTC, and behind it.
+const (
+	mostAhead  = 15 * time.Hour
+	mostBehind = 13 * time.Hour
+)
+
+// firstInstant returns when a zone's clocks show a wall time first. If they never do, because they are
+// set forward over it, it returns when they are.
+func firstInstant(zone *time.Location, wall time.Time) time.Time {
+	from, to := wall.Add(-mostAhead), wall.Add(mostBehind)
+	before, after := offset(zone, from), offset(zone, to)
+	early := wall.Add(-before)
+	if before == after {
+		return early
+	}
+	change := changeBetween(zone, from, to)
+	if early.Before(change) {
+		return early
+	}
+	if late := wall.Add(-after); !late.Before(change) {
+		return late
+	}
+	return change
+}
+
+// latestWall returns the latest wall time, in whole seconds, that a zone's clocks have shown up to an
+// instant: later than they show in the hour after they were set back.
+func latestWall(zone *time.Location, t time.Time) time.Time {
+	now := offset(zone, t)
+	wall := t.UTC().Add(now)
+	from := t.Add(-mostAhead - mostBehind)
+	before := offset(zone, from)
+	if before <= now {
+		return wall
+	}
+	if last := changeBetween(zone, from, t).UTC().Add(before - time.Second); last.After(wall) {
+		return last
+	}
+	return wall
+}
+
+func offset(zone *time.Location, t time.Time) time.Duration {
+	_, seconds := t.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// changeBetween returns the first instant, in whole seconds, with another offset than the first of two
+// instants; the offsets of the two differ.
+func changeBetween(zone *time.Location, from, to time.Time) time.Time {
+	first := offset(zone, from)
+	low, high := from.Unix(), to.Unix()
+	for low+1 < high {
+		middle := low + (high-low)/2
+		if offset(zone, time.Unix(middle, 0)) == first {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return time.Unix(high, 0).UTC()
+}
+
+// mostZones limits the zones that are kept in memory; the database has some 600 names.
+const mostZones = 1024
+
+var zones struct {
+	sync.Mutex
+	of map[string]*time.Location
+}
+
+// Zone returns a zone of the IANA database by its name.
+func Zone(name string) (*time.Location, error) {
+	zones.Lock()
+	defer zones.Unlock()
+	if zone := zones.of[name]; zone != nil {
+		return zone, nil
+	}
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("a time zone is required, such as %q or %q", "Europe/Berlin", "UTC")
+	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"):
+		return nil, fmt.Errorf("the IANA time zone database has no zone of that name")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the IANA time zone database has no zone of that name")
+	}
+	if len(zones.of) >= mostZones || zones.of == nil {
+		zones.of = map[string]*time.Location{}
+	}
+	zones.of[strings.Clone(name)] = zone
+	return zone, nil
+}
