@@ -21,8 +21,16 @@ func higher(a, b raise) raise {
 	return a
 }
 
-// lower returns the limit with fewer replicas, of two that are equal the first.
-func lower(a, b limit) limit {
+// ceiling is a maximum that may count; below 0 there is none.
+type ceiling struct {
+	limit
+	title string
+}
+
+var noCeiling = ceiling{limit: limit{replicas: -1}}
+
+// lower returns the one with fewer replicas, of two that are equal the first.
+func lower(a, b ceiling) ceiling {
 	if a.replicas < 0 || b.replicas >= 0 && b.replicas < a.replicas {
 		return b
 	}
@@ -36,8 +44,8 @@ func (r *run) bounds() {
 		return
 	}
 	atOnce, paced := raise{minimum: noMinimum}, raise{minimum: noMinimum}
-	ceiling, limited := limit{replicas: -1}, limit{replicas: -1}
-	r.scheduled(&atOnce, &paced, &ceiling, &limited)
+	most, limited := noCeiling, noCeiling
+	r.scheduled(&atOnce, &paced, &most, &limited)
 	var voters []*Proposal
 	for i := range r.Proposals {
 		p := &r.Proposals[i]
@@ -53,10 +61,10 @@ func (r *run) bounds() {
 		case Voter:
 			voters = append(voters, p)
 		case Cap:
-			limited = lower(limited, limit{replicas: p.Replicas, stage: recommender.StageProposal, rule: rule, until: p.Expires, message: limits(title)})
+			limited = lower(limited, ceiling{limit{replicas: p.Replicas, stage: recommender.StageProposal, rule: rule, until: p.Expires}, title})
 		}
 	}
-	r.atOnce(&atOnce, &ceiling)
+	r.atOnce(&atOnce, &most)
 	if paced.replicas >= 0 {
 		r.vote(paced.title+paced.ramp, paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
 	}
@@ -64,14 +72,18 @@ func (r *run) bounds() {
 		r.vote(fmt.Sprintf("proposal %q", p.Name), ruleOf("proposal/", p.Name), recommender.StageProposal, p.Expires, p.Replicas)
 	}
 	if limited.replicas >= 0 {
+		// A minimum counts more.
 		limited.replicas = max(limited.replicas, paced.replicas, r.in.Spec.MinReplicas)
-		r.caps = append(r.caps, limited)
-		r.edited = true
+		title, replicas := limited.title, limited.replicas
+		limited.message = func(before int32) string {
+			return fmt.Sprintf("%s limits the proposal of %d to %d", title, before, replicas)
+		}
+		r.caps = append(r.caps, limited.limit)
 	}
 }
 
 // scheduled finds the largest minimum and the smallest maximum of the schedules, by pace.
-func (r *run) scheduled(atOnce, paced *raise, ceiling, limited *limit) {
+func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
 	base := r.in.Spec.MinReplicas
 	for i := range r.plan.Schedules {
 		if s := &r.plan.Schedules[i]; !s.Suspended && s.Min > base && s.Times.At(r.now).Active {
@@ -99,25 +111,16 @@ func (r *run) scheduled(atOnce, paced *raise, ceiling, limited *limit) {
 		}
 		of := limited
 		if s.MaxAtOnce {
-			of = ceiling
+			of = most
 		}
 		if of.replicas < 0 || s.Max < of.replicas {
-			*of = limit{replicas: s.Max, stage: recommender.StageSchedule, rule: s.rule(), until: p.Until, message: limits(s.title())}
-			if s.MaxAtOnce {
-				title := s.title()
-				of.message = func(int32) string { return title }
-			}
+			*of = ceiling{limit{replicas: s.Max, stage: recommender.StageSchedule, rule: s.rule(), until: p.Until}, s.title()}
 		}
 	}
 }
 
-// limits returns the sentence of a limit of the combined proposal.
-func limits(title string) func(before int32) string {
-	return func(before int32) string { return fmt.Sprintf("%s limits the proposal of %d", title, before) }
-}
-
 // atOnce edits the bounds of the spec, inside the object's own.
-func (r *run) atOnce(floor *raise, ceiling *limit) {
+func (r *run) atOnce(floor *raise, top *ceiling) {
 	spec := &r.in.Spec
 	least, most := spec.MinReplicas, spec.MaxReplicas
 	if floor.replicas > least && least < most {
@@ -130,15 +133,15 @@ func (r *run) atOnce(floor *raise, ceiling *limit) {
 		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: spec.MinReplicas, Until: floor.until,
 			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, spec.MinReplicas, note)})
 	}
-	if ceiling.replicas < 0 || ceiling.replicas >= most || spec.MinReplicas >= most {
+	if top.replicas < 0 || top.replicas >= most || spec.MinReplicas >= most {
 		return
 	}
 	note := ""
-	if ceiling.replicas < spec.MinReplicas {
+	if top.replicas < spec.MinReplicas {
 		note = fmt.Sprintf(", limited to minReplicas %d", spec.MinReplicas)
 	}
-	spec.MaxReplicas = max(ceiling.replicas, spec.MinReplicas)
+	spec.MaxReplicas = max(top.replicas, spec.MinReplicas)
 	r.edited = true
-	r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: ceiling.rule, Before: most, After: spec.MaxReplicas, Until: ceiling.until,
-		Message: fmt.Sprintf("%s lowers maxReplicas from %d to %d%s", ceiling.message(most), most, spec.MaxReplicas, note)})
+	r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: top.rule, Before: most, After: spec.MaxReplicas, Until: top.until,
+		Message: fmt.Sprintf("%s lowers maxReplicas from %d to %d%s", top.title, most, spec.MaxReplicas, note)})
 }

@@ -56,6 +56,35 @@ func TestProposals(t *testing.T) {
 	}
 }
 
+// P3: a cap is a limit of the proposal, within the window.
+func TestACapFollowsTheWindow(t *testing.T) {
+	g := newTarget(t)
+	g.ask(noon.Add(-15*time.Second), 9, 90)
+	p := proposal(stages.Cap, 6)
+	p.Expires = noon.Add(time.Hour)
+	g.around.Proposals = []stages.Proposal{p}
+	for at := noon; at.Before(noon.Add(4*time.Minute + 45*time.Second)); at = at.Add(15 * time.Second) {
+		d := g.ask(at, 9, 90)
+		if got := messages(&d); d.Desired != 9 || got[0] != `proposal "forecast" limits the proposal of 9 to 6` {
+			t.Fatalf("%s: %d, %q", at, d.Desired, got)
+		}
+	}
+	if d := g.ask(noon.Add(4*time.Minute+45*time.Second), 9, 90); d.Desired != 6 {
+		t.Errorf("after the window: %d, want 6", d.Desired)
+	}
+}
+
+// P4: under another method a voter counts as one more metric.
+func TestAVoterIsCombined(t *testing.T) {
+	g := newTarget(t)
+	g.around.Plan.Combine = &stages.Combine{Method: stages.Min}
+	g.around.Proposals = []stages.Proposal{proposal(stages.Voter, 14)}
+	d := g.ask(noon, 9, 200)
+	if d.Desired != 14 || messages(&d)[0] != `proposal "forecast" of 14 counts as that of one more metric` {
+		t.Errorf("%d, %q, want the smaller 14 of 20 and 14", d.Desired, messages(&d))
+	}
+}
+
 // A voter is one more External metric with a target of 1 and no tolerance.
 func TestAVoterIsOneMoreMetric(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 7))

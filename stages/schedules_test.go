@@ -152,6 +152,41 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// S6: a maximum is a limit of the proposal, which the window and the policies follow.
+func TestAPacedMaximumFollowsTheWindow(t *testing.T) {
+	g := newTarget(t)
+	g.in.Spec.MaxReplicas = 50
+	g.around.Plan.Schedules = []stages.Schedule{{Name: "night", Times: times(t, "Europe/Berlin", "0 20 * * *", "", 10*time.Hour), Min: -1, Max: 10}}
+	night := instant(t, "2026-11-23T19:00:00Z")
+	for at := night.Add(-time.Minute); at.Before(night); at = at.Add(15 * time.Second) {
+		if d := g.ask(at, 40, 400); d.Desired != 40 || len(d.Adjusted.Adjustments) > 0 {
+			t.Fatalf("%s: %d, %q", at, d.Desired, messages(&d))
+		}
+	}
+	for at := night; at.Before(night.Add(4*time.Minute + 45*time.Second)); at = at.Add(15 * time.Second) {
+		d := g.ask(at, 40, 400)
+		if d.Desired != 40 {
+			t.Fatalf("%s: %d, want the window's 40", at, d.Desired)
+		}
+		a := d.Adjusted.Adjustments[0]
+		if a.Message != `schedule "night" limits the proposal of 40 to 10` || a.Stage != recommender.StageSchedule || a.Rule != "schedule/night" || !a.Until.Equal(night.Add(10*time.Hour)) {
+			t.Fatalf("told %+v", a)
+		}
+		if d.Adjusted.Plain != 40 {
+			t.Fatalf("plain %d", d.Adjusted.Plain)
+		}
+	}
+	// The last recommendation of 40 was 15 s before the night.
+	if d := g.ask(night.Add(4*time.Minute+45*time.Second), 40, 400); d.Desired != 10 {
+		t.Errorf("after the window: %d, want 10", d.Desired)
+	}
+	// A minimum counts more.
+	g.around.Plan.Schedules = append(g.around.Plan.Schedules, always(t, "least", 12, -1))
+	if d := g.ask(night.Add(5*time.Minute), 10, 400); d.Desired != 12 {
+		t.Errorf("with a minimum of 12: %d of %q", d.Desired, messages(&d))
+	}
+}
+
 // A ramp begins at the floor of the other schedules where that is larger.
 func TestARampBeginsAtOtherSchedules(t *testing.T) {
 	g := newTarget(t)

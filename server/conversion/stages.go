@@ -80,6 +80,8 @@ func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
 	}
 	r.combine(s.GetCombine(), p, path+".combine")
 	r.reversals(s.GetGuards().GetReversals(), p)
+	p.Schedules = r.schedules(s.GetSchedules(), path+".schedules")
+	p.Idle = r.idle(s.GetIdle(), p, path+".idle")
 	return p
 }
 
@@ -111,9 +113,4 @@ func MetricName(m *recommender.MetricSpec) string {
 		return string(m.Type) + ":" + m.Resource + ":" + m.Container
 	}
 	return string(m.Type) + ":" + m.Metric.Name
-}
-
-// proposals reads the caller's proposals.
-func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
-	return nil
 }

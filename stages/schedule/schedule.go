@@ -10,7 +10,6 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,41 +81,53 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong, without the field.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Compile returns the times of a text. All errors are of type *Error, joined.
+// Compile returns the times of a text, or the first of its errors, see Check.
 func Compile(text Text) (*Times, error) {
 	if t := kept.get(text); t != nil {
 		return t, nil
 	}
-	var problems []error
+	t, problems := compile(text)
+	if len(problems) > 0 {
+		return nil, problems[0]
+	}
+	switch {
+	case (t.start.spec == nil) == t.at.IsZero():
+		return nil, &Error{CronField, errors.New("exactly one of a cron expression and an instant is required")}
+	case (t.end.spec == nil) == (t.duration <= 0):
+		return nil, &Error{EndCronField, errors.New("exactly one of a duration and a cron expression is required")}
+	}
+	kept.put(text, t)
+	return t, nil
+}
+
+// Check returns what is wrong with the zone and the cron expressions of a text. All errors are of type
+// *Error.
+func Check(text Text) []error {
+	_, problems := compile(text)
+	return problems
+}
+
+func compile(text Text) (t *Times, problems []error) {
+	t = &Times{at: text.At, duration: text.Duration}
 	problem := func(field Field, err error) {
 		if err != nil {
 			problems = append(problems, &Error{field, err})
 		}
 	}
-	t := &Times{at: text.At, duration: text.Duration}
-	zone, err := Zone(text.Zone)
+	var err error
+	t.zone, err = Zone(text.Zone)
 	problem(ZoneField, err)
-	t.zone = zone
 	if text.Cron != "" {
-		t.start.zone = zone
+		t.start.zone = t.zone
 		t.start.crontab, err = parseCron(text.Cron)
 		problem(CronField, err)
 	}
 	if text.EndCron != "" {
-		t.end.zone = zone
+		t.end.zone = t.zone
 		t.end.crontab, err = parseCron(text.EndCron)
 		problem(EndCronField, err)
 	}
-	switch {
-	case len(problems) > 0:
-		return nil, errors.Join(problems...)
-	case (t.start.spec == nil) == t.at.IsZero():
-		return nil, &Error{CronField, fmt.Errorf("exactly one of a cron expression and an instant is required")}
-	case (t.end.spec == nil) == (t.duration <= 0):
-		return nil, &Error{EndCronField, fmt.Errorf("exactly one of a duration and a cron expression is required")}
-	}
-	kept.put(text, t)
-	return t, nil
+	return t, problems
 }
 
 // Searches for the end of a period look at each start up to a horizon, which is at least one and at most

@@ -26,7 +26,7 @@ func instant(t testing.TB, text string) time.Time {
 	return at.UTC()
 }
 
-func compile(t testing.TB, text Text) *Times {
+func compiled(t testing.TB, text Text) *Times {
 	t.Helper()
 	times, err := Compile(text)
 	if err != nil {
@@ -270,7 +270,7 @@ func TestPeriodsAreThoseOfAWalk(t *testing.T) {
 	}
 	for _, text := range cases {
 		text.Zone = "Europe/Berlin"
-		times := compile(t, text)
+		times := compiled(t, text)
 		var before *Period
 		brute(t, times, from, to, func(at time.Time, active bool) {
 			p := times.At(at)
@@ -333,7 +333,7 @@ func TestDaylightSaving(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			times := compile(t, c.text)
+			times := compiled(t, c.text)
 			start, end := instant(t, c.start), instant(t, c.end)
 			p := times.At(instant(t, c.near))
 			if !p.Active || !p.Until.Equal(end) {
@@ -391,16 +391,19 @@ func TestTimesThatAreRefused(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("it takes %s", took)
 			}
+			problems := Check(c.text)
+			if len(problems) == 0 {
+				problems = []error{err}
+			}
 			var fields []Field
-			var one *Error
-			if many, ok := err.(interface{ Unwrap() []error }); ok {
-				for _, err := range many.Unwrap() {
-					if errors.As(err, &one) {
-						fields = append(fields, one.Field)
-					}
+			for _, err := range problems {
+				var one *Error
+				if errors.As(err, &one) {
+					fields = append(fields, one.Field)
 				}
-			} else if errors.As(err, &one) {
-				fields = append(fields, one.Field)
+			}
+			if err == nil || err.Error() != problems[0].Error() {
+				t.Errorf("%v, and then %v", err, problems[0])
 			}
 			if !slices.Equal(fields, c.fields) {
 				t.Errorf("%v: fields %v, want %v", err, fields, c.fields)
@@ -411,7 +414,7 @@ func TestTimesThatAreRefused(t *testing.T) {
 
 // Leap days around 2100, which has none, and instants far away.
 func TestSeldomTimes(t *testing.T) {
-	times := compile(t, Text{Zone: "Europe/Berlin", Cron: "0 12 29 2 *", Duration: time.Hour})
+	times := compiled(t, Text{Zone: "Europe/Berlin", Cron: "0 12 29 2 *", Duration: time.Hour})
 	for at, want := range map[string]string{
 		"2026-01-01T00:00:00Z": "2028-02-29T11:00:00Z", "2097-01-01T00:00:00Z": "2104-02-29T11:00:00Z",
 	} {
@@ -421,7 +424,7 @@ func TestSeldomTimes(t *testing.T) {
 	}
 	for _, year := range []int{-200000, 1, 9999, 200000} {
 		for _, text := range []Text{{Zone: "Australia/Sydney", Cron: "0 12 29 2 *", Duration: time.Hour}, {Zone: "Asia/Tehran", Cron: "* * * * *", EndCron: "* * * * *"}} {
-			compile(t, text).At(time.Date(year, 12, 31, 23, 59, 59, 999999999, time.UTC))
+			compiled(t, text).At(time.Date(year, 12, 31, 23, 59, 59, 999999999, time.UTC))
 		}
 	}
 }
@@ -429,8 +432,8 @@ func TestSeldomTimes(t *testing.T) {
 // What is compiled is kept, and bounded.
 func TestCompiledTimesAreKept(t *testing.T) {
 	text := Text{Zone: "UTC", Cron: "1 2 3 4 *", Duration: time.Hour}
-	first := compile(t, text)
-	if compile(t, text) != first {
+	first := compiled(t, text)
+	if compiled(t, text) != first {
 		t.Error("compiled twice")
 	}
 	var group sync.WaitGroup
@@ -450,7 +453,7 @@ func TestCompiledTimesAreKept(t *testing.T) {
 	if len(kept.young) > mostKept || len(kept.old) > mostKept {
 		t.Errorf("%d and %d are kept, at most %d each", len(kept.young), len(kept.old), mostKept)
 	}
-	if compile(t, text) == first {
+	if compiled(t, text) == first {
 		t.Error("what was not used is kept")
 	}
 }
@@ -458,7 +461,7 @@ func TestCompiledTimesAreKept(t *testing.T) {
 func BenchmarkAt(b *testing.B) {
 	var all []*Times
 	for i := range 64 {
-		all = append(all, compile(b, Text{Zone: "Europe/Berlin", Cron: fmt.Sprintf("%d %d * * 1-5", i%60, i%24), Duration: 3 * time.Hour}))
+		all = append(all, compiled(b, Text{Zone: "Europe/Berlin", Cron: fmt.Sprintf("%d %d * * 1-5", i%60, i%24), Duration: 3 * time.Hour}))
 	}
 	start := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	b.Run("64 schedules by 15 s", func(b *testing.B) {
@@ -480,7 +483,7 @@ func BenchmarkAt(b *testing.B) {
 		"leap days":         {Zone: "Europe/Berlin", Cron: "0 0 29 2 *", EndCron: "1 0 29 2 *"},
 	}
 	for name, text := range worst {
-		times := compile(b, text)
+		times := compiled(b, text)
 		b.Run("one search, "+name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				times.search(start.Add(time.Duration(i) * time.Hour))
@@ -503,7 +506,7 @@ func BenchmarkAt(b *testing.B) {
 	})
 	b.Run("compiled", func(b *testing.B) {
 		for b.Loop() {
-			compile(b, Text{Zone: "Europe/Berlin", Cron: "0 8 * * 1-5", Duration: 3 * time.Hour})
+			compiled(b, Text{Zone: "Europe/Berlin", Cron: "0 8 * * 1-5", Duration: 3 * time.Hour})
 		}
 	})
 }

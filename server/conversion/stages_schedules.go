@@ -1,0 +1,234 @@
+//go:build !js
+
+package conversion
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/stages/schedule"
+)
+
+// paced is the pace of proposals; any other acts at once, or is refused by validation.Structure.
+const (
+	paced  = "PACED"
+	atOnce = "AT_ONCE"
+)
+
+// schedules reads schedules.
+func (r *stagesReader) schedules(in []*setpointv1.Schedule, path string) []stages.Schedule {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]stages.Schedule, 0, len(in))
+	names := make(map[string]bool, len(in))
+	for i, s := range in {
+		field := fmt.Sprintf("%s[%d]", path, i)
+		r.unique(names, s.GetName(), field)
+		one := stages.Schedule{
+			Name: s.GetName(), Min: -1, Max: -1, Suspended: s.GetSuspended(), RampUp: s.GetRampUp().AsDuration(), RampDown: s.GetRampDown().AsDuration(),
+			MinPaced: s.GetMinPace() == paced, MaxAtOnce: s.GetMaxPace() == atOnce,
+		}
+		if s != nil && s.MinReplicas != nil {
+			one.Min = max(0, s.GetMinReplicas())
+		}
+		if s != nil && s.MaxReplicas != nil {
+			one.Max = max(0, s.GetMaxReplicas())
+		}
+		r.scheduleBounds(s, field)
+		if one.Times = r.times(s, field); one.Times != nil {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// unique refuses a name that a list has already.
+func (r *stagesReader) unique(names map[string]bool, name, field string) {
+	if names[name] {
+		r.refuse(field+".name", "Duplicate value: %q", clip(name))
+	}
+	names[name] = true
+}
+
+func (r *stagesReader) scheduleBounds(s *setpointv1.Schedule, field string) {
+	if s == nil {
+		return
+	}
+	spec := &r.in.Spec
+	least, most := s.GetMinReplicas(), s.GetMaxReplicas()
+	switch {
+	case s.MinReplicas == nil && s.MaxReplicas == nil:
+		r.refuse(field+".minReplicas", "Required value: a schedule has minReplicas, maxReplicas or both")
+	case s.MinReplicas != nil && s.MaxReplicas != nil && least > most:
+		r.refuse(field+".minReplicas", "Invalid value: %d: must be at most maxReplicas, which is %d", least, most)
+	}
+	inside := func(name string, n int32) {
+		switch {
+		case n > spec.MaxReplicas:
+			r.refuse(field+"."+name, "Invalid value: %d: must be at most the spec's maxReplicas, which is %d", n, spec.MaxReplicas)
+		case n < spec.MinReplicas:
+			r.refuse(field+"."+name, "Invalid value: %d: must be at least the spec's minReplicas, which is %d", n, spec.MinReplicas)
+		}
+	}
+	if r.stored && s.MinReplicas != nil {
+		inside("minReplicas", least)
+	}
+	if r.stored && s.MaxReplicas != nil {
+		inside("maxReplicas", most)
+	}
+	if s.MinReplicas == nil && s.GetRampUp().AsDuration() != 0 {
+		r.refuse(field+".rampUp", "Forbidden: only minReplicas has ramps")
+	}
+	if s.MinReplicas == nil && s.GetRampDown().AsDuration() != 0 {
+		r.refuse(field+".rampDown", "Forbidden: only minReplicas has ramps")
+	}
+}
+
+// times reads when a schedule is active; nil: a violation was added, here or by validation.Structure.
+func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Times {
+	before := len(r.violations)
+	text := schedule.Text{Zone: s.GetTimeZone(), Cron: s.GetCron(), EndCron: s.GetEndCron()}
+	switch {
+	case s.GetAt() == nil && text.Cron == "":
+		r.refuse(field+".cron", "Required value: a schedule starts at the times of a cron expression, or once, at")
+	case s.GetAt() != nil && text.Cron != "":
+		r.refuse(field+".at", "Forbidden: the schedule has a cron expression")
+	case s.GetAt() != nil && (!s.GetAt().IsValid() || s.GetAt().AsTime().IsZero()):
+		r.refuse(field+".at", "Invalid value: must be between the years 1 and 9999")
+	case s.GetAt() != nil:
+		text.At = s.GetAt().AsTime()
+	}
+	switch {
+	case s.GetDuration() == nil && text.EndCron == "":
+		r.refuse(field+".duration", "Required value: a schedule ends after a duration, or at the times of endCron")
+	case s.GetDuration() != nil && text.EndCron != "":
+		r.refuse(field+".endCron", "Forbidden: the schedule has a duration")
+	case s.GetDuration() != nil:
+		if text.Duration = s.GetDuration().AsDuration(); text.Duration <= 0 {
+			return nil
+		}
+	case text.EndCron == text.Cron:
+		r.refuse(field+".endCron", "Invalid value: %q: the schedule would end when it starts", clip(text.EndCron))
+	}
+	problem := func(err error) {
+		var wrong *schedule.Error
+		if !errors.As(err, &wrong) {
+			return
+		}
+		switch wrong.Field {
+		case schedule.ZoneField:
+			if text.Zone == "" {
+				return // validation.Structure tells
+			}
+			r.refuse(field+".timeZone", "Invalid value: %q: %v", clip(text.Zone), err)
+		case schedule.CronField:
+			r.refuse(field+".cron", "Invalid value: %q: %v", clip(text.Cron), err)
+		case schedule.EndCronField:
+			r.refuse(field+".endCron", "Invalid value: %q: %v", clip(text.EndCron), err)
+		}
+	}
+	if len(r.violations) == before {
+		if times, err := schedule.Compile(text); err == nil {
+			return times
+		}
+	}
+	for _, err := range schedule.Check(text) {
+		problem(err)
+	}
+	return nil
+}
+
+// mostAhead is how far ahead of an evaluation a proposal may expire.
+const mostAhead = time.Hour
+
+var roles = map[string]stages.Role{"VOTER": stages.Voter, "FLOOR": stages.Floor, "CAP": stages.Cap}
+
+// proposals reads the caller's proposals.
+func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]stages.Proposal, 0, len(in))
+	names := make(map[string]bool, len(in))
+	for i, p := range in {
+		field := fmt.Sprintf("proposals[%d]", i)
+		r.unique(names, p.GetName(), field)
+		expires := p.GetExpireTime()
+		switch {
+		case expires == nil: // validation.Structure tells
+		case !expires.IsValid():
+			r.refuse(field+".expireTime", "Invalid value: must be between the years 1 and 9999")
+		case expires.AsTime().Sub(r.now) > mostAhead:
+			r.refuse(field+".expireTime", "Invalid value: %s: must be at most %s after the evaluation, which is at %s",
+				expires.AsTime().Format(time.RFC3339), mostAhead, r.now.UTC().Format(time.RFC3339))
+		default:
+			out = append(out, stages.Proposal{Name: p.GetName(), Replicas: max(0, p.GetReplicas()), Role: roles[p.GetRole()], Expires: expires.AsTime()})
+		}
+	}
+	return out
+}
+
+// usualCooldown is how long a workload at one replica must be inactive to go to zero.
+const usualCooldown = 5 * time.Minute
+
+// idle reads when a workload goes to zero.
+func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan, path string) *stages.Idle {
+	if in == nil {
+		return nil
+	}
+	if r.in.Spec.MinReplicas != 0 {
+		r.refuse(path, "Forbidden: needs spec.minReplicas 0, which is %d", r.in.Spec.MinReplicas)
+	}
+	if !r.in.Options.ScaleToZero {
+		r.refuse(path, "Forbidden: needs options.scaleToZero")
+	}
+	out := &stages.Idle{Activation: map[int]int64{}, Cooldown: usualCooldown}
+	if in.GetCooldown() != nil {
+		out.Cooldown = in.GetCooldown().AsDuration()
+	}
+	if out.InitialCooldown = out.Cooldown; in.GetInitialCooldown() != nil {
+		out.InitialCooldown = in.GetInitialCooldown().AsDuration()
+	}
+	hasTotal := func(i int) bool {
+		t := r.in.Spec.Metrics[i].Type
+		return t == recommender.ObjectMetric || t == recommender.ExternalMetric
+	}
+	activation := in.GetActivation()
+	for _, name := range slices.Sorted(maps.Keys(activation)) {
+		field := fmt.Sprintf("%s.activation[%q]", path, clip(name))
+		milli, inRange, err := quantity.ParseMilli(activation[name])
+		switch {
+		case err != nil:
+			r.refuse(field, "Invalid value: %q: %v", clip(activation[name]), err)
+		case !inRange, milli < 0:
+			r.refuse(field, "Invalid value: %q: must be at least 0, and in the range of the controller's arithmetic", clip(activation[name]))
+		}
+		switch index := r.metric(p, name, field); {
+		case index < 0:
+		case !hasTotal(index):
+			r.refuse(field, "Invalid value: %q: only Object and External metrics have a value without pods", clip(name))
+		default:
+			out.Activation[index] = milli
+		}
+	}
+	if len(activation) > 0 {
+		return out
+	}
+	for i := range r.in.Spec.Metrics {
+		if hasTotal(i) {
+			out.Activation[i] = 0
+		}
+	}
+	if len(out.Activation) == 0 {
+		r.refuse(path, "Forbidden: needs an Object or External metric, as others have no value without pods")
+	}
+	return out
+}

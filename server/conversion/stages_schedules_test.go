@@ -1,0 +1,181 @@
+package conversion_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+func TestSchedulesAreRead(t *testing.T) {
+	plan, violations := stagesOf(t, `{"schedules": [
+		{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 8, "rampUp": "1800s", "rampDown": "60s", "minPace": "PACED"},
+		{"name": "night", "timeZone": "UTC", "cron": "0 20 * * *", "endCron": "0 6 * * *", "maxReplicas": 10, "maxPace": "AT_ONCE", "suspended": true},
+		{"name": "sale", "timeZone": "UTC", "at": "2026-11-27T08:00:00Z", "duration": "86400s", "minReplicas": 0, "maxReplicas": 60}
+	]}`, threeMetrics())
+	if len(violations) > 0 {
+		t.Fatal(violations)
+	}
+	for i := range plan.Schedules {
+		if plan.Schedules[i].Times == nil {
+			t.Fatalf("schedule %d has no times", i)
+		}
+	}
+	if p := plan.Schedules[2].Times.At(time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)); !p.Active {
+		t.Error("the sale does not begin")
+	}
+	for i := range plan.Schedules {
+		plan.Schedules[i].Times = nil
+	}
+	if want := []stages.Schedule{
+		{Name: "office", Min: 8, Max: -1, RampUp: 30 * time.Minute, RampDown: time.Minute, MinPaced: true},
+		{Name: "night", Min: -1, Max: 10, MaxAtOnce: true, Suspended: true},
+		{Name: "sale", Min: 0, Max: 60},
+	}; !reflect.DeepEqual(plan.Schedules, want) {
+		t.Errorf("%+v, want %+v", plan.Schedules, want)
+	}
+}
+
+func TestSchedulesThatAreRefused(t *testing.T) {
+	const times = `"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s"`
+	for text, want := range map[string][]string{
+		`{` + times + `}`: {"stages.schedules[0].minReplicas: Required value: a schedule has minReplicas, maxReplicas or both"},
+		`{` + times + `, "minReplicas": 9, "maxReplicas": 8}`:                  {"stages.schedules[0].minReplicas: Invalid value: 9: must be at most maxReplicas, which is 8"},
+		`{` + times + `, "maxReplicas": 8, "rampDown": "60s"}`:                 {"stages.schedules[0].rampDown: Forbidden: only minReplicas has ramps"},
+		`{` + times + `, "minReplicas": 2}, {` + times + `, "minReplicas": 3}`: {`stages.schedules[1].name: Duplicate value: "a"`},
+		`{"name": "a", "timeZone": "UTC", "minReplicas": 2}`: {
+			"stages.schedules[0].cron: Required value: a schedule starts at the times of a cron expression, or once, at",
+			"stages.schedules[0].duration: Required value: a schedule ends after a duration, or at the times of endCron",
+		},
+		`{"name": "a", "timeZone": "Europe/Berlim", "cron": "0 0 30 2 *", "at": "2026-11-27T08:00:00Z", "duration": "60s", "endCron": "0 25 * * *", "minReplicas": 2}`: {
+			"stages.schedules[0].at: Forbidden: the schedule has a cron expression",
+			"stages.schedules[0].endCron: Forbidden: the schedule has a duration",
+			`stages.schedules[0].timeZone: Invalid value: "Europe/Berlim": the IANA time zone database has no zone of that name`,
+			`stages.schedules[0].cron: Invalid value: "0 0 30 2 *": it never fires: no date matches`,
+			`stages.schedules[0].endCron: Invalid value: "0 25 * * *": end of range (25) above maximum (23): "25"`,
+		},
+		`{"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "endCron": "0 8 * * *", "minReplicas": 2}`: {
+			`stages.schedules[0].endCron: Invalid value: "0 8 * * *": the schedule would end when it starts`,
+		},
+	} {
+		if _, got := stagesOf(t, `{"schedules": [`+text+`]}`, threeMetrics()); !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// S7: bounds outside the spec's are refused where they are stored, and limited in a request.
+func TestStoredSchedulesAreInsideTheSpec(t *testing.T) {
+	s := &setpointv1.Stages{}
+	const text = `{"schedules": [
+		{"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 1, "maxReplicas": 60},
+		{"name": "b", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 2, "maxReplicas": 20}]}`
+	if err := protojson.Unmarshal([]byte(text), s); err != nil {
+		t.Fatal(err)
+	}
+	_, violations := conversion.Stages(s, threeMetrics(), "stages")
+	var got []string
+	for _, v := range violations {
+		got = append(got, v.String())
+	}
+	if want := []string{
+		"stages.schedules[0].minReplicas: Invalid value: 1: must be at least the spec's minReplicas, which is 2",
+		"stages.schedules[0].maxReplicas: Invalid value: 60: must be at most the spec's maxReplicas, which is 20",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, violations := stagesOf(t, text, threeMetrics()); len(violations) > 0 {
+		t.Errorf("in a request: %q", violations)
+	}
+}
+
+func TestProposalsAreRead(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
+	req := &setpointv1.RecommendRequest{Proposals: []*setpointv1.Proposal{
+		{Name: "a", Replicas: 3, Role: "VOTER", ExpireTime: at(time.Hour)}, {Name: "b", Replicas: 0, Role: "CAP", ExpireTime: at(-time.Hour)},
+		{Name: "c", Replicas: 9, Role: "FLOOR", ExpireTime: at(time.Minute)},
+	}}
+	around, violations := conversion.Around(req, threeMetrics(), now)
+	if want := []stages.Proposal{
+		{Name: "a", Replicas: 3, Role: stages.Voter, Expires: now.Add(time.Hour)}, {Name: "b", Role: stages.Cap, Expires: now.Add(-time.Hour)},
+		{Name: "c", Replicas: 9, Role: stages.Floor, Expires: now.Add(time.Minute)},
+	}; !reflect.DeepEqual(around.Proposals, want) || len(violations) > 0 || around.Plan != nil {
+		t.Errorf("%+v, %v, want %+v", around.Proposals, violations, want)
+	}
+	req.Proposals = []*setpointv1.Proposal{
+		{Name: "a", Role: "CAP", ExpireTime: at(time.Hour + 1)}, {Name: "a", Role: "CAP", ExpireTime: &timestamppb.Timestamp{Nanos: -1}}, nil,
+	}
+	_, violations = conversion.Around(req, threeMetrics(), now)
+	if got, want := fmt.Sprint(violations), "[proposals[0].expireTime: Invalid value: 2026-11-23T13:00:00Z: must be at most 1h0m0s after the evaluation, which is at 2026-11-23T12:00:00Z "+
+		`proposals[1].name: Duplicate value: "a" proposals[1].expireTime: Invalid value: must be between the years 1 and 9999]`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestIdleIsRead(t *testing.T) {
+	in := threeMetrics()
+	in.Spec.MinReplicas, in.Options.ScaleToZero = 0, true
+	for text, want := range map[string]*stages.Idle{
+		`{}`: {Activation: map[int]int64{0: 0, 2: 0}, Cooldown: 5 * time.Minute, InitialCooldown: 5 * time.Minute},
+		`{"activation": {"External:latency": "500m"}, "cooldown": "0s", "initialCooldown": "60s"}`: {Activation: map[int]int64{2: 500}, InitialCooldown: time.Minute},
+		`{"cooldown": "60s"}`: {Activation: map[int]int64{0: 0, 2: 0}, Cooldown: time.Minute, InitialCooldown: time.Minute},
+	} {
+		plan, violations := stagesOf(t, `{"idle": `+text+`}`, in)
+		if len(violations) > 0 || !reflect.DeepEqual(plan.Idle, want) {
+			t.Errorf("%s: %+v, want %+v; %q", text, plan.Idle, want, violations)
+		}
+	}
+	for text, want := range map[string][]string{
+		`{"activation": {"External:queue": "many", "Resource:cpu": "1", "External:lag": "-1"}}`: {
+			`stages.idle.activation["External:lag"]: Invalid value: "-1": must be at least 0, and in the range of the controller's arithmetic`,
+			`stages.idle.activation["External:lag"]: Invalid value: "External:lag": the spec has no such metric: it has External:queue, Resource:cpu, External:latency`,
+			`stages.idle.activation["External:queue"]: Invalid value: "many": `,
+			`stages.idle.activation["Resource:cpu"]: Invalid value: "Resource:cpu": only Object and External metrics have a value without pods`,
+		},
+	} {
+		_, got := stagesOf(t, `{"idle": `+text+`}`, in)
+		if !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("%s:\n%s\nwant\n%s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	if _, got := stagesOf(t, `{"idle": {}}`, threeMetrics()); !slices.Equal(got, []string{
+		"stages.idle: Forbidden: needs spec.minReplicas 0, which is 2", "stages.idle: Forbidden: needs options.scaleToZero",
+	}) {
+		t.Errorf("%q", got)
+	}
+	in.Spec.Metrics = in.Spec.Metrics[1:2]
+	if _, got := stagesOf(t, `{"idle": {}}`, in); !slices.Equal(got, []string{"stages.idle: Forbidden: needs an Object or External metric, as others have no value without pods"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Absurd values, which validation.Structure refuses, are read, too.
+func TestAbsurdSchedulesAreRead(t *testing.T) {
+	huge := &durationpb.Duration{Seconds: 1 << 62, Nanos: -5}
+	s := &setpointv1.Schedule{Name: strings.Repeat("x", 1<<16), TimeZone: strings.Repeat("../", 1<<12), Cron: strings.Repeat("*", 1<<16), EndCron: strings.Repeat("0,", 1<<10) + "0 * * * *",
+		Duration: huge, RampUp: huge, RampDown: &durationpb.Duration{Seconds: -1}, MinReplicas: new(int32(-5)), MaxReplicas: new(int32(-7)), MinPace: "x", MaxPace: "y", At: &timestamppb.Timestamp{Seconds: 1 << 62}}
+	req := &setpointv1.RecommendRequest{
+		Stages: &setpointv1.Stages{
+			Schedules: []*setpointv1.Schedule{s, nil, {}, {TimeZone: "UTC", Cron: "* * * * *", Duration: &durationpb.Duration{Seconds: -3}}},
+			Idle:      &setpointv1.IdleScaling{Activation: map[string]string{"": "", strings.Repeat("y", 1<<16): strings.Repeat("9", 1<<16)}, Cooldown: huge},
+		},
+		Proposals: []*setpointv1.Proposal{nil, {Replicas: -5, Role: "x", ExpireTime: timestamppb.New(time.Unix(1, 0))}},
+	}
+	_, violations := conversion.Around(req, threeMetrics(), time.Unix(0, 0))
+	for _, v := range violations {
+		if len(v.String()) > 2048 {
+			t.Errorf("a violation of %d bytes", len(v.String()))
+		}
+	}
+}
