@@ -315,6 +315,9 @@ const (
 	Observations Part = "observation"
 	// SpecsInUse are the specs of the targets' last decisions.
 	SpecsInUse Part = "specInUse"
+	// Overrides are the overrides of a cluster, all of them in one record. Its key is not a target's: namespace
+	// and target are "-".
+	Overrides Part = "override"
 )
 
 // Parts is implemented by engines that keep further records of targets beside their
@@ -341,7 +344,13 @@ type PartStore interface {
 }
 
 // IsKnown reports whether the part is one of those above.
-func (p Part) IsKnown() bool { return p == Specs || p == Observations || p == SpecsInUse }
+func (p Part) IsKnown() bool {
+	switch p {
+	case Specs, Observations, SpecsInUse, Overrides:
+		return true
+	}
+	return false
+}
 
 // UnknownPart returns the error for an unknown part.
 func UnknownPart(p Part) error { return fmt.Errorf("no such part: %q", p) }
