@@ -70,6 +70,10 @@ const (
 	// FAILED_PRECONDITION: the count can't be computed from what is stored. Metadata:
 	// "target", "condition", the reason of ScalingActive.
 	ErrorReason_ERROR_REASON_NOT_COMPUTED ErrorReason = 17
+	// NOT_FOUND: there is no such override, or it has expired. Metadata: "override".
+	ErrorReason_ERROR_REASON_OVERRIDE_NOT_FOUND ErrorReason = 18
+	// ALREADY_EXISTS: another override has this name. Metadata: "override".
+	ErrorReason_ERROR_REASON_OVERRIDE_EXISTS ErrorReason = 19
 )
 
 // Enum value maps for ErrorReason.
@@ -93,6 +97,8 @@ var (
 		15: "ERROR_REASON_SPEC_CHANGED",
 		16: "ERROR_REASON_SCALE_UNKNOWN",
 		17: "ERROR_REASON_NOT_COMPUTED",
+		18: "ERROR_REASON_OVERRIDE_NOT_FOUND",
+		19: "ERROR_REASON_OVERRIDE_EXISTS",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -113,6 +119,8 @@ var (
 		"ERROR_REASON_SPEC_CHANGED":             15,
 		"ERROR_REASON_SCALE_UNKNOWN":            16,
 		"ERROR_REASON_NOT_COMPUTED":             17,
+		"ERROR_REASON_OVERRIDE_NOT_FOUND":       18,
+		"ERROR_REASON_OVERRIDE_EXISTS":          19,
 	}
 )
 
@@ -147,7 +155,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xf3\x04\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xba\x05\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -167,7 +175,9 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1bERROR_REASON_SPEC_NOT_FOUND\x10\x0e\x12\x1d\n" +
 	"\x19ERROR_REASON_SPEC_CHANGED\x10\x0f\x12\x1e\n" +
 	"\x1aERROR_REASON_SCALE_UNKNOWN\x10\x10\x12\x1d\n" +
-	"\x19ERROR_REASON_NOT_COMPUTED\x10\x11B\xad\x01\n" +
+	"\x19ERROR_REASON_NOT_COMPUTED\x10\x11\x12#\n" +
+	"\x1fERROR_REASON_OVERRIDE_NOT_FOUND\x10\x12\x12 \n" +
+	"\x1cERROR_REASON_OVERRIDE_EXISTS\x10\x13B\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

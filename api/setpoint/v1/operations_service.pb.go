@@ -211,7 +211,7 @@ func (x *Caller) GetCurrentTime() *timestamppb.Timestamp {
 // The permissions of one grant of the policy.
 type Permission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The allowed verbs of recommend, read, delete, simulate, configure and operate.
+	// The allowed verbs of recommend, read, delete, simulate, configure, operate and override.
 	Verbs []string `protobuf:"bytes,1,rep,name=verbs,proto3" json:"verbs,omitempty"`
 	// Names of clusters, at most 100; * stands for any characters.
 	Clusters []string `protobuf:"bytes,2,rep,name=clusters,proto3" json:"clusters,omitempty"`
