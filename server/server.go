@@ -39,6 +39,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
+	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
@@ -62,10 +63,12 @@ type Server struct {
 	// hub is nil if decisions can't be watched.
 	hub     *feed.Hub
 	targets *decision.Targets
-	service *services.Recommendations
-	drain   *calls.Drain
-	guard   *admission.Guard
-	workers *workers.Workers
+	// overrides is nil if the store keeps none.
+	overrides *overrides.Overrides
+	service   *services.Recommendations
+	drain     *calls.Drain
+	guard     *admission.Guard
+	workers   *workers.Workers
 	// signIn is nil if the page has no sign-in beyond the API's own credentials.
 	signIn *signin.SignIn
 	// instance sends the heartbeats of this instance.
@@ -101,6 +104,15 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	var err error
 	if t.Specs, err = decision.NewSpecs(t, engine); err != nil {
 		return nil, err
+	}
+	if s.overrides, err = overrides.New(engine, overrides.Options{Clock: s.options.Clock, Log: s.log, Life: life}); err != nil {
+		return nil, err
+	}
+	if s.overrides != nil {
+		t.Overrides = s.overrides
+		if err := s.register(s.overrides.Collectors()...); err != nil {
+			return nil, err
+		}
 	}
 	var tokensIn map[string]func([]byte) string
 	if options.KEDATokens {
@@ -176,6 +188,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		{&setpointv1.SimulationService_ServiceDesc, services.NewSimulations(services.SimulationOptions{
 			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
+		{&setpointv1.OverrideService_ServiceDesc, services.NewOverrides(s.overrides, engine, s.log)},
 		{&setpointv1.OperationsService_ServiceDesc, s.operations},
 	} {
 		s.registrar(0).RegisterService(of.desc, of.service)
@@ -270,6 +283,9 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	s.targets.Watch.Check(watching)
 	running.Go(func() { s.targets.Watch.Run(watching) })
 	running.Go(func() { s.instance.Run(watching) })
+	if s.overrides != nil {
+		running.Go(func() { s.overrides.Run(watching) })
+	}
 	serve("gRPC", func() error { return s.grpc.Serve(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))) })
 	serve("REST", func() error { return s.serveREST(s.guard.Connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
@@ -361,6 +377,7 @@ func methods() []telemetry.MethodInfo {
 	setpointv1.RegisterRecommendationServiceServer(served, setpointv1.UnimplementedRecommendationServiceServer{})
 	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
 	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
+	setpointv1.RegisterOverrideServiceServer(served, setpointv1.UnimplementedOverrideServiceServer{})
 	setpointv1.RegisterOperationsServiceServer(served, setpointv1.UnimplementedOperationsServiceServer{})
 	externalscaler.RegisterExternalScalerServer(served, externalscaler.UnimplementedExternalScalerServer{})
 	healthv1.RegisterHealthServer(served, health.New())

@@ -36,6 +36,23 @@ const (
 // InForce reports whether the override counts at that instant.
 func (o *Override) InForce(now time.Time) bool { return !now.Before(o.Start) && now.Before(o.Expires) }
 
+// InForce returns those of the overrides that count at that instant: all itself, if all of them do.
+func InForce(all []Override, now time.Time) []Override {
+	for i := range all {
+		if all[i].InForce(now) {
+			continue
+		}
+		some := all[:i:i]
+		for j := i + 1; j < len(all); j++ {
+			if all[j].InForce(now) {
+				some = append(some, all[j])
+			}
+		}
+		return some
+	}
+	return all
+}
+
 // Overridden begins the reason of a change that an override made.
 const Overridden = "Overridden"
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -119,6 +120,14 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.GetStoreRequest{}
 	case "AnnounceAgent":
 		return &setpointv1.AnnounceAgentRequest{Parent: target[:strings.Index(target, "/namespaces/")], Platform: servertest.Platform}
+	case "CreateOverride":
+		return &setpointv1.CreateOverrideRequest{Parent: target, OverrideId: "freeze", Override: &setpointv1.Override{
+			Hold: true, Reason: "migration", ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour)),
+		}}
+	case "ListOverrides":
+		return &setpointv1.ListOverridesRequest{Parent: target[:strings.Index(target, "/namespaces/")]}
+	case "DeleteOverride":
+		return &setpointv1.DeleteOverrideRequest{Name: target + "/overrides/freeze"}
 	case "ListCallers":
 		return &setpointv1.ListCallersRequest{}
 	}
@@ -150,6 +159,7 @@ var verbOf = map[protoreflect.Name]string{
 	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
 	"AnnounceAgent":     "recommend",
 	"ReportObservation": "recommend", "GetRecommendation": "recommend",
+	"CreateOverride": "override", "DeleteOverride": "override", "ListOverrides": "read",
 	"ListInstances": "operate", "GetStore": "operate", "GetCaller": own, "ListCallers": own,
 }
 
@@ -164,7 +174,7 @@ func TestEveryCallAsksWhoCallsAndWhatTheyMay(t *testing.T) {
 	}
 	// Of each verb a caller who has it alone, in one cluster, and one who has all others.
 	grants := servertest.TestPolicy[:strings.Index(servertest.TestPolicy, "options:")]
-	verbs := []string{"recommend", "read", "delete", "simulate", "configure", "operate"}
+	verbs := []string{"recommend", "read", "delete", "simulate", "configure", "operate", "override"}
 	for i, verb := range verbs {
 		tokens["sp_only-"+verb], tokens["sp_no-"+verb] = "only-"+verb, "no-"+verb
 		others := strings.Join(slices.Concat(verbs[:i], verbs[i+1:]), ", ")
@@ -295,6 +305,8 @@ func route(t *testing.T, s *servertest.Service, r rpc, token, cluster string) (i
 			m.Target = ""
 		case *setpointv1.SetTargetSpecRequest:
 			in = m.GetTargetSpec()
+		case *setpointv1.CreateOverrideRequest:
+			in = m.GetOverride()
 		}
 		body = strings.NewReader(servertest.JSON(t, in))
 	}

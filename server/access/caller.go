@@ -110,8 +110,12 @@ func (c *Caller) CheckChange(verb policy.Verb, key store.Key) error {
 	if set := c.Options(key); set.DryRunOnly == nil || !*set.DryRunOnly {
 		return nil
 	}
+	return c.dryRunsOnly(verb, key.String())
+}
+
+func (c *Caller) dryRunsOnly(verb policy.Verb, name string) error {
 	return apierror.New(codes.PermissionDenied, setpointv1.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
-		c.Identity.Name+" may do nothing about "+apierror.Clip(key.String())+" that is recorded: the policy allows dry runs only (dryRunOnly)",
+		c.Identity.Name+" may do nothing about "+apierror.Clip(name)+" that is recorded: the policy allows dry runs only (dryRunOnly)",
 		"identity", c.Identity.Name, "verb", verb.String())
 }
 

@@ -25,6 +25,9 @@ type right struct {
 	// encoded reports whether the message is not decoded yet when the interceptors run: who decodes
 	// it asks, package requests for each request, and package services for what is stored.
 	encoded bool
+	// whole reports whether the call needs the verb for all that the message names, if that is a cluster or a
+	// namespace; else for a part of it.
+	whole bool
 	// own reports whether the message names the target in its own way: package keda asks.
 	own bool
 }
@@ -52,6 +55,9 @@ var rights = map[string]right{
 	externalscaler.ExternalScaler_GetMetricSpec_FullMethodName:        {verb: policy.Recommend, own: true},
 	externalscaler.ExternalScaler_GetMetrics_FullMethodName:           {verb: policy.Recommend, own: true},
 	externalscaler.ExternalScaler_StreamMetricSpec_FullMethodName:     {verb: policy.Recommend, own: true},
+	setpointv1.OverrideService_CreateOverride_FullMethodName:          {verb: policy.Override, changes: true, whole: true},
+	setpointv1.OverrideService_ListOverrides_FullMethodName:           {verb: policy.Read},
+	setpointv1.OverrideService_DeleteOverride_FullMethodName:          {verb: policy.Override, changes: true, whole: true},
 	setpointv1.SimulationService_Simulate_FullMethodName:              {verb: policy.Simulate},
 	setpointv1.OperationsService_ListInstances_FullMethodName:         {verb: policy.Operate},
 	setpointv1.OperationsService_GetStore_FullMethodName:              {verb: policy.Operate},
@@ -82,6 +88,9 @@ func (c *Caller) authorize(r right, message proto.Message) error {
 	if !named {
 		return nil
 	}
+	if r.whole {
+		name, _, _ = target.CutOverride(name)
+	}
 	if parsed, ok := target.Parse(name); ok {
 		if err := c.Check(r.verb, store.Key(parsed)); err != nil || !r.changes {
 			return err
@@ -94,8 +103,25 @@ func (c *Caller) authorize(r right, message proto.Message) error {
 			return err
 		}
 	}
-	_, err := c.Within(r.verb, of)
-	return err
+	scope, err := c.Within(r.verb, of)
+	if err != nil || !r.whole {
+		return err
+	}
+	if !scope.All() {
+		return denied(&policy.DeniedError{Identity: c.Identity.Name, Verb: r.verb, Cluster: of.Cluster, Namespace: orWhole(of.Namespace)})
+	}
+	if c.Configured() && c.Grants.MayRunDry(of.Cluster, of.Namespace) {
+		return c.dryRunsOnly(r.verb, name)
+	}
+	return nil
+}
+
+// orWhole names all namespaces in an error.
+func orWhole(namespace string) string {
+	if namespace == "" {
+		return "*"
+	}
+	return namespace
 }
 
 // nameIn returns the name of the target or of the list that a message is about.

@@ -29,7 +29,7 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 	}
 	identity := &auth.Identity{Name: "token:own"}
 	var (
-		changing = []protoreflect.Name{"ReportScale", "ReportObservation", "SetTargetSpec", "DeleteTargetSpec", "DeleteTarget"}
+		changing = []protoreflect.Name{"ReportScale", "ReportObservation", "SetTargetSpec", "DeleteTargetSpec", "DeleteTarget", "CreateOverride", "DeleteOverride"}
 		// Whoever decodes these asks.
 		encodedYet = []protoreflect.Name{"Recommend", "BatchRecommend", "ReportObservation", "SetTargetSpec"}
 		// These concern no target.
@@ -40,6 +40,7 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 	for _, file := range []protoreflect.FileDescriptor{
 		setpointv1.File_setpoint_v1_recommendation_service_proto, setpointv1.File_setpoint_v1_target_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto, setpointv1.File_setpoint_v1_operations_service_proto,
+		setpointv1.File_setpoint_v1_override_service_proto,
 	} {
 		all := file.Services().Get(0).Methods()
 		for i := range all.Len() {
@@ -78,7 +79,7 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 func about(m protoreflect.MethodDescriptor, cluster, target string) *dynamicpb.Message {
 	name := "clusters/" + cluster
 	switch m.Name() {
-	case "AnnounceAgent":
+	case "AnnounceAgent", "ListOverrides":
 	case "ListTargets", "ListTargetSpecs":
 		name += "/namespaces/-"
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/tracing"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -317,7 +318,7 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	}
 	around := j.Around
 	if of := j.targets.Overrides; of != nil {
-		around.Overrides = of.For(j.Key)
+		around.Overrides = stages.InForce(of.For(j.Key), j.Now)
 	}
 	if around.Empty() {
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)

@@ -49,9 +49,12 @@ func routesOf(maxBody int64) (routes []route) {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {
-				if r, ok := routeOf(methods.Get(j)); ok {
-					r.maxBody = maxBody
-					routes = append(routes, r)
+				rule, _ := proto.GetExtension(methods.Get(j).Options(), annotations.E_Http).(*annotations.HttpRule)
+				for _, binding := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
+					if r, ok := routeOf(methods.Get(j), binding); ok {
+						r.maxBody = maxBody
+						routes = append(routes, r)
+					}
 				}
 			}
 		}
@@ -69,9 +72,8 @@ func routesOf(maxBody int64) (routes []route) {
 // variables matches the variables of a template of google.api.http, as in {name=a/*}.
 var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
 
-// routeOf returns the route of a method, if it has one.
-func routeOf(method protoreflect.MethodDescriptor) (r route, ok bool) {
-	rule, _ := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
+// routeOf returns the route of a method by one of its rules, if that is one.
+func routeOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (r route, ok bool) {
 	pattern := rule.ProtoReflect().WhichOneof(rule.ProtoReflect().Descriptor().Oneofs().ByName("pattern"))
 	if pattern == nil {
 		return r, false

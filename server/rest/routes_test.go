@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -35,6 +36,13 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"TargetService.ListTargets", "GET", "/v1/clusters/-/namespaces/-/targets?pageSize=1", nil, 200, "targets"},
 		{"TargetService.ListDecisions", "GET", "/v1/" + servertest.Web + "/decisions?pageSize=1", nil, 200, "decisions"},
 		{"TargetService.WatchDecisions", "GET", "/v1/" + servertest.Web + "/decisions:watch?resumeToken=none", nil, 400, "error"}, // else it does not end
+		{"OverrideService.CreateOverride", "POST", "/v1/" + servertest.Web + "/overrides?overrideId=freeze", held(), 200, "createTime"},
+		{"OverrideService.CreateOverride", "POST", "/v1/clusters/demo/namespaces/shop/overrides", held(), 200, "createTime"},
+		{"OverrideService.CreateOverride", "POST", "/v1/clusters/demo/overrides", held(), 200, "createTime"},
+		{"OverrideService.ListOverrides", "GET", "/v1/clusters/demo/overrides?pageSize=1", nil, 200, "overrides"},
+		{"OverrideService.DeleteOverride", "DELETE", "/v1/" + servertest.Web + "/overrides/freeze", nil, 404, "message"},
+		{"OverrideService.DeleteOverride", "DELETE", "/v1/clusters/demo/namespaces/shop/overrides/freeze", nil, 404, "message"},
+		{"OverrideService.DeleteOverride", "DELETE", "/v1/clusters/demo/overrides/freeze", nil, 404, "message"},
 		{"SimulationService.Simulate", "POST", "/v1/simulations:run", "{}", 400, "error"},
 		{"OperationsService.GetCaller", "GET", "/v1/caller", nil, 200, "permissions"},
 		{"OperationsService.ListInstances", "GET", "/v1/instances", nil, 200, "instances"},
@@ -49,6 +57,11 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"RecommendationService.ReportObservation", "POST", "/v1/" + servertest.Web + ":reportObservation", map[string]any{"noPods": true}, 200, "storedBytes"},
 		{"RecommendationService.GetRecommendation", "GET", "/v1/" + servertest.Web + "/recommendation", nil, 404, "message"},
 	}
+}
+
+// held is an override that holds the count for an hour.
+func held() map[string]any {
+	return map[string]any{"hold": true, "reason": "migration", "expireTime": servertest.T0.Add(time.Hour).Format(time.RFC3339)}
 }
 
 func TestEveryRouteOfTheContractIsServed(t *testing.T) {
@@ -226,7 +239,7 @@ func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 func TestAPathThatNamesNoTarget(t *testing.T) {
 	t.Parallel()
 	a := servertest.Start(t).Ask(t, "GET", "/v1/clusters/demo/shop/web", nil)
-	const want = "followed by nothing, /decisions, /decisions:watch, /recommendation, /spec, :recommend, :reportObservation or :reportScale; see /docs"
+	const want = "followed by nothing, /decisions, /decisions:watch, /overrides, /recommendation, /spec, :recommend, :reportObservation or :reportScale; see /docs"
 	if !strings.Contains(string(a.Raw), want) {
 		t.Errorf("told %s, want %q", a.Raw, want)
 	}

@@ -102,6 +102,16 @@ func (g *Grants) Options(cluster, namespace, target string) Options {
 	return o.bounded()
 }
 
+// MayRunDry reports whether the policy allows dry runs only about some target in a cluster, or in a namespace of it.
+func (g *Grants) MayRunDry(cluster, namespace string) bool {
+	for _, rule := range g.options {
+		if dry := rule.options.DryRunOnly; dry != nil && *dry && rule.clusters.match(cluster) && rule.namespaces.mayMatch(namespace) {
+			return true
+		}
+	}
+	return false
+}
+
 // isAll reports whether a name of a cluster or namespace stands for all.
 func isAll(name string) bool { return name == "" || name == "-" }
 

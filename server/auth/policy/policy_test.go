@@ -135,7 +135,7 @@ func TestDenials(t *testing.T) {
 	if err := p.For(who("token:ci")).CheckAnywhere(policy.Simulate); err != nil {
 		t.Error(err)
 	}
-	if got := policy.Everything.String(); got != "recommend|read|delete|simulate|configure|operate" {
+	if got := policy.Everything.String(); got != "recommend|read|delete|simulate|configure|operate|override" {
 		t.Errorf("everything is %s", got)
 	}
 }
@@ -400,7 +400,7 @@ limits:
 			"policy.yaml:2: grants[0].identities[0]: no identity has such a name: " + kinds,
 			`policy.yaml:3: grants[0].clusters[1]: must be 1 to 253 characters of [A-Za-z0-9._-], or * for any characters, and not "." or ".."`,
 			`policy.yaml:3: grants[0].clusters[2]: all are "*" here`,
-			"policy.yaml:4: grants[0].verbs[0]: must be one of recommend, read, delete, simulate, configure, operate, *",
+			"policy.yaml:4: grants[0].verbs[0]: must be one of recommend, read, delete, simulate, configure, operate, override, *",
 			"policy.yaml:6: grants[1]: unknown key namespace, did you mean namespaces?",
 			"policy.yaml:7: grants[1].verbs: must have at least one element",
 			`policy.yaml:8: grants[2]: identities or groups must say who is granted this; everybody with credentials is identities: ["*"]`,

@@ -14,7 +14,7 @@ const (
 	// ReportObservation, GetRecommendation, AnnounceAgent.
 	Recommend Verb = 1 << iota
 	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions, GetTargetSpec,
-	// ListTargetSpecs.
+	// ListTargetSpecs, ListOverrides.
 	Read
 	// Delete: DeleteTarget.
 	Delete
@@ -24,18 +24,20 @@ const (
 	Configure
 	// Operate: ListInstances, GetStore, ListCallers of others. It concerns no target.
 	Operate
+	// Override: CreateOverride, DeleteOverride.
+	Override
 	end
 
 	// Everything is all verbs, in a file "*".
 	Everything = end - 1
 )
 
-var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "operate": Operate, "*": Everything}
+var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "operate": Operate, "override": Override, "*": Everything}
 
-const verbRule = "recommend, read, delete, simulate, configure, operate, *"
+const verbRule = "recommend, read, delete, simulate, configure, operate, override, *"
 
 // verbOrder is the order in which verbs are formatted.
-var verbOrder = [...]string{"recommend", "read", "delete", "simulate", "configure", "operate"}
+var verbOrder = [...]string{"recommend", "read", "delete", "simulate", "configure", "operate", "override"}
 
 // String returns the verb as written in files; for a set, the verbs separated by "|".
 func (v Verb) String() string {

@@ -1,0 +1,340 @@
+package overrides
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// period is the time between two reads of the cached clusters.
+	period = time.Second
+	// patience is how long the first decision on a cluster waits for its overrides, and how long no decision does
+	// after a read has failed.
+	patience = time.Second
+	// mostCached limits the clusters in the cache, and readAtOnce those of one round trip.
+	mostCached, readAtOnce = 4096, 256
+	// idlePeriods is after how many periods without a decision a cluster without overrides leaves the cache.
+	idlePeriods = 600
+)
+
+// Options are the settings of Overrides.
+type Options struct {
+	// Clock tells the time of decisions. Nil: time.Now.
+	Clock func() time.Time
+	// Log may be nil.
+	Log *zap.Logger
+	// Life ends when a stop waits no longer. Nil: never.
+	Life context.Context
+}
+
+// Overrides are the overrides of all clusters. It is safe for concurrent use.
+type Overrides struct {
+	records store.PartStore
+	clock   func() time.Time
+	log     *zap.Logger
+	life    context.Context
+
+	// clusters is the cache. The map does not change: a cluster is added to a copy of it, with mu held.
+	clusters atomic.Pointer[map[string]*cluster]
+	mu       sync.Mutex
+	// failed is when a read failed last, in nanoseconds since the Unix epoch.
+	failed atomic.Int64
+	// logged reports whether the log has that reads fail.
+	logged atomic.Bool
+}
+
+// cluster is one of the cache.
+type cluster struct {
+	name string
+	// known is nil until the store was read.
+	known atomic.Pointer[known]
+	// first is closed after the first read, whether or not it succeeded.
+	first chan struct{}
+	// used reports whether there was a decision since the last period. idle is how many periods ago the last one
+	// was; only Run has it.
+	used atomic.Bool
+	idle int
+
+	mu sync.Mutex
+	// changes counts what this instance has changed. A read that began before the last of them is of no use.
+	// Guarded by mu.
+	changes int
+}
+
+// New returns the overrides in an engine; nil if it keeps no parts.
+func New(engine store.Store, o Options) (*Overrides, error) {
+	parts, ok := engine.(store.Parts)
+	if !ok {
+		return nil, nil
+	}
+	records, err := parts.Part(store.Overrides, Kept)
+	if err != nil {
+		return nil, err
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Life == nil {
+		o.Life = context.Background()
+	}
+	all := &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life}
+	all.clusters.Store(&map[string]*cluster{})
+	return all, nil
+}
+
+// For returns the overrides for a target that may be in force, in no order. The caller must not change them.
+func (o *Overrides) For(key store.Key) []stages.Override {
+	c := (*o.clusters.Load())[key.Cluster]
+	if c == nil {
+		c = o.add(key.Cluster)
+	}
+	if !c.used.Load() {
+		c.used.Store(true)
+	}
+	k := c.known.Load()
+	if k == nil {
+		if k = o.await(c); k == nil {
+			return nil
+		}
+	}
+	return k.of(key)
+}
+
+// add adds a cluster to the cache, and begins to read its overrides.
+func (o *Overrides) add(name string) *cluster {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := *o.clusters.Load()
+	if c := now[name]; c != nil {
+		return c
+	}
+	next := make(map[string]*cluster, len(now)+1)
+	for name, c := range now {
+		next[name] = c
+	}
+	for name := range next {
+		if len(next) < mostCached {
+			break
+		}
+		delete(next, name) // any: it is read again with its next decision
+	}
+	c := &cluster{name: o.own(name), first: make(chan struct{})}
+	c.used.Store(true)
+	next[c.name] = c
+	o.clusters.Store(&next)
+	go func() {
+		defer close(c.first)
+		ctx, cancel := context.WithTimeout(o.life, patience)
+		defer cancel()
+		o.read(ctx, []*cluster{c})
+	}()
+	return c
+}
+
+// own returns a copy of a name, which may be part of a message.
+func (*Overrides) own(name string) string { return string([]byte(name)) }
+
+// await waits for the first read of a cluster, unless a read has just failed: nobody waits for each cluster of a
+// batch in turn while the store is away.
+func (o *Overrides) await(c *cluster) *known {
+	select {
+	case <-c.first:
+		return c.known.Load()
+	default:
+	}
+	if time.Now().UnixNano()-o.failed.Load() < int64(patience) {
+		return nil
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c.first:
+	case <-timer.C:
+		o.failed.Store(time.Now().UnixNano())
+	}
+	return c.known.Load()
+}
+
+// read reads clusters, in one round trip.
+func (o *Overrides) read(ctx context.Context, some []*cluster) {
+	keys, changes := make([]store.Key, len(some)), make([]int, len(some))
+	for i, c := range some {
+		c.mu.Lock()
+		keys[i], changes[i] = keyOf(c.name), c.changes
+		c.mu.Unlock()
+	}
+	records, err := o.records.LoadBatch(ctx, keys)
+	var each store.BatchError
+	if err != nil && !errors.As(err, &each) {
+		o.failing(err)
+		return
+	}
+	now := o.clock()
+	for i, c := range some {
+		if each != nil && each[i] != nil {
+			o.failing(each[i])
+			continue
+		}
+		all, err := decode(c.name, records[i], now)
+		if err != nil {
+			o.failing(err)
+			continue
+		}
+		c.learn(knownOf(all), changes[i])
+	}
+	if err == nil && o.logged.Swap(false) {
+		o.log.Info("overrides read again")
+	}
+}
+
+// failing records a failed read. What is known stays in force.
+func (o *Overrides) failing(err error) {
+	if errors.Is(err, context.Canceled) || o.life.Err() != nil {
+		return // the server stops
+	}
+	o.failed.Store(time.Now().UnixNano())
+	if !o.logged.Swap(true) {
+		o.log.Warn("overrides can't be read: those that are known stay in force until they expire", zap.Error(err))
+	}
+}
+
+// learn takes what a read has found that began after that many changes.
+func (c *cluster) learn(k *known, changes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes == changes {
+		c.known.Store(k)
+	}
+}
+
+// changed is called after this instance has changed a cluster's overrides: its decisions take it into account at once.
+// It has happened, even if the caller is gone meanwhile.
+func (o *Overrides) changed(name string) {
+	c := (*o.clusters.Load())[name]
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.changes++
+	c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(o.life, patience)
+	defer cancel()
+	o.read(ctx, []*cluster{c})
+}
+
+// Run reads the cached clusters once a period, until the context ends.
+func (o *Overrides) Run(ctx context.Context) {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			o.refresh(ctx)
+		}
+	}
+}
+
+// refresh reads the cached clusters, and drops those that nobody asks about.
+func (o *Overrides) refresh(ctx context.Context) {
+	now := o.clock()
+	var idle []*cluster
+	some := make([]*cluster, 0, readAtOnce)
+	flush := func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		o.read(ctx, some)
+		some = some[:0]
+	}
+	for _, c := range *o.clusters.Load() {
+		if c.idle++; c.used.Swap(false) {
+			c.idle = 0
+		}
+		if k := c.known.Load(); k != nil {
+			c.known.CompareAndSwap(k, k.without(now))
+			if c.idle > idlePeriods && k.ends.IsZero() {
+				idle = append(idle, c)
+				continue
+			}
+		}
+		if some = append(some, c); len(some) == readAtOnce {
+			flush()
+		}
+	}
+	if len(some) > 0 {
+		flush()
+	}
+	if len(idle) > 0 {
+		o.drop(idle)
+	}
+}
+
+// drop takes clusters out of the cache, unless there was a decision meanwhile.
+func (o *Overrides) drop(idle []*cluster) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := *o.clusters.Load()
+	next := make(map[string]*cluster, len(now))
+	for name, c := range now {
+		next[name] = c
+	}
+	for _, c := range idle {
+		if !c.used.Load() {
+			delete(next, c.name)
+		}
+	}
+	o.clusters.Store(&next)
+}
+
+// Collectors returns the metrics.
+func (o *Overrides) Collectors() []prometheus.Collector {
+	gauge := func(name, help string, value func(now time.Time) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(o.clock()) })
+	}
+	return []prometheus.Collector{
+		gauge("setpoint_overrides", "Overrides in force, of the clusters that this instance decides for.", func(now time.Time) float64 {
+			n := 0
+			o.inForce(now, func(*stages.Override) { n++ })
+			return float64(n)
+		}),
+		gauge("setpoint_overrides_oldest_start_timestamp_seconds", "Unix time at which the oldest override in force began; 0: none is in force.", func(now time.Time) float64 {
+			var oldest time.Time
+			o.inForce(now, func(one *stages.Override) {
+				if oldest.IsZero() || one.Start.Before(oldest) {
+					oldest = one.Start
+				}
+			})
+			if oldest.IsZero() {
+				return 0
+			}
+			return float64(oldest.UnixMilli()) / 1000
+		}),
+	}
+}
+
+// inForce calls do for each known override in force.
+func (o *Overrides) inForce(now time.Time, do func(*stages.Override)) {
+	for _, c := range *o.clusters.Load() {
+		if k := c.known.Load(); k != nil {
+			k.each(func(one *stages.Override) {
+				if one.InForce(now) {
+					do(one)
+				}
+			})
+		}
+	}
+}

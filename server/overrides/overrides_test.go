@@ -1,0 +1,357 @@
+package overrides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+var (
+	web  = store.Key{Cluster: "demo", Namespace: "shop", Target: "web"}
+	demo = target.Place{Cluster: "demo"}
+	shop = target.Place{Cluster: "demo", Namespace: "shop"}
+)
+
+// engine is a memory store whose overrides may fail or stall.
+type engine struct {
+	*memory.Store
+	err   atomic.Pointer[error]
+	stall atomic.Bool
+	reads atomic.Int64
+	// beforeRead is called after a read has looked, before it is answered. Nil: nothing.
+	beforeRead atomic.Pointer[func()]
+}
+
+func newEngine() *engine { return &engine{Store: memory.New(memory.Options{})} }
+
+func (e *engine) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := e.Store.Part(part, ttl)
+	return &failing{records, e}, err
+}
+
+func (e *engine) fails(err error) {
+	if err == nil {
+		e.err.Store(nil)
+		return
+	}
+	e.err.Store(&err)
+}
+
+type failing struct {
+	store.PartStore
+	e *engine
+}
+
+func (r *failing) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	r.e.reads.Add(1)
+	if r.e.stall.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if err := r.e.err.Load(); err != nil {
+		return nil, *err
+	}
+	found, err := r.PartStore.LoadBatch(ctx, keys)
+	if do := r.e.beforeRead.Swap(nil); do != nil {
+		(*do)()
+	}
+	return found, err
+}
+
+// instance is an instance of the service, on an engine.
+func instance(t *testing.T, e store.Store) *overrides.Overrides {
+	t.Helper()
+	life, end := context.WithCancel(t.Context())
+	t.Cleanup(end)
+	o, err := overrides.New(e, overrides.Options{Life: life})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// running has an instance read once a second until the test ends.
+func running(t *testing.T, o *overrides.Overrides) *overrides.Overrides {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { o.Run(ctx) })
+	t.Cleanup(func() { end(); done.Wait() })
+	return o
+}
+
+func held(d time.Duration) *setpointv1.Override {
+	return &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(time.Now().Add(d))}
+}
+
+func create(t *testing.T, o *overrides.Overrides, place target.Place, id string, one *setpointv1.Override) *setpointv1.Override {
+	t.Helper()
+	created, err := o.Create(t.Context(), place, id, one, "token:alice", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+func want(t *testing.T, o *overrides.Overrides, when string, names ...string) {
+	t.Helper()
+	var got []string
+	for _, one := range o.For(web) {
+		got = append(got, one.Name)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, names) {
+		t.Errorf("%s: in force are %v, want %v", when, got, names)
+	}
+}
+
+// The instance that creates or deletes one has it at once, another within a second.
+func TestOtherInstancesFollowWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		a, b := running(t, instance(t, e)), running(t, instance(t, e))
+		want(t, a, "at first")
+		want(t, b, "at first")
+		one := create(t, a, shop, "freeze", held(time.Hour)).GetName()
+		want(t, a, "created here", one)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want(t, b, "created there", one)
+		if _, err := b.Delete(t.Context(), shop, "freeze", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want(t, b, "deleted here")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want(t, a, "deleted there")
+		c := instance(t, e)
+		create(t, a, demo, "all", held(time.Hour))
+		want(t, c, "the first decision of an instance", "clusters/demo/overrides/all")
+	})
+}
+
+// While the store is away, what is known stays in force until it expires, and an unknown cluster is waited for no
+// longer than a second, all of them together.
+func TestStoreIsAway(t *testing.T) {
+	for name, away := range map[string]func(*engine, bool){
+		"fails":  func(e *engine, away bool) { e.fails(map[bool]error{true: store.ErrUnavailable}[away]) },
+		"stalls": func(e *engine, away bool) { e.stall.Store(away) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newEngine()
+				o := running(t, instance(t, e))
+				one := create(t, o, shop, "freeze", held(time.Hour)).GetName()
+				want(t, o, "before", one)
+				away(e, true)
+				time.Sleep(59 * time.Minute)
+				want(t, o, "during the outage", one)
+				began := time.Now()
+				for i := range 100 {
+					if got := o.For(store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 {
+						t.Errorf("an unknown cluster has %v", got)
+					}
+				}
+				if waited := time.Since(began); waited > time.Second {
+					t.Errorf("decisions waited for %s", waited)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				want(t, o, "after its end")
+				away(e, false)
+				time.Sleep(2 * time.Second)
+				create(t, o, shop, "again", held(time.Hour))
+				want(t, o, "after the outage", "clusters/demo/namespaces/shop/overrides/again")
+			})
+		})
+	}
+}
+
+// A cluster that could not be read at first is, once the store is back.
+func TestFirstReadFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		one := create(t, instance(t, e), shop, "freeze", held(time.Hour)).GetName()
+		e.fails(store.ErrUnavailable)
+		o := running(t, instance(t, e))
+		want(t, o, "without the store")
+		e.fails(nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want(t, o, "with it", one)
+	})
+}
+
+// A read that began before a change of this instance does not undo it.
+func TestReadsThatWereOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := running(t, instance(t, e))
+		want(t, o, "at first")
+		var one string
+		create := func() { one = create(t, o, shop, "freeze", held(time.Hour)).GetName() }
+		e.beforeRead.Store(&create)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if one == "" {
+			t.Fatal("no read")
+		}
+		want(t, o, "overtaken", one)
+	})
+}
+
+// Changes of one instance at the same time: all count at once, whichever read comes first.
+func TestConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	e := memory.New(memory.Options{})
+	o := instance(t, e)
+	want(t, o, "at first")
+	var changes sync.WaitGroup
+	for i := range 30 {
+		changes.Go(func() {
+			for {
+				_, err := o.Create(t.Context(), shop, fmt.Sprintf("id-%02d", i), held(time.Hour), "", time.Now())
+				if err == nil {
+					return
+				}
+				if !errors.Is(err, overrides.ErrContended) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	changes.Wait()
+	if n := len(o.For(web)); n != 30 {
+		t.Errorf("%d are in force, want all 30", n)
+	}
+}
+
+// Of the three levels each target has its own, and nothing of others.
+func TestOverridesOfEachLevel(t *testing.T) {
+	t.Parallel()
+	e := memory.New(memory.Options{})
+	o := instance(t, e)
+	places := []target.Place{demo, shop, target.Place(web), {Cluster: "demo", Namespace: "pay"}, {Cluster: "demo", Namespace: "shop", Target: "api"}, {Cluster: "other", Namespace: "shop", Target: "web"}}
+	for bits := range 1 << len(places) {
+		var names []string
+		for i, place := range places {
+			if bits>>i&1 == 0 {
+				continue
+			}
+			name := create(t, o, place, fmt.Sprintf("x-%d", bits), held(time.Hour)).GetName()
+			if place.Has(target.Place(web)) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		want(t, o, fmt.Sprintf("%b", bits), names...)
+		for i, place := range places {
+			if bits>>i&1 == 1 {
+				if _, err := o.Delete(t.Context(), place, fmt.Sprintf("x-%d", bits), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || len(clusters) != 0 {
+		t.Errorf("records are left of %v, %v", clusters, err)
+	}
+}
+
+// What another version has written is not overwritten, and what is known stays in force.
+func TestUnreadableRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := running(t, instance(t, e))
+		one := create(t, o, shop, "freeze", held(time.Hour)).GetName()
+		want(t, o, "before", one)
+		records, err := e.Store.Part(store.Overrides, overrides.Kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := store.Key{Cluster: "demo", Namespace: "-", Target: "-"}
+		record, err := records.Load(t.Context(), key)
+		if err != nil || !record.Exists() {
+			t.Fatal(record, err)
+		}
+		if _, err := records.CompareAndSwap(t.Context(), store.Swap{Key: key, Old: record.Version, Value: []byte("\xff\xff")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		want(t, o, "unreadable", one)
+		var unreadable *overrides.UnreadableError
+		if _, err := o.Create(t.Context(), shop, "more", held(time.Hour), "", time.Now()); !errors.As(err, &unreadable) {
+			t.Errorf("create: %v", err)
+		}
+	})
+}
+
+// Clusters without overrides leave the cache when nobody asks about them, and however many there are, it is bounded.
+func TestCacheIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := running(t, instance(t, e))
+		one := create(t, o, shop, "freeze", held(time.Hour)).GetName()
+		want(t, o, "before", one)
+		for i := range 5000 {
+			o.For(store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
+		}
+		if n := o.Cached(); n > 4096 {
+			t.Errorf("%d clusters are cached", n)
+		}
+		want(t, o, "full", one)
+		time.Sleep(11 * time.Minute)
+		if n := o.Cached(); n != 1 {
+			t.Errorf("%d clusters are still cached, want the one with an override", n)
+		}
+		e.reads.Store(0)
+		time.Sleep(10 * time.Second)
+		if n := e.reads.Load(); n != 10 {
+			t.Errorf("%d reads in 10 seconds", n)
+		}
+	})
+}
+
+func TestNoAllocationsWithoutOverrides(t *testing.T) {
+	o := instance(t, memory.New(memory.Options{}))
+	o.For(web)
+	if n := testing.AllocsPerRun(1000, func() { o.For(web) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkFor(b *testing.B) {
+	for name, some := range map[string][]target.Place{"none": nil, "ofCluster": {demo}, "ofAllLevels": {demo, shop, target.Place(web)}} {
+		b.Run(name, func(b *testing.B) {
+			o, err := overrides.New(memory.New(memory.Options{}), overrides.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, place := range some {
+				if _, err := o.Create(b.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			o.For(web)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.For(web)
+			}
+		})
+	}
+}

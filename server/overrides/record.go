@@ -1,0 +1,228 @@
+package overrides
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Limits of the overrides that have not expired.
+const (
+	// MostOfPlace limits those of one target, of one namespace or of one cluster as a whole: a decision looks at
+	// three times as many at most.
+	MostOfPlace = 32
+	// MostOfCluster limits those of a cluster and of all that is in it, and MostBytes their record.
+	MostOfCluster = 1000
+	MostBytes     = 256 << 10
+	// LongestLife is how long after its start an override may end, and FarthestStart how far ahead it may start.
+	LongestLife   = 30 * 24 * time.Hour
+	FarthestStart = 365 * 24 * time.Hour
+	// Kept is how long a record is kept after its last change: longer than any override in it.
+	Kept = FarthestStart + LongestLife + 24*time.Hour
+)
+
+// Sentinel errors.
+var (
+	// ErrNotFound means that there is no such override, or that it has expired.
+	ErrNotFound = errors.New("no such override")
+	// ErrExists means that there is another override of that name.
+	ErrExists = errors.New("another override has this name")
+	// ErrContended means that other callers changed the cluster's overrides time and again.
+	ErrContended = errors.New("changed by other callers at the same time")
+)
+
+// FullError means that there are as many overrides as there may be.
+type FullError struct {
+	// Limit is the limit's name in the API, Most its value.
+	Limit string
+	Most  int
+	text  string
+}
+
+func (e *FullError) Error() string { return e.text }
+
+// UnreadableError means that a cluster's record can't be read.
+type UnreadableError struct {
+	Cluster string
+	err     error
+}
+
+func (e *UnreadableError) Error() string {
+	return fmt.Sprintf("the stored overrides of cluster %q can't be read: %v", e.Cluster, e.err)
+}
+
+func (e *UnreadableError) Unwrap() error { return e.err }
+
+// keyOf is the key of a cluster's record.
+func keyOf(cluster string) store.Key {
+	return store.Key{Cluster: cluster, Namespace: "-", Target: "-"}
+}
+
+// decode returns the overrides in a record, by name, without those that have expired by then.
+func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.Override, error) {
+	var all setpointv1.ListOverridesResponse
+	if err := proto.Unmarshal(record.Value, &all); err != nil {
+		return nil, &UnreadableError{cluster, err}
+	}
+	return slices.DeleteFunc(all.GetOverrides(), func(o *setpointv1.Override) bool {
+		return !now.Before(o.GetExpireTime().AsTime())
+	}), nil
+}
+
+// encode returns the value of a record, and sorts the overrides by name.
+func encode(all []*setpointv1.Override) ([]byte, error) {
+	slices.SortFunc(all, func(a, b *setpointv1.Override) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return proto.MarshalOptions{Deterministic: true}.Marshal(&setpointv1.ListOverridesResponse{Overrides: all})
+}
+
+// find returns where the override of a name is, or would be.
+func find(all []*setpointv1.Override, name string) (int, bool) {
+	return slices.BinarySearchFunc(all, name, func(o *setpointv1.Override, name string) int { return cmp.Compare(o.GetName(), name) })
+}
+
+// sameAs reports whether an override is what a call asks for that may have created it.
+func sameAs(o, asked *setpointv1.Override) bool {
+	start := asked.GetStartTime()
+	if start == nil {
+		start = o.GetCreateTime()
+	}
+	want := proto.Clone(asked).(*setpointv1.Override)
+	want.Name, want.Author, want.CreateTime, want.StartTime = o.GetName(), o.GetAuthor(), o.GetCreateTime(), start
+	return proto.Equal(o, want)
+}
+
+// known are the overrides of a cluster, as decisions look for them. It does not change.
+type known struct {
+	ofCluster    []stages.Override
+	ofNamespaces map[string][]stages.Override
+	ofTargets    map[store.Key][]stages.Override
+	// ends is when the first of them expires, zero: there are none.
+	ends time.Time
+}
+
+// knownOf returns the known ones of all that have not expired; nil: there are none.
+func knownOf(all []*setpointv1.Override) *known {
+	if len(all) == 0 {
+		return noOverrides
+	}
+	k := &known{ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+	for _, o := range all {
+		place, _, ok := target.ParseOverride(o.GetName())
+		if !ok {
+			continue // of a later version
+		}
+		one := decisionsOf(place, o)
+		if k.ends.IsZero() || one.Expires.Before(k.ends) {
+			k.ends = one.Expires
+		}
+		switch one.Level {
+		case stages.OfCluster:
+			k.ofCluster = append(k.ofCluster, one)
+		case stages.OfNamespace:
+			k.ofNamespaces[place.Namespace] = append(k.ofNamespaces[place.Namespace], one)
+		default:
+			k.ofTargets[store.Key(place)] = append(k.ofTargets[store.Key(place)], one)
+		}
+	}
+	return k
+}
+
+var noOverrides = &known{}
+
+// of returns those for a target.
+func (k *known) of(key store.Key) []stages.Override {
+	if k.ends.IsZero() {
+		return nil
+	}
+	all := k.ofCluster
+	for _, more := range [...][]stages.Override{k.ofNamespaces[key.Namespace], k.ofTargets[key]} {
+		switch {
+		case len(more) == 0:
+		case len(all) == 0:
+			all = more
+		default:
+			all = slices.Concat(all, more)
+		}
+	}
+	return all
+}
+
+// without returns those that have not expired by then.
+func (k *known) without(now time.Time) *known {
+	if k.ends.IsZero() || now.Before(k.ends) {
+		return k
+	}
+	next := &known{ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+	left := func(all []stages.Override) (some []stages.Override) {
+		for i := range all {
+			if now.Before(all[i].Expires) {
+				some = append(some, all[i])
+				if next.ends.IsZero() || all[i].Expires.Before(next.ends) {
+					next.ends = all[i].Expires
+				}
+			}
+		}
+		return some
+	}
+	next.ofCluster = left(k.ofCluster)
+	for namespace, all := range k.ofNamespaces {
+		if some := left(all); len(some) > 0 {
+			next.ofNamespaces[namespace] = some
+		}
+	}
+	for key, all := range k.ofTargets {
+		if some := left(all); len(some) > 0 {
+			next.ofTargets[key] = some
+		}
+	}
+	return next
+}
+
+// each calls do for all of them.
+func (k *known) each(do func(*stages.Override)) {
+	some := func(all []stages.Override) {
+		for i := range all {
+			do(&all[i])
+		}
+	}
+	some(k.ofCluster)
+	for _, all := range k.ofNamespaces {
+		some(all)
+	}
+	for _, all := range k.ofTargets {
+		some(all)
+	}
+}
+
+// decisionsOf returns an override as decisions have it.
+func decisionsOf(place target.Place, o *setpointv1.Override) stages.Override {
+	level := stages.OfTarget
+	switch {
+	case place.Namespace == "":
+		level = stages.OfCluster
+	case place.Target == "":
+		level = stages.OfNamespace
+	}
+	count := func(n *int32) int32 {
+		if n == nil {
+			return -1
+		}
+		return *n
+	}
+	at := func(t *timestamppb.Timestamp) time.Time { return t.AsTime() }
+	return stages.Override{
+		Name: o.GetName(), Level: level, Hold: o.GetHold(), Pin: count(o.Pin), Floor: count(o.Floor), Ceiling: count(o.Ceiling), //nolint:protogetter // absent is not 0
+		NoScaleDown: o.GetNoScaleDown(), NoScaleUp: o.GetNoScaleUp(), Reason: o.GetReason(), Author: o.GetAuthor(),
+		Start: at(o.GetStartTime()), Expires: at(o.GetExpireTime()), Created: at(o.GetCreateTime()),
+	}
+}

@@ -1,0 +1,99 @@
+package overrides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+// eventually waits until the names in force are these, and returns how long that took.
+func eventually(t *testing.T, o *overrides.Overrides, when string, most time.Duration, n int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for {
+		if len(o.For(web)) == n {
+			return time.Since(began)
+		}
+		if time.Since(began) > most {
+			t.Fatalf("%s: %d are in force after %s, want %d", when, len(o.For(web)), most, n)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Two instances on a real Redis, which is killed time and again: each has within a second what the other was
+// told, nothing that was acknowledged is lost, and what is known stays in force meanwhile.
+func TestTwoInstancesOnRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}})
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() *overrides.Overrides {
+		engine, err := redis.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		return running(t, instance(t, engine))
+	}
+	a, b := open(), open()
+	want(t, a, "at first")
+	want(t, b, "at first")
+	// More than a second: other tests may keep the processors busy.
+	const most = 10 * time.Second
+	acknowledged := map[string]bool{}
+	for round := range 3 {
+		id := fmt.Sprintf("round-%d", round)
+		acknowledged[create(t, a, shop, id, held(time.Hour)).GetName()] = true
+		if took := eventually(t, b, "created there", most, len(acknowledged)); took > 1500*time.Millisecond {
+			t.Logf("the other instance followed after %s", took)
+		}
+		server.Kill()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if _, err := a.Create(ctx, shop, "during-"+id, held(time.Hour), "", time.Now()); err == nil {
+			t.Error("created without Redis")
+		}
+		cancel()
+		for _, o := range []*overrides.Overrides{a, b} {
+			if n := len(o.For(web)); n != len(acknowledged) {
+				t.Errorf("without Redis %d are in force, want %d", n, len(acknowledged))
+			}
+		}
+		server.Restart()
+		// The same call again, until it is answered: it creates one, whatever became of the first.
+		deadline := time.Now().Add(time.Minute)
+		for {
+			one, err := a.Create(t.Context(), target.Place(web), "after-"+id, held(time.Hour), "", time.Now())
+			if err == nil {
+				acknowledged[one.GetName()] = true
+				break
+			}
+			if errors.Is(err, overrides.ErrExists) {
+				acknowledged[target.Place(web).Override("after-"+id)] = true
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	// An instance that starts now has them with its first decision, and the others too.
+	for i, o := range []*overrides.Overrides{open(), a, b} {
+		eventually(t, o, fmt.Sprint("instance ", i), most, len(acknowledged))
+		for _, one := range o.For(web) {
+			if !acknowledged[one.Name] {
+				t.Errorf("%s was not acknowledged", one.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,310 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	defaultOverridesPage = 100
+	// clustersAtOnce is how many clusters' overrides are loaded at once for a list.
+	clustersAtOnce = 8
+)
+
+// Overrides creates, lists and deletes overrides.
+type Overrides struct {
+	setpointv1.UnimplementedOverrideServiceServer
+	overrides *overrides.Overrides // nil: the store keeps none
+	pages     *pageTokens
+	log       *zap.Logger
+}
+
+// NewOverrides returns the service.
+func NewOverrides(all *overrides.Overrides, engine store.Store, log *zap.Logger) *Overrides {
+	return &Overrides{overrides: all, pages: newPageTokens(engine), log: log}
+}
+
+func noOverrides() error {
+	return status.Error(codes.Unimplemented, "this server's store keeps no overrides")
+}
+
+// CreateOverride creates an override.
+func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOverrideRequest) (*setpointv1.CreateOverrideResponse, error) {
+	if s.overrides == nil {
+		return nil, noOverrides()
+	}
+	now := s.overrides.Now()
+	if err := apierror.Invalid(append(validation.Structure(req), overrideViolations(req, now)...)); err != nil {
+		return nil, err
+	}
+	place, _ := target.ParsePlace(req.GetParent())
+	created, err := s.overrides.Create(ctx, place, req.GetOverrideId(), req.GetOverride(), access.CallerOf(ctx).Name(), now)
+	if err != nil {
+		return nil, ofOverride(ctx, place.Override(req.GetOverrideId()), err)
+	}
+	s.log.Info("override created", zap.String("override", created.GetName()), zap.String("author", created.GetAuthor()),
+		zap.Time("expires", created.GetExpireTime().AsTime()), zap.String("reason", created.GetReason()))
+	return &setpointv1.CreateOverrideResponse{Override: created}, nil
+}
+
+// DeleteOverride deletes an override.
+func (s *Overrides) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
+	if s.overrides == nil {
+		return nil, noOverrides()
+	}
+	violations := validation.Structure(req)
+	place, id, ok := target.ParseOverride(req.GetName())
+	if !ok {
+		violations = append(violations, validation.Violation{Field: "name", Description: fmt.Sprintf("Invalid value: %q: must be the name of an override, as ListOverrides has it: "+placeForm+", and /overrides/{override}", apierror.Clip(req.GetName()))})
+	}
+	if err := apierror.Invalid(violations); err != nil {
+		return nil, err
+	}
+	deleted, err := s.overrides.Delete(ctx, place, id, s.overrides.Now())
+	if err != nil {
+		return nil, ofOverride(ctx, req.GetName(), err)
+	}
+	s.log.Info("override deleted", zap.String("override", deleted.GetName()), zap.String("author", deleted.GetAuthor()),
+		zap.String("by", access.CallerOf(ctx).Name()))
+	return &setpointv1.DeleteOverrideResponse{}, nil
+}
+
+// ofOverride maps an error about an override.
+func ofOverride(ctx context.Context, name string, err error) error {
+	var full *overrides.FullError
+	var unreadable *overrides.UnreadableError
+	switch {
+	case errors.Is(err, overrides.ErrNotFound):
+		return apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_OVERRIDE_NOT_FOUND,
+			"there is no override "+name+": it was never created, was deleted, or has expired", "override", name)
+	case errors.Is(err, overrides.ErrExists):
+		return apierror.New(codes.AlreadyExists, setpointv1.ErrorReason_ERROR_REASON_OVERRIDE_EXISTS,
+			"there is another override "+name+": an override is not changed; delete it first, or choose another overrideId", "override", name)
+	case errors.Is(err, overrides.ErrContended):
+		return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+			"the overrides of the cluster were "+err.Error()+"; try again", "override", name)
+	case errors.As(err, &full):
+		return apierror.OverLimit(full.Limit, full.Most, full.Error())
+	case errors.As(err, &unreadable):
+		return apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE,
+			fmt.Sprintf("the stored overrides of cluster %q can't be read: a newer version wrote them, or they are damaged", unreadable.Cluster))
+	}
+	return apierror.OfStore(ctx, name, err)
+}
+
+// placeForm is the form of what can be overridden.
+const placeForm = "clusters/{cluster}, clusters/{cluster}/namespaces/{namespace} or clusters/{cluster}/namespaces/{namespace}/targets/{target}"
+
+func placeViolation(field, name string) validation.Violation {
+	return validation.Violation{Field: field, Description: fmt.Sprintf("Invalid value: %q: must be "+placeForm, apierror.Clip(name))}
+}
+
+// overrideViolations returns what the rules beside the fields do not say.
+func overrideViolations(req *setpointv1.CreateOverrideRequest, now time.Time) (violations []validation.Violation) {
+	refuse := func(field, description string, args ...any) {
+		violations = append(violations, validation.Violation{Field: field, Description: fmt.Sprintf(description, args...)})
+	}
+	if _, ok := target.ParsePlace(req.GetParent()); !ok && req.GetParent() != "" {
+		violations = append(violations, placeViolation("parent", req.GetParent()))
+	}
+	o := req.GetOverride()
+	if o == nil {
+		return violations
+	}
+	pinned, floored, capped := o.Pin != nil, o.Floor != nil, o.Ceiling != nil //nolint:protogetter // absent is not 0
+	if !o.GetHold() && !pinned && !floored && !capped && !o.GetNoScaleDown() && !o.GetNoScaleUp() {
+		refuse("override", "Required value: must have at least one of hold, pin, floor, ceiling, noScaleDown and noScaleUp")
+	}
+	if o.GetHold() && pinned {
+		refuse("override.pin", "Forbidden: may not be set together with hold")
+	}
+	if floored && capped && o.GetFloor() > o.GetCeiling() {
+		refuse("override.floor", "Invalid value: %d: must be at most the ceiling, %d", o.GetFloor(), o.GetCeiling())
+	}
+	if o.GetReason() != "" && strings.TrimSpace(o.GetReason()) == "" {
+		refuse("override.reason", "Required value: must say why")
+	}
+	return append(violations, timeViolations(o, now)...)
+}
+
+// timeViolations returns what is wrong with when an override begins and ends.
+func timeViolations(o *setpointv1.Override, now time.Time) (violations []validation.Violation) {
+	refuse := func(field, rule string, at *timestamppb.Timestamp) {
+		violations = append(violations, validation.Violation{Field: "override." + field, Description: "Invalid value: " + at.AsTime().Format(time.RFC3339) + ": " + rule})
+	}
+	readable := func(field string, at *timestamppb.Timestamp) bool {
+		if at != nil && at.CheckValid() != nil {
+			violations = append(violations, validation.Violation{Field: "override." + field, Description: "Invalid value: must be an instant of the years 1 to 9999"})
+		}
+		return at.IsValid()
+	}
+	start := now
+	if starts := readable("startTime", o.GetStartTime()); starts {
+		start = o.GetStartTime().AsTime()
+		if start.Sub(now) > overrides.FarthestStart {
+			refuse("startTime", "must be at most 365 days from now", o.GetStartTime())
+		}
+	} else if o.GetStartTime() != nil {
+		return violations
+	}
+	if !readable("expireTime", o.GetExpireTime()) {
+		return violations
+	}
+	switch end := o.GetExpireTime().AsTime(); {
+	case !end.After(now):
+		refuse("expireTime", "must be in the future; it is "+now.UTC().Format(time.RFC3339)+" here", o.GetExpireTime())
+	case !end.After(start):
+		refuse("expireTime", "must be after startTime", o.GetExpireTime())
+	case end.Sub(start) > overrides.LongestLife:
+		refuse("expireTime", "must be at most 30 days after the start, "+start.UTC().Format(time.RFC3339), o.GetExpireTime())
+	}
+	return violations
+}
+
+const listOverridesMethod = setpointv1.OverrideService_ListOverrides_FullMethodName
+
+// ListOverrides returns a page of the overrides that the caller may read.
+func (s *Overrides) ListOverrides(ctx context.Context, req *setpointv1.ListOverridesRequest) (*setpointv1.ListOverridesResponse, error) {
+	if s.overrides == nil {
+		return nil, noOverrides()
+	}
+	wanted, violations := wantedOf(req)
+	if err := apierror.Invalid(append(validation.Structure(req), violations...)); err != nil {
+		return nil, err
+	}
+	scope := access.ScopeOf(ctx, store.Filter{Cluster: wanted.cluster})
+	list := listOf(ctx, listOverridesMethod, req.GetParent()+" "+req.GetResource(), scope)
+	after, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	wanted.seen = func(p target.Place) bool { return maySee(ctx, scope, p) }
+	page, next, err := s.page(ctx, wanted, after, pageSize(req.GetPageSize(), defaultOverridesPage))
+	if err != nil {
+		return nil, ofOverride(ctx, req.GetParent(), err)
+	}
+	response := &setpointv1.ListOverridesResponse{Overrides: page}
+	response.NextPageToken, err = s.pages.next(ctx, list, next)
+	return response, err
+}
+
+// maySee reports whether the caller of a list may see the overrides of a place itself. One of a cluster as a whole
+// needs the right on all its namespaces.
+func maySee(ctx context.Context, scope *policy.Scope, p target.Place) bool {
+	switch {
+	case scope == nil || scope.All():
+		return true
+	case p.Namespace != "":
+		return scope.Contains(p.Cluster, p.Namespace)
+	}
+	within := access.ScopeOf(ctx, store.Filter{Cluster: p.Cluster})
+	return within == nil || within.All()
+}
+
+// wanted is what is listed.
+type wanted struct {
+	// cluster is "" for all.
+	cluster string
+	// acting are only those that act on a resource, if it has a cluster.
+	acting target.Place
+	// seen reports whether the caller may see those of a place.
+	seen func(target.Place) bool
+}
+
+func wantedOf(req *setpointv1.ListOverridesRequest) (w wanted, violations []validation.Violation) {
+	cluster, ok := strings.CutPrefix(req.GetParent(), "clusters/")
+	switch {
+	case req.GetParent() == "":
+	case cluster == "-" && ok:
+	case ok && target.IsSegment(cluster):
+		w.cluster = cluster
+	default:
+		violations = append(violations, validation.Violation{Field: "parent", Description: fmt.Sprintf("Invalid value: %q: must be clusters/{cluster}, or clusters/- for all clusters", apierror.Clip(req.GetParent()))})
+	}
+	if req.GetResource() == "" {
+		return w, violations
+	}
+	if w.acting, ok = target.ParsePlace(req.GetResource()); !ok {
+		return w, append(violations, placeViolation("resource", req.GetResource()))
+	}
+	if w.cluster != "" && w.acting.Cluster != w.cluster {
+		violations = append(violations, validation.Violation{Field: "resource", Description: fmt.Sprintf("Invalid value: %q: must be in the cluster of the parent, %q", apierror.Clip(req.GetResource()), w.cluster)})
+	}
+	w.cluster = w.acting.Cluster
+	return w, violations
+}
+
+// has reports whether an override is listed.
+func (w *wanted) has(o *setpointv1.Override) bool {
+	place, _, ok := target.ParseOverride(o.GetName())
+	return ok && (w.acting.Cluster == "" || place.Has(w.acting)) && w.seen(place)
+}
+
+// page returns up to size overrides after a name, and the name to continue after; "": there are no more. A page may be
+// short although there are more: a call takes a bounded number of steps.
+func (s *Overrides) page(ctx context.Context, w wanted, after string, size int) (page []*setpointv1.Override, next string, err error) {
+	// from is the cluster in which the page begins.
+	from, _, _ := strings.Cut(strings.TrimPrefix(after, "clusters/"), "/")
+	if w.cluster != "" {
+		page, next, err = s.of(ctx, w, []string{w.cluster}, after, size)
+		return page, next, err
+	}
+	if from != "" {
+		if page, next, err = s.of(ctx, w, []string{from}, after, size); err != nil || next != "" {
+			return page, next, err
+		}
+	}
+	for step := 0; step < maxListSteps && len(page) < size; step++ {
+		clusters, err := s.overrides.Clusters(ctx, from, clustersAtOnce)
+		if err != nil {
+			return nil, "", err
+		}
+		some, next, err := s.of(ctx, w, clusters, "", size-len(page))
+		if err != nil {
+			return nil, "", err
+		}
+		if page = append(page, some...); next != "" || len(clusters) < clustersAtOnce {
+			return page, next, nil
+		}
+		from = clusters[len(clusters)-1]
+	}
+	return page, "clusters/" + from + "/z", nil // after all of that cluster
+}
+
+// of returns up to size overrides of clusters after a name, and the name to continue after.
+func (s *Overrides) of(ctx context.Context, w wanted, clusters []string, after string, size int) (page []*setpointv1.Override, next string, err error) {
+	found, err := s.overrides.Of(ctx, clusters)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, all := range found {
+		for _, o := range all {
+			if o.GetName() <= after || !w.has(o) {
+				continue
+			}
+			if len(page) == size {
+				return page, page[size-1].GetName(), nil
+			}
+			page = append(page, o)
+		}
+		after = ""
+	}
+	return page, "", nil
+}
