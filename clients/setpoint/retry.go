@@ -89,6 +89,8 @@ var repeatable = map[string]bool{
 	setpointv1.TargetService_ListDecisions_FullMethodName:             true,
 	setpointv1.TargetService_GetTargetSpec_FullMethodName:             true,
 	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           true,
+	setpointv1.OverrideService_ListOverrides_FullMethodName:           true,
+	// CreateOverride is not: without an overrideId each attempt creates another one.
 }
 
 // unary is the interceptor.

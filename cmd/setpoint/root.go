@@ -16,10 +16,10 @@ as the Kubernetes HorizontalPodAutoscaler controller would.` + about + `
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, append(others(), serve.New(), newTargets(), newToken(), serve.NewHealth(), cli.NewVersion())...)
+	}, append(others(), serve.New(), newTargets(), newOverride(), newToken(), serve.NewHealth(), cli.NewVersion())...)
 	cli.Group(root, "Run", "serve", "agent", "health", "token")
 	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")
 	cli.Group(root, "Try specs", "lint", "simulate", "tune", "backtest")
-	cli.Group(root, "Look at a server", "targets", "specs")
+	cli.Group(root, "Look at a server", "targets", "specs", "override")
 	return root
 }

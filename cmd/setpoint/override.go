@@ -1,0 +1,248 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
+)
+
+// overrideCommand is shared by the commands on overrides.
+type overrideCommand struct {
+	targetsCommand
+	limit int
+	// What create takes. Counts below 0 are not set.
+	override            setpointv1.Override
+	pin, floor, ceiling int32
+	id, start, until    string
+	lasts               time.Duration
+}
+
+// places says what may be overridden.
+const places = "clusters/CLUSTER, clusters/CLUSTER/namespaces/NAMESPACE or clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET"
+
+func newOverride() *cobra.Command {
+	c := &overrideCommand{targetsCommand: targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}}
+	cmd := &cobra.Command{
+		Use:   "override",
+		Short: "Hold or replace recommendations for a while",
+		Long: `Hold or replace the recommendations of a target, a namespace or a cluster for a while: for a migration, an
+incident or a load test. The decisions below go on, so that windows and policies are as they would be when it ends.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.server = addServerFlags(cmd, defaultServer, "the server")
+	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
+
+	list := &cobra.Command{
+		Use:   "list [PLACE]",
+		Short: "List the overrides of all clusters, of a cluster, or those that act on a namespace or a target",
+		Long: "List the overrides that have not ended: of all clusters, of a cluster and all that is in it, or those that act on\n" +
+			"a namespace or a target. PLACE is " + places + ".",
+		Example: "  setpoint override list clusters/eu-1/namespaces/shop/targets/web",
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE:    c.list,
+	}
+	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum overrides to list; 0 means no limit. If some are left out, standard error says so")
+	cmd.AddCommand(c.newCreate(), list, &cobra.Command{
+		Use:     "delete OVERRIDE",
+		Short:   "Delete an override: it ends at once",
+		Example: "  setpoint override delete clusters/eu-1/namespaces/shop/overrides/migration",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:    c.delete,
+	})
+	return cmd
+}
+
+func (c *overrideCommand) newCreate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create PLACE --for DURATION --reason TEXT [what]",
+		Short: "Create an override of a target, a namespace or a cluster",
+		Long: "Create an override of a target, a namespace or a cluster: PLACE is " + places + ".\n" +
+			"At least one flag says what: --hold, --pin, --floor, --ceiling, --no-scale-down or --no-scale-up.\n\n" +
+			"Of all that are in force for a target any hold holds; of pins the most specific counts, then the newest; then the\n" +
+			"largest floor and the smallest ceiling, which hold if they contradict each other. The result never leaves the bounds\n" +
+			"of the target's spec, except that the current replicas may always be kept.",
+		Example: "  setpoint override create clusters/eu-1/namespaces/shop --hold --for 2h --reason \"database migration\"\n" +
+			"  setpoint override create clusters/eu-1/namespaces/shop/targets/web --floor 8 --until 2026-11-27T06:00:00Z --reason \"sale\"",
+		Args: cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE: c.create,
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&c.override.Hold, "hold", false, "keep the current replicas; not with --pin")
+	flags.Int32Var(&c.pin, "pin", -1, "set these replicas at once; below 0: no pin")
+	flags.Int32Var(&c.floor, "floor", -1, "have no fewer replicas than this; below 0: no floor")
+	flags.Int32Var(&c.ceiling, "ceiling", -1, "have no more replicas than this; below 0: no ceiling")
+	flags.BoolVar(&c.override.NoScaleDown, "no-scale-down", false, "don't remove replicas")
+	flags.BoolVar(&c.override.NoScaleUp, "no-scale-up", false, "don't add replicas")
+	flags.DurationVar(&c.lasts, "for", 0, "how long it lasts from its start on, at most 720h; this or --until is required")
+	flags.StringVar(&c.until, "until", "", "`instant` at which it ends, as 2026-11-27T06:00:00Z")
+	flags.StringVar(&c.start, "start", "", "`instant` at which it begins, as 2026-11-27T06:00:00Z; empty: now")
+	flags.StringVar(&c.override.Reason, "reason", "", "why, in 1 to 256 characters (required)")
+	flags.StringVar(&c.id, "id", "", "last part of its name, of a-z, 0-9 and -; empty: the server chooses. A repeated call with the same id creates no other one")
+	return cmd
+}
+
+// request is that of create.
+func (c *overrideCommand) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
+	o := &c.override
+	for _, count := range []struct {
+		n    int32
+		into **int32
+	}{{c.pin, &o.Pin}, {c.floor, &o.Floor}, {c.ceiling, &o.Ceiling}} {
+		if count.n >= 0 {
+			*count.into = new(count.n)
+		}
+	}
+	var problems []error
+	at := func(flag, text string) *timestamppb.Timestamp {
+		if text == "" {
+			return nil
+		}
+		instant, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %q is no instant such as %s", flag, text, now.UTC().Format(time.RFC3339)))
+			return nil
+		}
+		return timestamppb.New(instant)
+	}
+	o.StartTime, o.ExpireTime = at("start", c.start), at("until", c.until)
+	switch {
+	case c.lasts != 0 && c.until != "":
+		problems = append(problems, errors.New("--for and --until both say when it ends: set one"))
+	case c.lasts < 0:
+		problems = append(problems, fmt.Errorf("--for: %s is negative", c.lasts))
+	case c.lasts > 0:
+		if o.GetStartTime() != nil {
+			now = o.GetStartTime().AsTime()
+		}
+		o.ExpireTime = timestamppb.New(now.Add(c.lasts))
+	case c.until == "":
+		problems = append(problems, errors.New("--for or --until must say when it ends"))
+	}
+	if strings.TrimSpace(o.GetReason()) == "" {
+		problems = append(problems, errors.New("--reason must say why"))
+	}
+	if !o.GetHold() && c.pin < 0 && c.floor < 0 && c.ceiling < 0 && !o.GetNoScaleDown() && !o.GetNoScaleUp() {
+		problems = append(problems, errors.New("it does nothing: set --hold, --pin, --floor, --ceiling, --no-scale-down or --no-scale-up"))
+	}
+	if _, ok := target.ParsePlace(place); !ok {
+		problems = append(problems, fmt.Errorf("%q must be %s", place, places))
+	}
+	return &setpointv1.CreateOverrideRequest{Parent: place, OverrideId: c.id, Override: o}, cli.BadInput(errors.Join(problems...))
+}
+
+func (c *overrideCommand) create(cmd *cobra.Command, args []string) error {
+	req, err := c.request(args[0], time.Now())
+	if err != nil {
+		return err
+	}
+	return c.ask(func(client setpointv1.OverrideServiceClient) error {
+		resp, err := client.CreateOverride(cmd.Context(), req)
+		if err != nil {
+			return err
+		}
+		if c.output.Form != asTable {
+			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s until %s\n", resp.GetOverride().GetName(), whatOf(resp.GetOverride()), instant(resp.GetOverride().GetExpireTime()))
+		return err
+	})
+}
+
+func (c *overrideCommand) delete(cmd *cobra.Command, args []string) error {
+	return c.ask(func(client setpointv1.OverrideServiceClient) error {
+		if _, err := client.DeleteOverride(cmd.Context(), &setpointv1.DeleteOverrideRequest{Name: args[0]}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0]+" deleted")
+		return err
+	})
+}
+
+func (c *overrideCommand) list(cmd *cobra.Command, args []string) error {
+	req := &setpointv1.ListOverridesRequest{Parent: "clusters/-"}
+	if len(args) > 0 && args[0] != req.GetParent() {
+		place, ok := target.ParsePlace(args[0])
+		if !ok {
+			return cli.BadInput(fmt.Errorf("%q must be %s", args[0], places))
+		}
+		req.Parent = target.Place{Cluster: place.Cluster}.String()
+		if place.Namespace != "" {
+			req.Resource = args[0]
+		}
+	}
+	var all listed[*setpointv1.Override]
+	err := c.ask(func(client setpointv1.OverrideServiceClient) (err error) {
+		all, err = collect(c.limit, func(size int32, token string) ([]*setpointv1.Override, string, error) {
+			req.PageSize, req.PageToken = size, token
+			page, err := client.ListOverrides(cmd.Context(), req)
+			return page.GetOverrides(), page.GetNextPageToken(), err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer all.leftOut(cmd, "overrides")
+	answer := &setpointv1.ListOverridesResponse{Overrides: all.items, NextPageToken: all.next}
+	now := time.Now()
+	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
+		fmt.Fprintln(w, "OVERRIDE\tWHAT\tBEGINS\tENDS\tAUTHOR\tREASON")
+		for _, o := range all.items {
+			begins := "in force"
+			if o.GetStartTime().AsTime().After(now) {
+				begins = instant(o.GetStartTime())
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), begins, instant(o.GetExpireTime()), printable.Text(orUnknown(o.GetAuthor())), printable.Text(o.GetReason()))
+		}
+	})
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return unknown
+	}
+	return text
+}
+
+// whatOf says what an override does, as the flags of create.
+func whatOf(o *setpointv1.Override) string {
+	var all []string
+	flag := func(is bool, name string) {
+		if is {
+			all = append(all, name)
+		}
+	}
+	count := func(n *int32, name string) {
+		if n != nil {
+			all = append(all, fmt.Sprintf("%s %d", name, *n))
+		}
+	}
+	flag(o.GetHold(), "hold")
+	count(o.Pin, "pin")         //nolint:protogetter // absent is not 0
+	count(o.Floor, "floor")     //nolint:protogetter // absent is not 0
+	count(o.Ceiling, "ceiling") //nolint:protogetter // absent is not 0
+	flag(o.GetNoScaleDown(), "no-scale-down")
+	flag(o.GetNoScaleUp(), "no-scale-up")
+	return strings.Join(all, ", ")
+}
+
+// ask connects and passes the client to do.
+func (c *overrideCommand) ask(do func(setpointv1.OverrideServiceClient) error) error {
+	client, err := openServer(c.server)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return do(setpointv1.NewOverrideServiceClient(client.Conn()))
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	const (
+		shop = "clusters/demo/namespaces/shop"
+		own  = demoTarget + "/overrides/freeze"
+	)
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"none", []string{"list"}, 0, "OVERRIDE"},
+		{"create", []string{"create", demoTarget, "--hold", "--for=2h", "--reason=database migration", "--id=freeze"}, 0, own + " created: hold until 2"},
+		{"another one of that name", []string{"create", demoTarget, "--pin=0", "--for=2h", "--reason=x", "--id=freeze"}, cli.ExitFailed, "there is another override " + own},
+		{"of a namespace", []string{"create", shop, "--floor=2", "--ceiling=8", "--no-scale-down", "--no-scale-up", "--for=1h", "--reason=x\u001b[31m", "--id=limits"}, 0, shop + "/overrides/limits created: floor 2, ceiling 8, no-scale-down, no-scale-up until 2"},
+		{"that begins later", []string{"create", "clusters/demo", "--pin=0", "--start=2100-01-01T00:00:00Z", "--for=1h", "--reason=x"}, cli.ExitUsage, "override.startTime: Invalid value: 2100-01-01T00:00:00Z: must be at most 365 days from now"},
+		{"list", []string{"list"}, 0, own + "   hold"},
+		{"of the target", []string{"list", demoTarget}, 0, "database migration"},
+		{"as JSON", []string{"list", "clusters/demo", "-o", "json"}, 0, `"reason": "database migration"`},
+		{"of the cluster itself", []string{"list", "clusters/other"}, 0, "REASON"},
+		{"created as YAML", []string{"create", "clusters/demo", "--pin=3", "--for=1h", "--reason=y", "--id=all", "-o=yaml"}, 0, "pin: 3"},
+		{"delete", []string{"delete", own}, 0, own + " deleted"},
+		{"delete what is gone", []string{"delete", own}, cli.ExitFailed, "there is no override " + own},
+	} {
+		got := run(t, "", append(append([]string{"override"}, tt.args...), "--server", address)...)
+		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+			t.Errorf("%s: exit code %d\n%s%s\nwant %q", tt.name, got.Code, got.Stdout, got.Stderr, tt.want)
+		}
+		if strings.Contains(got.Stdout, "\x1b") {
+			t.Errorf("%s: the terminal gets %q", tt.name, got.Stdout)
+		}
+	}
+	// An override holds.
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); !strings.Contains(got.Stdout, "3") || got.Code != 0 {
+		t.Errorf("recommend: %d %s %s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// Bad input is refused before a connection is made, all of it at once.
+func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"nothing said", []string{"create", "web"}, []string{"--for or --until must say when it ends", "--reason must say why", "it does nothing: set --hold", `"web" must be clusters/CLUSTER`}},
+		{"two ends", []string{"create", demoTarget, "--hold", "--for=1h", "--until=2026-01-01T00:00:00Z", "--reason=x"}, []string{"--for and --until both"}},
+		{"no instants", []string{"create", demoTarget, "--hold", "--start=monday", "--until=2pm", "--reason=x"}, []string{`--start: "monday" is no instant such as 2`, `--until: "2pm" is no instant`}},
+		{"negative", []string{"create", demoTarget, "--hold", "--for=-1h", "--reason=x"}, []string{"--for: -1h0m0s is negative"}},
+		{"no place", []string{"create", "--hold"}, []string{"an argument is missing"}},
+		{"list nowhere", []string{"list", "shop"}, []string{`"shop" must be clusters/CLUSTER`}},
+		{"limit", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
+	} {
+		got := run(t, "", append(append([]string{"override"}, tt.args...), "--server=127.0.0.1:1")...)
+		if got.Code != cli.ExitUsage {
+			t.Errorf("%s: exit code %d, %s", tt.name, got.Code, got.Stderr)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(got.Stderr, want) {
+				t.Errorf("%s: %s\nwant %q", tt.name, got.Stderr, want)
+			}
+		}
+	}
+}
