@@ -70,6 +70,8 @@ type Object struct {
 	Shadow bool
 	// Options are those of requests. May be nil.
 	Options *setpointv1.RecommendOptions
+	// Stages are those around the decisions. May be nil.
+	Stages *setpointv1.Stages
 	// Revision changes with the object's settings; the loop reconciles at once after a
 	// change. Nil: only the UID and Shadow count.
 	Revision Revision

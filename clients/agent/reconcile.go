@@ -157,7 +157,7 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	e.Observation, e.Request = seen, seen.Request
 	e.Request.Target, e.Request.TargetUid, e.Request.ClusterUid = r.target(), r.o.UID, r.options.ClusterUID
 	e.Request.PreviousStatus = setpoint.Seed(e.Request.GetPreviousStatus())
-	e.Request.Options = r.o.Options
+	e.Request.Options, e.Request.Stages = r.o.Options, r.o.Stages
 	// Errors come back in conditions, where CheckAnswer takes no control characters.
 	for _, m := range e.Request.GetMetricErrors() {
 		m.Message = printable.Lines(m.GetMessage())

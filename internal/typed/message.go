@@ -73,7 +73,7 @@ func (p *Problems) messageField(field string, from any, to protoreflect.Message,
 			err = protojson.Unmarshal(data, to.Mutable(of).Message().Interface())
 		}
 		if err != nil {
-			p.Add(field, "must be a %s, such as \"300s\" for a Duration", of.Message().Name())
+			p.Add(field, "must be a %s, such as %q", of.Message().Name(), examples[of.Message().Name()])
 		}
 	case of.Message() != nil:
 		p.message(field, from, to.Mutable(of).Message())
@@ -83,6 +83,9 @@ func (p *Problems) messageField(field string, from any, to protoreflect.Message,
 		}
 	}
 }
+
+// examples are values of well-known types.
+var examples = map[protoreflect.Name]string{"Duration": "300s", "Timestamp": "2026-12-24T08:00:00Z"}
 
 func (p *Problems) messageElement(field string, from any, to protoreflect.List, of protoreflect.FieldDescriptor) {
 	if of.Message() != nil {

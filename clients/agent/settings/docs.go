@@ -42,7 +42,7 @@ func (f Form) row(of reflect.Type, name, key string) Row {
 }
 
 // literal matches values and keys in the tags, which the tables show as code.
-var literal = regexp.MustCompile(`\b(true|false|autoscaling/v2|HorizontalPodAutoscaler|podLabel|podPath|External:queue|scaleTargetRef|[0-9]+[smh])\b`)
+var literal = regexp.MustCompile(`\b(true|false|autoscaling/v2|HorizontalPodAutoscaler|podLabel|podPath|External:queue|Stages|scaleTargetRef|[0-9]+[smh])\b`)
 
 func quoteWords(text string) string { return literal.ReplaceAllString(text, "`$1`") }
 

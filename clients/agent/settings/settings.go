@@ -11,6 +11,7 @@ package settings
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -39,6 +40,7 @@ type Workload struct {
 	Metric           map[string]Metric `json:"metric"`
 	Behavior         any               `json:"behavior" value:"keys, or a text in YAML or JSON" default:"that of a HorizontalPodAutoscaler without behavior" help:"Windows and policies, as behavior of autoscaling/v2; {} for its defaults. Without it a count may still grow while the metric falls, as with a HorizontalPodAutoscaler."`
 	Spec             any               `json:"spec" value:"keys, or a text in YAML or JSON" help:"A whole spec of autoscaling/v2, in place of min, max, cpu, memory, behavior and targets of metrics. Its metrics come from the metric of their name, or of their type and name, such as External:queue."`
+	Stages           any               `json:"stages" value:"keys, or a text in YAML or JSON" default:"none" help:"What HPA lacks, such as schedules and fallbacks of metrics: the message Stages of the API, in its JSON."`
 	Period           *Period           `json:"period" value:"duration, 1s to 1h" default:"that of the agent, 15s" help:"Time between two decisions."`
 	Shadow           bool              `json:"shadow" value:"true or false" default:"false" help:"Decide and apply nothing."`
 	ScaleUpInUpdates bool              `json:"scaleUpInUpdates" value:"true or false" default:"false" help:"Scale up while an update runs, too. The price: a rollback of that update keeps the new image, and its failures are counted anew after each change."`
@@ -57,6 +59,8 @@ type Settings struct {
 	Spec *setpointv1.HorizontalPodAutoscalerSpec
 	// Metrics are the spec's metrics that sources answer, with their queries, in its order.
 	Metrics []samples.Metric
+	// Stages are those around the decisions. Nil: none.
+	Stages *setpointv1.Stages
 	// Period is the time between two reconciles. 0: that of the agent.
 	Period time.Duration
 	// Shadow makes the workload a shadow: nothing is applied.
@@ -155,6 +159,7 @@ type reading struct {
 func (f Form) Read(tree map[string]any) (*Settings, error) {
 	r := &reading{form: f}
 	r.keys(tree)
+	r.stages()
 	r.out.Shadow, r.out.ScaleUpInUpdates = r.set.Shadow, r.set.ScaleUpInUpdates
 	if r.set.Period != nil {
 		r.out.Period = time.Duration(*r.set.Period)
@@ -254,6 +259,36 @@ func (r *reading) document(key string, from any) (any, bool) {
 		return nil, false
 	}
 	return parsed, true
+}
+
+// stages reads the stages. What their values mean the service says.
+func (r *reading) stages() {
+	if r.set.Stages == nil {
+		return
+	}
+	var err error
+	r.out.Stages, err = StagesOf(r.set.Stages)
+	var wrong *typed.Error
+	if errors.As(err, &wrong) {
+		r.Under("stages", wrong.Problems)
+	}
+}
+
+// StagesOf reads stages from a text in YAML or JSON, or from a decoded document. The error is a
+// *typed.Error, with paths below the stages.
+func StagesOf(from any) (*setpointv1.Stages, error) {
+	var p typed.Problems
+	if text, ok := from.(string); ok {
+		parsed, err := typed.Document(text, maxDocument)
+		if err != nil {
+			p.Add("", "%v", err)
+			return nil, p.Err()
+		}
+		from = parsed
+	}
+	out := &setpointv1.Stages{}
+	p.FillMessage("", from, out)
+	return out, p.Err()
 }
 
 // build makes the spec from single settings.

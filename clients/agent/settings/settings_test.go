@@ -118,6 +118,13 @@ func TestAllProblemsAreTold(t *testing.T) {
 		"a source without a metric of the spec": {`{"spec": {"maxReplicas": 3}, "metric": {"queue": {"source": "a"}}}`, []string{"p.metric.queue: the spec has no such metric"}},
 		"usage has no source where the platform measures it": {`{"spec": {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}, "metric": {"Resource:cpu": {"source": "a"}}}`,
 			[]string{"p.metric.Resource:cpu: the spec has no such metric"}},
+		"stages of wrong shapes": {`{"max": 3, "stages": {"schedule": [], "fallbacks": [{"metrc": "a", "replicas": "ten", "failureDuration": "3m"}], "zeroGuards": [{"metric": 5}], "idle": []}}`, []string{
+			`p.stages.fallbacks[0].failureDuration: must be a Duration, such as "300s"`, "p.stages.fallbacks[0].metrc: there is no such key; did you mean metric?",
+			"p.stages.fallbacks[0].replicas: must be a whole number", "p.stages.idle: must be a mapping", "p.stages.schedule: there is no such key; did you mean schedules?", "p.stages.zeroGuards[0].metric: must be a text",
+		}},
+		"stages that can't be parsed":    {`{"max": 3, "stages": "{\"schedules\": ["}`, []string{"p.stages: "}},
+		"stages that are set twice":      {`{"max": 3, "stages": "{\"idle\": {}, \"idle\": {}}"}`, []string{"p.stages: "}},
+		"stages that are not a document": {`{"max": 3, "stages": "on"}`, []string{"p.stages: must be a mapping"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +140,40 @@ func TestAllProblemsAreTold(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Stages are the same as a text of a label, as blocks of HCL, and as JSON.
+func TestStagesInEachForm(t *testing.T) {
+	t.Parallel()
+	const text = `{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 8, "suspended": true}],
+		"fallbacks": [{"metric": "External:queue", "failureDuration": "180s", "lastGood": {"maxAge": "3600s"}}],
+		"combine": {"method": "WEIGHTED", "weights": {"Resource:cpu": "1", "External:queue": "0.5"}}, "windowThroughFailures": true}`
+	want := &setpointv1.Stages{}
+	if err := protojson.Unmarshal([]byte(text), want); err != nil {
+		t.Fatal(err)
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, stages := range map[string]string{
+		"a document": text, "a text": string(quoted),
+		"blocks of HCL": `[{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 8.0, "suspended": true}],
+			"fallbacks": [{"metric": "External:queue", "failureDuration": "180s", "lastGood": [{"maxAge": "3600s"}]}],
+			"combine": [{"method": "WEIGHTED", "weights": [{"Resource:cpu": "1", "External:queue": "0.5"}]}], "windowThroughFailures": true}]`,
+	} {
+		got := read(t, form, tree(t, `{"max": 3, "stages": `+stages+`}`))
+		if !proto.Equal(got.Stages, want) {
+			t.Errorf("%s: got  %v\nwant %v", name, got.Stages, want)
+		}
+	}
+	if got := read(t, form, tree(t, `{"max": 3}`)); got.Stages != nil {
+		t.Errorf("without: got %v", got.Stages)
+	}
+	labels := settings.Nested(map[string]string{"x.max": "3", "x.stages": "windowThroughFailures: true"}, "x.")
+	if got := read(t, settings.Form{Prefix: "x."}, labels); !got.Stages.GetWindowThroughFailures() {
+		t.Errorf("a label in YAML: got %v", got.Stages)
 	}
 }
 
@@ -180,6 +221,7 @@ func TestTheTablesHaveEachKey(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(`{"max": 3, "metric": [{"queue": [{"source": "a", "average": 1.0}]}], "behavior": "scaleDown: {}"}`)
 	f.Add(`{"spec": {"maxReplicas": 3, "metrics": [{"type": "Pods", "pods": {"metric": {"name": "a", "selector": {"matchLabels": {"a": "b"}}}}}]}, "metric": {"a": {"source": "b"}}}`)
+	f.Add(`{"max": 3, "stages": {"schedules": [{"name": "a", "at": "2026-12-24T08:00:00Z", "duration": "60s"}], "idle": {"activation": {"a": 1}}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		var from map[string]any
 		if json.Unmarshal([]byte(text), &from) != nil {

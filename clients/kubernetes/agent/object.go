@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	vocabulary "github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
@@ -24,6 +26,8 @@ const (
 	SyncPeriodAnnotation = "autoscaling.setpoint.dev/sync-period"
 	// ShadowAnnotation is "true" to make the object a shadow, else "false".
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
+	// StagesAnnotation is the stages, the service's message Stages as JSON.
+	StagesAnnotation = "setpoint.dev/stages"
 )
 
 // object is an autoscaler of either source.
@@ -40,6 +44,7 @@ type object struct {
 	// true for an Autoscaler with spec.shadow.
 	own     bool
 	options *setpointv1.RecommendOptions
+	stages  *setpointv1.Stages
 	// warning is a problem of the object that does not keep it from being scaled; problem is
 	// one that does.
 	warning, problem error
@@ -48,7 +53,7 @@ type object struct {
 // sameAs reports whether nothing changed that decisions depend on.
 func (o *object) sameAs(other *object) bool {
 	return other != nil && o.autoscaler.UID == other.autoscaler.UID &&
-		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) &&
+		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) && proto.Equal(o.stages, other.stages) &&
 		equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
 }
 
@@ -107,8 +112,46 @@ func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object
 		}
 		o.shadow = o.shadow || shadow
 	}
+	var err error
+	if o.stages, err = StagesOf(hpa); err != nil {
+		o.problem = both(o.problem, err)
+	}
 	return o
 }
+
+// both are two problems, of which either may be nil, as one.
+func both(first, second error) error {
+	if first != nil && second != nil {
+		return fmt.Errorf("%w; %w", first, second)
+	}
+	return cmp.Or(first, second)
+}
+
+// StagesOf returns the stages of an autoscaler of either kind; nil: none.
+func StagesOf(stored client.Object) (*setpointv1.Stages, error) {
+	if own, ok := stored.(*v1.Autoscaler); ok {
+		return own.Spec.Stages.ToProto()
+	}
+	annotations := stored.GetAnnotations()
+	for _, name := range misnamed {
+		if _, ok := annotations[name]; ok {
+			return nil, fmt.Errorf("annotation %s: is not read; did you mean %s?", name, StagesAnnotation)
+		}
+	}
+	text, ok := annotations[StagesAnnotation]
+	if !ok {
+		return nil, nil
+	}
+	read, err := vocabulary.StagesOf(text)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", StagesAnnotation, err)
+	}
+	return read, nil
+}
+
+// misnamed are what StagesAnnotation may be taken for, beside the others' names: without its stages
+// an object would be scaled otherwise than its author said.
+var misnamed = []string{"autoscaling.setpoint.dev/stages", "setpoint.dev/stage", "autoscaling.setpoint.dev/stage"}
 
 func readPeriod(text string) (time.Duration, error) {
 	period, err := time.ParseDuration(text)
@@ -150,7 +193,11 @@ func objectOfAutoscaler(a *v1.Autoscaler, s settings) *object {
 		o.problem = fmt.Errorf("spec: %s", a.Spec.Unreadable)
 		return o
 	}
-	o.problem = kubernetes.Validate(o.autoscaler).ToAggregate()
+	var err error
+	if o.stages, err = StagesOf(a); err != nil {
+		o.problem = err
+	}
+	o.problem = both(kubernetes.Validate(o.autoscaler).ToAggregate(), o.problem)
 	kubernetes.Defaults(o.autoscaler)
 	return o
 }

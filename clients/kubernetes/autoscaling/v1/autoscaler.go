@@ -70,6 +70,10 @@ type AutoscalerSpec struct {
 	// HorizontalPodAutoscaler. Absent: the service's settings.
 	// +optional
 	Options *Options `json:"options,omitempty"`
+	// stages are what a HorizontalPodAutoscaler does not have: schedules, fallbacks of
+	// metrics, guards. Absent: none; decisions are exactly a HorizontalPodAutoscaler's.
+	// +optional
+	Stages *Stages `json:"stages,omitempty"`
 	// Unreadable says why a spec that was stored could not be read; then all else is
 	// empty. It is not part of the API.
 	Unreadable string `json:"-"`
