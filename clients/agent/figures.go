@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,11 +17,43 @@ type Figures struct {
 	Metrics []string
 	// Limits say what else has decided the count: a bound, a policy, a window.
 	Limits []string
+	// Adjusted says what a stage or an override changed. Empty: nothing.
+	Adjusted string
 }
 
-// FiguresOf are those of a status and the spec that it was computed from.
-func FiguresOf(status *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec) Figures {
-	return Figures{metricsOf(status, spec), boundsOf(status, spec)}
+// FiguresOf are those of an answer and the spec that it was computed from.
+func FiguresOf(answer *setpointv1.RecommendResponse, spec *setpointv1.HorizontalPodAutoscalerSpec) Figures {
+	status := answer.GetStatus()
+	return Figures{metricsOf(status, spec), boundsOf(status, spec), AdjustedBy(answer)}
+}
+
+// AdjustedBy says what stages and overrides changed, for people: the override, which has the last
+// word, or else the first of them, and how many others there are. Empty: they changed nothing.
+func AdjustedBy(answer *setpointv1.RecommendResponse) string {
+	one := decisive(answer)
+	if one == nil {
+		return ""
+	}
+	text := cmp.Or(one.GetMessage(), strings.TrimSpace(one.GetStage()+" "+one.GetRule()))
+	switch others := len(answer.GetAdjustments()) - 1; {
+	case others == 1:
+		text += " (and 1 other adjustment)"
+	case others > 1:
+		text += fmt.Sprintf(" (and %d other adjustments)", others)
+	}
+	return text
+}
+
+// decisive is the adjustment to tell first; nil: there is none.
+func decisive(answer *setpointv1.RecommendResponse) *setpointv1.Adjustment {
+	all := answer.GetAdjustments()
+	switch {
+	case len(all) == 0:
+		return nil
+	case all[len(all)-1].GetStage() == "OVERRIDE":
+		return all[len(all)-1]
+	}
+	return all[0]
 }
 
 // With is one line of the figures and the reason of a decision.
@@ -30,7 +63,10 @@ func (f Figures) With(reason string) string {
 		parts = append(parts, strings.Join(f.Metrics, ", "))
 	}
 	parts = append(parts, f.Limits...)
-	if reason != "" {
+	if f.Adjusted != "" {
+		parts = append(parts, f.Adjusted)
+	}
+	if reason != "" && reason != f.Adjusted {
 		parts = append(parts, reason)
 	}
 	return Plain(strings.Join(parts, "; "))

@@ -71,6 +71,32 @@ func (r *reconcile) tellDecided() {
 	}
 }
 
+// adjustedEvery is the minimum time between two events about adjustments that come and go.
+const adjustedEvery = 10 * time.Minute
+
+// tellAdjusted emits an event when a stage or an override begins to change the count, and no
+// further one while it does, even if the message changes.
+func (r *reconcile) tellAdjusted(e *evaluation) {
+	told := &r.st.adjusted
+	one := decisive(e.Answer)
+	if one == nil {
+		told.ended = true
+		return
+	}
+	what := one.GetStage() + " " + one.GetRule()
+	least := minTellInterval
+	if what == told.what {
+		least = adjustedEvery
+	}
+	if what == told.what && !told.ended || !told.at.IsZero() && time.Since(told.at) < least {
+		return
+	}
+	told.what, told.at, told.ended = what, time.Now(), false
+	text := AdjustedBy(e.Answer)
+	r.once.say(r.log, zapcore.InfoLevel, "adjusted", what, zap.String("adjusted", text))
+	r.telling.event(normal, EventAdjusted, text)
+}
+
 // toldHold returns the reason of the last event that is not over, "" if there is none. At
 // first it is the reason that an earlier agent wrote.
 func (r *reconcile) toldHold() string {

@@ -133,6 +133,62 @@ func TestDistrustOfReportsIsReportedOnce(t *testing.T) {
 	})
 }
 
+// What stages change is an event when it begins, not in each period, and one in ten minutes where it comes
+// and goes; another stage's follows a minute later.
+func TestAdjustmentsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &told{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		during := func(stage string, d time.Duration) {
+			asked := 0
+			s.Tamper(func(a *setpointv1.RecommendResponse) {
+				if asked++; stage != "" {
+					a.Adjustments = []*setpointv1.Adjustment{{Stage: stage, Rule: "a", Message: fmt.Sprintf("for the %d. time", asked)}}
+				}
+			})
+			time.Sleep(d)
+			synctest.Wait()
+		}
+		for _, step := range []struct {
+			stage string
+			d     time.Duration
+			want  int
+		}{
+			{"", 5 * time.Minute, 0}, {"FALLBACK", 30 * time.Minute, 1}, {"", time.Minute, 1}, {"FALLBACK", time.Minute, 2}, {"", time.Minute, 2},
+			{"FALLBACK", 5 * time.Minute, 2}, {"FALLBACK", 5 * time.Minute, 3}, {"SCHEDULE", 30 * time.Second, 4}, {"COMBINE", 20 * time.Second, 4}, {"COMBINE", time.Minute, 5},
+		} {
+			during(step.stage, step.d)
+			if n := p.count(agent.EventAdjusted); n != step.want {
+				t.Errorf("%q for %s: told %d times, want %d", step.stage, step.d, n, step.want)
+			}
+		}
+	})
+}
+
+// The override has the last word on a count, so it is told first.
+func TestAdjustedBy(t *testing.T) {
+	t.Parallel()
+	office := &setpointv1.Adjustment{Stage: "BOUNDS", Rule: "schedule/office", Message: "schedule \"office\" raises minReplicas from 2 to 8"}
+	queue := &setpointv1.Adjustment{Stage: "FALLBACK", Rule: "External:queue"}
+	held := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "hold", Message: "held at 10 by alice"}
+	for _, tt := range []struct {
+		all  []*setpointv1.Adjustment
+		want string
+	}{
+		{nil, ""},
+		{[]*setpointv1.Adjustment{office}, `schedule "office" raises minReplicas from 2 to 8`},
+		{[]*setpointv1.Adjustment{queue}, "FALLBACK External:queue"},
+		{[]*setpointv1.Adjustment{office, held}, "held at 10 by alice (and 1 other adjustment)"},
+		{[]*setpointv1.Adjustment{office, queue, queue}, `schedule "office" raises minReplicas from 2 to 8 (and 2 other adjustments)`},
+	} {
+		if got := agent.AdjustedBy(&setpointv1.RecommendResponse{Adjustments: tt.all}); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // rival asks about the agent's target, with another count, before each report.
 type rival struct{ *agenttest.Service }
 

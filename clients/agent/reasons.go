@@ -52,4 +52,7 @@ const (
 	EventRecommenderAvailable = "RecommenderAvailable"
 	// EventRecommendationAccepted ends ReasonRecommendationRefused.
 	EventRecommendationAccepted = "RecommendationAccepted"
+	// EventAdjusted tells what a stage or an override of the service changes. It comes when that
+	// begins.
+	EventAdjusted = "Adjusted"
 )

@@ -277,7 +277,7 @@ func reasonOf(answer *setpointv1.RecommendResponse) string {
 	case limited.GetStatus() == "True":
 		return limited.GetMessage()
 	}
-	return ""
+	return AdjustedBy(answer)
 }
 
 // apply writes the count.
@@ -286,12 +286,15 @@ func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
 		Reason: reasonOf(e.Answer), RecommendationID: e.Answer.GetRecommendationId(),
-		Figures: FiguresOf(e.Answer.GetStatus(), e.Request.GetSpec()),
+		Figures: FiguresOf(e.Answer, e.Request.GetSpec()),
 	}
 	err := r.platform.Apply(ctx, r.o, e.Observation, change)
 	r.metrics.took(partApply, began)
 	log := r.log.With(zap.Int32("current", change.From), zap.Int32("desired", change.To),
 		zap.String("reason", change.Reason), zap.String("recommendation", change.RecommendationID))
+	if change.Figures.Adjusted != "" {
+		log = log.With(zap.String("adjusted", change.Figures.Adjusted))
+	}
 	var held *HoldError
 	if errors.As(err, &held) || errors.Is(err, ErrMoved) {
 		return err // told by the caller
@@ -323,6 +326,7 @@ func (r *reconcile) decided(e *evaluation) {
 		return
 	}
 	r.tellDecided()
+	r.tellAdjusted(e)
 	r.telling.Events = append(r.telling.Events, e.Answer.GetEvents()...)
 	fault := e.Answer.GetError()
 	if e.Report != nil {

@@ -61,6 +61,13 @@ type state struct {
 	moved int
 	// fault is the error of the last decision.
 	fault string
+	// adjusted is the adjustment of the last event about one: its stage and rule, when the event was,
+	// and whether it has ended since.
+	adjusted struct {
+		what  string
+		at    time.Time
+		ended bool
+	}
 	// warned is the text of the last warning event.
 	warned string
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -205,6 +206,32 @@ func FuzzParsePolicy(f *testing.F) {
 		p, hold := nomad.ParsePolicy(&api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(10)), Policy: m})
 		if p != nil && hold != nil || hold != nil && hold.Message == "" {
 			t.Errorf("got %v, %v", p, hold)
+		}
+	})
+}
+
+// Stages are blocks, or a text, and what is wrong in them holds the group.
+func TestStagesOfPolicies(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"setpoint": [{"cpu": 60, "stages": [{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 3}]}]}]}`,
+		`{"setpoint": [{"cpu": 60, "stages": "{\"schedules\":[{\"cron\":\"0 8 * * 1-5\",\"duration\":\"43200s\",\"minReplicas\":3,\"name\":\"office\",\"timeZone\":\"Europe/Berlin\"}]}"}]}`,
+	} {
+		p, hold := nomad.ParsePolicy(scaling(t, 2, 10, text))
+		if hold != nil || p.Stages.GetSchedules()[0].GetMinReplicas() != 3 || p.Stages.GetSchedules()[0].GetTimeZone() != "Europe/Berlin" {
+			t.Errorf("%s: %+v, %+v", text, p, hold)
+		}
+	}
+	_, hold := nomad.ParsePolicy(scaling(t, 2, 10, `{"setpoint": [{"cpu": 60, "stages": [{"fallback": []}]}]}`))
+	if hold == nil || hold.Message != "setpoint.stages.fallback: there is no such key; did you mean fallbacks?" {
+		t.Errorf("held: %+v", hold)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, p := start(t, func(w *world) {
+			w.register(job{name: "web", count: 2, policy: queue("web", "stages: {windowThroughFailures: true}\n")})
+		})
+		if o := object(t, p, keyOf("web")); !o.Stages.GetWindowThroughFailures() {
+			t.Errorf("the object has the stages %v", o.Stages)
 		}
 	})
 }

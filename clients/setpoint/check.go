@@ -27,6 +27,8 @@ const (
 	maxAnswerMetrics    = 1000
 	maxAnswerWord       = 1024
 	maxAnswerText       = 32 << 10
+	maxAdjustments      = 32
+	maxAdjustmentText   = 256
 	// instancesDiffer is how much the clocks of a service's instances may differ.
 	instancesDiffer = time.Second
 )
@@ -75,6 +77,8 @@ type Asked struct {
 //   - desired_replicas are the same, or from min_replicas to max_replicas. No decision
 //     does anything else: stabilization, policies and failed metrics may leave a count
 //     where it is, even out of bounds; every change ends within them;
+//   - so are plain_desired_replicas, if there are any;
+//   - there are at most 32 adjustments, with counts from 0 and messages of at most 256 bytes;
 //   - its request_id, if any, is the request's;
 //   - action matches the two counts, and a change has a recommendation_id of its own;
 //   - evaluation_time is near now and not before that of the previous answer;
@@ -89,7 +93,7 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 	if answer == nil {
 		return &AnswerError{Problem: "there is no answer"}
 	}
-	for _, check := range []func() error{c.question, c.counts, c.action, c.instant, c.status, c.texts} {
+	for _, check := range []func() error{c.question, c.counts, c.adjustments, c.action, c.instant, c.status, c.texts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -198,6 +202,35 @@ func (c *answerChecker) counts() error {
 	least, most := c.bounds()
 	if desired != current && (desired < least || desired > most) {
 		return wrong("desiredReplicas", "%d, neither from %d to %d nor the current %d", desired, least, most, current)
+	}
+	return nil
+}
+
+// adjustments checks what stages and overrides changed, and the count without them.
+func (c *answerChecker) adjustments() error {
+	if plain := c.answer.PlainDesiredReplicas; plain != nil {
+		least, most := c.bounds()
+		known := c.asked.Request.GetScale() != nil && c.asked.Request.GetScaleError() == nil
+		if *plain < 0 || known && *plain != c.answer.GetCurrentReplicas() && (*plain < least || *plain > most) {
+			return wrong("plainDesiredReplicas", "%d, neither from %d to %d nor the current %d", *plain, least, most, c.answer.GetCurrentReplicas())
+		}
+	}
+	if n := len(c.answer.GetAdjustments()); n > maxAdjustments {
+		return wrong("adjustments", "%d of them", n)
+	}
+	for i, a := range c.answer.GetAdjustments() {
+		at := fmt.Sprintf("adjustments[%d]", i)
+		switch {
+		case a.GetStage() == "" || len(a.GetStage()) > maxAdjustmentText || len(a.GetMessage()) > maxAdjustmentText,
+			len(a.GetRule()) > maxAnswerWord || len(a.GetMetric()) > maxAnswerWord:
+			return wrong(at, "no stage, or texts that are too long")
+		case a.GetBefore() < 0 || a.GetAfter() < 0:
+			return wrong(at, "from %d to %d replicas", a.GetBefore(), a.GetAfter())
+		case !isWord(a.GetStage()) || !isText(a.GetRule()) || !isText(a.GetMetric()) || !isText(a.GetMessage()):
+			return wrong(at+".message", "no text, or its stage, rule or metric is none")
+		case !isInstant(a.GetUntilTime()):
+			return wrong(at+".untilTime", "no instant")
+		}
 	}
 	return nil
 }
@@ -371,6 +404,7 @@ func (c *answerChecker) form(status *setpointv1.HorizontalPodAutoscalerStatus) e
 func conditionProblem(c *setpointv1.HorizontalPodAutoscalerCondition, seen map[string]bool) string {
 	switch c.GetType() {
 	case "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero":
+	case "Overridden", "ExternalMetricFallbackActive", "MetricFallbackActive", "MetricSuspect": // of stages
 	default:
 		return fmt.Sprintf("type %.64q is not one of a HorizontalPodAutoscaler's", c.GetType())
 	}

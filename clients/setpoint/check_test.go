@@ -73,6 +73,18 @@ func TestCheckAnswer(t *testing.T) {
 	noScale := func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) {
 		q.Request.Scale, q.Request.ScaleError = nil, &setpointv1.ScaleError{Message: "gone"}
 	}
+	plain := func(n int32) change {
+		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.PlainDesiredReplicas = &n }
+	}
+	adjusted := func(n, bytes int) change {
+		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			for range n {
+				a.Adjustments = append(a.Adjustments, &setpointv1.Adjustment{
+					Stage: "ZERO_GUARD", Rule: "External:queue", Metric: "External:queue", Message: strings.Repeat("m", bytes), UntilTime: timestamppb.New(checkedAt),
+				})
+			}
+		}
+	}
 	at := func(d time.Duration) change {
 		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
 			a.EvaluationTime = timestamppb.New(checkedAt.Add(d))
@@ -151,6 +163,14 @@ func TestCheckAnswer(t *testing.T) {
 		{"no metrics, desired as before", all(counts(4, 4), failed(7)), ""},
 		{"no metrics, desired as never", all(counts(4, 4), failed(11)), "status.desiredReplicas"},
 		{"metrics, desired as before", all(counts(4, 4), failed(7), func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.Error = "" }), "status.desiredReplicas"},
+		{"a plain count of the bounds", plain(2), ""},
+		{"a plain count out of them", plain(11), "plainDesiredReplicas"},
+		{"a plain count that is the current one, out of them", all(counts(15, 10), scale(15, 15), plain(15)), ""},
+		{"a plain count of an unknown scale", all(noScale, counts(7, 7), plain(12)), ""},
+		{"a negative plain count of an unknown scale", all(noScale, counts(7, 7), plain(-1)), "plainDesiredReplicas"},
+		{"as many adjustments as there may be", adjusted(32, 256), ""},
+		{"too many adjustments", adjusted(33, 1), "adjustments"},
+		{"a message that is too long", adjusted(2, 257), "adjustments[0]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

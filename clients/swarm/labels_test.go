@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/internal/typed"
@@ -243,5 +244,25 @@ func TestErrorsOfParsersAreBounded(t *testing.T) {
 		if _, err := swarm.ParseLabels("web", map[string]string{"setpoint.spec": text}); err == nil || len(err.Error()) > 600 {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// Stages are one label, and what is wrong in it is told with its path.
+func TestStagesOfLabels(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{"setpoint.enable": "true", "setpoint.max": "5", "setpoint.stages": `{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 3}]}`}
+	got, err := swarm.ParseLabels("web", labels)
+	if err != nil || got.Stages.GetSchedules()[0].GetMinReplicas() != 3 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	labels["setpoint.stages"] = `{"schedules": [{"name": "office", "timezone": "Europe/Berlin"}]}`
+	if _, err := swarm.ParseLabels("web", labels); err == nil || err.Error() != "setpoint.stages.schedules[0].timezone: there is no such key; did you mean timeZone?" {
+		t.Errorf("got %v", err)
+	}
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	w.label("web", "setpoint.stages", "windowThroughFailures: true")
+	if o := object(t, p, key); !o.Stages.GetWindowThroughFailures() {
+		t.Errorf("the object has the stages %v", o.Stages)
 	}
 }

@@ -324,3 +324,25 @@ func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object 
 	must(t, err)
 	return o
 }
+
+// Stages stand in a target's entry, and what is wrong in them holds the target.
+func TestStagesOfTargets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		stages map[string]any
+		hold   string
+	}{
+		{map[string]any{"windowThroughFailures": true}, ""},
+		{map[string]any{"guards": map[string]any{"reversal": 3}}, "its entry in the list is invalid: stages.guards.reversal: there is no such key; did you mean reversals?"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+			w.edit("web", func(entry map[string]any) { entry["stages"] = tt.stages })
+			o := listedOnce(t, webhook.New(w.client, w.options), key)
+			if tt.hold == "" && (o.Hold != nil || !o.Stages.GetWindowThroughFailures()) || tt.hold != "" && (o.Hold == nil || o.Hold.Message != tt.hold) {
+				t.Errorf("%v: %v, held by %+v", tt.stages, o.Stages, o.Hold)
+			}
+		})
+	}
+}

@@ -60,6 +60,10 @@ type Decided struct {
 	Metrics []string `json:"metrics,omitempty"`
 	// Limits say what else has decided the count: a bound, a policy, a window.
 	Limits []string `json:"limits,omitempty"`
+	// Adjusted says what a stage or an override changed. Empty: nothing.
+	Adjusted string `json:"adjusted,omitempty"`
+	// Plain is the count without stages and overrides, if it is another one.
+	Plain *int32 `json:"plain,omitempty"`
 	// Notice is the platform's, such as tasks that don't run.
 	Notice string `json:"notice,omitempty"`
 	// Inactive says why nothing is scaled although nothing failed, such as a count of 0 set by
@@ -237,10 +241,10 @@ func young(r *setpointv1.RecommendRequest, now time.Time) bool {
 }
 
 func (o *Object) decided(d *agent.Decision) {
-	figures := agent.FiguresOf(d.Answer.GetStatus(), d.Request.GetSpec())
+	figures := agent.FiguresOf(d.Answer, d.Request.GetSpec())
 	o.Decision = &Decided{
 		At: d.At.UTC(), Current: d.Answer.GetCurrentReplicas(), Desired: d.Answer.GetDesiredReplicas(), Reason: typed.Shorten(d.Answer.GetReason(), maxText),
-		Metrics: figures.Metrics, Limits: figures.Limits,
+		Metrics: figures.Metrics, Limits: figures.Limits, Adjusted: typed.Shorten(figures.Adjusted, maxText), Plain: plainOf(d.Answer),
 		Notice: typed.Shorten(d.Observation.Notice, maxText),
 	}
 	switch {
@@ -260,6 +264,14 @@ func (o *Object) decided(d *agent.Decision) {
 			Recommendation: d.Answer.GetRecommendationId(),
 		}
 	}
+}
+
+// plainOf is the count without stages and overrides, if it is another one; else nil.
+func plainOf(answer *setpointv1.RecommendResponse) *int32 {
+	if answer.PlainDesiredReplicas == nil || answer.GetPlainDesiredReplicas() == answer.GetDesiredReplicas() {
+		return nil
+	}
+	return new(answer.GetPlainDesiredReplicas())
 }
 
 // forget drops the state of an object.

@@ -122,18 +122,26 @@ func (o *Object) Why(now time.Time) string {
 	case o.Hold != nil:
 		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
 	case o.Cause != "":
-		add(d.Notice, o.Cause)
+		add(d.Notice, o.Cause, d.adjusted())
 	case o.Error != "":
 		add(o.Error)
 	case d != nil && d.Inactive != "":
 		add(d.Notice, d.Inactive)
 	case d != nil:
-		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits}.With(d.Reason))
+		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits, Adjusted: d.adjusted()}.With(d.Reason))
 	}
 	if o.Warning != "" {
 		add("warning: " + o.Warning)
 	}
 	return oneLine(agent.Plain(strings.Join(parts, "; ")))
+}
+
+// adjusted says what a stage or an override changed, and the count without it.
+func (d *Decided) adjusted() string {
+	if d.Adjusted == "" || d.Plain == nil {
+		return d.Adjusted
+	}
+	return fmt.Sprintf("%s; without: %d", d.Adjusted, *d.Plain)
 }
 
 // age is how long ago something was, as a person would say it.

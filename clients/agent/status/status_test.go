@@ -102,6 +102,18 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{condition("AbleToScale", "True", "ScaleDownStabilized")},
 			}}, "1 of 4 tasks run: no suitable node", "ok", "1 of 4 tasks run: no suitable node; q 1.5; held by the stabilization window",
 		},
+		{
+			"an override", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, PlainDesiredReplicas: new(int32(6)), Adjustments: []*setpointv1.Adjustment{
+				{Stage: "OVERRIDE", Message: "held at 4 by alice until 14:00:00Z"},
+			}}, "", "ok", "held at 4 by alice until 14:00:00Z; without: 6",
+		},
+		{
+			"a suspicion", &setpointv1.RecommendRequest{MetricErrors: failed("External:q", "it is 0")},
+			&setpointv1.RecommendResponse{Error: external + "it is 0", PlainDesiredReplicas: new(int32(0)), Adjustments: []*setpointv1.Adjustment{
+				{Stage: "ZERO_GUARD", Message: "External:q fell from 120 to 0"},
+			}}, "", "error", "metric q: it is 0; External:q fell from 120 to 0",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"regexp"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -9,8 +10,30 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// explanation returns a sentence about the count of an Autoscaler.
+// explanation returns a sentence about the count of an Autoscaler, and one about what stages and
+// overrides changed.
 func explanation(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
+	text, adjusted := decided(d, status), agent.AdjustedBy(d.Answer)
+	if adjusted == "" {
+		return text
+	}
+	text += " Adjusted: " + adjusted + "."
+	if plain := d.Answer.PlainDesiredReplicas; plain != nil && *plain != d.Answer.GetDesiredReplicas() {
+		text += fmt.Sprintf(" Without: %d.", *plain)
+	}
+	return text
+}
+
+// passing matches what changes in a text from one decision to the next while nothing else does: how
+// long something has lasted.
+var passing = regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+(\.\d+)?s\b`)
+
+// alike reports whether two explanations differ at most in durations.
+func alike(a, b string) bool {
+	return passing.ReplaceAllString(a, "") == passing.ReplaceAllString(b, "")
+}
+
+func decided(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
 	from, to := d.Answer.GetCurrentReplicas(), d.Answer.GetDesiredReplicas()
 	able := conditionOf(status, autoscalingv2.AbleToScale)
 	active := conditionOf(status, autoscalingv2.ScalingActive)

@@ -9,6 +9,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -104,4 +105,31 @@ func TestStagesOfAnAutoscaler(t *testing.T) {
 	if !strings.HasSuffix(problem, `; spec.stages.schedules[0].duration: must be a Duration, such as "300s"`) || !strings.HasPrefix(problem, "spec.scaleTargetRef.kind: ") {
 		t.Errorf("problem: %s", problem)
 	}
+}
+
+// An Autoscaler says what stages changed, and what would be without. A text that differs in how long
+// something has lasted is not worth a write.
+func TestTheExplanationTellsAdjustments(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		hpa := newHPA("shop", "web")
+		began := time.Now()
+		w.tamper = func(a *setpointv1.RecommendResponse) {
+			a.PlainDesiredReplicas = new(int32(2))
+			a.Adjustments = []*setpointv1.Adjustment{{Stage: "FALLBACK", Rule: "External:queue", Message: "External:queue has failed for " + time.Since(began).Round(time.Second).String()}}
+		}
+		key := w.add(&v1.Autoscaler{ObjectMeta: hpa.ObjectMeta, Spec: v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: hpa.Spec}})
+		settle()
+		want(t, "explanation", w.autoscaler(key).Status.Explanation, "Kept at 3: recommended size matches current size. Adjusted: External:queue has failed for 0s. Without: 2.")
+		want(t, "events", fmt.Sprint(w.events()), "[Normal Adjusted External:queue has failed for 0s]")
+		time.Sleep(period)
+		written := w.written()
+		time.Sleep(20 * period)
+		want(t, "statuses written while only a duration changes", w.written(), written)
+		w.with(func() { w.tamper = nil })
+		time.Sleep(2 * period)
+		want(t, "explanation", w.autoscaler(key).Status.Explanation, "Kept at 3: recommended size matches current size.")
+	})
 }

@@ -127,11 +127,11 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 	t.log.Log(t.outage.Level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
 }
 
-// unchanged reports whether only the id of the decision would change, which is not worth a
-// write.
+// unchanged reports whether only the id of the decision would change, or durations in its
+// explanation, which is not worth a write.
 func unchanged(over client.Object, update *statusUpdate) bool {
 	if a, ok := over.(*v1.Autoscaler); ok &&
-		(a.Status.Explanation != update.explanation || a.Status.Ready != string(v1.Ready(update.status.Conditions))) {
+		(!alike(a.Status.Explanation, update.explanation) || a.Status.Ready != string(v1.Ready(update.status.Conditions))) {
 		return false // also if an agent wrote it that did not know ready
 	}
 	if update.shown {

@@ -12,6 +12,10 @@ from setpoint.v1 import recommendation_service_pb2 as recommendations
 
 # How much the clocks of a service's instances may differ, seconds.
 _INSTANCES_DIFFER = 1.0
+# Bounds of what stages and overrides changed; texts in bytes.
+_MAX_ADJUSTMENTS = 32
+_MAX_ADJUSTMENT_TEXT = 256
+_MAX_WORD = 1024
 class AnswerError(Exception):
     """An answer that can't be one to what was asked. Hold the count: do not apply the answer, nor report it."""
 
@@ -35,7 +39,8 @@ def check_answer(
     """Raises an AnswerError where the answer can't be one to the request.
 
     Current replicas are those that were sent; desired ones are those, or from min_replicas to
-    max_replicas; it names no other request; action is what the two say, and a change has a
+    max_replicas, and so is the count without stages; there are at most 32 adjustments with short
+    texts; it names no other request; action is what the two say, and a change has a
     recommendation of its own; its instant is near and not before that of the answer before; and
     there is a status with the same counts. A field that is lost on the way reads as zero: so does a
     count. Call it before an answer is applied or reported. The Go client also checks what else a
@@ -51,6 +56,7 @@ def check_answer(
     c = _Checker(read(recommendations.RecommendRequest, request), answer, time.time() if now is None else now, max_skew, previous, unrecorded)
     c.question()
     c.counts()
+    c.adjustments()
     c.action()
     c.instant()
     c.status()
@@ -93,6 +99,22 @@ class _Checker:
             _wrong("currentReplicas", f"{current}, but {self.request.scale.spec_replicas} were sent")
         if desired != current and not self.least <= desired <= self.most:
             _wrong("desiredReplicas", f"{desired}, neither from {self.least} to {self.most} nor the current {current}")
+
+    def adjustments(self) -> None:
+        """Checks what stages and overrides changed, and the count without them."""
+        if self.answer.HasField("plain_desired_replicas"):
+            plain, current = self.answer.plain_desired_replicas, self.answer.current_replicas
+            known = self.request.HasField("scale") and not self.request.HasField("scale_error")
+            if plain < 0 or known and plain != current and not self.least <= plain <= self.most:
+                _wrong("plainDesiredReplicas", f"{plain}, neither from {self.least} to {self.most} nor the current {current}")
+        if len(self.answer.adjustments) > _MAX_ADJUSTMENTS:
+            _wrong("adjustments", f"{len(self.answer.adjustments)} of them")
+        for i, a in enumerate(self.answer.adjustments):
+            long = any(len(text.encode()) > _MAX_ADJUSTMENT_TEXT for text in (a.stage, a.message)) or any(len(text.encode()) > _MAX_WORD for text in (a.rule, a.metric))
+            if not a.stage or long:
+                _wrong(f"adjustments[{i}]", "no stage, or texts that are too long")
+            if a.before < 0 or a.after < 0:
+                _wrong(f"adjustments[{i}]", f"from {a.before} to {a.after} replicas")
 
     def _observed(self) -> bool:
         """Tells whether the answer may go by the replicas that are observed, as two old versions of the controller do."""

@@ -42,6 +42,9 @@ func Tamperings() []Tampering {
 	condition := func(change func(*setpointv1.HorizontalPodAutoscalerCondition)) Change {
 		return func(a *setpointv1.RecommendResponse) { change(a.Status.Conditions[0]) }
 	}
+	adjustment := func(one *setpointv1.Adjustment) Change {
+		return func(a *setpointv1.RecommendResponse) { a.Adjustments = []*setpointv1.Adjustment{proto.CloneOf(one)} }
+	}
 	return []Tampering{
 		{"0 replicas", "desiredReplicas", desired(0, "SCALE_DOWN")},
 		{"fewer than the minimum", "desiredReplicas", desired(1, "SCALE_DOWN")},
@@ -98,6 +101,19 @@ func Tamperings() []Tampering {
 			}
 			current.AverageValue = new("ten")
 		}},
+		{"a plain count out of bounds", "plainDesiredReplicas", func(a *setpointv1.RecommendResponse) { a.PlainDesiredReplicas = new(int32(11)) }},
+		{"a negative plain count", "plainDesiredReplicas", func(a *setpointv1.RecommendResponse) { a.PlainDesiredReplicas = new(int32(-1)) }},
+		{"a thousand adjustments", "adjustments", func(a *setpointv1.RecommendResponse) {
+			for range 1000 {
+				a.Adjustments = append(a.Adjustments, &setpointv1.Adjustment{Stage: "SCHEDULE"})
+			}
+		}},
+		{"an adjustment of no stage", "adjustments[0]", adjustment(&setpointv1.Adjustment{Message: "who?"})},
+		{"an adjustment to fewer than none", "adjustments[0]", adjustment(&setpointv1.Adjustment{Stage: "OVERRIDE", After: new(int32(-1))})},
+		{"an adjustment of a megabyte", "adjustments[0]", adjustment(&setpointv1.Adjustment{Stage: "OVERRIDE", Message: strings.Repeat("x", 1<<20)})},
+		{"a rule of a megabyte", "adjustments[0]", adjustment(&setpointv1.Adjustment{Stage: "OVERRIDE", Rule: strings.Repeat("x", 1<<20)})},
+		{"an adjustment with colors", "adjustments[0].message", adjustment(&setpointv1.Adjustment{Stage: "OVERRIDE", Message: "\x1b[31mheld"})},
+		{"an adjustment until no instant", "adjustments[0].untilTime", adjustment(&setpointv1.Adjustment{Stage: "OVERRIDE", UntilTime: &timestamppb.Timestamp{Nanos: -1}})},
 		{"a thousand events", "events", func(a *setpointv1.RecommendResponse) {
 			for range 1000 {
 				a.Events = append(a.Events, &setpointv1.Event{Type: "Normal", Reason: "x"})

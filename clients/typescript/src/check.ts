@@ -9,6 +9,8 @@ import { made } from "./made.js";
 const maxClockSkewMs = 10 * 60_000;
 /** How much the clocks of a service's instances may differ. */
 const instancesDifferMs = 1000;
+/** Bounds of what stages and overrides changed; texts in bytes. */
+const maxAdjustments = 32, maxAdjustmentText = 256, maxWord = 1024;
 
 /** An answer that can't be one to what was asked. Hold the count: do not apply the answer, nor report it. */
 export class AnswerError extends Error {
@@ -35,8 +37,8 @@ export interface Asked {
 
 /**
  * Throws an AnswerError where the answer can't be one to the request: current replicas are those
- * that were sent; desired ones are those, or from minReplicas to maxReplicas; it names no other
- * request; action is what the two say, and a change has a recommendation of its own; its instant
+ * that were sent; desired ones are those, or from minReplicas to maxReplicas, and so is the count
+ * without stages; there are at most 32 adjustments with short texts; it names no other request; action is what the two say, and a change has a recommendation of its own; its instant
  * is near and not before that of the answer before; and there is a status with the same counts.
  * A field that is lost on the way reads as zero: so does a count. Call it before an answer is
  * applied or reported. The Go client also checks what else a status may hold, for who stores it.
@@ -48,6 +50,7 @@ export function checkAnswer(asked: Asked, answer: RecommendResponse | undefined)
   const c = new Checker(asked, answer);
   c.question();
   c.counts();
+  c.adjustments();
   c.action();
   c.instant();
   c.status();
@@ -95,6 +98,28 @@ class Checker {
     if (desired !== current && (desired < least || desired > most)) {
       wrong("desiredReplicas", `${desired}, neither from ${least} to ${most} nor the current ${current}`);
     }
+  }
+
+  /** adjustments checks what stages and overrides changed, and the count without them. */
+  adjustments(): void {
+    const { plainDesiredReplicas: plain, currentReplicas: current, adjustments } = this.answer;
+    const [least, most] = this.bounds();
+    const known = this.request.scale && !this.request.scaleError;
+    if (plain !== undefined && (plain < 0 || (known && plain !== current && (plain < least || plain > most)))) {
+      wrong("plainDesiredReplicas", `${plain}, neither from ${least} to ${most} nor the current ${current}`);
+    }
+    if (adjustments.length > maxAdjustments) {
+      wrong("adjustments", `${adjustments.length} of them`);
+    }
+    adjustments.forEach((a, i) => {
+      const long = [a.stage, a.message].some((text) => bytes(text) > maxAdjustmentText) || [a.rule, a.metric].some((text) => bytes(text) > maxWord);
+      if (a.stage === "" || long) {
+        wrong(`adjustments[${i}]`, "no stage, or texts that are too long");
+      }
+      if ((a.before ?? 0) < 0 || (a.after ?? 0) < 0) {
+        wrong(`adjustments[${i}]`, `from ${a.before ?? 0} to ${a.after ?? 0} replicas`);
+      }
+    });
   }
 
   /** observed tells whether the answer may go by the replicas that are observed, as two old versions of the controller do. */
@@ -185,6 +210,8 @@ class Checker {
 function isInstant(t: Timestamp): boolean {
   return t.seconds >= -62135596800n && t.seconds <= 253402300799n && t.nanos >= 0 && t.nanos < 1e9;
 }
+
+const bytes = (text: string): number => new TextEncoder().encode(text).length;
 
 function milliseconds(t: Timestamp): number {
   return Number(t.seconds) * 1000 + t.nanos / 1e6;

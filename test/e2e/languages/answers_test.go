@@ -21,7 +21,7 @@ import (
 // guarded are the fields that every library checks, because a count depends on them. Go's also
 // checks what else a status may hold, for agents that store it.
 var guarded = []string{
-	"requestId", "currentReplicas", "desiredReplicas", "action", "recommendationId", "evaluationTime",
+	"requestId", "currentReplicas", "desiredReplicas", "plainDesiredReplicas", "adjustments", "adjustments[0]", "action", "recommendationId", "evaluationTime",
 	"status", "status.currentReplicas", "status.desiredReplicas",
 }
 
@@ -178,6 +178,18 @@ func disturb(random *rand.Rand, now time.Time, q *setpointv1.RecommendRequest, a
 			}
 		},
 		func() { a.Action = word() },
+		func() { a.PlainDesiredReplicas = new(count()) },
+		func() {
+			for range []int{1, 32, 33}[random.IntN(3)] {
+				a.Adjustments = append(a.Adjustments, &setpointv1.Adjustment{Stage: "SCHEDULE", Rule: "schedule/office"})
+			}
+		},
+		func() {
+			a.Adjustments = []*setpointv1.Adjustment{{
+				Stage: []string{"", "OVERRIDE"}[random.IntN(2)], Rule: strings.Repeat("ü", 511+random.IntN(3)), Before: []*int32{nil, new(count())}[random.IntN(2)],
+				Message: strings.Repeat("ü", 127+random.IntN(3)), UntilTime: at(),
+			}}
+		},
 		func() { a.RecommendationId = strings.TrimRight(word(), "w") },
 		func() { a.RequestId = new(word()) },
 		func() { a.RequestId = nil },
