@@ -59,7 +59,11 @@ func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 	for i, object := range dump.Autoscalers {
 		out[i] = &Autoscaler{File: name, Object: object, Stored: stored[object]}
 		if out[i].Stored == nil {
-			out[i].Stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object)}
+			stages, err := dump.Stages(object)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %s/%s: %w", name, object.Namespace, object.Name, err)
+			}
+			out[i].Stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object), Stages: stages}
 		}
 	}
 	return out, nil

@@ -151,3 +151,30 @@ func TestZeroReplicasAreJudgedWithTheOptions(t *testing.T) {
 func scaleToZero() *setpointv1.RecommendOptions {
 	return &setpointv1.RecommendOptions{ScaleToZero: new(true)}
 }
+
+// Stages come from the spec of an Autoscaler, from the annotation of a HorizontalPodAutoscaler, and
+// from a stored spec.
+func TestStagesAreRead(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"an Autoscaler": `{apiVersion: autoscaling.setpoint.dev/v1, kind: Autoscaler, metadata: {name: web, annotations: {setpoint.dev/stages: "no"}},
+			spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 5, stages: {windowThroughFailures: true}}}`,
+		"a HorizontalPodAutoscaler": `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, annotations: {setpoint.dev/stages: '{"windowThroughFailures": true}'}},
+			spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 5}}`,
+		"a stored spec": `{spec: {maxReplicas: 5}, stages: {windowThroughFailures: true}}`,
+	} {
+		got, err := hpa.ReadOne("web.yaml", strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !got.Stored.GetStages().GetWindowThroughFailures() {
+			t.Errorf("%s: got %v", name, got.Stored.GetStages())
+		}
+	}
+	_, err := hpa.ReadOne("web.yaml", strings.NewReader(`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: shop, annotations: {setpoint.dev/stages: '{"idel": {}}'}},
+		spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 5}}`))
+	if err == nil || err.Error() != "web.yaml: shop/web: annotation setpoint.dev/stages: idel: there is no such key; did you mean idle?" {
+		t.Errorf("got %v", err)
+	}
+}

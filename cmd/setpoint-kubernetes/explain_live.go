@@ -77,6 +77,9 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
+	if req.Stages, err = agent.StagesOf(stored); err != nil {
+		return nil, cli.BadInput(err)
+	}
 	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(optionsOf(stored))
 	return req, nil
 }

@@ -15,7 +15,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
-	vocabulary "github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
@@ -27,7 +26,7 @@ const (
 	// ShadowAnnotation is "true" to make the object a shadow, else "false".
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
 	// StagesAnnotation is the stages, the service's message Stages as JSON.
-	StagesAnnotation = "setpoint.dev/stages"
+	StagesAnnotation = v1.StagesAnnotation
 )
 
 // object is an autoscaler of either source.
@@ -132,26 +131,8 @@ func StagesOf(stored client.Object) (*setpointv1.Stages, error) {
 	if own, ok := stored.(*v1.Autoscaler); ok {
 		return own.Spec.Stages.ToProto()
 	}
-	annotations := stored.GetAnnotations()
-	for _, name := range misnamed {
-		if _, ok := annotations[name]; ok {
-			return nil, fmt.Errorf("annotation %s: is not read; did you mean %s?", name, StagesAnnotation)
-		}
-	}
-	text, ok := annotations[StagesAnnotation]
-	if !ok {
-		return nil, nil
-	}
-	read, err := vocabulary.StagesOf(text)
-	if err != nil {
-		return nil, fmt.Errorf("annotation %s: %w", StagesAnnotation, err)
-	}
-	return read, nil
+	return v1.AnnotatedStages(stored.GetAnnotations())
 }
-
-// misnamed are what StagesAnnotation may be taken for, beside the others' names: without its stages
-// an object would be scaled otherwise than its author said.
-var misnamed = []string{"autoscaling.setpoint.dev/stages", "setpoint.dev/stage", "autoscaling.setpoint.dev/stage"}
 
 func readPeriod(text string) (time.Duration, error) {
 	period, err := time.ParseDuration(text)

@@ -15,8 +15,14 @@ import (
 // ownKind is Setpoint's own kind of autoscaler.
 var ownKind = autoscalingv1.GroupVersion.WithKind("Autoscaler")
 
-// decodeOwn reads an Autoscaler as a HorizontalPodAutoscaler and its options; nil: it has none.
-func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
+// own is what an Autoscaler has beside a HorizontalPodAutoscaler; nil: it has none.
+type own struct {
+	options *setpointv1.RecommendOptions
+	stages  *setpointv1.Stages
+}
+
+// decodeOwn reads an Autoscaler as a HorizontalPodAutoscaler and what else it has.
+func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more own, err error) {
 	var in struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -24,7 +30,7 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1
 		Status            json.RawMessage `json:"status"`
 	}
 	if err := objectjson.UnmarshalStrict(data, &in, "metadata"); err != nil {
-		return nil, nil, err
+		return nil, own{}, err
 	}
 	// Decode the spec without the type's own UnmarshalJSON, which hides errors so that one bad
 	// object does not hide the others of a list.
@@ -32,28 +38,34 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1
 	var spec strict
 	if len(in.Spec) > 0 {
 		if err := objectjson.UnmarshalStrict(in.Spec, &spec); err != nil {
-			return nil, nil, fmt.Errorf("spec: %w", err)
+			return nil, own{}, fmt.Errorf("spec: %w", err)
 		}
 	}
-	out := newAutoscaler(in.ObjectMeta)
-	out.Spec = spec.HorizontalPodAutoscalerSpec
-	if spec.Options == nil {
-		return out, nil, nil
+	if more.stages, err = spec.Stages.ToProto(); err != nil {
+		return nil, own{}, err
 	}
-	return out, spec.Options.ToProto(), nil
+	more.options = spec.Options.ToProto()
+	out = newAutoscaler(in.ObjectMeta)
+	out.Spec = spec.HorizontalPodAutoscalerSpec
+	return out, more, nil
 }
 
 // readOwn adds an Autoscaler to the dump.
 func readOwn(d *Dump, o object) error {
-	var options *setpointv1.RecommendOptions
+	var more own
 	err := readAutoscaler(func(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, err error) {
-		out, options, err = decodeOwn(data)
+		out, more, err = decodeOwn(data)
 		return out, err
 	})(d, o)
-	if err == nil {
-		d.setOptions(options)
+	if err != nil {
+		return err
 	}
-	return err
+	d.setOptions(more.options)
+	if d.stages == nil {
+		d.stages = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages)
+	}
+	d.stages[d.Autoscalers[len(d.Autoscalers)-1]] = more.stages
+	return nil
 }
 
 // setOptions keeps the options of the autoscaler that was added last.
@@ -71,4 +83,14 @@ func (d *Dump) setOptions(options *setpointv1.RecommendOptions) {
 // HorizontalPodAutoscaler.
 func (d *Dump) Options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
 	return d.options[a]
+}
+
+// Stages returns the stages of one of the dump's autoscalers, of an Autoscaler its spec's and of a
+// HorizontalPodAutoscaler its annotation's. Nil: it has none. The error says where an annotation is
+// wrong.
+func (d *Dump) Stages(a *autoscalingv2.HorizontalPodAutoscaler) (*setpointv1.Stages, error) {
+	if stages, ours := d.stages[a]; ours {
+		return stages, nil
+	}
+	return autoscalingv1.AnnotatedStages(a.Annotations)
 }

@@ -242,6 +242,9 @@ func (c *explainCommand) request(dump *manifest.Dump) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
+	if req.Stages, err = dump.Stages(snapshot.Autoscaler); err != nil {
+		return nil, cli.BadInput(err)
+	}
 	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(at), c.options.Message(c.options.Profile)
 	return req, nil
 }

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -245,12 +246,50 @@ func (s *Stages) ToProto() (*setpointv1.Stages, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := typed.DecodeJSON(text)
+	return readStages("spec.stages", string(text))
+}
+
+// StagesAnnotation is the stages of a HorizontalPodAutoscaler: the service's message Stages as
+// JSON.
+const StagesAnnotation = "setpoint.dev/stages"
+
+// maxStages bounds the annotation, bytes.
+const maxStages = 64 << 10
+
+// misnamed are what StagesAnnotation may be taken for, beside the names of the agent's other
+// annotations: without its stages an object would be scaled otherwise than its author said.
+var misnamed = []string{"autoscaling.setpoint.dev/stages", "autoscaling.setpoint.dev/stage", "setpoint.dev/stage"}
+
+// AnnotatedStages returns the stages of a HorizontalPodAutoscaler with these annotations; nil:
+// it has none. The error says where they are wrong.
+func AnnotatedStages(annotations map[string]string) (*setpointv1.Stages, error) {
+	for _, name := range misnamed {
+		if _, ok := annotations[name]; ok {
+			return nil, fmt.Errorf("annotation %s: is not read; did you mean %s?", name, StagesAnnotation)
+		}
+	}
+	text, ok := annotations[StagesAnnotation]
+	if !ok {
+		return nil, nil
+	}
+	out, err := readStages("", text)
 	if err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", StagesAnnotation, err)
+	}
+	return out, nil
+}
+
+func readStages(field, text string) (*setpointv1.Stages, error) {
+	var p typed.Problems
+	from, err := typed.Document(text, maxStages)
+	if err != nil {
+		p.Add(field, "%v", err)
+		return nil, p.Err()
+	}
+	out := &setpointv1.Stages{}
+	p.FillMessage(field, from, out)
+	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	var p typed.Problems
-	out := &setpointv1.Stages{}
-	p.FillMessage("spec.stages", from, out)
-	return out, p.Err()
+	return out, nil
 }
