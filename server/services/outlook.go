@@ -46,7 +46,7 @@ const manyRecommendations = 256
 func specInUse(target *setpointv1.Target) *setpointv1.SpecInUse {
 	use, kept := target.GetSpecInUse(), target.GetTargetSpec()
 	if use == nil && kept.GetHash() != "" && kept.GetHash() == target.GetLastDecision().GetSpecHash() {
-		return &setpointv1.SpecInUse{Hash: kept.GetHash(), Spec: kept.GetSpec(), Options: kept.GetOptions()}
+		return &setpointv1.SpecInUse{Hash: kept.GetHash(), Spec: kept.GetSpec(), Options: kept.GetOptions(), Stages: kept.GetStages()}
 	}
 	return use
 }
