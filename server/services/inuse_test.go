@@ -3,6 +3,7 @@ package services_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -21,7 +22,7 @@ import (
 func wantInUse(t *testing.T, s *servertest.Service, req *setpointv1.RecommendRequest) string {
 	t.Helper()
 	target := s.Target(t, req.GetTarget())
-	got, want := target.GetSpecInUse(), conversion.SpecInUse(req.GetSpec(), req.GetOptions(), nil)
+	got, want := target.GetSpecInUse(), conversion.SpecInUse(req.GetSpec(), req.GetOptions(), req.GetStages())
 	if want.SinceTime = got.GetSinceTime(); !proto.Equal(got, want) || got.GetHash() != target.GetLastDecision().GetSpecHash() {
 		t.Fatalf("the spec in use is %v, that of the last decision %q, want %v", got, target.GetLastDecision().GetSpecHash(), want)
 	}
@@ -92,6 +93,7 @@ func TestTheSpecInUseIsThatOfTheLastDecision(t *testing.T) {
 		func(r *setpointv1.RecommendRequest) {
 			r.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(60))}}
 		},
+		func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{WindowThroughFailures: true} },
 	} {
 		s.Clock.Advance(servertest.Period)
 		change(req)
@@ -181,4 +183,35 @@ func TestSpecsInUseInListsAndAfterADeletion(t *testing.T) {
 	if err != nil || len(keys) != 1 || keys[0].Cluster != "b" {
 		t.Errorf("after the deletion there are texts of %v, %v", keys, err)
 	}
+}
+
+// A text of more than 256 KiB is not kept: the decision is made, its hash is known, and lists have no
+// text. The next usual spec is known again.
+func TestALongSpecIsNotKept(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	usual := servertest.Queue(servertest.Web, 3, 10)
+	s.Recommend(t, usual)
+	wantInUse(t, s, usual)
+	long := proto.Clone(usual).(*setpointv1.RecommendRequest)
+	for i := range 60 {
+		m := proto.Clone(usual.GetSpec().GetMetrics()[0]).(*setpointv1.MetricSpec)
+		m.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{}}
+		for j := range 60 {
+			m.External.Metric.Selector.MatchLabels[fmt.Sprintf("%s-%d-%d", strings.Repeat("l", 50), i, j)] = strings.Repeat("v", 60)
+		}
+		long.Spec.Metrics = append(long.Spec.Metrics, m)
+	}
+	if size := proto.Size(long.GetSpec()); size <= 256<<10 {
+		t.Fatalf("the spec has %d bytes", size)
+	}
+	s.Clock.Advance(servertest.Period)
+	s.Recommend(t, long)
+	target := s.Target(t, servertest.Web)
+	if want := conversion.SpecHash(conversion.HashOfSpec(long.GetSpec(), nil, nil)); target.GetSpecInUse() != nil || target.GetLastDecision().GetSpecHash() != want {
+		t.Errorf("in use is a spec of %d bytes, the hash is %q, want none and %q", proto.Size(target.GetSpecInUse()), target.GetLastDecision().GetSpecHash(), want)
+	}
+	s.Clock.Advance(servertest.Period)
+	s.Recommend(t, usual)
+	wantInUse(t, s, usual)
 }
