@@ -50,7 +50,7 @@ func TestTheLayoutHasEveryFolder(t *testing.T) {
 	_, layout, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")
 	layout, _, _ = strings.Cut(layout, "\n## ")
 	seen := 0
-	for _, parent := range []string{"", "test/", "internal/"} {
+	for _, parent := range []string{"", "test/", "internal/", "server/"} {
 		entries, err := os.ReadDir(filepath.Join(root, parent))
 		if err != nil {
 			t.Fatal(err)
