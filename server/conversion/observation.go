@@ -5,14 +5,15 @@ package conversion
 import (
 	"context"
 	"fmt"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // ObservationViolations returns all violations that the report would cause as part of a
-// request, so that every stored observation can be decided on.
-func ObservationViolations(report *setpointv1.ReportObservationRequest) []validation.Violation {
+// request at that instant, so that every stored observation can be decided on.
+func ObservationViolations(report *setpointv1.ReportObservationRequest, now time.Time) []validation.Violation {
 	r := &requestReader{ctx: context.Background()}
 	r.pods(report.GetPods())
 	r.podMetrics(report.GetPodMetrics())
@@ -31,5 +32,7 @@ func ObservationViolations(report *setpointv1.ReportObservationRequest) []valida
 		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
 		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
 	}
-	return r.violations
+	staged := &stagesReader{now: now}
+	staged.proposals(report.GetProposals())
+	return append(r.violations, staged.violations...)
 }

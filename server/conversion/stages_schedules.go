@@ -146,8 +146,8 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 	return nil
 }
 
-// mostAhead is how far ahead of an evaluation a proposal may expire.
-const mostAhead = time.Hour
+// MostAhead is how far ahead of an evaluation a proposal may expire.
+const MostAhead = time.Hour
 
 var roles = map[string]stages.Role{"VOTER": stages.Voter, "FLOOR": stages.Floor, "CAP": stages.Cap}
 
@@ -166,9 +166,9 @@ func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
 		case expires == nil: // validation.Structure tells
 		case !expires.IsValid():
 			r.refuse(field+".expireTime", "Invalid value: must be between the years 1 and 9999")
-		case expires.AsTime().Sub(r.now) > mostAhead:
+		case expires.AsTime().Sub(r.now) > MostAhead:
 			r.refuse(field+".expireTime", "Invalid value: %s: must be at most %s after the evaluation, which is at %s",
-				expires.AsTime().Format(time.RFC3339), mostAhead, r.now.UTC().Format(time.RFC3339))
+				expires.AsTime().Format(time.RFC3339), MostAhead, r.now.UTC().Format(time.RFC3339))
 		default:
 			out = append(out, stages.Proposal{Name: p.GetName(), Replicas: max(0, p.GetReplicas()), Role: roles[p.GetRole()], Expires: expires.AsTime()})
 		}

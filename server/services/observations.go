@@ -20,8 +20,9 @@ import (
 
 // ReportObservation serves calls within the process; gRPC calls reportObservation.
 func (s *Recommendations) ReportObservation(ctx context.Context, req *setpointv1.ReportObservationRequest) (*setpointv1.ReportObservationResponse, error) {
-	violations := append(validation.Structure(req), observationTime(req, s.targets.Options.Clock())...)
-	if err := apierror.Invalid(append(violations, conversion.ObservationViolations(req)...)); err != nil {
+	now := s.targets.Options.Clock()
+	violations := append(validation.Structure(req), observationTime(req, now)...)
+	if err := apierror.Invalid(append(violations, conversion.ObservationViolations(req, now)...)); err != nil {
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetTarget())

@@ -84,7 +84,21 @@ func merge(o *storedv1.Observation, report *setpointv1.ReportObservationRequest,
 	}
 	var names namer
 	mergeExternal(o, report.GetExternalMetrics(), stamp, newer, &names)
+	mergeProposals(o, report.GetProposals())
 	return mergeCustom(o, report.GetCustomMetrics(), stamp, newer, &names)
+}
+
+// mostProposals limits the proposals of a target, as those of a request are limited.
+const mostProposals = 8
+
+// mergeProposals replaces the proposals of the reported names. Of more than can be kept the last reported
+// stay.
+func mergeProposals(o *storedv1.Observation, reported []*setpointv1.Proposal) {
+	for _, p := range reported {
+		o.Proposals = slices.DeleteFunc(o.Proposals, func(known *setpointv1.Proposal) bool { return known.GetName() == p.GetName() })
+		o.Proposals = append(o.Proposals, p)
+	}
+	o.Proposals = o.Proposals[max(0, len(o.Proposals)-mostProposals):]
 }
 
 // mergeCustom replaces the values of the reported metrics.
@@ -221,6 +235,7 @@ func forget(o *storedv1.Observation, before time.Time) {
 	if old(o.GetPodMetricsTime()) {
 		o.PodMetrics, o.PodMetricsTime = nil, nil
 	}
+	o.Proposals = slices.DeleteFunc(o.GetProposals(), func(p *setpointv1.Proposal) bool { return old(p.GetExpireTime()) })
 	o.CustomMetrics = slices.DeleteFunc(o.GetCustomMetrics(), func(m *storedv1.CustomMetricValues) bool { return old(m.GetTime()) })
 	o.ExternalMetrics = slices.DeleteFunc(o.GetExternalMetrics(), func(m *storedv1.ExternalMetricSeries) bool { return old(m.GetTime()) })
 }

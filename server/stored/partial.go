@@ -37,6 +37,7 @@ const (
 	usageTimeField protowire.Number = 6
 	customField    protowire.Number = 7
 	externalField  protowire.Number = 8
+	proposalsField protowire.Number = 9
 	timeField      protowire.Number = 1 // of CustomMetricValues and ExternalMetricSeries
 	valuesField    protowire.Number = 2
 )
@@ -70,7 +71,7 @@ func openObservation(record []byte, report *setpointv1.ReportObservationRequest,
 				return nil, err
 			}
 			p.ExternalMetrics = append(p.ExternalMetrics, m)
-		case number > externalField:
+		case number > proposalsField:
 			rest.add(field)
 		default:
 			decoded.add(field)

@@ -219,7 +219,7 @@ func (t *Targets) request(q *question, observed *storedv1.Observation, fetched *
 	if err != nil {
 		return nil, err
 	}
-	request.Scale = scale
+	request.Scale, request.Proposals = scale, a.proposals(observed)
 	if err := a.samples(request, q.spec, observed, fetched, cost.BudgetOf(proto.Size(observed)+proto.Size(q.spec))); err != nil {
 		return nil, err
 	}
@@ -230,6 +230,24 @@ func (t *Targets) request(q *question, observed *storedv1.Observation, fetched *
 type ages struct {
 	now  time.Time
 	most time.Duration
+}
+
+// proposals returns those that have not expired for long. The clock of an instance that took one may have
+// been ahead: it may expire at most an hour from now.
+func (a ages) proposals(o *storedv1.Observation) (out []*setpointv1.Proposal) {
+	latest := timestamppb.New(a.now.Add(conversion.MostAhead))
+	for _, p := range o.GetProposals() {
+		expires := p.GetExpireTime().AsTime()
+		if a.now.Sub(expires) > a.most {
+			continue
+		}
+		if expires.After(latest.AsTime()) {
+			p = proto.Clone(p).(*setpointv1.Proposal)
+			p.ExpireTime = latest
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // fresh reports whether observations of that instant count.

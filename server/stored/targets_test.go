@@ -729,3 +729,54 @@ func TestAReportWithAnInvalidSelector(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A reported proposal counts for polls until it expires, the last of its name.
+func TestReportedProposalsCountForPolls(t *testing.T) {
+	s := servertest.Start(t)
+	s.SetSpec(t, servertest.QueueSpec(1, 100))
+	s.Observe(t, 4, "40")
+	report := func(expires time.Duration, replicas int32, names ...string) error {
+		req := &setpointv1.ReportObservationRequest{Target: servertest.Polled}
+		for _, name := range names {
+			req.Proposals = append(req.Proposals, &setpointv1.Proposal{Name: name, Replicas: replicas, Role: "FLOOR", ExpireTime: timestamppb.New(s.Clock.Now().Add(expires))})
+		}
+		_, err := s.Recommendations.ReportObservation(t.Context(), req)
+		return err
+	}
+	if err := report(time.Minute, 9, "forecast"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 4, "40") // another report keeps it
+	got := wantPoll(t, s, 9)
+	if a := got.GetAdjustments(); len(a) != 1 || a[0].GetRule() != "proposal/forecast" || got.GetPlainDesiredReplicas() != 4 {
+		t.Errorf("told %v", got)
+	}
+	if err := report(time.Hour, 7, "forecast"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 4, "40")
+	wantPoll(t, s, 7)
+	// Of more names than are kept the last ones stay.
+	if err := report(time.Hour, 3, "a", "b", "c", "d", "e", "f", "g", "h"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 4, "40")
+	wantPoll(t, s, 4)
+	if err := report(30*time.Second, 6, "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(45 * time.Second)
+	s.Observe(t, 4, "40")
+	if got := wantPoll(t, s, 4).GetAdjustments(); len(got) == 0 || !strings.Contains(got[0].GetMessage(), "expired at") {
+		t.Errorf("told %v of an expired one", got)
+	}
+
+	err := report(time.Hour+time.Second, 3, "a", "a")
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.InvalidArgument, "INVALID_REQUEST")
+	if text := err.Error(); !strings.Contains(text, "proposals[0].expireTime") || !strings.Contains(text, "2 more") {
+		t.Errorf("%s, want also the name that is twice", text)
+	}
+}

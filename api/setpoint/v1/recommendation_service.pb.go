@@ -1122,7 +1122,8 @@ type ReportObservationRequest struct {
 	// When it was observed, at most an hour ago. Absent, or later than the server's clock:
 	// now. Stored observations of a later instant stay.
 	ObservationTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=observation_time,json=observationTime,proto3" json:"observation_time,omitempty"`
-	// Counts that the caller proposes, at most 8; they replace those of the same names.
+	// Counts that the caller proposes, at most 8; they replace those of the same names. Of a target the 8
+	// that were reported last are kept.
 	Proposals     []*Proposal `protobuf:"bytes,9,rep,name=proposals,proto3" json:"proposals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -42,8 +42,10 @@ type Observation struct {
 	CustomMetrics []*CustomMetricValues `protobuf:"bytes,7,rep,name=custom_metrics,json=customMetrics,proto3" json:"custom_metrics,omitempty"`
 	// Series of External metrics.
 	ExternalMetrics []*ExternalMetricSeries `protobuf:"bytes,8,rep,name=external_metrics,json=externalMetrics,proto3" json:"external_metrics,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Counts that callers propose: the last ones of each name, at most 8.
+	Proposals     []*v1.Proposal `protobuf:"bytes,9,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Observation) Reset() {
@@ -128,6 +130,13 @@ func (x *Observation) GetCustomMetrics() []*CustomMetricValues {
 func (x *Observation) GetExternalMetrics() []*ExternalMetricSeries {
 	if x != nil {
 		return x.ExternalMetrics
+	}
+	return nil
+}
+
+func (x *Observation) GetProposals() []*v1.Proposal {
+	if x != nil {
+		return x.Proposals
 	}
 	return nil
 }
@@ -266,7 +275,7 @@ var File_setpoint_stored_v1_observation_proto protoreflect.FileDescriptor
 
 const file_setpoint_stored_v1_observation_proto_rawDesc = "" +
 	"\n" +
-	"$setpoint/stored/v1/observation.proto\x12\x12setpoint.stored.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/observation.proto\"\xf5\x03\n" +
+	"$setpoint/stored/v1/observation.proto\x12\x12setpoint.stored.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\xaa\x04\n" +
 	"\vObservation\x12(\n" +
 	"\x05scale\x18\x01 \x01(\v2\x12.setpoint.v1.ScaleR\x05scale\x129\n" +
 	"\n" +
@@ -277,7 +286,8 @@ const file_setpoint_stored_v1_observation_proto_rawDesc = "" +
 	"podMetrics\x12D\n" +
 	"\x10pod_metrics_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0epodMetricsTime\x12M\n" +
 	"\x0ecustom_metrics\x18\a \x03(\v2&.setpoint.stored.v1.CustomMetricValuesR\rcustomMetrics\x12S\n" +
-	"\x10external_metrics\x18\b \x03(\v2(.setpoint.stored.v1.ExternalMetricSeriesR\x0fexternalMetrics\"\x93\x01\n" +
+	"\x10external_metrics\x18\b \x03(\v2(.setpoint.stored.v1.ExternalMetricSeriesR\x0fexternalMetrics\x123\n" +
+	"\tproposals\x18\t \x03(\v2\x15.setpoint.v1.ProposalR\tproposals\"\x93\x01\n" +
 	"\x12CustomMetricValues\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x121\n" +
 	"\x06values\x18\x02 \x03(\v2\x19.setpoint.v1.CustomMetricR\x06values\x12\x1a\n" +
@@ -309,8 +319,9 @@ var file_setpoint_stored_v1_observation_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
 	(*v1.Pod)(nil),                // 5: setpoint.v1.Pod
 	(*v1.PodMetrics)(nil),         // 6: setpoint.v1.PodMetrics
-	(*v1.CustomMetric)(nil),       // 7: setpoint.v1.CustomMetric
-	(*v1.ExternalMetric)(nil),     // 8: setpoint.v1.ExternalMetric
+	(*v1.Proposal)(nil),           // 7: setpoint.v1.Proposal
+	(*v1.CustomMetric)(nil),       // 8: setpoint.v1.CustomMetric
+	(*v1.ExternalMetric)(nil),     // 9: setpoint.v1.ExternalMetric
 }
 var file_setpoint_stored_v1_observation_proto_depIdxs = []int32{
 	3,  // 0: setpoint.stored.v1.Observation.scale:type_name -> setpoint.v1.Scale
@@ -321,15 +332,16 @@ var file_setpoint_stored_v1_observation_proto_depIdxs = []int32{
 	4,  // 5: setpoint.stored.v1.Observation.pod_metrics_time:type_name -> google.protobuf.Timestamp
 	1,  // 6: setpoint.stored.v1.Observation.custom_metrics:type_name -> setpoint.stored.v1.CustomMetricValues
 	2,  // 7: setpoint.stored.v1.Observation.external_metrics:type_name -> setpoint.stored.v1.ExternalMetricSeries
-	4,  // 8: setpoint.stored.v1.CustomMetricValues.time:type_name -> google.protobuf.Timestamp
-	7,  // 9: setpoint.stored.v1.CustomMetricValues.values:type_name -> setpoint.v1.CustomMetric
-	4,  // 10: setpoint.stored.v1.ExternalMetricSeries.time:type_name -> google.protobuf.Timestamp
-	8,  // 11: setpoint.stored.v1.ExternalMetricSeries.series:type_name -> setpoint.v1.ExternalMetric
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	7,  // 8: setpoint.stored.v1.Observation.proposals:type_name -> setpoint.v1.Proposal
+	4,  // 9: setpoint.stored.v1.CustomMetricValues.time:type_name -> google.protobuf.Timestamp
+	8,  // 10: setpoint.stored.v1.CustomMetricValues.values:type_name -> setpoint.v1.CustomMetric
+	4,  // 11: setpoint.stored.v1.ExternalMetricSeries.time:type_name -> google.protobuf.Timestamp
+	9,  // 12: setpoint.stored.v1.ExternalMetricSeries.series:type_name -> setpoint.v1.ExternalMetric
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_stored_v1_observation_proto_init() }
