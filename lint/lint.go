@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Severity says how bad a finding is.
@@ -75,6 +76,9 @@ type Subject struct {
 	Beside Beside
 	// Ignore are the IDs of rules that are left out.
 	Ignore []string
+	// Stages are what the autoscaler has beside HPA's spec, nil: nothing. Now is when that is looked at.
+	Stages *stages.Plan
+	Now    time.Time
 }
 
 // Beside is what other objects say of an autoscaler's target.
@@ -131,6 +135,7 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
 		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
 		overlaps: of.Overlaps, autoscaler: a, ctx: ctx, scenario: worldOf(of), manifest: of.Manifest, defaulted: of.Defaulted, beside: &of.Beside,
+		stages: of.Stages, now: of.Now,
 	}
 	for r := range Rules {
 		if slices.Contains(of.Ignore, Rules[r].ID) {
@@ -159,6 +164,8 @@ type subject struct {
 	overlaps              []string
 	manifest, defaulted   bool
 	beside                *Beside
+	stages                *stages.Plan
+	now                   time.Time
 
 	autoscaler *simulation.Autoscaler
 	ctx        context.Context

@@ -32,6 +32,11 @@ spec:
 `, least, most, metric, rest)
 }
 
+// scheduled has schedules beside its spec.
+func scheduled(schedules string) string {
+	return strings.Replace(autoscaler(2, 20, onCPU, ""), "namespace: shop}", `namespace: shop, annotations: {setpoint.dev/stages: '{"schedules": [`+schedules+`]}'}}`, 1)
+}
+
 func deployment(spec, containers string) string {
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
@@ -427,6 +432,12 @@ func worldCases() []worldCase {
 				return want([]int32{last(run(t, a, total(40), 2*time.Hour, 0, 36)), last(run(t, a, total(40), 2*time.Hour, 0, 44)), last(run(t, a, total(40), 2*time.Hour, 0, 35)), last(run(t, a, total(40), 2*time.Hour, 0, 45))},
 					[]int32{40, 40, 35, 45})
 			}},
+		{rule: "schedule-out-of-bounds", found: scheduled(`{"name": "night", "timeZone": "UTC", "cron": "0 22 * * *", "duration": "3600s", "minReplicas": 60}`),
+			mended: scheduled(`{"name": "night", "timeZone": "UTC", "cron": "0 22 * * *", "duration": "3600s", "minReplicas": 20, "maxReplicas": 20}`), arithmetic: "60 > 20"},
+		{rule: "schedule-never-soon", found: scheduled(`{"name": "sale", "timeZone": "UTC", "at": "2020-11-27T08:00:00Z", "duration": "3600s", "minReplicas": 9}`),
+			mended: scheduled(`{"name": "leap", "timeZone": "UTC", "cron": "0 8 27 11 *", "duration": "3600s", "minReplicas": 9}`), arithmetic: "no start after now"},
+		{rule: "schedule-overshadowed", found: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * *", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 9}`),
+			mended: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * 1-5", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 8}`), arithmetic: "9 ≤ 9 in each of the next 64 periods"},
 		{rule: "small-counts", found: autoscaler(1, 20, onCPU, "") + deployment("", tiny), mended: autoscaler(1, 20, onCPU, "") + deployment("", plain),
 			arithmetic: "2 → 1 at 30 %, 3 → 2 at 40 %, 4 → 3 at 45 %, 5 → 4 at 48 %", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// A unit of load is 1 % of a pod's request. The controller computes with whole percents.

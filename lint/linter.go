@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // MaxAutoscalers bounds the autoscalers of all files together.
@@ -37,6 +41,8 @@ type Linter struct {
 	Scenario *simulation.Scenario
 	// Ignore are the IDs of rules that are left out, besides those of an object's IgnoreAnnotation.
 	Ignore []string
+	// Now is when schedules are looked at; the zero time: when Check is called.
+	Now time.Time
 
 	dump manifest.Dump
 	near besides
@@ -112,11 +118,15 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			continue
 		}
 		of := l.subject(i, written, a, len(l.scalers[targetOf(written)]))
+		of.Now = l.now()
 		own, err := KnownRules(written.Annotations[IgnoreAnnotation])
 		if err != nil {
 			refused = append(refused, fmt.Errorf("%s: %s/%s: metadata.annotations[%s]: %w", l.files[i], written.Namespace, written.Name, IgnoreAnnotation, err))
 		}
 		of.Ignore = slices.Concat(l.Ignore, own)
+		if of.Stages, err = l.stagesOf(written, a, of.Now); err != nil {
+			refused = append(refused, fmt.Errorf("%s: %s/%s: %w", l.files[i], written.Namespace, written.Name, err))
+		}
 		of.Overlaps = overlaps[i]
 		if of.Scenario = l.Scenario; of.Scenario != nil {
 			if err := simulation.Check(of.Scenario, a); err != nil {
@@ -135,6 +145,31 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		all = append(all, found...)
 	}
 	return all, errors.Join(refused...)
+}
+
+// stagesOf returns the stages of an autoscaler, read as a request's are, so that bounds beyond the spec's
+// are findings.
+func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, now time.Time) (*stages.Plan, error) {
+	own, err := l.dump.Stages(written)
+	if err != nil || own == nil {
+		return nil, err
+	}
+	around, violations := conversion.Around(&setpointv1.RecommendRequest{Stages: own}, &recommender.Input{Spec: a.Spec, Options: a.Options}, now)
+	var problems []error
+	for _, v := range violations {
+		problems = append(problems, errors.New(v.String()))
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return around.Plan, nil
+}
+
+func (l *Linter) now() time.Time {
+	if l.Now.IsZero() {
+		return time.Now()
+	}
+	return l.Now
 }
 
 // IgnoreAnnotation of an autoscaler has the IDs of the rules that are left out for it.

@@ -1,0 +1,112 @@
+package lint
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+// Schedules are looked at for this long, and this many of their periods.
+const (
+	ahead       = 366 * 24 * time.Hour
+	mostPeriods = 64
+)
+
+func (s *subject) eachSchedule(check func(at string, one *stages.Schedule)) {
+	if s.stages == nil {
+		return
+	}
+	for i := range s.stages.Schedules {
+		if one := &s.stages.Schedules[i]; !one.Suspended {
+			check(fmt.Sprintf("spec.stages.schedules[%d]", i), one)
+		}
+	}
+}
+
+func scheduleOutOfBounds(s *subject) {
+	least, most := s.spec.MinReplicas, s.spec.MaxReplicas
+	s.eachSchedule(func(at string, one *stages.Schedule) {
+		outside := func(field string, n int32) {
+			switch {
+			case n > most:
+				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is above maxReplicas: it counts as %d", one.Name, n, most), fmt.Sprintf("%d > %d", n, most))
+			case n >= 0 && n < least:
+				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is below minReplicas: it counts as %d", one.Name, n, least), fmt.Sprintf("%d < %d", n, least))
+			}
+		}
+		outside("minReplicas", one.Min)
+		outside("maxReplicas", one.Max)
+	})
+}
+
+func scheduleNeverSoon(s *subject) {
+	s.eachSchedule(func(at string, one *stages.Schedule) {
+		p := one.Times.At(s.now)
+		switch {
+		case p.Active:
+		case p.Until.IsZero():
+			s.report(at, fmt.Sprintf("schedule %s is not active any more", one.Name), "no start after now")
+		case p.Until.Sub(s.now) > ahead:
+			s.report(at, fmt.Sprintf("schedule %s is not active for more than a year", one.Name), "it starts on "+p.Until.In(one.Times.Zone()).Format(time.DateOnly))
+		}
+	})
+}
+
+// scheduleOvershadowed looks for minimums that count in none of the next periods, because another schedule
+// has as many throughout each.
+func scheduleOvershadowed(s *subject) {
+	s.eachSchedule(func(at string, one *stages.Schedule) {
+		if one.Min < 0 || one.Max >= 0 {
+			return
+		}
+		var by *stages.Schedule
+		periods := 0
+		now := s.now
+		for periods < mostPeriods {
+			p := one.Times.At(now)
+			if !p.Active {
+				if p.Until.IsZero() || p.Until.Sub(s.now) > ahead {
+					break
+				}
+				now = p.Until
+				continue
+			}
+			if p.Until.IsZero() {
+				return
+			}
+			shadow := s.shadowOf(one, now, p.Until)
+			if shadow == nil {
+				return
+			}
+			by = shadow
+			now = p.Until
+			periods++
+		}
+		if by != nil {
+			s.report(at+".minReplicas", fmt.Sprintf("schedule %s never counts: whenever it is active so is one with as many replicas, such as %s", one.Name, by.Name),
+				fmt.Sprintf("%d ≤ %d in each of the next %d periods", one.Min, by.Min, periods))
+		}
+	})
+}
+
+// shadowOf returns another schedule that is active from an instant until another one, ramps included, with a
+// minimum as large at least; of equal ones the later has the shadow.
+func (s *subject) shadowOf(one *stages.Schedule, from, until time.Time) *stages.Schedule {
+	behind := false
+	for i := range s.stages.Schedules {
+		other := &s.stages.Schedules[i]
+		if other == one {
+			behind = true
+			continue
+		}
+		if other.Suspended || other.MinPaced != one.MinPaced || other.Min < one.Min || other.Min == one.Min && behind {
+			continue
+		}
+		p := other.Times.At(from.Add(-one.RampUp))
+		if p.Active && !p.Until.IsZero() && !p.Until.Before(until.Add(one.RampDown)) {
+			return other
+		}
+	}
+	return nil
+}
