@@ -238,6 +238,26 @@ type Readings struct {
 	// Values are in the order of the API's response: one per pod for Pods, exactly one
 	// for Object, all series for External.
 	Values []Value
+	// Taken are when the values were measured, by index, the zero time where that is unknown. Only
+	// stages use them; nil: nobody asked.
+	Taken []time.Time
+}
+
+// Total returns the value of an Object or External metric as the engine adds it up; ok is false if
+// it can't be read, and for metrics of other types.
+func (r *Readings) Total(m *MetricSpec, o *Options) (milli int64, ok bool) {
+	calculation := m.calculation()
+	switch {
+	case r.Error != "", r.SelectorError != "", len(r.Values) == 0, calculation == NoCalculation:
+		return 0, false
+	case m.Type == ObjectMetric:
+		return r.Values[0].Milli, len(r.Values) == 1
+	case m.Type != ExternalMetric:
+		return 0, false
+	case calculation == ValueCalculation:
+		return sumForValue(r.Values, o.profile().uncappedSums), true
+	}
+	return sumForAverageValue(r.Values, o.profile().uncappedSums), true
 }
 
 // Add adds a value with its timestamp, the zero time if unknown.

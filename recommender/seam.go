@@ -14,6 +14,26 @@ type Seam interface {
 	// one, and why; the reason is empty where the count stays as decided. It is called once a decision,
 	// except where the current count is unknown.
 	Finish(current, decided int32) (replicas int32, reason string)
+	// Report is called after Finish, for conditions that the engine does not have.
+	Report(c Conditions)
+}
+
+// Conditions is the status of a decision, for conditions beside the controller's.
+type Conditions struct{ d *decider }
+
+// Has reports whether there is a condition of that type.
+func (c Conditions) Has(kind string) bool {
+	return conditionByType(c.d.next.Status.Conditions, kind) != nil
+}
+
+// Set sets a condition. Its transition time is new only if the status is another.
+func (c Conditions) Set(kind, status, reason, message string) {
+	c.d.setCondition(kind, status, reason, message)
+}
+
+// Remove removes the condition of that type.
+func (c Conditions) Remove(kind string) {
+	c.d.next.Status.Conditions = removeCondition(c.d.next.Status.Conditions, kind)
 }
 
 // Combining is what Seam.Combine may change.
@@ -103,6 +123,7 @@ func (d *decider) finishBySeam() {
 	}
 	decided := d.decision.Desired
 	replicas, reason := d.in.Seam.Finish(d.current, decided)
+	d.in.Seam.Report(Conditions{d})
 	if replicas == decided {
 		return
 	}

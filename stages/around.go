@@ -47,6 +47,15 @@ type run struct {
 	voters []recommender.MetricEvaluation
 	votes  []vote
 	caps   []limit
+	// ownReadings reports whether in.Readings is a copy.
+	ownReadings bool
+	// suspects are the metrics that the zero guard makes fail, nil: none; suspicion is the first one's
+	// sentence.
+	suspects  []bool
+	suspicion string
+	// combined reports whether metrics were read; external and others are those in fallback.
+	combined         bool
+	external, others string
 }
 
 var noPlan Plan
@@ -76,12 +85,16 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 		plain, _ := recommender.RecommendIn(nil, now, in, history)
 		r.adjusted.Plain = plain.Desired
 	}
-	d.Adjusted = &r.adjusted
+	r.window(&d)
+	if !a.Empty() {
+		d.Adjusted = &r.adjusted
+	}
 	return d, next, r.state.encode()
 }
 
 // Combine implements recommender.Seam: what happens between the metrics' proposals and their combination.
 func (r *run) Combine(c *recommender.Combining) {
+	r.combined = true
 	r.surge(c)
 	r.fallbacks(c)
 	r.propose(c)

@@ -1,6 +1,8 @@
 package stages
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -19,5 +21,137 @@ type Fallback struct {
 	UpOnly bool
 }
 
+// DefaultFailureDuration is Fallback.After where a spec sets none, as in KEP-5679.
+const DefaultFailureDuration = 180 * time.Second
+
 // fallbacks gives failed metrics a proposal, and remembers since when they fail and what they proposed.
-func (r *run) fallbacks(c *recommender.Combining) {}
+func (r *run) fallbacks(c *recommender.Combining) {
+	var ignored []*Fallback
+	for i := range r.plan.Fallbacks {
+		f := &r.plan.Fallbacks[i]
+		if f.Metric >= len(r.state.Metrics) {
+			continue
+		}
+		e := r.evaluationOf(c, f.Metric)
+		if e == nil || !r.failsFor(f, e) {
+			continue
+		}
+		if f.Replicas == 0 && f.LastGood == 0 {
+			ignored = append(ignored, f)
+			continue
+		}
+		r.substitute(c, f, e)
+	}
+	if len(ignored) < len(c.Metrics) { // where none is left all fail, as in HPA
+		for _, f := range ignored {
+			e := r.evaluationOf(c, f.Metric)
+			e.Ignored, r.edited = true, true
+			r.inFallback(e, r.plan.Metrics[f.Metric])
+			a := r.ofFallback(f)
+			a.Message += "the decision is made without it"
+			r.tell(a)
+		}
+	}
+	for i := range r.state.Metrics {
+		if !slices.ContainsFunc(r.plan.Fallbacks, func(f Fallback) bool { return f.Metric == i }) {
+			m := &r.state.Metrics[i]
+			m.FailingSince, m.Proposal, m.ProposedAt = 0, 0, 0
+		}
+	}
+}
+
+// failsFor reports whether a metric has failed for as long as its fallback waits.
+func (r *run) failsFor(f *Fallback, e *recommender.MetricEvaluation) bool {
+	m := &r.state.Metrics[f.Metric]
+	if e.Failure == nil {
+		m.FailingSince, m.Proposal, m.ProposedAt = 0, 0, 0
+		if f.LastGood > 0 && f.Replicas == 0 {
+			m.Proposal, m.ProposedAt = e.Proposal, r.now.UnixMilli()
+		}
+		return false
+	}
+	if m.FailingSince == 0 {
+		if r.suspects != nil && r.suspects[f.Metric] {
+			return false // the value may be true: the zero guard decides
+		}
+		m.FailingSince = r.now.UnixMilli()
+	}
+	return r.since(m.FailingSince) >= f.After
+}
+
+// since returns the time since an instant of the state.
+func (r *run) since(at int64) time.Duration {
+	return time.Duration(r.now.UnixMilli()-at) * time.Millisecond
+}
+
+// ofFallback is the adjustment of a metric in fallback; its message is to be continued.
+func (r *run) ofFallback(f *Fallback) recommender.Adjustment {
+	a := r.ofMetric(recommender.StageFallback, f.Metric)
+	a.Message = fmt.Sprintf("%s has failed for %s, at least %s; ", a.Metric, r.since(r.state.Metrics[f.Metric].FailingSince), f.After)
+	return a
+}
+
+// substitute gives a failed metric its fallback's proposal.
+func (r *run) substitute(c *recommender.Combining, f *Fallback, e *recommender.MetricEvaluation) {
+	a := r.ofFallback(f)
+	proposal, what := f.Replicas, fmt.Sprintf("%d replicas are proposed instead", f.Replicas)
+	if f.Replicas == 0 {
+		m := &r.state.Metrics[f.Metric]
+		age := r.since(m.ProposedAt)
+		if m.ProposedAt == 0 || age > f.LastGood {
+			return
+		}
+		proposal = m.Proposal
+		what = fmt.Sprintf("its last %d replicas, proposed %s ago, are proposed again", proposal, age)
+		a.Until = time.UnixMilli(m.ProposedAt).UTC().Add(f.LastGood)
+	}
+	if f.UpOnly && proposal < c.Current {
+		what += fmt.Sprintf(", but at least the current %d", c.Current)
+		proposal = c.Current
+	}
+	e.Failure, e.Proposal, e.Rule, r.edited = nil, proposal, recommender.NoProposal, true
+	r.inFallback(e, a.Metric)
+	a.After, a.Message = proposal, a.Message+what
+	r.tell(a)
+}
+
+// inFallback notes a metric in fallback, for its condition.
+func (r *run) inFallback(e *recommender.MetricEvaluation, name string) {
+	of := &r.others
+	if e.Spec.Type == recommender.ExternalMetric {
+		of = &r.external
+	}
+	if *of != "" {
+		*of += ", "
+	}
+	*of += name
+}
+
+// evaluationOf returns the evaluation of a metric of the plan, nil if there is none. Old versions of
+// the controller have the metrics in another order.
+func (r *run) evaluationOf(c *recommender.Combining, metric int) *recommender.MetricEvaluation {
+	if metric >= len(r.plan.Metrics) {
+		return nil
+	}
+	name := r.plan.Metrics[metric]
+	if metric < len(c.Metrics) && MetricName(c.Metrics[metric].Spec) == name {
+		return &c.Metrics[metric]
+	}
+	for i := range c.Metrics {
+		if MetricName(c.Metrics[i].Spec) == name {
+			return &c.Metrics[i]
+		}
+	}
+	return nil
+}
+
+// MetricName is the name of a metric as stages and queries know it: its type, its name, and its container.
+func MetricName(m *recommender.MetricSpec) string {
+	switch m.Type {
+	case recommender.ResourceMetric:
+		return string(m.Type) + ":" + m.Resource
+	case recommender.ContainerResourceMetric:
+		return string(m.Type) + ":" + m.Resource + ":" + m.Container
+	}
+	return string(m.Type) + ":" + m.Metric.Name
+}

@@ -47,7 +47,10 @@ func (r *requestReader) readings(in *recommender.Input, req *setpointv1.Recommen
 	for i := range out {
 		out[i].SelectorError = problems[i]
 	}
-	j := joiner{requestReader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget}}
+	j := joiner{
+		requestReader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget},
+		timed: req.GetStages().GetFreshness() != nil,
+	}
 	j.metricErrors(req.GetMetricErrors())
 	j.customMetrics(req.GetCustomMetrics())
 	j.externalMetrics(req.GetExternalMetrics())
@@ -65,6 +68,8 @@ type joiner struct {
 	found []int
 	// described reports whether a note has named the spec's metrics.
 	described bool
+	// timed reports whether a stage asks when values were measured.
+	timed bool
 }
 
 // newWanted returns the matching form of a metric, and the error of its selector.
@@ -166,7 +171,9 @@ func (j *joiner) add(taken time.Time, v recommender.Value) {
 		return
 	}
 	for _, m := range j.found {
-		j.out[m].Add(taken, v)
+		if j.out[m].Add(taken, v); j.timed {
+			j.out[m].Taken = append(j.out[m].Taken, taken)
+		}
 	}
 }
 

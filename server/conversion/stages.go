@@ -82,6 +82,7 @@ func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
 	r.reversals(s.GetGuards().GetReversals(), p)
 	p.Schedules = r.schedules(s.GetSchedules(), path+".schedules")
 	p.Idle = r.idle(s.GetIdle(), p, path+".idle")
+	r.failures(p, s, path)
 	return p
 }
 
@@ -104,13 +105,5 @@ func (r *stagesReader) metric(p *stages.Plan, name, field string) int {
 	return index
 }
 
-// MetricName is the name of a metric as stages and queries know it: its type, its name, and its container.
-func MetricName(m *recommender.MetricSpec) string {
-	switch m.Type {
-	case recommender.ResourceMetric:
-		return string(m.Type) + ":" + m.Resource
-	case recommender.ContainerResourceMetric:
-		return string(m.Type) + ":" + m.Resource + ":" + m.Container
-	}
-	return string(m.Type) + ":" + m.Metric.Name
-}
+// MetricName is stages.MetricName.
+func MetricName(m *recommender.MetricSpec) string { return stages.MetricName(m) }

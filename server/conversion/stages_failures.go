@@ -1,0 +1,103 @@
+//go:build !js
+
+package conversion
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+// Defaults of the stages of failing metrics.
+const (
+	defaultFutureTolerance = 10 * time.Second
+	defaultConfirm         = 5 * time.Minute
+)
+
+// failures reads freshness, fallbacks and zero guards. Ranges are violations of the message, which
+// validation.Structure finds.
+func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path string) {
+	if f := s.GetFreshness(); f != nil {
+		p.Freshness = &stages.Freshness{
+			MaxAge:          f.GetMaxSampleAge().AsDuration(),
+			FutureTolerance: durationOr(f.GetFutureTolerance(), defaultFutureTolerance),
+		}
+	}
+	once := make(map[int]bool)
+	for i, f := range s.GetFallbacks() {
+		at := fmt.Sprintf("%s.fallbacks[%d]", path, i)
+		metric, ok := r.onceEach(p, once, f.GetMetric(), at+".metric")
+		r.exactlyOne(f, at)
+		if !ok {
+			continue
+		}
+		p.Fallbacks = append(p.Fallbacks, stages.Fallback{
+			Metric: metric, After: durationOr(f.GetFailureDuration(), stages.DefaultFailureDuration), Replicas: f.GetReplicas(),
+			LastGood: f.GetLastGood().GetMaxAge().AsDuration(), UpOnly: f.GetDirection() == "UP_ONLY",
+		})
+	}
+	once = make(map[int]bool)
+	for i, g := range s.GetZeroGuards() {
+		at := fmt.Sprintf("%s.zeroGuards[%d]", path, i)
+		metric, ok := r.onceEach(p, once, g.GetMetric(), at+".metric")
+		drop := g.GetDropPercent()
+		if drop == 0 {
+			drop = 100
+		}
+		if drop > 0 && drop < 50 {
+			r.refuse(at+".dropPercent", "Invalid value: %d: must be between 50 and 100, or 0 for 100", drop)
+		}
+		if !ok {
+			continue
+		}
+		if t := r.in.Spec.Metrics[metric].Type; t != recommender.ObjectMetric && t != recommender.ExternalMetric {
+			r.refuse(at+".metric", "Invalid value: %q: must be an Object or External metric", clip(g.GetMetric()))
+			continue
+		}
+		p.ZeroGuards = append(p.ZeroGuards, stages.ZeroGuard{Metric: metric, DropPercent: drop, Confirm: durationOr(g.GetConfirm(), defaultConfirm)})
+	}
+}
+
+// exactlyOne refuses a fallback with none or several of its three kinds.
+func (r *stagesReader) exactlyOne(f *setpointv1.MetricFallback, at string) {
+	kinds := 0
+	for _, set := range []bool{f != nil && f.Replicas != nil, f.GetLastGood() != nil, f.GetIgnore()} {
+		if set {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 0:
+		r.refuse(at, "Required value: must set one of replicas, lastGood and ignore")
+	case kinds > 1:
+		r.refuse(at, "Invalid value: must set only one of replicas, lastGood and ignore")
+	case f.GetIgnore() && f.GetDirection() == "UP_ONLY":
+		r.refuse(at+".direction", "Forbidden: an ignored metric proposes nothing")
+	}
+}
+
+// onceEach returns the index of a metric that was not named before.
+func (r *stagesReader) onceEach(p *stages.Plan, once map[int]bool, name, field string) (metric int, ok bool) {
+	if metric = r.metric(p, name, field); metric < 0 {
+		return -1, false
+	}
+	if once[metric] {
+		r.refuse(field, "Duplicate value: %q", clip(name))
+		return -1, false
+	}
+	once[metric] = true
+	return metric, true
+}
+
+// durationOr returns a duration, or what its absence means.
+func durationOr(d *durationpb.Duration, absent time.Duration) time.Duration {
+	if d == nil {
+		return absent
+	}
+	return d.AsDuration()
+}
