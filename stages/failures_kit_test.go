@@ -87,9 +87,9 @@ func (g *target) round(at time.Time, current int32, readings ...recommender.Read
 	return d
 }
 
-// trace asks every period from an instant up to another, exclusive, follows the answers, and returns
+// rounds asks every period from an instant up to another, exclusive, follows the answers, and returns
 // the counts by time of day.
-func (g *target) trace(from, to string, current int32, readings ...recommender.Readings) (int32, map[string]recommender.Decision) {
+func (g *target) rounds(from, to string, current int32, readings ...recommender.Readings) (int32, map[string]recommender.Decision) {
 	g.t.Helper()
 	all := make(map[string]recommender.Decision)
 	for at, end := clock(g.t, from), clock(g.t, to); at.Before(end); at = at.Add(period) {

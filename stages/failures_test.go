@@ -95,8 +95,8 @@ func TestFallback(t *testing.T) {
 	with := func(f stages.Fallback) stages.Plan { return stages.Plan{Fallbacks: []stages.Fallback{f}} }
 	t.Run("B1", func(t *testing.T) {
 		g := newQueue(t, with(ten))
-		current, _ := g.trace("09:55:00", "10:00:00", 4, series(40))
-		_, all := g.trace("10:00:00", "10:05:00", current, away)
+		current, _ := g.rounds("09:55:00", "10:00:00", 4, series(40))
+		_, all := g.rounds("10:00:00", "10:05:00", current, away)
 		counts(t, all, map[string]int32{"10:00:00": 4, "10:02:45": 4, "10:03:00": 8, "10:03:15": 10, "10:04:45": 10})
 		d := all["10:03:00"]
 		if got := told(&d, recommender.StageFallback); len(got) != 1 || got[0] != "External:queue has failed for 3m0s, at least 3m0s; 10 replicas are proposed instead" {
@@ -134,15 +134,15 @@ func TestFallback(t *testing.T) {
 			f := ten
 			f.UpOnly = c.upOnly
 			g := newPair(t, with(f))
-			current, _ := g.trace("09:55:00", "10:00:00", 12, series(120), series(3))
-			_, all := g.trace("10:00:00", "10:10:00", current, away, series(3))
+			current, _ := g.rounds("09:55:00", "10:00:00", 12, series(120), series(3))
+			_, all := g.rounds("10:00:00", "10:10:00", current, away, series(3))
 			counts(t, all, c.want)
 		})
 	}
 	t.Run("B3", func(t *testing.T) {
 		g := newPair(t, with(ten))
-		current, _ := g.trace("09:59:00", "10:00:00", 12, series(120), series(12))
-		current, _ = g.trace("10:00:00", "10:03:00", current, away, series(12))
+		current, _ := g.rounds("09:59:00", "10:00:00", 12, series(120), series(12))
+		current, _ = g.rounds("10:00:00", "10:03:00", current, away, series(12))
 		d := g.round(clock(t, "10:03:00"), current, away, series(15))
 		if current != 12 || d.Desired != 15 || len(told(&d, recommender.StageFallback)) != 1 {
 			t.Errorf("%d, then %d, want 12, then 15", current, d.Desired)
@@ -150,10 +150,10 @@ func TestFallback(t *testing.T) {
 	})
 	t.Run("B4", func(t *testing.T) {
 		g := newQueue(t, with(ten))
-		g.trace("09:59:00", "10:00:00", 10, series(100))
-		g.trace("10:00:00", "10:05:00", 10, away)
+		g.rounds("09:59:00", "10:00:00", 10, series(100))
+		g.rounds("10:00:00", "10:05:00", 10, away)
 		g.round(clock(t, "10:05:00"), 10, series(100))
-		_, all := g.trace("10:05:15", "10:09:00", 10, away)
+		_, all := g.rounds("10:05:15", "10:09:00", 10, away)
 		for at, d := range all {
 			if in := len(told(&d, recommender.StageFallback)) > 0; d.Desired != 10 || in != (at >= "10:08:15") {
 				t.Errorf("%s: %d, fallback %v", at, d.Desired, in)
@@ -164,13 +164,13 @@ func TestFallback(t *testing.T) {
 		g := newQueue(t, with(ten))
 		g.in.Spec.MinReplicas, g.in.Options.ScaleToZero = 0, true
 		g.in.PreviousStatus = &recommender.Status{Conditions: []recommender.Condition{{Type: recommender.ScaledToZero, Status: recommender.ConditionTrue}}}
-		_, all := g.trace("10:00:00", "10:04:00", 0, away)
+		_, all := g.rounds("10:00:00", "10:04:00", 0, away)
 		counts(t, all, map[string]int32{"10:02:45": 0, "10:03:00": 4, "10:03:15": 8, "10:03:30": 10, "10:03:45": 10})
 	})
 	t.Run("B6", func(t *testing.T) {
 		g := newPair(t, with(stages.Fallback{After: 3 * time.Minute, LastGood: 10 * time.Minute}))
-		g.trace("09:55:00", "10:00:00", 12, series(70), series(12))
-		_, all := g.trace("10:00:00", "10:11:00", 12, away, series(3))
+		g.rounds("09:55:00", "10:00:00", 12, series(70), series(12))
+		_, all := g.rounds("10:00:00", "10:11:00", 12, away, series(3))
 		counts(t, all, map[string]int32{"10:03:00": 12, "10:04:30": 12, "10:04:45": 7, "10:09:45": 7, "10:10:00": 7, "10:10:45": 7})
 		for at, d := range all {
 			if in := len(told(&d, recommender.StageFallback)) > 0; in != (at >= "10:03:00" && at < "10:10:00") || in == (d.Path == recommender.PathMetricsFailed) {
@@ -184,8 +184,8 @@ func TestFallback(t *testing.T) {
 	})
 	t.Run("ignored", func(t *testing.T) {
 		g := newPair(t, with(stages.Fallback{After: 3 * time.Minute}))
-		g.trace("09:55:00", "10:00:00", 12, series(120), series(3))
-		_, all := g.trace("10:00:00", "10:06:00", 12, away, series(3))
+		g.rounds("09:55:00", "10:00:00", 12, series(120), series(3))
+		_, all := g.rounds("10:00:00", "10:06:00", 12, away, series(3))
 		counts(t, all, map[string]int32{"10:04:30": 12, "10:04:45": 3})
 	})
 	t.Run("all ignored: they fail", func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestFallback(t *testing.T) {
 	})
 	t.Run("a fallback that is taken away", func(t *testing.T) {
 		g := newQueue(t, with(ten))
-		_, all := g.trace("10:00:00", "10:04:00", 10, away)
+		_, all := g.rounds("10:00:00", "10:04:00", 10, away)
 		d := all["10:03:45"]
 		if got, _ := status(&d, stages.ExternalMetricFallbackActive); got != "True" {
 			t.Fatalf("condition %q", got)
@@ -247,8 +247,8 @@ func TestZeroGuard(t *testing.T) {
 			"plain":   {stages.Plan{}, map[string]int32{"10:04:30": 12, "10:04:45": 2}},
 		} {
 			g := newQueue(t, c.plan)
-			current, _ := g.trace("09:50:00", "10:00:00", 12, series(120))
-			_, all := g.trace("10:00:00", "10:05:15", current, series(0))
+			current, _ := g.rounds("09:50:00", "10:00:00", 12, series(120))
+			_, all := g.rounds("10:00:00", "10:05:15", current, series(0))
 			t.Log(name)
 			counts(t, all, c.want)
 			if name == "plain" {
@@ -270,22 +270,22 @@ func TestZeroGuard(t *testing.T) {
 	})
 	t.Run("Z2", func(t *testing.T) {
 		g := newPair(t, guard)
-		g.trace("09:50:00", "10:00:00", 12, series(120), series(12))
-		g.trace("10:00:00", "10:00:45", 12, series(0), series(12))
+		g.rounds("09:50:00", "10:00:00", 12, series(120), series(12))
+		g.rounds("10:00:00", "10:00:45", 12, series(0), series(12))
 		if d := g.round(clock(t, "10:00:45"), 12, series(0), series(15)); d.Desired != 15 {
 			t.Errorf("%d, want 15", d.Desired)
 		}
 	})
 	t.Run("Z3", func(t *testing.T) {
 		g := newQueue(t, guard)
-		g.trace("09:50:00", "10:00:00", 12, series(120))
-		g.trace("10:00:00", "10:01:30", 12, series(0))
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		g.rounds("10:00:00", "10:01:30", 12, series(0))
 		d := g.round(clock(t, "10:01:30"), 12, series(110))
 		if d.Path != recommender.PathMetrics || len(d.Adjusted.Adjustments) > 0 {
 			t.Errorf("path %v, adjusted %v", d.Path, d.Adjusted.Adjustments)
 		}
 		// A new fall has a clock of its own.
-		_, all := g.trace("10:01:45", "10:07:00", 12, series(0))
+		_, all := g.rounds("10:01:45", "10:07:00", 12, series(0))
 		counts(t, all, map[string]int32{"10:06:30": 12, "10:06:45": 2})
 	})
 	for name, c := range map[string]struct {
@@ -300,14 +300,14 @@ func TestZeroGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newQueue(t, c.plan)
-			current, _ := g.trace("09:50:00", "10:00:00", 12, series(120))
+			current, _ := g.rounds("09:50:00", "10:00:00", 12, series(120))
 			if strings.HasPrefix(name, "zeros") {
-				current, _ = g.trace("10:00:00", "10:02:00", current, series(0))
-				current, _ = g.trace("10:02:00", "10:10:15", current, away)
+				current, _ = g.rounds("10:00:00", "10:02:00", current, series(0))
+				current, _ = g.rounds("10:02:00", "10:10:15", current, away)
 			} else {
-				current, _ = g.trace("10:00:00", "10:10:15", current, away)
+				current, _ = g.rounds("10:00:00", "10:10:15", current, away)
 			}
-			current, _ = g.trace("10:10:15", "10:11:00", current, series(0))
+			current, _ = g.rounds("10:10:15", "10:11:00", current, series(0))
 			if current != c.want {
 				t.Errorf("after the outage %d, want %d", current, c.want)
 			}
@@ -318,13 +318,13 @@ func TestZeroGuard(t *testing.T) {
 	}
 	t.Run("Z6 ends with the window", func(t *testing.T) {
 		g := newQueue(t, stages.Plan{WindowThroughFailures: true})
-		g.trace("09:50:00", "10:00:00", 12, series(120))
-		_, all := g.trace("10:00:00", "10:10:15", 12, away)
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		_, all := g.rounds("10:00:00", "10:10:15", 12, away)
 		d := all["10:10:00"]
 		if got := told(&d, recommender.StageWindow); len(got) != 1 || got[0] != "metrics fail: the current 12 replicas are recorded for the stabilization window" {
 			t.Errorf("told %q", got)
 		}
-		_, all = g.trace("10:10:15", "10:16:00", 12, series(0))
+		_, all = g.rounds("10:10:15", "10:16:00", 12, series(0))
 		counts(t, all, map[string]int32{"10:14:45": 12, "10:15:00": 2})
 		d = all["10:14:45"]
 		if got := told(&d, recommender.StageWindow); len(got) > 0 {
@@ -365,11 +365,11 @@ func TestZeroGuard(t *testing.T) {
 			ZeroGuards: []stages.ZeroGuard{{DropPercent: 100, Confirm: 10 * time.Minute}},
 			Fallbacks:  []stages.Fallback{{After: time.Minute, Replicas: 18}},
 		})
-		g.trace("09:50:00", "10:00:00", 12, series(120))
-		_, all := g.trace("10:00:00", "10:05:00", 12, series(0))
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		_, all := g.rounds("10:00:00", "10:05:00", 12, series(0))
 		counts(t, all, map[string]int32{"10:04:45": 12})
 		// And it does not stop one.
-		g.trace("10:05:00", "10:06:30", 12, away)
+		g.rounds("10:05:00", "10:06:30", 12, away)
 		if d := g.round(clock(t, "10:06:30"), 18, series(0)); len(told(&d, recommender.StageFallback)) != 1 {
 			t.Errorf("adjusted %+v", d.Adjusted.Adjustments)
 		}
