@@ -46,9 +46,11 @@ from setpoint.v1.simulation_service_pb2 import (
     SimulateRequest,
     SimulateResponse,
 )
+from setpoint.v1.stages_pb2 import Adjustment, Proposal, Schedule, Stages
 from setpoint.v1.target_service_pb2 import Decision, Target, TargetSpec, WatchDecisionsRequest, WatchDecisionsResponse
 
 __all__ = [
+    "Adjustment",
     "AnswerError",
     "Client",
     "Container",
@@ -65,6 +67,7 @@ __all__ = [
     "Pod",
     "PodMetrics",
     "PodReadyCondition",
+    "Proposal",
     "RecommendOptions",
     "RecommendRequest",
     "RecommendResponse",
@@ -76,10 +79,12 @@ __all__ = [
     "Retry",
     "Scale",
     "ScenarioFile",
+    "Schedule",
     "SimulateRequest",
     "SimulateResponse",
     "SimulatedSpec",
     "SimulatedWorkload",
+    "Stages",
     "TLS",
     "Target",
     "TargetSpec",

@@ -14,4 +14,5 @@ export * from "./gen/setpoint/v1/explanation_pb.js";
 export * from "./gen/setpoint/v1/observation_pb.js";
 export * from "./gen/setpoint/v1/recommendation_service_pb.js";
 export * from "./gen/setpoint/v1/simulation_service_pb.js";
+export * from "./gen/setpoint/v1/stages_pb.js";
 export * from "./gen/setpoint/v1/target_service_pb.js";

@@ -14,6 +14,7 @@ export type * from "./gen/setpoint/v1/autoscaling_pb.js";
 export type * from "./gen/setpoint/v1/explanation_pb.js";
 export type * from "./gen/setpoint/v1/operations_service_pb.js";
 export type * from "./gen/setpoint/v1/recommendation_service_pb.js";
+export type * from "./gen/setpoint/v1/stages_pb.js";
 export type * from "./gen/setpoint/v1/target_service_pb.js";
 
 /** Settings of a JsonClient, which are those of every client. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { adjustments, plain, stageName } from "./adjustments";
 import { basisOf, counts, merge } from "./decisions";
 import { steps, sum } from "./explained";
 import { columns, nearest } from "./points";
@@ -98,4 +99,26 @@ test("a trace goes from the metrics' proposal to the count", () => {
   assert.match(told[1]!.how[0]!, /^down, 5 min: 10, recommended at .*, leaves at /);
   assert.deepEqual(told[2]!.how, ["20 % per 1 min: 11, which decides"]);
   assert.deepEqual(steps({}), [], "nothing is known of it");
+});
+
+test("adjustments are told with the override first, and bounded", () => {
+  const schedule = { stage: "BOUNDS", rule: "schedule/office", message: "schedule \"office\" raises minReplicas from 2 to 8", untilTime: at(60) };
+  const hold = { stage: "OVERRIDE", rule: "hold", message: "held at 10 by alice" };
+  assert.deepEqual(adjustments({ adjustments: [schedule, hold] }), [
+    { stage: "Override", tone: "held", text: "held at 10 by alice", until: 0 },
+    { stage: "Bounds", tone: "limited", text: "schedule \"office\" raises minReplicas from 2 to 8", until: t0 + 60_000 },
+  ]);
+  assert.deepEqual(adjustments({}), []);
+  assert.equal(adjustments({ adjustments: [{ stage: "SURGE", rule: "External:queue" }] })[0]!.text, "External:queue", "without a sentence");
+  const many = adjustments({ adjustments: Array.from({ length: 1000 }, () => ({ message: "x".repeat(9999) })) });
+  assert.deepEqual([many.length, many[0]!.text.length, many[0]!.stage], [32, 300, "Stage"]);
+  assert.deepEqual(["ZERO_GUARD", "OF_TOMORROW", ""].map(stageName), ["Zero guard", "Of tomorrow", "Stage"]);
+});
+
+test("the plain count is told where it is another one", () => {
+  assert.equal(plain({ desiredReplicas: 10, plainDesiredReplicas: 8 }), "plain 8");
+  assert.equal(plain({ desiredReplicas: 10, plainDesiredReplicas: 0 }), "plain 0");
+  assert.equal(plain({ plainDesiredReplicas: 0 }), "", "both are 0");
+  assert.equal(plain({ desiredReplicas: 10 }), "");
+  assert.equal(plain(undefined), "");
 });

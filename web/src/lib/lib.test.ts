@@ -4,6 +4,7 @@ import { linkOf } from "../components/links";
 import { csv, grouped, select } from "../fleet/order";
 import { formatQuery, matcher, parseQuery } from "../fleet/query";
 import { FleetStore, type Row } from "../fleet/store";
+import { lines } from "../target/spec";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
@@ -191,4 +192,12 @@ test("turns are the service's, and those that are seen since", () => {
   const turned = stored(target, change(10, 5, 3), change(10, 5, 3, "APPLIED"));
   assert.ok(turned.bits & Flapping);
   assert.equal(turned.turns.length, 3, "once, though it is told of twice");
+});
+
+test("a spec's stages are lines, too", () => {
+  assert.deepEqual(lines({ maxReplicas: 5 }, undefined, {
+    schedules: [{ name: "office", timeZone: "Europe/Berlin", cron: "0 8 * * 1-5", duration: "43200s", minReplicas: 8 }], windowThroughFailures: true, guards: { ignoreSurge: true },
+  }), [
+    ["maxReplicas", "5"], ["schedule office", "at least 8, from 0 8 * * 1-5 for 43200s (Europe/Berlin)"], ["windowThroughFailures", "true"], ["guards", '{"ignoreSurge":true}'],
+  ]);
 });

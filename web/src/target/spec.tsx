@@ -1,13 +1,13 @@
 // The spec in use, and the stored one where callers send another.
 
-import type { HorizontalPodAutoscalerSpecJson as Spec, HPAScalingRulesJson as ScalingRules, RecommendOptionsJson as Options, TargetJson as Target } from "@setpoint-dev/client/json";
+import type { HorizontalPodAutoscalerSpecJson as Spec, HPAScalingRulesJson as ScalingRules, RecommendOptionsJson as Options, StagesJson as Stages, TargetJson as Target } from "@setpoint-dev/client/json";
 import { At } from "../components/time";
 import { Copyable } from "../components/copy";
 import { duration, integer, millis } from "../lib/format";
 import { wanted } from "../lib/metrics";
 
 /** A spec and its options as lines, as they were written: what is left out is the profile's default. */
-export function lines(spec: Spec, options: Options | undefined): [key: string, value: string][] {
+export function lines(spec: Spec, options: Options | undefined, stages?: Stages): [key: string, value: string][] {
   const out: [string, string][] = [];
   const say = (key: string, value: unknown) => value !== undefined && value !== null && value !== "" && out.push([key, typeof value === "number" ? integer(value) : String(value)]);
   say("minReplicas", spec.minReplicas);
@@ -26,14 +26,23 @@ export function lines(spec: Spec, options: Options | undefined): [key: string, v
   rules("scaleUp", spec.behavior?.scaleUp);
   rules("scaleDown", spec.behavior?.scaleDown);
   for (const [key, value] of Object.entries(options ?? {})) say(key, value);
+  for (const s of stages?.schedules ?? []) {
+    const bounds = [s.minReplicas === undefined ? "" : `at least ${integer(s.minReplicas)}`, s.maxReplicas === undefined ? "" : `at most ${integer(s.maxReplicas)}`].filter(Boolean).join(", ");
+    say(`schedule ${s.name ?? ""}`, `${s.suspended ? "suspended: " : ""}${bounds}, from ${s.cron || s.at} ${s.duration ? `for ${s.duration}` : `to ${s.endCron ?? ""}`} (${s.timeZone ?? ""})`);
+  }
+  // The others as they were written.
+  for (const [key, value] of Object.entries(stages ?? {})) {
+    if (key !== "schedules") say(key, typeof value === "object" ? JSON.stringify(value).slice(0, 400) : value);
+  }
   return out;
 }
 
-function Lines(props: { spec: Spec; options: Options | undefined }) {
+function Lines(props: { spec: Spec; options: Options | undefined; stages: Stages | undefined }) {
+  const { spec, options, stages } = props;
   return (
     <>
       <dl>
-        {lines(props.spec, props.options).map(([key, value]) => (
+        {lines(spec, options, stages).map(([key, value]) => (
           <div key={key}>
             <dt>{key}</dt>
             <dd>{value}</dd>
@@ -43,7 +52,7 @@ function Lines(props: { spec: Spec; options: Options | undefined }) {
       <p class="faint small">What is left out is the default.</p>
       <details>
         <summary>As JSON</summary>
-        <Copyable text={JSON.stringify(props.options ? { spec: props.spec, options: props.options } : props.spec, null, 2)} label="The spec as JSON" />
+        <Copyable text={JSON.stringify(options || stages ? { spec, options, stages } : spec, null, 2)} label="The spec as JSON" />
       </details>
     </>
   );
@@ -60,12 +69,12 @@ export function SpecCard(props: { target: Target; name: string }) {
         {differs || !stored ? used?.sinceTime && <span class="faint small">since <At time={millis(used.sinceTime)} /></span> : kept}
       </header>
       {differs && <p class="differs">Callers send another spec than the stored one. Decisions follow what they send.</p>}
-      {used?.spec ? <Lines spec={used.spec} options={used.options} /> : <p>Unknown until the next decision of this service. One of an older version does not keep it.</p>}
+      {used?.spec ? <Lines spec={used.spec} options={used.options} stages={used.stages} /> : <p>Unknown until the next decision of this service. One of an older version does not keep it.</p>}
       {stored?.spec && (differs || !used?.spec) && (
         <details class="stored">
           <summary>The stored spec</summary>
           {kept}
-          <Lines spec={stored.spec} options={stored.options} />
+          <Lines spec={stored.spec} options={stored.options} stages={stored.stages} />
           <Copyable text={`setpoint specs get ${props.name}`} label="A command to copy" />
         </details>
       )}

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { DecisionJson as Decision, ExplanationJson as Explanation, SpecInUseJson as SpecInUse } from "@setpoint-dev/client/json";
+import { Adjustments, Plain } from "../components/adjustments";
 import { Ago, At } from "../components/time";
 import { count, integer, millis } from "../lib/format";
 import { steps, sum } from "../lib/explained";
@@ -31,10 +32,11 @@ export function StoryCard(props: StoryProps) {
         <span class="eyebrow">{chosen ? "The decision you chose" : "Now"}</span>
         {chosen && <button class="button quiet" onClick={props.back}>Back to now</button>}
       </header>
-      <h2 ref={head}>{s.head}</h2>
+      <h2 ref={head}>{s.head} <Plain decision={d} /></h2>
       <ul class="because">
         {s.because.map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
       </ul>
+      <Adjustments decision={d} />
       <p class="muted">
         Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome}
       </p>

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { serviceNow } from "../api/client";
+import { Plain, StageChips } from "../components/adjustments";
 import { Chips } from "../components/chips";
 import { Links } from "../components/links";
 import { Problem } from "../components/problem";
@@ -96,7 +97,7 @@ export function TargetView(props: { name: string }) {
       <header class="target-head">
         <div class="target-title">
           <h1>{short}</h1>
-          <div class="chips"><Chips bits={bits} /></div>
+          <div class="chips"><Chips bits={bits} /><StageChips decision={latest} most={3} /></div>
           <p class="muted">
             {target.scaleTargetRef?.kind ? `${target.scaleTargetRef.kind} ${target.scaleTargetRef.name ?? ""} · ` : ""}
             last asked <Ago time={asked.time} now={now} />
@@ -111,6 +112,7 @@ export function TargetView(props: { name: string }) {
         </div>
         <div class="big" aria-label="Replicas">
           {known ? <Replicas from={known.from} to={known.to} /> : <span class="count">?</span>}
+          <Plain decision={latest} />
           <span class="muted">
             {known ? "replicas" : "the count is unknown"}{bounds.max !== undefined ? `, ${integer(bounds.min ?? 0)} to ${integer(bounds.max)} allowed` : ""}
           </span>
@@ -273,7 +275,7 @@ function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision 
             >
               <span class="d-mark" aria-hidden="true">{s.tone === "up" ? "▲" : s.tone === "down" ? "▼" : s.tone === "alarm" ? "✕" : "·"}</span>
               <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
-              <span class="d-why">{s.because[0]?.text}</span>
+              <span class="d-why"><StageChips decision={d} most={1} /> <Plain decision={d} /> {s.because[0]?.text}</span>
               <span class="d-outcome">{d.outcome === "APPLIED" ? "applied" : d.outcome === "FAILED" ? "failed" : d.outcome === "PENDING" ? "pending" : d.outcome === "DROPPED" ? "not applied" : ""}</span>
               <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
             </button>
