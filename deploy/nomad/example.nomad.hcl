@@ -31,6 +31,10 @@ job "web" {
               stabilizationWindowSeconds = 30
             }
           }
+
+          stages {
+            windowThroughFailures = true # what follows an outage of metrics is not obeyed at once
+          }
         }
       }
     }

@@ -125,6 +125,7 @@ class Workers:
                 "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "5"}}}],
                 "behavior": {"scaleUp": at_once, "scaleDown": at_once},
             },
+            "stages": {"windowThroughFailures": True},  # what follows an outage of metrics is not obeyed at once
         }
 
     def observe(self):
