@@ -22,6 +22,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	for _, text := range []string{
 		`{"setpoint":[{"cpu":60}]}`,
 		`{"setpoint":[{"behavior":[{"scaleDown":[{"policies":[{"periodSeconds":60,"type":"Percent","value":50}],"stabilizationWindowSeconds":120}]}],"cpu":60,"memory":80,"metric":[{"queue":[{"average":30,"query":"sum(queue_depth{job=\"web\"})","source":"prometheus"}]}],"period":"10s"}]}`,
+		`{"setpoint":[{"cpu":60,"stages":[{"schedules":[{"cron":"0 8 * * 1-5","duration":"43200s","minReplicas":8,"name":"office","timeZone":"Europe/Berlin"}],"windowThroughFailures":true}]}]}`,
 		`{"setpoint":"cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 120}}\n"}`,
 	} {
 		scaling := &api.ScalingPolicy{Min: new(int64(2)), Max: new(int64(10))}

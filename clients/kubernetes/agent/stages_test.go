@@ -8,6 +8,7 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
@@ -131,5 +132,29 @@ func TestTheExplanationTellsAdjustments(t *testing.T) {
 		w.with(func() { w.tamper = nil })
 		time.Sleep(2 * period)
 		want(t, "explanation", w.autoscaler(key).Status.Explanation, "Kept at 3: recommended size matches current size.")
+	})
+}
+
+// A schedule of an Autoscaler moves its minimum, and its status says so.
+func TestAScheduleMovesTheMinimum(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		hpa := newHPA("shop", "web")
+		start := time.Now().UTC().Add(5 * period)
+		office := v1.Schedule{Name: "office", TimeZone: "UTC", At: &metav1.Time{Time: start}, Duration: new(v1.Duration("3600s")), MinReplicas: new(int32(8))}
+		key := w.add(&v1.Autoscaler{ObjectMeta: hpa.ObjectMeta, Spec: v1.AutoscalerSpec{
+			HorizontalPodAutoscalerSpec: hpa.Spec, Stages: &v1.Stages{Schedules: []v1.Schedule{office}},
+		}})
+		time.Sleep(4 * period)
+		want(t, "replicas before", w.count("shop/web"), 3)
+		want(t, "events before", fmt.Sprint(w.events()), "[]")
+		time.Sleep(4 * period)
+		want(t, "replicas", w.count("shop/web"), 8)
+		want(t, "explanation", w.autoscaler(key).Status.Explanation,
+			`Kept at 8: recommended size matches current size. Adjusted: schedule "office" raises minReplicas from 1 to 8. Without: 3.`)
+		want(t, "events", fmt.Sprint(w.events()),
+			`[Normal Adjusted schedule "office" raises minReplicas from 1 to 8 Normal SuccessfulRescale New size: 8; reason: Current number of replicas below Spec.MinReplicas]`)
 	})
 }
