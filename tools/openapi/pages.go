@@ -17,6 +17,8 @@ import (
 type method struct {
 	service, name, verb, path string
 	operation                 *openapi3.Operation
+	// shorter are the paths of its other bindings.
+	shorter []string
 }
 
 func (m method) file() string { return m.service + "." + m.name + ".md" }
@@ -26,24 +28,43 @@ func (m method) rest() string {
 	if strings.HasPrefix(m.path, "/setpoint.v1.") { // as documents describe methods without a path of their own
 		return ""
 	}
-	return fmt.Sprintf("`%s %s`", m.verb, m.path)
+	one := fmt.Sprintf("`%s %s`", m.verb, m.path)
+	for _, path := range m.shorter {
+		one += fmt.Sprintf(", `%s %s`", m.verb, path)
+	}
+	return one
+}
+
+// together makes one of the bindings of a method, whose names end in a number: that with the longest path.
+func together(bindings []method) (methods []method) {
+	slices.SortFunc(bindings, func(a, b method) int {
+		return cmp.Or(strings.Compare(a.file(), b.file()), len(b.path)-len(a.path))
+	})
+	for _, m := range bindings {
+		if last := len(methods) - 1; last >= 0 && methods[last].file() == m.file() {
+			methods[last].shorter = append(methods[last].shorter, m.path)
+			continue
+		}
+		methods = append(methods, m)
+	}
+	return methods
 }
 
 // pages writes a page for each method with its example, one for the messages, and an index.
 // Every method has an example: a file EXAMPLES/Service.Method.md, which the documentation's test
 // runs as a part of the page.
 func pages(document *openapi3.T, proto, examples, folder string) error {
-	var methods []method
+	var bindings []method
 	for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
 		for verb, operation := range document.Paths.Value(path).Operations() {
 			service, name, ok := strings.Cut(operation.OperationID, "_")
 			if !ok {
 				return fmt.Errorf("the operation %q has no service in its name", operation.OperationID)
 			}
-			methods = append(methods, method{service: service, name: name, verb: verb, path: path, operation: operation})
+			bindings = append(bindings, method{service: service, name: strings.TrimRight(name, "0123456789"), verb: verb, path: path, operation: operation})
 		}
 	}
-	slices.SortFunc(methods, func(a, b method) int { return strings.Compare(a.file(), b.file()) })
+	methods := together(bindings)
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
