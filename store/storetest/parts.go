@@ -15,6 +15,7 @@ var partTests = []test{
 	{"Expiry", testPartsExpire},
 	{"EndWithTheEngine", testPartsEnd},
 	{"Peers", testPartsOfPeers},
+	{"OfACluster", testPartOfACluster},
 	{"Unknown", testUnknownPart},
 	{"DeleteVersion", testDeleteVersion},
 	{"LoseNoUpdate", testPartsCount},
@@ -145,6 +146,22 @@ func testPartsExpire(t *testing.T, s suite) {
 	f.wantKeys("observations", observations.list(store.Filter{}, store.Key{}, 10), nil)
 	pass(ttl)
 	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "", "spec", "")
+}
+
+// Overrides are kept under a key that no target has: they are listed by cluster, and are no target's.
+func testPartOfACluster(t *testing.T, s suite) {
+	f := s.open(t)
+	overrides := f.part(store.Overrides, 0)
+	of := func(cluster string) store.Key { return store.Key{Cluster: cluster, Namespace: "-", Target: "-"} }
+	f.create(key("target"), "history")
+	version := overrides.create(of("a"), "overrides")
+	overrides.create(of("b"), "overrides")
+	overrides.lose(of("a"), "", "created twice")
+	overrides.replace(of("a"), version, "overrides 2")
+	f.wantParts(of("a"), []store.Part{"", store.Overrides}, "", "overrides 2")
+	overrides.wantKeys("overrides", overrides.list(store.Filter{}, store.Key{}, 10), []store.Key{of("a"), of("b")})
+	overrides.wantKeys("after the first", overrides.list(store.Filter{}, of("a"), 10), []store.Key{of("b")})
+	f.wantKeys("histories", f.list(store.Filter{}, store.Key{}, 10), []store.Key{key("target")})
 }
 
 func testPartsEnd(t *testing.T, s suite) {
