@@ -30,6 +30,8 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		{"of the target", []string{"list", demoTarget}, 0, "database migration"},
 		{"as JSON", []string{"list", "clusters/demo", "-o", "json"}, 0, `"reason": "database migration"`},
 		{"of the cluster itself", []string{"list", "clusters/other"}, 0, "REASON"},
+		{"some", []string{"list", "--limit=1"}, 0, "listed 1 overrides, and there are more: --limit=0 lists all"},
+		{"no more than all", []string{"list", "--limit=2"}, 0, "in force"},
 		{"created as YAML", []string{"create", "clusters/demo", "--pin=3", "--for=1h", "--reason=y", "--id=all", "-o=yaml"}, 0, "pin: 3"},
 		{"delete", []string{"delete", own}, 0, own + " deleted"},
 		{"delete what is gone", []string{"delete", own}, cli.ExitFailed, "there is no override " + own},

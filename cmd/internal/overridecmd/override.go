@@ -1,25 +1,43 @@
-package main
+// Package overridecmd is the command override: of the program, and of the plugin of kubectl.
+package overridecmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-// overrideCommand is shared by the commands on overrides.
-type overrideCommand struct {
-	targetsCommand
-	limit int
+const (
+	// defaultServer is the default gRPC address of setpoint serve.
+	defaultServer = "127.0.0.1:9090"
+	// asTable is the text form.
+	asTable = "table"
+	// largestPage is a server's maximum page size.
+	largestPage = 1000
+	// unknown stands for what nobody knows.
+	unknown = "?"
+)
+
+// command is shared by the commands on overrides.
+type command struct {
+	server *connection.Settings
+	output *cli.OutputFlag
+	limit  int
 	// What create takes. Counts below 0 are not set.
 	override            setpointv1.Override
 	pin, floor, ceiling int32
@@ -30,8 +48,9 @@ type overrideCommand struct {
 // places says what may be overridden.
 const places = "clusters/CLUSTER, clusters/CLUSTER/namespaces/NAMESPACE or clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET"
 
-func newOverride() *cobra.Command {
-	c := &overrideCommand{targetsCommand: targetsCommand{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}}
+// New returns the command.
+func New() *cobra.Command {
+	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML), server: &connection.Settings{Server: defaultServer}}
 	cmd := &cobra.Command{
 		Use:   "override",
 		Short: "Hold or replace recommendations for a while",
@@ -40,7 +59,8 @@ incident or a load test. The decisions below go on, so that windows and policies
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.server = addServerFlags(cmd, defaultServer, "the server")
+	c.server.FromEnvironment()
+	c.server.Bind(cmd.PersistentFlags(), "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	list := &cobra.Command{
@@ -63,7 +83,7 @@ incident or a load test. The decisions below go on, so that windows and policies
 	return cmd
 }
 
-func (c *overrideCommand) newCreate() *cobra.Command {
+func (c *command) newCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create PLACE --for DURATION --reason TEXT [what]",
 		Short: "Create an override of a target, a namespace or a cluster",
@@ -93,7 +113,7 @@ func (c *overrideCommand) newCreate() *cobra.Command {
 }
 
 // request is that of create.
-func (c *overrideCommand) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
+func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
 	o := &c.override
 	for _, count := range []struct {
 		n    int32
@@ -141,7 +161,7 @@ func (c *overrideCommand) request(place string, now time.Time) (*setpointv1.Crea
 	return &setpointv1.CreateOverrideRequest{Parent: place, OverrideId: c.id, Override: o}, cli.BadInput(errors.Join(problems...))
 }
 
-func (c *overrideCommand) create(cmd *cobra.Command, args []string) error {
+func (c *command) create(cmd *cobra.Command, args []string) error {
 	req, err := c.request(args[0], time.Now())
 	if err != nil {
 		return err
@@ -159,7 +179,7 @@ func (c *overrideCommand) create(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func (c *overrideCommand) delete(cmd *cobra.Command, args []string) error {
+func (c *command) delete(cmd *cobra.Command, args []string) error {
 	return c.ask(func(client setpointv1.OverrideServiceClient) error {
 		if _, err := client.DeleteOverride(cmd.Context(), &setpointv1.DeleteOverrideRequest{Name: args[0]}); err != nil {
 			return err
@@ -169,7 +189,7 @@ func (c *overrideCommand) delete(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func (c *overrideCommand) list(cmd *cobra.Command, args []string) error {
+func (c *command) list(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListOverridesRequest{Parent: "clusters/-"}
 	if len(args) > 0 && args[0] != req.GetParent() {
 		place, ok := target.ParsePlace(args[0])
@@ -181,39 +201,55 @@ func (c *overrideCommand) list(cmd *cobra.Command, args []string) error {
 			req.Resource = args[0]
 		}
 	}
-	var all listed[*setpointv1.Override]
-	err := c.ask(func(client setpointv1.OverrideServiceClient) (err error) {
-		all, err = collect(c.limit, func(size int32, token string) ([]*setpointv1.Override, string, error) {
-			req.PageSize, req.PageToken = size, token
-			page, err := client.ListOverrides(cmd.Context(), req)
-			return page.GetOverrides(), page.GetNextPageToken(), err
-		})
-		return err
-	})
-	if err != nil {
+	if c.limit < 0 {
+		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
+	}
+	answer := &setpointv1.ListOverridesResponse{}
+	if err := c.ask(func(client setpointv1.OverrideServiceClient) error { return c.collect(cmd, client, req, answer) }); err != nil {
 		return err
 	}
-	defer all.leftOut(cmd, "overrides")
-	answer := &setpointv1.ListOverridesResponse{Overrides: all.items, NextPageToken: all.next}
-	now := time.Now()
-	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
-		fmt.Fprintln(w, "OVERRIDE\tWHAT\tBEGINS\tENDS\tAUTHOR\tREASON")
-		for _, o := range all.items {
-			begins := "in force"
-			if o.GetStartTime().AsTime().After(now) {
-				begins = instant(o.GetStartTime())
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), begins, instant(o.GetExpireTime()), printable.Text(orUnknown(o.GetAuthor())), printable.Text(o.GetReason()))
-		}
-	})
+	if more := c.limit > 0 && len(answer.GetOverrides()) > c.limit; more {
+		answer.Overrides = answer.GetOverrides()[:c.limit]
+		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d overrides, and there are more: --limit=0 lists all\n", c.limit)
+	}
+	if c.output.Form != asTable {
+		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
+	}
+	return write(cmd.OutOrStdout(), answer.GetOverrides(), time.Now())
 }
 
-func orUnknown(text string) string {
-	if text == "" {
-		return unknown
+// collect reads pages until it has more overrides than the limit, if there are more.
+func (c *command) collect(cmd *cobra.Command, client setpointv1.OverrideServiceClient, req *setpointv1.ListOverridesRequest, into *setpointv1.ListOverridesResponse) error {
+	for {
+		if req.PageSize = largestPage; c.limit > 0 {
+			req.PageSize = int32(min(largestPage, c.limit+1-len(into.GetOverrides())))
+		}
+		page, err := client.ListOverrides(cmd.Context(), req)
+		if err != nil {
+			return err
+		}
+		into.Overrides = append(into.Overrides, page.GetOverrides()...)
+		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" || c.limit > 0 && len(into.GetOverrides()) > c.limit {
+			return nil
+		}
 	}
-	return text
 }
+
+// write writes a table.
+func write(to io.Writer, all []*setpointv1.Override, now time.Time) error {
+	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "OVERRIDE\tWHAT\tBEGINS\tENDS\tAUTHOR\tREASON")
+	for _, o := range all {
+		begins := "in force"
+		if o.GetStartTime().AsTime().After(now) {
+			begins = instant(o.GetStartTime())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), begins, instant(o.GetExpireTime()), printable.Text(cmp.Or(o.GetAuthor(), unknown)), printable.Text(o.GetReason()))
+	}
+	return w.Flush()
+}
+
+func instant(t *timestamppb.Timestamp) string { return t.AsTime().Format(time.RFC3339) }
 
 // whatOf says what an override does, as the flags of create.
 func whatOf(o *setpointv1.Override) string {
@@ -238,10 +274,15 @@ func whatOf(o *setpointv1.Override) string {
 }
 
 // ask connects and passes the client to do.
-func (c *overrideCommand) ask(do func(setpointv1.OverrideServiceClient) error) error {
-	client, err := openServer(c.server)
+func (c *command) ask(do func(setpointv1.OverrideServiceClient) error) error {
+	var problems config.Problems
+	c.server.Validate(problems.Refuse)
+	if err := problems.Err(); err != nil {
+		return cli.BadInput(err)
+	}
+	client, err := c.server.Open("setpoint", setpoint.WithTimeout(0)) // a person waits, and may interrupt
 	if err != nil {
-		return err
+		return cli.BadInput(err)
 	}
 	defer func() { _ = client.Close() }()
 	return do(setpointv1.NewOverrideServiceClient(client.Conn()))
