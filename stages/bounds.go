@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -11,6 +12,16 @@ import (
 type raise struct {
 	minimum
 	title, rule string
+	// schedule is nil for a proposal.
+	schedule *Schedule
+}
+
+// ramp says in a sentence of which ramp it is a part; empty: of none.
+func (r *raise) ramp() string {
+	if r.schedule == nil {
+		return ""
+	}
+	return r.schedule.ramp(&r.minimum)
 }
 
 // higher returns the one with more replicas, of two that are equal the first.
@@ -46,6 +57,11 @@ func (r *run) bounds() {
 	atOnce, paced := raise{minimum: noMinimum}, raise{minimum: noMinimum}
 	most, limited := noCeiling, noCeiling
 	r.scheduled(&atOnce, &paced, &most, &limited)
+	for _, of := range []*raise{&atOnce, &paced} {
+		if of.schedule != nil {
+			of.title, of.rule = of.schedule.title(), of.schedule.rule()
+		}
+	}
 	var voters []*Proposal
 	for i := range r.Proposals {
 		p := &r.Proposals[i]
@@ -57,7 +73,7 @@ func (r *run) bounds() {
 		}
 		switch p.Role {
 		case Floor:
-			atOnce = higher(atOnce, raise{minimum{p.Replicas, p.Expires, ""}, title, rule})
+			atOnce = higher(atOnce, raise{minimum: minimum{replicas: p.Replicas, until: p.Expires}, title: title, rule: rule})
 		case Voter:
 			voters = append(voters, p)
 		case Cap:
@@ -66,7 +82,7 @@ func (r *run) bounds() {
 	}
 	r.atOnce(&atOnce, &most)
 	if paced.replicas >= 0 {
-		r.vote(paced.title+paced.ramp, paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
+		r.vote(paced.title+paced.ramp(), paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
 	}
 	for _, p := range voters {
 		r.vote(fmt.Sprintf("proposal %q", p.Name), ruleOf("proposal/", p.Name), recommender.StageProposal, p.Expires, p.Replicas)
@@ -82,15 +98,23 @@ func (r *run) bounds() {
 	}
 }
 
-// scheduled finds the largest minimum and the smallest maximum of the schedules, by pace.
-func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
+// rampBase is where ramps begin and end: at the minimum without the schedule.
+func (r *run) rampBase() int32 {
 	base := r.in.Spec.MinReplicas
+	if !slices.ContainsFunc(r.plan.Schedules, func(s Schedule) bool { return s.RampUp > 0 || s.RampDown > 0 }) {
+		return base
+	}
 	for i := range r.plan.Schedules {
 		if s := &r.plan.Schedules[i]; !s.Suspended && s.Min > base && s.Times.At(r.now).Active {
 			base = s.Min
 		}
 	}
-	base = min(base, r.in.Spec.MaxReplicas)
+	return min(base, r.in.Spec.MaxReplicas)
+}
+
+// scheduled finds the largest minimum and the smallest maximum of the schedules, by pace.
+func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
+	base := r.rampBase()
 	for i := range r.plan.Schedules {
 		s := &r.plan.Schedules[i]
 		if s.Suspended {
@@ -103,7 +127,7 @@ func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
 				of = paced
 			}
 			if m.replicas > of.replicas {
-				*of = raise{m, s.title(), s.rule()}
+				*of = raise{minimum: m, schedule: s}
 			}
 		}
 		if s.Max < 0 || !p.Active {
@@ -124,7 +148,7 @@ func (r *run) atOnce(floor *raise, top *ceiling) {
 	spec := &r.in.Spec
 	least, most := spec.MinReplicas, spec.MaxReplicas
 	if floor.replicas > least && least < most {
-		note := floor.ramp
+		note := floor.ramp()
 		if floor.replicas > most {
 			note = fmt.Sprintf(", limited to maxReplicas %d", most)
 		}

@@ -33,7 +33,12 @@ func TestProposals(t *testing.T) {
 		"a voter below the metrics":  {[]stages.Proposal{proposal(stages.Voter, 5)}, nil, 9, 90, 9, ""},
 		"a floor above the maximum":  {[]stages.Proposal{proposal(stages.Floor, 90)}, nil, 9, 90, 20, `proposal "forecast" raises minReplicas from 2 to 20, limited to maxReplicas 20`},
 		"a voter where metrics fail": {[]stages.Proposal{proposal(stages.Voter, 14)}, nil, 9, -1, 14, `proposal "forecast" of 14 counts; no metric has a proposal`},
-		"it never goes down alone":   {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
+		"a paced minimum more than a cap": {[]stages.Proposal{proposal(stages.Cap, 6)}, func(g *target) {
+			s := always(g.t, "day", 12, -1)
+			s.MinPaced = true
+			g.around.Plan.Schedules = []stages.Schedule{s}
+		}, 9, 150, 12, `proposal "forecast" limits the proposal of 15 to 12`},
+		"it never goes down alone": {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newTarget(t)

@@ -28,8 +28,8 @@ type minimum struct {
 	replicas int32
 	// until is when it ends, or the next part of it begins.
 	until time.Time
-	// ramp says of which ramp it is a part; empty: of none.
-	ramp string
+	// It is a part of a ramp between these, unless they are the zero time.
+	rampFrom, rampTo time.Time
 }
 
 var noMinimum = minimum{replicas: -1}
@@ -40,22 +40,22 @@ func (s *Schedule) minimum(now time.Time, p *schedule.Period, base int32) minimu
 	case s.Min < 0:
 		return noMinimum
 	case p.Active:
-		return minimum{s.Min, p.Until, ""}
+		return minimum{replicas: s.Min, until: p.Until}
 	}
 	m := noMinimum
-	part := func(elapsed, ramp time.Duration, from, to, until time.Time) {
+	part := func(elapsed, ramp time.Duration, from, to time.Time) {
 		if n := base + partOf(s.Min-base, elapsed, ramp); n > m.replicas {
-			m = minimum{n, until, fmt.Sprintf(" (ramp %s–%s)", s.clock(from), s.clockInZone(to))}
+			m = minimum{n, to, from, to}
 		}
 	}
 	if s.Min <= base {
 		return m
 	}
 	if up := p.Until.Add(-s.RampUp); !p.Until.IsZero() && now.After(up) {
-		part(now.Sub(up), s.RampUp, up, p.Until, p.Until)
+		part(now.Sub(up), s.RampUp, up, p.Until)
 	}
 	if down := p.Ended.Add(s.RampDown); !p.Ended.IsZero() && now.Before(down) {
-		part(down.Sub(now), s.RampDown, p.Ended, down, down)
+		part(down.Sub(now), s.RampDown, p.Ended, down)
 	}
 	return m
 }
@@ -70,9 +70,14 @@ func partOf(n int32, elapsed, whole time.Duration) int32 {
 	return int32(quotient)
 }
 
-func (s *Schedule) clock(t time.Time) string { return t.In(s.Times.Zone()).Format("15:04") }
-
-func (s *Schedule) clockInZone(t time.Time) string { return s.clock(t) + " " + s.Times.Zone().String() }
+// ramp says in a sentence of which ramp a minimum is a part; empty: of none.
+func (s *Schedule) ramp(m *minimum) string {
+	if m.rampTo.IsZero() {
+		return ""
+	}
+	zone := s.Times.Zone()
+	return fmt.Sprintf(" (ramp %s–%s %s)", m.rampFrom.In(zone).Format("15:04"), m.rampTo.In(zone).Format("15:04"), zone)
+}
 
 // title is the schedule in a sentence.
 func (s *Schedule) title() string { return fmt.Sprintf("schedule %q", s.Name) }

@@ -774,6 +774,19 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 		t.Errorf("told %v of an expired one", got)
 	}
 
+	// The next poll may be decided by an instance whose clock is behind.
+	if err := report(time.Hour, 8, "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 4, "40")
+	s.Clock.Advance(15 * time.Second)
+	if err := report(time.Hour, 8, "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.Clock.Advance(-time.Second)
+	wantPoll(t, s, 8)
+
 	err := report(time.Hour+time.Second, 3, "a", "a")
 	servertest.WantProblem(t, servertest.RPCProblem(err), codes.InvalidArgument, "INVALID_REQUEST")
 	if text := err.Error(); !strings.Contains(text, "proposals[0].expireTime") || !strings.Contains(text, "2 more") {
