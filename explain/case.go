@@ -36,8 +36,9 @@ type oneCase struct {
 	habits  habits
 	clock   clock
 	metrics []*metric
-	// current and desired are the replicas before and after.
-	current, desired int32
+	// current and desired are the replicas before and after what the controller's steps decide; final is
+	// the count that is recommended, which stages after these may have replaced.
+	current, desired, final int32
 }
 
 func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse, zone *time.Location) *oneCase {
@@ -51,8 +52,9 @@ func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendRespons
 	c := &oneCase{
 		req: req, resp: resp, trace: resp.GetExplanation(),
 		clock:   clock{now: at.AsTime(), zone: zone},
-		current: resp.GetCurrentReplicas(), desired: resp.GetDesiredReplicas(),
+		current: resp.GetCurrentReplicas(), final: resp.GetDesiredReplicas(),
 	}
+	c.desired = decidedBefore(resp)
 	c.habits = habitsOf[c.trace.GetProfile()]
 	for i := range c.trace.GetMetrics() {
 		c.metrics = append(c.metrics, c.newMetric(i))

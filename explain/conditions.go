@@ -36,7 +36,7 @@ func (c *oneCase) writeConditions(p *page) {
 	if stale := c.stale(); len(stale) > 0 {
 		p.line(2, 2, dim, "Left from an earlier evaluation: "+strings.Join(stale, ", ")+".")
 	}
-	if c.desired != c.current {
+	if c.final != c.current {
 		text := "Once the change is applied AbleToScale reads SucceededRescale"
 		if c.req.GetOptions().GetScaleToZero() {
 			text += ", and ScaledToZero is set again"

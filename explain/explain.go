@@ -53,6 +53,7 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 	p.width = max(p.width, minimumWidth)
 	c := newCase(req, resp, opts.Zone)
 	c.writeVerdict(p)
+	c.writeStages(p)
 	if c.trace != nil {
 		c.writeMetrics(p)
 		c.writePods(p, opts.AllPods)

@@ -73,6 +73,7 @@ func (c *oneCase) warningCount() string {
 
 func (c *oneCase) verdict() *verdict {
 	v := &verdict{head: c.headline(), style: c.headStyle()}
+	c.stagesVerdict(v)
 	if w := c.trace.GetWithheld(); w != nil {
 		v.style = notice
 		v.because(yellow, "a scale-down to "+count(w.GetReplicas(), "replica")+" is withheld: the history store can't be reached")
@@ -112,25 +113,25 @@ func (c *oneCase) verdict() *verdict {
 }
 
 func (c *oneCase) headline() string {
-	change := number(c.current) + " → " + count(c.desired, "replica")
+	change := number(c.current) + " → " + count(c.final, "replica")
 	switch {
-	case c.desired > c.current && c.current == 0:
+	case c.final > c.current && c.current == 0:
 		return change + " (scale up from zero)"
-	case c.desired > c.current:
+	case c.final > c.current:
 		return change + " (scale up)"
-	case c.desired < c.current && c.desired == 0:
+	case c.final < c.current && c.final == 0:
 		return change + " (scale down to zero)"
-	case c.desired < c.current:
+	case c.final < c.current:
 		return change + " (scale down)"
 	}
-	return "stays at " + count(c.desired, "replica")
+	return "stays at " + count(c.final, "replica")
 }
 
 func (c *oneCase) headStyle() style {
 	switch {
-	case c.desired > c.current:
+	case c.final > c.current:
 		return good
-	case c.desired < c.current:
+	case c.final < c.current:
 		return notice
 	}
 	return bold

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,16 @@ func writeTarget(w io.Writer, t *setpointv1.Target) {
 		row("Reason", "%s", last.GetReason())
 	}
 	row("Outcome", "%s", last.GetOutcome())
+	for i, a := range last.GetAdjustments() {
+		name := ""
+		if i == 0 {
+			name = "Stages"
+		}
+		row(name, "%s", explain.Adjustment(a))
+	}
+	if last.PlainDesiredReplicas != nil {
+		row("Without stages", "%d", last.GetPlainDesiredReplicas())
+	}
 	row("Updated", "%s", instant(t.GetUpdateTime()))
 	row("Last scaled", "%s", instant(t.GetStatus().GetLastScaleTime()))
 	for _, m := range t.GetExplanation().GetMetrics() {
@@ -90,6 +101,8 @@ func outlookLines(o *setpointv1.Outlook) []string {
 	switch {
 	case o == nil:
 		return []string{"unknown"}
+	case strings.Contains(o.GetProblem(), " "): // a sentence, no condition's reason
+		return []string{"unknown: " + o.GetProblem()}
 	case o.GetProblem() != "":
 		return []string{"no change can come: " + o.GetProblem()}
 	}
@@ -176,7 +189,11 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 	if err := explain.Write(w, req, resp, cli.Terminal(w)); err != nil {
 		return err
 	}
-	if t.GetExplanation() == nil {
+	switch {
+	case t.GetExplanation() != nil:
+	case t.GetLastDecision().PlainDesiredReplicas != nil:
+		fmt.Fprintln(cmd.ErrOrStderr(), "stages or overrides took part in the last decision, so the arithmetic is missing: the answer to the call has it, with explain")
+	default:
 		fmt.Fprintln(cmd.ErrOrStderr(), "the server does not know the spec of the last decision, so the arithmetic is missing")
 	}
 	text := "\nWhat comes next\n"
@@ -195,5 +212,6 @@ func lastCall(t *setpointv1.Target) (*setpointv1.RecommendRequest, *setpointv1.R
 		DesiredReplicas: last.GetDesiredReplicas(), CurrentReplicas: last.GetCurrentReplicas(), Action: last.GetAction(),
 		RecommendationId: last.GetRecommendationId(), Reason: last.GetReason(), Error: last.GetError(), EvaluationTime: last.GetTime(),
 		Status: t.GetStatus(), Explanation: t.GetExplanation(),
+		Adjustments: last.GetAdjustments(), PlainDesiredReplicas: last.PlainDesiredReplicas,
 	}
 }

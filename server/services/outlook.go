@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -32,9 +34,22 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	}
 	in := &recommender.Input{Namespace: decision.ParseTarget(target.GetName()).Namespace, Spec: spec, Options: options}
 	basis := conversion.Basis(s.lastBasis(ctx, target))
-	target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	interval := intervalOf(target, options.Profile)
-	target.Outlook = conversion.Outlook(&known.History, in, &basis, nextCall(known, s.targets.Options.Clock(), interval), interval)
+	next := nextCall(known, s.targets.Options.Clock(), interval)
+	if known.Adjusted == nil { // else stages decided, too, and retracing knows none
+		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
+	}
+	if s.staged(target, known, use) {
+		target.Outlook = conversion.OutlookWithStages(next, interval)
+		return
+	}
+	target.Outlook = conversion.Outlook(&known.History, in, &basis, next, interval)
+}
+
+// staged reports whether stages or overrides take part in the next decision, or did in the last one.
+func (s *Targets) staged(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse) bool {
+	of := s.targets.Overrides
+	return known.Adjusted != nil || proto.Size(use.GetStages()) > 0 || of != nil && len(of.For(decision.ParseTarget(target.GetName()))) > 0
 }
 
 // manyRecommendations is from when on only a few outlooks are computed at a time: they take up to some

@@ -1,0 +1,66 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+const twoQueues = `{"target": "clusters/demo/namespaces/shop/targets/web", "explain": true,
+	"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 20, "metrics": [
+		{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}},
+		{"type": "External", "external": {"metric": {"name": "mails"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]},
+	"scale": {"specReplicas": 10, "statusReplicas": 10},
+	"externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}, {"metric": {"name": "mails"}, "value": "120"}]`
+
+// An answer with stages: the count that is recommended comes first, then why, and the controller's own
+// steps have their own count.
+func TestStagesAreExplained(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	hold := stages.Override{Hold: true, Pin: -1, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
+	for name, c := range map[string]struct {
+		stages    string
+		overrides []stages.Override
+		want      []string
+	}{
+		"held": {`{}`, []stages.Override{hold}, []string{
+			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\"; the recommendation would be 20\n",
+			"\nStages: without them 20 replicas\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
+			"asks for 20"}},
+		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
+			"shop/web: 10 → 12 replicas (scale up)\n  the metrics ask for 12\n",
+			"\nStages: without them 20 replicas\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
+		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without them 20 replicas\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := &setpointv1.RecommendRequest{}
+			if err := protojson.Unmarshal([]byte(twoQueues+`, "stages": `+c.stages+`}`), req); err != nil {
+				t.Fatal(err)
+			}
+			in, violations := conversion.Input(req, recommender.DefaultOptions())
+			around, more := conversion.Around(req, in, at)
+			if violations = append(violations, more...); len(violations) > 0 {
+				t.Fatal(violations)
+			}
+			around.Overrides = c.overrides
+			decision, _, _ := around.RecommendIn(nil, at, in, &recommender.History{}, nil)
+			var text strings.Builder
+			if err := explain.Write(&text, req, conversion.Response(&decision), explain.Options{Width: 200}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("lacks %q:\n%s", want, text.String())
+				}
+			}
+		})
+	}
+}
