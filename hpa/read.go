@@ -22,7 +22,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -43,7 +46,7 @@ type Autoscaler struct {
 //
 //   - a manifest: a HorizontalPodAutoscaler of any version, Setpoint's own Autoscaler, or a list;
 //   - a stored spec, as setpoint specs and the REST API take it: an object with spec;
-//   - a request, such as RecommendRequest: an object with spec, of which that and options count;
+//   - a request, such as RecommendRequest: an object with spec, of which that, options and stages count;
 //   - the spec itself: an object with maxReplicas.
 //
 // name is the file's, for errors. They say what the document looks like, and list all that is
@@ -97,6 +100,15 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 		options = a.Options()
 	}
 	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
+	if read != nil && a.Stored.GetStages() != nil {
+		in := &recommender.Input{Namespace: read.Namespace, Spec: read.Spec, Options: read.Options}
+		violations = validation.Structure(a.Stored.GetStages())
+		for i := range violations {
+			violations[i].Field = "stages." + violations[i].Field
+		}
+		plan, more := conversion.Stages(a.Stored.GetStages(), in, "stages")
+		read.Stages, violations = plan, append(violations, more...)
+	}
 	if a.File == "" {
 		return read, errorOf("", violations)
 	}
@@ -170,7 +182,7 @@ func other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 		case *setpointv1.TargetSpec:
 			out, named = m, m.GetName()
 		case *setpointv1.RecommendRequest:
-			out.Spec, out.Options, named = m.GetSpec(), m.GetOptions(), m.GetTarget()
+			out.Spec, out.Options, out.Stages, named = m.GetSpec(), m.GetOptions(), m.GetStages(), m.GetTarget()
 		case *setpointv1.HorizontalPodAutoscalerSpec:
 			out.Spec = m
 		}

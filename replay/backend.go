@@ -15,21 +15,34 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Engine is an in-process backend without a server: the recommender alone. It also decides
 // specs that the service would refuse.
 type Engine struct {
 	histories map[string][]byte
-	ids       uint64
+	// kept is what stages need of a target beside its history.
+	kept map[string]*stages.Kept
+	ids  uint64
 }
 
 // NewEngine returns an engine without any history.
-func NewEngine() *Engine { return &Engine{histories: make(map[string][]byte)} }
+func NewEngine() *Engine {
+	return &Engine{histories: make(map[string][]byte), kept: make(map[string]*stages.Kept)}
+}
 
 // Recommend decides and keeps the history, encoded as a store would keep it.
 func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
+	now := req.GetEvaluationTime().AsTime()
+	var around stages.Around
+	if len(violations) == 0 && staged(req) {
+		violations = validation.Structure(req)
+		read, more := conversion.Around(req, in, now)
+		around, violations = read, append(violations, more...)
+	}
 	if len(violations) > 0 {
 		return nil, fmt.Errorf("%s (%d problems)", violations[0], len(violations))
 	}
@@ -39,7 +52,7 @@ func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) 
 	}
 	e.ids++
 	binary.BigEndian.PutUint64(in.ID[:], e.ids)
-	decision, next := recommender.Recommend(req.GetEvaluationTime().AsTime(), in, &history)
+	decision, next := e.keptOf(req.GetTarget()).Recommend(around, now, in, &history)
 	e.histories[req.GetTarget()] = encoding.AppendHistory(nil, &next)
 	return conversion.Response(&decision), nil
 }
@@ -56,7 +69,7 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 		outcome = recommender.Failed
 	}
 	name, _ := target.Parse(req.GetTarget())
-	settlement, next, err := recommender.Settle(history, name.Namespace, id, outcome, req.GetMessage())
+	settlement, next, err := e.keptOf(req.GetTarget()).Settle(history, name.Namespace, id, outcome, req.GetMessage())
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +81,21 @@ func (e *Engine) ReportScale(_ context.Context, req *setpointv1.ReportScaleReque
 func (e *Engine) Begin(target string, with *recording.History) {
 	history := historyOf(with)
 	e.histories[target] = encoding.AppendHistory(nil, &history)
+	delete(e.kept, target)
+}
+
+func (e *Engine) keptOf(target string) *stages.Kept {
+	k := e.kept[target]
+	if k == nil {
+		k = &stages.Kept{}
+		e.kept[target] = k
+	}
+	return k
+}
+
+// staged reports whether a request has stages or proposals.
+func staged(req *setpointv1.RecommendRequest) bool {
+	return req.GetStages() != nil || len(req.GetProposals()) > 0
 }
 
 // historyOf is a recording's history as the recommender has it.
@@ -91,6 +119,7 @@ func scaleEvents(events []recording.ScaleEvent) []recommender.ScaleEvent {
 // Delete forgets a target.
 func (e *Engine) Delete(_ context.Context, target string) error {
 	delete(e.histories, target)
+	delete(e.kept, target)
 	return nil
 }
 

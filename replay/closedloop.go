@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -146,6 +147,9 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 		}
 		var in *recommender.Input
 		if req != nil {
+			if staged(req) {
+				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, errStaged)
+			}
 			read, violations := conversion.Input(req, recommender.DefaultOptions())
 			if len(violations) > 0 {
 				return fmt.Errorf("%s, step %d: %s (%d problems)", scenario.Name, i+1, violations[0], len(violations))
@@ -161,6 +165,9 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 	}
 	return nil
 }
+
+// errStaged is the error of what can't be compared yet.
+var errStaged = errors.New("stages: Forbidden: a backtest knows none; take them out, or run setpoint simulate with them")
 
 // asRecorded are the names of the metrics that stay as they were recorded.
 func asRecorded(spec *recommender.Spec) []string {

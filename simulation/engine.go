@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Engine decides, and receives the outcomes of changes.
@@ -16,21 +17,27 @@ type Engine interface {
 type production struct {
 	history   recommender.History
 	namespace string
+	// plan is nil without stages, and kept what they keep.
+	plan *stages.Plan
+	kept stages.Kept
 }
 
 // NewEngine returns the production engine for a new target.
 func NewEngine(namespace string) Engine { return &production{namespace: namespace} }
 
+// EngineOf returns the production engine for a new target of an autoscaler, with its stages.
+func EngineOf(a *Autoscaler) Engine { return &production{namespace: a.Namespace, plan: a.Stages} }
+
 // Recommend implements Engine.
 func (e *production) Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error) {
-	decision, next := recommender.Recommend(now, in, &e.history)
+	decision, next := e.kept.Recommend(stages.Around{Plan: e.plan}, now, in, &e.history)
 	e.history = next
 	return decision, nil
 }
 
 // Settle implements Engine.
 func (e *production) Settle(id recommender.ID, outcome recommender.Outcome, message string) error {
-	_, next, err := recommender.Settle(e.history, e.namespace, id, outcome, message)
+	_, next, err := e.kept.Settle(e.history, e.namespace, id, outcome, message)
 	e.history = next
 	return err
 }

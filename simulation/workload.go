@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Scenario is the world in which autoscalers run. All autoscalers of one scenario have the
@@ -25,6 +26,8 @@ type Autoscaler struct {
 	Namespace string
 	Spec      recommender.Spec
 	Options   recommender.Options
+	// Stages are around its decisions; nil: none.
+	Stages *stages.Plan
 }
 
 // Workload describes how pods start and stop, what they serve and what that uses. The zero

@@ -94,7 +94,7 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if err := c.assume(); err != nil {
 		return cli.BadInput(err)
 	}
-	spec, err := readSpec(cmd, c.spec)
+	spec, err := readPlainSpec(cmd, c.spec)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	options := replay.Options{NoCompare: c.noCompare}
 	if c.spec != "" {
-		spec, err := readSpec(cmd, c.spec)
+		spec, err := readPlainSpec(cmd, c.spec)
 		if err != nil {
 			return err
 		}

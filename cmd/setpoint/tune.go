@@ -113,6 +113,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	if a.Stages != nil {
+		return cli.BadInput(fmt.Errorf("%s: stages: Forbidden: tune varies specs without stages; take them out", args[0]))
+	}
 	if err := simulation.Check(scenario, a); err != nil {
 		return cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, args[0], err))
 	}

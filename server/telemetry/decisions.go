@@ -72,6 +72,7 @@ type Decisions struct {
 	failures [len(failures)]prometheus.Counter
 	// historyLimited counts those that the history's limit may have held.
 	historyLimited prometheus.Counter
+	adjustments    adjustments
 }
 
 // NewDecisions returns counters that are all 0.
@@ -101,7 +102,9 @@ func NewDecisions() *Decisions {
 		Name: "setpoint_decisions_history_limited_total",
 		Help: "Recorded decisions that may hold the count longer than Kubernetes would, because the history exceeds --history-limit.",
 	})
-	d.vectors = append(d.vectors, d.historyLimited)
+	counts, vector := newAdjustments()
+	d.adjustments = counts
+	d.vectors = append(d.vectors, d.historyLimited, vector)
 	return d
 }
 
@@ -143,6 +146,7 @@ func (d *Decisions) Recorded(r *recommender.Decision) {
 	if r.HistoryLimited {
 		d.historyLimited.Inc()
 	}
+	d.adjustments.count(r.Adjusted)
 	for i := range r.Events {
 		if kind, ok := failureOf(r.Events[i].Reason); ok {
 			d.failures[kind].Inc()

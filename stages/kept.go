@@ -1,0 +1,57 @@
+package stages
+
+import (
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Kept is what is kept of a target beside its history where there is no record: in simulations and
+// replays. The zero value is that of a new target.
+type Kept struct {
+	state []byte
+	// turns are as Around.Turns, and direction is that of the last applied change.
+	turns     []int64
+	direction int
+}
+
+// mostTurns is how many turns a record keeps.
+const mostTurns = 16
+
+// Recommend decides with these stages, or without any as the engine.
+func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+	if p := history.Pending; p != nil && in.ScaleError == nil && in.Scale.SpecReplicas == p.To {
+		k.applied(p)
+	}
+	if a.Empty() {
+		k.state = nil
+		return recommender.Recommend(now, in, history)
+	}
+	a.Turns = k.turns
+	decision, next, state := a.RecommendIn(nil, now, in, history, k.state)
+	k.state = state
+	return decision, next
+}
+
+// Settle is recommender.Settle, and notes turns.
+func (k *Kept) Settle(history recommender.History, namespace string, id recommender.ID, outcome recommender.Outcome, message string) (recommender.Settlement, recommender.History, error) {
+	if p := history.Pending; p != nil && p.ID == id && outcome == recommender.Applied {
+		k.applied(p)
+	}
+	return recommender.Settle(history, namespace, id, outcome, message)
+}
+
+// applied notes a change; those of overrides have no direction.
+func (k *Kept) applied(p *recommender.Pending) {
+	if p.Outside {
+		return
+	}
+	direction := 1
+	if p.To < p.From {
+		direction = -1
+	}
+	if k.direction == -direction {
+		k.turns = append([]int64{time.Unix(0, p.At).UnixMilli()}, k.turns[:min(len(k.turns), mostTurns-1)]...)
+	}
+	k.direction = direction
+}
