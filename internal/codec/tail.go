@@ -142,6 +142,7 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 		case specTag:
 			field.spec(&f.Spec)
 		case stagesTag:
+			field.failed = field.failed || len(field.b) == 0
 			f.Stages, field.b = slices.Clone(field.b), nil
 		case adjustedTag:
 			f.Adjusted = field.adjusted()
@@ -152,6 +153,7 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 			}
 			h.Pending.Outside = true
 		case answersTag:
+			field.failed = field.failed || len(field.b) == 0
 			for len(field.b) > 0 && !field.failed {
 				i := field.index(len(f.Answers))
 				one := decoder{b: field.take(field.uint()), base: d.base}

@@ -54,6 +54,16 @@ func randomRecord(random *rand.Rand) Record {
 			r.Turns = append(r.Turns, random.Int64N(1<<43))
 		}
 	}
+	if random.IntN(2) == 0 {
+		r.Stages = []byte{byte(random.IntN(256)), 0}
+	}
+	r.Adjusted = randomAdjusted(random)
+	for i := range r.Answers {
+		r.Answers[i].Adjusted = randomAdjusted(random)
+	}
+	if r.Pending != nil {
+		r.Pending.Outside = random.IntN(2) == 0
+	}
 	return r
 }
 

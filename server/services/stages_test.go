@@ -1,0 +1,115 @@
+package services_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+)
+
+// twoQueues asks for 20 and for 12 replicas.
+func twoQueues(changes ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendRequest {
+	req := servertest.Queue(servertest.Web, 10, 200)
+	mails := proto.CloneOf(req.GetSpec().GetMetrics()[0])
+	mails.External.Metric.Name = "mails"
+	req.Spec.Metrics = append(req.Spec.Metrics, mails)
+	req.ExternalMetrics = append(req.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "mails"}, Value: "120"})
+	for _, change := range changes {
+		change(req)
+	}
+	return req
+}
+
+func smallest(r *setpointv1.RecommendRequest) {
+	r.Stages = &setpointv1.Stages{Combine: &setpointv1.Combine{Method: "MIN"}}
+}
+
+// adjusted is what answers, decisions and targets tell of stages.
+type adjusted interface {
+	GetDesiredReplicas() int32
+	GetAdjustments() []*setpointv1.Adjustment
+	GetPlainDesiredReplicas() int32
+}
+
+// What stages changed is told wherever the decision is: in the answer, to its retry, to watchers before
+// and after it is settled, in the log, and as the target's last one.
+func TestStagesAreTold(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	const web = servertest.Web
+	check := func(what string, got adjusted) {
+		t.Helper()
+		want := &setpointv1.Adjustment{
+			Stage: "COMBINE", Rule: "MIN", Before: proto.Int32(20), After: proto.Int32(12),
+			Message: "MIN of External:queue-depth 20, External:mails 12: 12; MAX would be 20",
+		}
+		if a := got.GetAdjustments(); len(a) != 1 || !proto.Equal(a[0], want) || got.GetPlainDesiredReplicas() != 20 || got.GetDesiredReplicas() != 12 {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	w := watch(t, s, &setpointv1.WatchDecisionsRequest{Parent: web})
+	answer := s.Recommend(t, twoQueues(smallest, servertest.WithID("one")))
+	check("the answer", answer)
+	pending := w.next().GetDecision()
+	if check("the watch", pending); pending.GetOutcome() != "PENDING" {
+		t.Errorf("watched %v", pending)
+	}
+	check("the pending one", s.Target(t, web).GetLastDecision())
+	s.Report(t, web, answer.GetRecommendationId(), "APPLIED", "")
+	settled := w.next().GetDecision()
+	if check("the watch", settled); settled.GetOutcome() != "APPLIED" {
+		t.Errorf("watched %v", settled)
+	}
+	check("the log", s.Decisions(t, web)[0])
+	check("the retry", s.Recommend(t, twoQueues(smallest, servertest.WithID("one"))))
+
+	target := s.Target(t, web)
+	check("the target", target.GetLastDecision())
+	if target.GetExplanation() != nil || target.GetOutlook().GetProblem() != conversion.WithStages || len(target.GetOutlook().GetChanges()) > 0 {
+		t.Errorf("explained by %v, next %v", target.GetExplanation(), target.GetOutlook())
+	}
+	body := s.Ask(t, http.MethodGet, "/v1/"+web, nil).Expect(t, http.StatusOK)
+	if got := servertest.At(body, "lastDecision", "adjustments", 0, "stage"); got != "COMBINE" {
+		t.Errorf("REST tells %v", got)
+	}
+}
+
+// Without stages nothing tells of any: no field of an answer in JSON, nothing in the record, and the
+// engine explains and looks ahead again.
+func TestWithoutStagesNothingIsTold(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	const web = servertest.Web
+	s.Recommend(t, twoQueues(smallest))
+	s.Clock.Advance(15 * time.Second)
+	answer := s.Ask(t, http.MethodPost, servertest.RecommendPath(web), twoQueues())
+	body := answer.Expect(t, http.StatusOK)
+	for _, field := range []string{"adjustments", "plainDesiredReplicas"} {
+		if _, told := body[field]; told {
+			t.Errorf("the answer has %s: %v", field, body)
+		}
+	}
+	target := s.Target(t, web)
+	if last := target.GetLastDecision(); last.PlainDesiredReplicas != nil || len(last.GetAdjustments()) > 0 {
+		t.Errorf("the target tells %v", last)
+	}
+	if target.GetExplanation() == nil || strings.Contains(target.GetOutlook().GetProblem(), "stages") {
+		t.Errorf("explained by %v, next %v", target.GetExplanation(), target.GetOutlook())
+	}
+	if r, err := record.Decode(s.Stored(t, web)); err != nil || len(r.Stages) > 0 || r.Adjusted != nil {
+		t.Errorf("the record has %v, %v, %v", r.Stages, r.Adjusted, err)
+	}
+	// Stages of which none is set decide the same, and tell the count without them.
+	s.Clock.Advance(15 * time.Second)
+	empty := s.Recommend(t, twoQueues(func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} }))
+	if empty.GetDesiredReplicas() != 20 || empty.GetPlainDesiredReplicas() != 20 || len(empty.GetAdjustments()) > 0 {
+		t.Errorf("empty stages: %v", empty)
+	}
+}
