@@ -64,7 +64,7 @@ func (r *run) combine(c *recommender.Combining) {
 		if combined, ok := p.of(c.Metrics, o.counted); ok {
 			r.tellCombined(c, &o, value, combined)
 			value = combined
-			c.Combined, c.Name = true, fmt.Sprintf("%s of %d proposals", p, o.counted)
+			c.Combined, c.Name = true, p.String()+" of "+strconv.Itoa(o.counted)+" proposals"
 		}
 	}
 	if l := r.smallestCap(); l != nil && l.replicas < value {
