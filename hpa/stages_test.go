@@ -12,7 +12,7 @@ const stagedSpec = `{"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "
 	{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]}, "stages": `
 
 // The stages of a stored spec and of a request are the engine's, too, and what is wrong with them is told.
-func TestStagesAreRead(t *testing.T) {
+func TestEnginesHaveTheStagesOfFiles(t *testing.T) {
 	for _, form := range []string{`{"name": "clusters/c/namespaces/n/targets/t", `, `{"target": "clusters/c/namespaces/n/targets/t", `} {
 		read := func(text string) (*stages.Plan, error) {
 			a, err := hpa.ReadOne("spec.json", strings.NewReader(form+stagedSpec[1:]+text+"}"))
