@@ -33,6 +33,8 @@ func (c *oneCase) failedVerdict(v *verdict) {
 		v.because(plain, "so the count is held")
 	case c.aborted():
 		v.because(plain, c.profile()+" ends an evaluation with the first metric that can't be computed, whatever the others ask for, so the count is held")
+	case largest >= c.current && len(c.resp.GetAdjustments()) > 0: // HPA alone would take it
+		v.because(plain, "the other metrics ask for at most "+number(largest)+", of which stages make fewer than "+number(c.current)+"; nothing scales down while a metric is unknown, so the count is held")
 	case c.successes() == 1:
 		v.because(plain, c.onlySuccess().label+" asks for "+number(largest)+", but HPA does not scale down while a metric is unknown, so the count is held")
 	default:

@@ -18,8 +18,9 @@ const twoQueues = `{"target": "clusters/demo/namespaces/shop/targets/web", "expl
 	"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 20, "metrics": [
 		{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}},
 		{"type": "External", "external": {"metric": {"name": "mails"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]},
-	"scale": {"specReplicas": 10, "statusReplicas": 10},
-	"externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}, {"metric": {"name": "mails"}, "value": "120"}]`
+	"scale": {"specReplicas": 10, "statusReplicas": 10}`
+
+const bothRead = `, "externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}, {"metric": {"name": "mails"}, "value": "120"}]`
 
 // An answer with stages: the count that is recommended comes first, then why, and the controller's own
 // steps have their own count.
@@ -38,11 +39,19 @@ func TestStagesAreExplained(t *testing.T) {
 		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
 			"shop/web: 10 → 12 replicas (scale up)\n  the metrics ask for 12\n",
 			"\nStages: without them 20 replicas\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
+		"held by a failure": {`{"combine": {"method": "QUORUM", "quorum": 2}}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}]`, nil, []string{
+			"shop/web: stays at 10 replicas\n",
+			"the other metrics ask for at most 20, of which stages make fewer than 10; nothing scales down while a metric is unknown, so the count is held\n",
+			"\nStages: without them 20 replicas\n  COMBINE QUORUM: 20 → 10: QUORUM 2 of External:queue 20, External:mails failed: at least 0, held at 10 because a metric failed; MAX would be 20\n"}},
 		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without them 20 replicas\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := &setpointv1.RecommendRequest{}
-			if err := protojson.Unmarshal([]byte(twoQueues+`, "stages": `+c.stages+`}`), req); err != nil {
+			body := twoQueues + `, "stages": ` + c.stages
+			if !strings.Contains(body, "externalMetrics") {
+				body += bothRead
+			}
+			if err := protojson.Unmarshal([]byte(body+"}"), req); err != nil {
 				t.Fatal(err)
 			}
 			in, violations := conversion.Input(req, recommender.DefaultOptions())
