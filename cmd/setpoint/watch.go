@@ -188,9 +188,12 @@ func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse
 	return nil
 }
 
-// why is the reason of a decision, its error, and what became of its change if it was not applied.
+// why is the reason of a decision, its error, what stages changed, and what became of its change if it was not applied.
 func why(d *setpointv1.Decision) string {
 	parts := []string{d.GetReason(), d.GetError()}
+	for _, a := range d.GetAdjustments() {
+		parts = append(parts, a.GetMessage())
+	}
 	switch d.GetOutcome() {
 	case "FAILED":
 		for _, condition := range d.GetConditions() {

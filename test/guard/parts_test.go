@@ -10,7 +10,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/wire"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -60,6 +62,12 @@ func TestSteps(t *testing.T) {
 		if pods > 10 {
 			continue
 		}
+		around := stages.Around{Plan: &stages.Plan{
+			Metrics: []string{conversion.MetricName(&request.Input.Spec.Metrics[0])}, WindowThroughFailures: true, IgnoreSurge: true,
+			Combine:   &stages.Combine{Method: stages.Quorum, Quorum: 1},
+			Reversals: &stages.Reversals{Count: 15, Period: time.Hour, Hold: time.Minute},
+		}}
+		check(t, "decide with stages, 10 pods", allocations(n, func() { _, _, _ = around.RecommendIn(nil, now, &request.Input, &history, nil) }))
 		var b []byte
 		check(t, "encode answer", allocations(n, func() { b, _ = wire.AppendResponse(b[:0], &decision, "") }))
 		check(t, "encode history", allocations(n, func() { b = encoding.AppendHistory(b[:0], &history) }))
