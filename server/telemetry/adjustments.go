@@ -20,14 +20,15 @@ const (
 // that the labels are a closed set.
 var rulesOf = map[string][]string{
 	recommender.StageBounds.String():    {ofSchedule, ofProposal},
-	recommender.StageFreshness.String(): {ofMetric},
+	recommender.StageFreshness.String(): {ofMetric, "Resource"},
 	recommender.StageZeroGuard.String(): {ofMetric},
-	recommender.StageIdle.String():      {"cooldown"},
+	recommender.StageIdle.String():      {"cooldown", ofMetric},
 	recommender.StageSurge.String():     {ofMetric},
 	recommender.StageFallback.String():  {ofMetric},
 	recommender.StageProposal.String():  {ofProposal},
 	recommender.StageSchedule.String():  {ofSchedule},
 	recommender.StageCombine.String():   {"MIN", "QUORUM", "WEIGHTED", "SUM"},
+	recommender.StageWindow.String():    {"failures"},
 	recommender.StageReversals.String(): {"budget"},
 	recommender.StageOverride.String():  {"hold", "pin", "floor", "ceiling", "contradiction", "no-scale-down", "no-scale-up"},
 }
