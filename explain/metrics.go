@@ -74,6 +74,9 @@ func (c *oneCase) title(m *metric) (string, style) {
 	if m.Proposal == nil {
 		return text + "what it asked for is not known", plain
 	}
+	if c.byStage(m) {
+		text = m.label + ", by a stage: "
+	}
 	text += "asks for " + number(m.GetProposal())
 	if m.GetProposal() == c.current {
 		text += ", no change"
@@ -90,6 +93,9 @@ func (c *oneCase) title(m *metric) (string, style) {
 func (c *oneCase) metricRows(m *metric) []row {
 	if m.failed() {
 		return []row{{"error", red, clean(m.GetError())}}
+	}
+	if c.byStage(m) {
+		return nil
 	}
 	var rows []row
 	if m.hasUsage {
@@ -124,7 +130,7 @@ func (c *oneCase) failureEffect() string {
 		return c.profile() + " ends an evaluation with the first metric that can't be computed, whatever the others ask for."
 	case c.trace.GetPath() != pathMetricsFailed:
 		return "The metrics that can't be computed make no difference now: " + rule + ", but the proposal is not below the current " + number(c.current) + "."
-	case !any:
+	case !any || largest >= c.current: // then stages made fewer of it, which they tell
 		return ""
 	}
 	return "The largest remaining proposal is " + number(largest) + ", below the current " + number(c.current) + ": " + rule + "."

@@ -69,6 +69,9 @@ func (c *oneCase) winnerText() string {
 	if m == nil {
 		return "no metric asks for any replicas"
 	}
+	if c.byStage(m) {
+		return m.label + " asks for " + number(proposal)
+	}
 	switch m.GetRule() {
 	case "":
 		return m.reading() + ", and it asks for " + number(proposal)

@@ -35,6 +35,11 @@ func Adjustment(a *setpointv1.Adjustment) string {
 	return text
 }
 
+// byStage reports whether a stage proposed in place of a metric, or beside the metrics: nothing was computed.
+func (c *oneCase) byStage(m *metric) bool {
+	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil && m.UsageRatio == nil
+}
+
 // stagesVerdict says which stages replaced the count; the reasons after it are those of the count that
 // they replaced.
 func (c *oneCase) stagesVerdict(v *verdict) {

@@ -43,6 +43,10 @@ func TestStagesAreExplained(t *testing.T) {
 			"shop/web: stays at 10 replicas\n",
 			"the other metrics ask for at most 20, of which stages make fewer than 10; nothing scales down while a metric is unknown, so the count is held\n",
 			"\nStages: without them 20 replicas\n  COMBINE QUORUM: 20 → 10: QUORUM 2 of External:queue 20, External:mails failed: at least 0, held at 10 because a metric failed; MAX would be 20\n"}},
+		"proposed by the caller": {`{}, "proposals": [{"name": "forecast", "replicas": 19, "role": "VOTER", "expireTime": "2026-11-23T12:10:00Z"}],
+			"externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}, {"metric": {"name": "mails"}, "value": "120"}]`, nil, []string{
+			"shop/web: 10 → 19 replicas (scale up)\n  proposal/forecast asks for 19\n",
+			"\n\n  proposal/forecast, by a stage: asks for 19 ← decides\n\nStabilization"}},
 		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without them 20 replicas\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
