@@ -56,6 +56,10 @@ type run struct {
 	// combined reports whether metrics were read; external and others are those in fallback.
 	combined         bool
 	external, others string
+	// overridden is what the overrides in force do, and overriding the condition's reason; unchanged
+	// reports that they do nothing.
+	overridden, overriding string
+	unchanged              bool
 }
 
 var noPlan Plan

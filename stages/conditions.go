@@ -33,6 +33,14 @@ func (r *run) Report(c recommender.Conditions) {
 	condition(c, ExternalMetricFallbackActive, of(true), r.combined, r.external != "", FallbackInUse, proposed+r.external, MetricsValid, "no external metric is in fallback")
 	condition(c, MetricFallbackActive, of(false), r.combined, r.others != "", FallbackInUse, proposed+r.others, MetricsValid, "no metric is in fallback")
 	condition(c, MetricSuspect, len(r.plan.ZeroGuards) > 0, true, r.suspicion != "", FallNotBelieved, r.suspicion, ValuesBelieved, "no fall of a metric waits to be believed")
+	switch {
+	case r.overridden != "":
+		c.Set(Overridden, recommender.ConditionTrue, r.overriding, r.overridden)
+	case r.unchanged:
+		c.Set(Overridden, recommender.ConditionFalse, NotOverriding, "the overrides in force allow the recommendation")
+	case c.Has(Overridden):
+		c.Remove(Overridden)
+	}
 }
 
 // condition sets a condition to True, or, where it exists, to False; known reports whether this

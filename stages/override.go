@@ -53,8 +53,18 @@ func InForce(all []Override, now time.Time) []Override {
 	return all
 }
 
-// Overridden begins the reason of a change that an override made.
+// Overridden begins the reason of a change that an override made, and is the type of the condition that
+// is there while one is in force: True where it decides the count.
 const Overridden = "Overridden"
+
+// overriddenReasons are the condition's reasons, by the rule.
+var overriddenReasons = map[string]string{
+	"hold": "Held", "pin": "Pinned", "floor": "Floor", "ceiling": "Ceiling", "contradiction": "Contradiction",
+	"no-scale-down": "NoScaleDown", "no-scale-up": "NoScaleUp",
+}
+
+// NotOverriding is the condition's reason where the overrides in force agree with the count.
+const NotOverriding = "NotOverriding"
 
 // effect is what the overrides in force say together.
 type effect struct {
@@ -123,6 +133,7 @@ func (r *run) override(current, decided int32, reason string) (int32, string) {
 	}
 	e := effectOf(inForce, current, decided)
 	if e.rule == "" {
+		r.unchanged = true
 		return decided, reason
 	}
 	limited := ""
@@ -152,12 +163,13 @@ func (r *run) override(current, decided int32, reason string) (int32, string) {
 		short := strings.ToValidUTF8(first.Reason[:max(0, len(first.Reason)-excess-len("…"))], "") + "…"
 		message = fmt.Sprintf("%s%s by %s until %s: %q; %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), short, would)
 	}
-	r.tell(recommender.Adjustment{
-		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
-	})
+	r.overridden, r.overriding = message, overriddenReasons[e.rule]
 	if e.replicas == decided {
 		return decided, reason
 	}
+	r.tell(recommender.Adjustment{
+		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
+	})
 	return e.replicas, fmt.Sprintf("%s (%s): %s", Overridden, first.Name, first.Reason)
 }
 

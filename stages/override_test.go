@@ -112,6 +112,9 @@ func TestOverrides(t *testing.T) {
 			if d.Desired != c.want {
 				t.Errorf("desired %d, want %d", d.Desired, c.want)
 			}
+			if want := map[bool]string{true: recommender.ConditionTrue, false: recommender.ConditionFalse}[c.message != ""]; overriddenIs(&d.Status) != want {
+				t.Errorf("Overridden is %q, want %q", overriddenIs(&d.Status), want)
+			}
 			message := ""
 			if len(d.Adjusted.Adjustments) > 0 {
 				message = d.Adjusted.Adjustments[0].Message
@@ -120,6 +123,29 @@ func TestOverrides(t *testing.T) {
 				t.Errorf("message %q,\nwant %q", message, c.message)
 			}
 		})
+	}
+}
+
+// overriddenIs is the status of the condition, empty: there is none.
+func overriddenIs(s *recommender.Status) string {
+	for _, c := range s.Conditions {
+		if c.Type == stages.Overridden {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// An override that agrees with the recommendation changes nothing, and its end leaves no condition.
+func TestAnOverrideThatAgrees(t *testing.T) {
+	g := newTarget(t)
+	g.around.Overrides = []stages.Override{override(stages.Override{Pin: 10})}
+	if d := g.ask(noon, 10, 100); len(d.Adjusted.Adjustments) != 0 || overriddenIs(&d.Status) != recommender.ConditionTrue {
+		t.Errorf("it made %v, Overridden is %q", d.Adjusted.Adjustments, overriddenIs(&d.Status))
+	}
+	g.around.Overrides = nil
+	if d := g.ask(noon.Add(15*time.Second), 10, 100); overriddenIs(&d.Status) != "" {
+		t.Errorf("after its end Overridden is %q", overriddenIs(&d.Status))
 	}
 }
 

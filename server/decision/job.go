@@ -320,7 +320,7 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	if of := j.targets.Overrides; of != nil {
 		around.Overrides = stages.InForce(of.For(j.Key), j.Now)
 	}
-	if around.Empty() && len(known.Stages) == 0 { // otherwise what stages left behind goes
+	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		return next, nil
 	}

@@ -109,6 +109,12 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 	if after := s.Recommend(t, request()); after.GetDesiredReplicas() == 4 || len(after.GetAdjustments()) != 0 || after.PlainDesiredReplicas != nil {
 		t.Errorf("after its end: %v", after)
 	}
+	overridden := func(r *setpointv1.RecommendResponse) bool {
+		return slices.ContainsFunc(r.GetStatus().GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool { return c.GetType() == "Overridden" })
+	}
+	if after := s.Recommend(t, request()); !overridden(during) || overridden(before) || overridden(after) {
+		t.Errorf("the condition Overridden before, during and after: %t, %t, %t", overridden(before), overridden(during), overridden(after))
+	}
 	if names := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: demo}); len(names) != 0 {
 		t.Errorf("the list has an expired one: %v", names)
 	}
@@ -118,7 +124,9 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 func TestOverrideThatBeginsLater(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	create(t, s, shop, "", until(2*time.Hour, func(o *setpointv1.Override) { o.Pin, o.StartTime = new(int32(2)), timestamppb.New(servertest.T0.Add(time.Hour)) }))
+	create(t, s, shop, "", until(2*time.Hour, func(o *setpointv1.Override) {
+		o.Pin, o.StartTime = new(int32(2)), timestamppb.New(servertest.T0.Add(time.Hour))
+	}))
 	if got := s.Recommend(t, servertest.RequestFor(servertest.Web)); got.PlainDesiredReplicas != nil || got.GetDesiredReplicas() <= 4 {
 		t.Errorf("before: %v", got)
 	}
@@ -159,10 +167,12 @@ func TestCreateOverrideTwice(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	servertest.SameMessage(t, create(t, s, shop, "freeze", until(time.Hour, hold)), first)
 	for name, other := range map[string]*setpointv1.Override{
-		"a later end":    until(2*time.Hour, hold),
-		"another kind":   until(time.Hour, func(o *setpointv1.Override) { o.NoScaleDown = true }),
-		"a pin of 0":     until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(0)) }),
-		"another start":  until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.StartTime = true, timestamppb.New(servertest.T0.Add(time.Minute)) }),
+		"a later end":  until(2*time.Hour, hold),
+		"another kind": until(time.Hour, func(o *setpointv1.Override) { o.NoScaleDown = true }),
+		"a pin of 0":   until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(0)) }),
+		"another start": until(time.Hour, func(o *setpointv1.Override) {
+			o.Hold, o.StartTime = true, timestamppb.New(servertest.T0.Add(time.Minute))
+		}),
 		"another reason": until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "incident" }),
 	} {
 		_, err := overridesOf(s).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: shop, OverrideId: "freeze", Override: other})
@@ -206,7 +216,7 @@ func TestInvalidOverrides(t *testing.T) {
 		"all namespaces": {&setpointv1.CreateOverrideRequest{Parent: "clusters/demo/namespaces/-", Override: until(time.Hour, hold)}, []string{`parent: Invalid value`}},
 		"in the past":    {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(0, hold)}, []string{"override.expireTime: Invalid value: 2026-01-01T00:10:00Z: must be in the future"}},
 		"too long":       {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(30*24*time.Hour+time.Second, hold)}, []string{"override.expireTime: Invalid value: 2026-01-31T00:10:01Z: must be at most 30 days after the start, 2026-01-01T00:10:00Z"}},
-		"too far": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(366*24*time.Hour+time.Hour, func(o *setpointv1.Override) { o.Hold, o.StartTime = true, in(366 * 24 * time.Hour) })},
+		"too far": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(366*24*time.Hour+time.Hour, func(o *setpointv1.Override) { o.Hold, o.StartTime = true, in(366*24*time.Hour) })},
 			[]string{"override.startTime: Invalid value: 2027-01-02T00:10:00Z: must be at most 365 days from now"}},
 		"no instants": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: &setpointv1.Override{Hold: true, Reason: "x", StartTime: &timestamppb.Timestamp{Nanos: -1}, ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
 			[]string{"override.startTime: Invalid value: must be an instant"}},
@@ -288,7 +298,9 @@ func TestListOverrides(t *testing.T) {
 		return names
 	}
 	red := func(name string) bool { return strings.HasPrefix(name, "clusters/red/") }
-	blueShop := func(name string) bool { return strings.HasPrefix(name, "clusters/blue-") && strings.Contains(name, "/shop/") }
+	blueShop := func(name string) bool {
+		return strings.HasPrefix(name, "clusters/blue-") && strings.Contains(name, "/shop/")
+	}
 	for _, size := range []int32{0, 1, 3, 4, 1000} {
 		for _, tt := range []struct {
 			token, parent, resource string
