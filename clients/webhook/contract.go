@@ -72,7 +72,7 @@ type Question struct {
 // Observation is the input of a decision, of one instant.
 type Observation struct {
 	// Request is a RecommendRequest with at most these fields: scale, pods, podMetrics,
-	// customMetrics, externalMetrics and metricErrors. Required, and its scale too.
+	// customMetrics, externalMetrics, metricErrors and proposals. Required, and its scale too.
 	Request json.RawMessage `json:"request"`
 	// Version is given back when the count is applied. Default: empty.
 	Version string `json:"version,omitempty"`
@@ -291,7 +291,7 @@ func (o *Observation) request(limits Limits) (*setpointv1.RecommendRequest, erro
 }
 
 // observed are the fields that an observation may have.
-var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externalMetrics", "metricErrors"}
+var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externalMetrics", "metricErrors", "proposals"}
 
 // maxSampleAge is the age from which a value of a metric is no longer used.
 const maxSampleAge = 5 * time.Minute

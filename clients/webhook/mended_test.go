@@ -325,7 +325,7 @@ func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object 
 	return o
 }
 
-// Stages stand in a target's entry, and what is wrong in them holds the target.
+// Stages stand in a target's entry, and what is wrong in them holds the target. Proposals are observed.
 func TestStagesOfTargets(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -339,9 +339,21 @@ func TestStagesOfTargets(t *testing.T) {
 			w := newWorld(t)
 			key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 			w.edit("web", func(entry map[string]any) { entry["stages"] = tt.stages })
-			o := listedOnce(t, webhook.New(w.client, w.options), key)
+			p := webhook.New(w.client, w.options)
+			o := listedOnce(t, p, key)
 			if tt.hold == "" && (o.Hold != nil || !o.Stages.GetWindowThroughFailures()) || tt.hold != "" && (o.Hold == nil || o.Hold.Message != tt.hold) {
 				t.Errorf("%v: %v, held by %+v", tt.stages, o.Stages, o.Hold)
+			}
+			if tt.hold != "" {
+				return
+			}
+			set(w, &w.mangle, func(path string, r *reply) {
+				if path == "/observe" {
+					r.body = []byte(`{"request":{"scale":{"specReplicas":3},"proposals":[{"name":"forecast","replicas":5,"role":"VOTER","expireTime":"2026-11-22T10:56:00Z"}]}}`)
+				}
+			})
+			if seen, err := p.Observe(t.Context(), o); err != nil || seen.Request.GetProposals()[0].GetReplicas() != 5 {
+				t.Errorf("observed %v, %v", seen, err)
 			}
 		})
 	}
