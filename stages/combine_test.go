@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,5 +198,27 @@ func TestLongListsAreCut(t *testing.T) {
 	d := g.propose(noon, 6, 1, 2, 1, 1, 2)
 	if got, want := d.Adjusted.Adjustments[0].Message, "SUM of 5 proposals: 7; MAX would be 2"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Also in the profiles of versions that go on without failed metrics nothing scales down while one fails,
+// and the error names the failure.
+func TestCombinersHoldInAllProfiles(t *testing.T) {
+	for _, name := range []string{"v1.28", "v1.19", "v1.15", recommender.DefaultProfile} {
+		profile, ok := recommender.ProfileByName(name)
+		if !ok {
+			t.Fatalf("no profile %s", name)
+		}
+		g := several(t, 3)
+		g.in.Options.Profile, g.in.Spec.Behavior = profile, nil
+		g.around.Plan.Combine = &stages.Combine{Method: stages.Quorum, Quorum: 2}
+		d := g.propose(noon, 6, 8, 5, failed)
+		if d.Desired != 6 || d.Path != recommender.PathMetricsFailed || !strings.Contains(d.Error, "away") {
+			t.Errorf("%s: %d by %s: %s", name, d.Desired, d.Path, d.Error)
+		}
+		g.history, g.state = nil, nil
+		if d := g.propose(noon, 5, 8, 5, failed); d.Desired != 5 || d.Path != recommender.PathMetrics {
+			t.Errorf("%s: %d by %s", name, d.Desired, d.Path)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -111,5 +112,22 @@ func TestWithoutStagesNothingIsTold(t *testing.T) {
 	empty := s.Recommend(t, twoQueues(func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} }))
 	if empty.GetDesiredReplicas() != 20 || empty.GetPlainDesiredReplicas() != 20 || len(empty.GetAdjustments()) > 0 {
 		t.Errorf("empty stages: %v", empty)
+	}
+}
+
+// Turns count also where nobody reports changes, and the call that sees the last one is already held.
+func TestReversalsCountWhatIsSeen(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	count := int32(10)
+	for i, want := range []int32{14, 10, 14, 14, 18} {
+		length := []int32{140, 100, 140, 100, 180}[i]
+		s.Clock.Advance(15 * time.Second)
+		answer := s.Recommend(t, servertest.With(servertest.Queue(servertest.Web, count, length), func(r *setpointv1.RecommendRequest) {
+			r.Stages = &setpointv1.Stages{Guards: &setpointv1.Guards{Reversals: &setpointv1.ReversalBudget{Count: 1, Period: durationpb.New(time.Hour)}}}
+		}))
+		if count = answer.GetDesiredReplicas(); count != want {
+			t.Fatalf("step %d: %v, want %d", i, answer, want)
+		}
 	}
 }
