@@ -706,7 +706,7 @@ type CustomMetric struct {
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// The pod (kind "Pod") or other object that the value describes. Required.
 	DescribedObject *CrossVersionObjectReference `protobuf:"bytes,2,opt,name=described_object,json=describedObject,proto3" json:"described_object,omitempty"`
-	// When it was measured. For display; its age does not matter.
+	// When it was measured. For display; its age matters only with stages.freshness.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
 	// The value, a quantity. Required.
 	Value string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
@@ -791,7 +791,7 @@ type ExternalMetric struct {
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Labels of the series, at most 256.
 	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// When it was measured. For display; its age does not matter.
+	// When it was measured. For display; its age matters only with stages.freshness.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
 	// The value, a quantity. Required.
 	Value         string `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`

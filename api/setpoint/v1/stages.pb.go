@@ -137,7 +137,8 @@ func (x *Stages) GetWindowThroughFailures() bool {
 }
 
 // Which samples are too old to count. A pod's sample that is too old is left out: the pod then has
-// no sample. An Object or External metric with a value that is too old fails.
+// no sample. An Object or External metric with a value that is too old fails. A sample without a
+// timestamp is too old.
 type Freshness struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The greatest age of a sample, inclusive: 1 s to 1 h. Required.
@@ -286,7 +287,7 @@ func (x *MetricFallback) GetDirection() string {
 // The last proposal of a metric that could be computed.
 type LastGood struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The age from which it does not count any more: 1 s to 24 h. Required.
+	// The greatest age at which it still counts: 1 s to 24 h. Required.
 	MaxAge        *durationpb.Duration `protobuf:"bytes,1,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -338,7 +339,8 @@ type ZeroGuard struct {
 	// By how many per cent at least the value must fall from the last believed one, inclusive: 50 to
 	// 100. Absent: 100, only to zero.
 	DropPercent int32 `protobuf:"varint,2,opt,name=drop_percent,json=dropPercent,proto3" json:"drop_percent,omitempty"`
-	// For how long the fall must last to be believed: 1 s to 1 h. Absent: 5 min.
+	// For how long the fall must last to be believed: 1 s to 1 h. It starts again where the metric fails
+	// meanwhile. Absent: 5 min.
 	Confirm       *durationpb.Duration `protobuf:"bytes,3,opt,name=confirm,proto3" json:"confirm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
