@@ -37,6 +37,11 @@ func scheduled(schedules string) string {
 	return strings.Replace(autoscaler(2, 20, onCPU, ""), "namespace: shop}", `namespace: shop, annotations: {setpoint.dev/stages: '{"schedules": [`+schedules+`]}'}}`, 1)
 }
 
+// staged has stages beside its spec, whose metric is External:load.
+func staged(stages string) string {
+	return strings.Replace(autoscaler(2, 20, onTotal, ""), "namespace: shop}", `namespace: shop, annotations: {setpoint.dev/stages: '{`+stages+`}'}}`, 1)
+}
+
 func deployment(spec, containers string) string {
 	return fmt.Sprintf(`---
 apiVersion: apps/v1
@@ -438,6 +443,14 @@ func worldCases() []worldCase {
 			mended: scheduled(`{"name": "leap", "timeZone": "UTC", "cron": "0 8 27 11 *", "duration": "3600s", "minReplicas": 9}`), arithmetic: "no start after now"},
 		{rule: "schedule-overshadowed", found: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * *", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 9}`),
 			mended: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * 1-5", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 8}`), arithmetic: "9 ≤ 9 in each of the next 64 periods"},
+		{rule: "fallback-out-of-bounds", found: staged(`"fallbacks": [{"metric": "External:load", "replicas": 30}]`),
+			mended: staged(`"fallbacks": [{"metric": "External:load", "replicas": 20}]`), arithmetic: "30 > 20"},
+		{rule: "fallback-out-of-bounds", found: staged(`"fallbacks": [{"metric": "External:load", "replicas": 1}]`),
+			mended: staged(`"fallbacks": [{"metric": "External:load", "lastGood": {"maxAge": "60s"}}]`), arithmetic: "1 < 2"},
+		{rule: "fallback-within-period", found: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "14s"}]`),
+			mended: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "15s"}]`), arithmetic: "14s < 15s"},
+		{rule: "zero-guard-above-window", found: staged(`"zeroGuards": [{"metric": "External:load", "confirm": "301s"}]`),
+			mended: staged(`"zeroGuards": [{"metric": "External:load"}]`), arithmetic: "5m1s > 5m0s"},
 		{rule: "small-counts", found: autoscaler(1, 20, onCPU, "") + deployment("", tiny), mended: autoscaler(1, 20, onCPU, "") + deployment("", plain),
 			arithmetic: "2 → 1 at 30 %, 3 → 2 at 40 %, 4 → 3 at 45 %, 5 → 4 at 48 %", proof: func(t *testing.T, a *simulation.Autoscaler) string {
 				// A unit of load is 1 % of a pod's request. The controller computes with whole percents.

@@ -1,0 +1,57 @@
+package lint
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+func (s *subject) eachFallback(check func(at, metric string, one *stages.Fallback)) {
+	if s.stages == nil {
+		return
+	}
+	for i := range s.stages.Fallbacks {
+		one := &s.stages.Fallbacks[i]
+		check(fmt.Sprintf("spec.stages.fallbacks[%d]", i), s.stages.Metrics[one.Metric], one)
+	}
+}
+
+func fallbackOutOfBounds(s *subject) {
+	least, most := s.spec.MinReplicas, s.spec.MaxReplicas
+	s.eachFallback(func(at, metric string, one *stages.Fallback) {
+		switch n := one.Replicas; {
+		case n > most:
+			s.report(at+".replicas", fmt.Sprintf("%s: a fallback of %d replicas is above maxReplicas", metric, n), fmt.Sprintf("%d > %d", n, most))
+		case n > 0 && n < least:
+			s.report(at+".replicas", fmt.Sprintf("%s: a fallback of %d replicas is below minReplicas", metric, n), fmt.Sprintf("%d < %d", n, least))
+		}
+	})
+}
+
+// usualPeriod is the controller's time between two evaluations.
+const usualPeriod = 15 * time.Second
+
+func fallbackWithinPeriod(s *subject) {
+	s.eachFallback(func(at, metric string, one *stages.Fallback) {
+		if one.After < usualPeriod {
+			s.report(at+".failureDuration", fmt.Sprintf("%s: one failed evaluation starts the fallback", metric), fmt.Sprintf("%s < %s", one.After, usualPeriod))
+		}
+	})
+}
+
+func zeroGuardAboveWindow(s *subject) {
+	if s.stages == nil {
+		return
+	}
+	window := s.options.DownscaleStabilization
+	if b := s.spec.Behavior; b != nil && b.ScaleDown.StabilizationWindowSeconds != nil {
+		window = time.Duration(*b.ScaleDown.StabilizationWindowSeconds) * time.Second
+	}
+	for i := range s.stages.ZeroGuards {
+		if g := &s.stages.ZeroGuards[i]; g.Confirm > window {
+			s.report(fmt.Sprintf("spec.stages.zeroGuards[%d].confirm", i), fmt.Sprintf("%s: a fall is believed later than the window would let it pass", s.stages.Metrics[g.Metric]),
+				fmt.Sprintf("%s > %s", g.Confirm, window))
+		}
+	}
+}
