@@ -1,0 +1,30 @@
+package conversion
+
+import (
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Adjusted converts what stages made of a decision; nil without stages.
+func Adjusted(a *recommender.Adjusted) (adjustments []*setpointv1.Adjustment, plain *int32) {
+	if a == nil {
+		return nil, nil
+	}
+	for i := range a.Adjustments {
+		one := &a.Adjustments[i]
+		out := &setpointv1.Adjustment{Stage: one.Stage.String(), Rule: one.Rule, Metric: one.Metric, Message: one.Message}
+		if one.Before >= 0 {
+			out.Before = &one.Before
+		}
+		if one.After >= 0 {
+			out.After = &one.After
+		}
+		if !one.Until.IsZero() {
+			out.UntilTime = timestamppb.New(one.Until)
+		}
+		adjustments = append(adjustments, out)
+	}
+	return adjustments, &a.Plain
+}
