@@ -70,6 +70,9 @@ function Coming(props: { target: Target; asked: Asked; now: number }) {
   }
   if (o.problem) {
     const why = [...(target.lastDecision?.conditions ?? []), ...(target.status?.conditions ?? [])].find((c) => c.reason === o.problem);
+    if (/ /.test(o.problem)) { // a sentence, no condition's reason
+      return <p><strong>Unknown:</strong> {o.problem}.</p>;
+    }
     return (
       <>
         <p><strong>Nothing can change:</strong> {why?.message || o.problem}</p>
