@@ -3,6 +3,12 @@ package promises
 // Mutations take the mends of promises out: the part of a promise's text, the test that fails,
 // the file, the mend, what is there without it. Each promise has one, or a reason in Unmutated.
 var Mutations = []Mutation{
+	{"a flood of overrides is refused", "TestFloodOfOverrides", "server/overrides/change.go",
+		"case len(all) >= MostOfCluster:", "case false:"},
+	{"a flood of overrides is refused", "TestFloodOfOverrides", "server/overrides/change.go",
+		"if ofPlace >= MostOfPlace {", "if false {"},
+	{"an override of a namespace or a cluster needs the verb", "TestListOverrides", "server/access/rights.go",
+		"OverrideService_DeleteOverride_FullMethodName:          {verb: policy.Override, changes: true, whole: true}", "OverrideService_DeleteOverride_FullMethodName:          {verb: policy.Read, changes: true}"},
 	{"a poller that tells 0 switches nothing off", "TestATellerOfZeroSwitchesNothingOff", "server/stored/poll.go",
 		"q.unrecorded = by.off && leastOf", "q.unrecorded = false && leastOf"},
 	{"compressed messages over gRPC are refused", "TestNoMethodTakesCompressedMessages", "server/edge.go",
