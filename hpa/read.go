@@ -54,7 +54,7 @@ type Autoscaler struct {
 func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 	dump := &manifest.Dump{Own: true}
 	stored := make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
-	dump.Other = other(name, stored)
+	dump.Other = Other(name, stored)
 	if err := dump.Read(name, r, manifest.Autoscalers); err != nil {
 		return nil, err
 	}
@@ -84,11 +84,6 @@ func ReadOne(name string, r io.Reader) (*Autoscaler, error) {
 	return all[0], nil
 }
 
-// Other reads, for a dump, what has neither apiVersion nor kind as Read does.
-func Other(name string) func([]byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
-	return other(name, make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec))
-}
-
 // Options are those that the file sets, nil: none.
 func (a *Autoscaler) Options() *setpointv1.RecommendOptions { return a.Stored.GetOptions() }
 
@@ -102,10 +97,7 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
 	if read != nil && a.Stored.GetStages() != nil {
 		in := &recommender.Input{Namespace: read.Namespace, Spec: read.Spec, Options: read.Options}
-		violations = validation.Structure(a.Stored.GetStages())
-		for i := range violations {
-			violations[i].Field = "stages." + violations[i].Field
-		}
+		violations = StagesStructure(a.Stored.GetStages())
 		plan, more := conversion.Stages(a.Stored.GetStages(), in, "stages")
 		read.Stages, violations = plan, append(violations, more...)
 	}
@@ -113,6 +105,15 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 		return read, errorOf("", violations)
 	}
 	return read, errorOf(a.File+": ", violations)
+}
+
+// StagesStructure returns what validation.Structure says of a stored spec's stages.
+func StagesStructure(stages *setpointv1.Stages) []Violation {
+	violations := validation.Structure(stages)
+	for i := range violations {
+		violations[i].Field = "stages." + violations[i].Field
+	}
+	return violations
 }
 
 // errorOf is nil without violations, else a line for each, after the place.
@@ -156,8 +157,9 @@ func formOf(keys map[string]json.RawMessage) *form {
 	return best
 }
 
-// other is Other that keeps what it read.
-func other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec) func([]byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
+// Other reads, for a dump, what has neither apiVersion nor kind as Read does. stored gets the spec of each
+// object that it returns, as Autoscaler.Stored.
+func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec) func([]byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
 	unnamed := 0
 	return func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
 		var keys map[string]json.RawMessage

@@ -46,8 +46,8 @@ type Linter struct {
 
 	dump manifest.Dump
 	near besides
-	// loose are the autoscalers that are no cluster's objects.
-	loose map[*autoscalingv2.HorizontalPodAutoscaler]bool
+	// loose are the autoscalers that are no cluster's objects, as they are stored.
+	loose map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec
 	files []string // of the dump's autoscalers, in their order
 	lines lines
 	// scalers are the names of the autoscalers of each target.
@@ -59,16 +59,10 @@ type Linter struct {
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
 	var head bytes.Buffer
-	other := hpa.Other(name)
-	l.dump.Own, l.dump.Beside = true, l.near.read
-	l.dump.Other = func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, *setpointv1.RecommendOptions, error) {
-		a, options, err := other(data)
-		if l.loose == nil {
-			l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]bool)
-		}
-		l.loose[a] = true
-		return a, options, err
+	if l.loose == nil {
+		l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	}
+	l.dump.Own, l.dump.Beside, l.dump.Other = true, l.near.read, hpa.Other(name, l.loose)
 	if err := l.dump.Read(name, io.TeeReader(r, &bounded{&head})); err != nil {
 		return err
 	}
@@ -124,7 +118,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			refused = append(refused, fmt.Errorf("%s: %s/%s: metadata.annotations[%s]: %w", l.files[i], written.Namespace, written.Name, IgnoreAnnotation, err))
 		}
 		of.Ignore = slices.Concat(l.Ignore, own)
-		if of.Stages, err = l.stagesOf(written, a, of.Now); err != nil {
+		var problems []error
+		of.Stages, problems = l.stagesOf(written, a, of.Now)
+		for _, err := range problems {
 			refused = append(refused, fmt.Errorf("%s: %s/%s: %w", l.files[i], written.Namespace, written.Name, err))
 		}
 		of.Overlaps = overlaps[i]
@@ -140,6 +136,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		refused = append(refused, err)
 		for k := range found {
+			if stages, ok := strings.CutPrefix(found[k].Field, "spec.stages"); ok && !of.Manifest {
+				found[k].Field = "stages" + stages // they are beside the spec
+			}
 			found[k].Line = l.lines.of(l.files[i], written.Namespace, written.Name, found[k].Field)
 		}
 		all = append(all, found...)
@@ -148,19 +147,24 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 }
 
 // stagesOf returns the stages of an autoscaler, read as a request's are, so that bounds beyond the spec's
-// are findings.
-func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, now time.Time) (*stages.Plan, error) {
-	own, err := l.dump.Stages(written)
-	if err != nil || own == nil {
-		return nil, err
+// are findings; or what is wrong with them.
+func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, now time.Time) (*stages.Plan, []error) {
+	var violations []hpa.Violation
+	own := l.loose[written].GetStages()
+	if own != nil {
+		violations = hpa.StagesStructure(own)
+	} else if dumped, err := l.dump.Stages(written); err != nil {
+		return nil, []error{err}
+	} else if own = dumped; own == nil {
+		return nil, nil
 	}
-	around, violations := conversion.Around(&setpointv1.RecommendRequest{Stages: own}, &recommender.Input{Spec: a.Spec, Options: a.Options}, now)
+	around, more := conversion.Around(&setpointv1.RecommendRequest{Stages: own}, &recommender.Input{Spec: a.Spec, Options: a.Options}, now)
 	var problems []error
-	for _, v := range violations {
+	for _, v := range append(violations, more...) {
 		problems = append(problems, errors.New(v.String()))
 	}
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
+	if problems != nil {
+		return nil, problems
 	}
 	return around.Plan, nil
 }
@@ -253,7 +257,7 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 	template := l.dump.Template(written)
 	s := &Subject{
 		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template), Scalers: scalers, Version: l.dump.Version(written),
-		Manifest: !l.loose[written], Defaulted: len(written.Spec.Metrics) == 0,
+		Manifest: l.loose[written] == nil, Defaulted: len(written.Spec.Metrics) == 0,
 	}
 	if s.Manifest {
 		s.Beside = l.near.of(written, template)

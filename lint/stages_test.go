@@ -1,0 +1,88 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Stages are linted alike wherever they are: beside a stored spec, in a request and in an annotation.
+func TestStagesOfStoredSpecs(t *testing.T) {
+	t.Parallel()
+	const spec = `{"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 20, "metrics": [
+  {"type": "External", "external": {"metric": {"name": "load", "selector": {"matchLabels": {"app": "web"}}}, "target": {"type": "AverageValue", "averageValue": "1"}}}]}`
+	forms := map[string]func(stages string) string{
+		"annotation": staged,
+		"stored": func(s string) string {
+			return `{"name": "clusters/c/namespaces/shop/targets/web", "spec": ` + spec + ",\n\"stages\": {" + s + "}}"
+		},
+		"request": func(s string) string {
+			return `{"target": "clusters/c/namespaces/shop/targets/web", "spec": ` + spec + ",\n\"stages\": {" + s + "}}"
+		},
+		"YAML": func(s string) string {
+			return "target: clusters/c/namespaces/shop/targets/web\nspec: " + spec + "\nstages: {" + s + "}"
+		},
+	}
+	schedule := func(rest string) string {
+		return `"schedules": [{"name": "night", "timeZone": "UTC", "cron": "0 22 * * *", "duration": "3600s", "minReplicas": 9` + rest + `}]`
+	}
+	for _, tt := range []struct {
+		stages, field string
+		rules, errs   []string
+	}{
+		{schedule(""), "", nil, nil},
+		{strings.Replace(schedule(""), "9}", "60}", 1), "stages.schedules[0].minReplicas", []string{"schedule-out-of-bounds"}, nil},
+		{strings.Replace(schedule(""), `"cron": "0 22 * * *"`, `"at": "2020-11-27T08:00:00Z"`, 1), "stages.schedules[0]", []string{"schedule-never-soon"}, nil},
+		{`"fallbacks": [{"metric": "External:load", "replicas": 30, "failureDuration": "14s"}]`, "stages.fallbacks[0].replicas", []string{"fallback-out-of-bounds", "fallback-within-period"}, nil},
+		{`"zeroGuards": [{"metric": "External:load", "confirm": "301s"}]`, "stages.zeroGuards[0].confirm", []string{"zero-guard-above-window"}, nil},
+		{strings.Replace(schedule(""), "UTC", "Europe/Berln", 1), "", nil, []string{"stages.schedules[0].timeZone: "}},
+		{strings.Replace(schedule(""), "22 * * *", "22 * * 1-9", 1), "", nil, []string{"stages.schedules[0].cron: "}},
+		{`"combine": {"method": "QUORUM", "quorum": 3}, "zeroGuards": [{"metric": "External:que"}]`, "", nil, []string{"stages.combine.quorum: ", "stages.zeroGuards[0].metric: "}},
+	} {
+		for name, form := range forms {
+			text := form(tt.stages)
+			l := Linter{Options: given(&setpointv1.RecommendOptions{})}
+			if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, text)
+			}
+			findings, err := l.Check(t.Context())
+			if (err != nil) != (tt.errs != nil) {
+				t.Errorf("%s: %v\n%s", name, err, text)
+			}
+			for _, want := range tt.errs {
+				if !strings.Contains(fmt.Sprint(err), "f.yaml: shop/web: "+want) {
+					t.Errorf("%s: %v, want %s", name, err, want)
+				}
+			}
+			var rules []string
+			for _, f := range findings {
+				field, staged := strings.CutPrefix(f.Field, "spec.stages")
+				if field = "stages" + field; !staged {
+					field = f.Field
+				}
+				if !strings.HasPrefix(field, "stages") {
+					continue // of the spec
+				}
+				if rules = append(rules, f.Rule); len(rules) == 1 && field != tt.field {
+					t.Errorf("%s: %+v", name, f)
+				}
+				if name != "annotation" && (staged || f.Line < 3) {
+					t.Errorf("%s: line %d of %s", name, f.Line, f.Field)
+				}
+			}
+			if fmt.Sprint(rules) != fmt.Sprint(tt.rules) {
+				t.Errorf("%s: %v, want %v\n%s", name, rules, tt.rules, text)
+			}
+		}
+	}
+	// What else the service would refuse.
+	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
+	if err := l.Read("f.yaml", strings.NewReader(forms["stored"](`"guards": {"reversals": {"count": 99, "period": "60s"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "stages.guards.reversals.count: ") {
+		t.Error(err)
+	}
+}
