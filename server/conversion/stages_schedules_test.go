@@ -62,7 +62,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 			"stages.schedules[0].endCron: Forbidden: the schedule has a duration",
 			`stages.schedules[0].timeZone: Invalid value: "Europe/Berlim": the IANA time zone database has no zone of that name`,
 			`stages.schedules[0].cron: Invalid value: "0 0 30 2 *": it never fires: no date matches`,
-			`stages.schedules[0].endCron: Invalid value: "0 25 * * *": end of range (25) above maximum (23): "25"`,
+			`stages.schedules[0].endCron: Invalid value: "0 25 * * *": hour "25": end of range (25) above maximum (23)`,
 		},
 		`{"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "endCron": "0 8 * * *", "minReplicas": 2}`: {
 			`stages.schedules[0].endCron: Invalid value: "0 8 * * *": the schedule would end when it starts`,

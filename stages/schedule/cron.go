@@ -1,8 +1,10 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +27,8 @@ type crontab struct{ spec *cron.SpecSchedule }
 
 // parseCron reads a cron expression. One that never fires is an error.
 func parseCron(text string) (crontab, error) {
-	if fields := strings.Fields(text); len(fields) != 5 {
-		return crontab{}, fmt.Errorf("it has %d fields, not the five of minute, hour, day of month, month and day of week", len(fields))
+	if n := len(strings.Fields(text)); n != len(fields) {
+		return crontab{}, fmt.Errorf("it has %d fields, not the five of minute, hour, day of month, month and day of week", n)
 	}
 	for _, c := range text {
 		switch {
@@ -44,7 +46,7 @@ func parseCron(text string) (crontab, error) {
 	}
 	parsed, err := parser.Parse(text)
 	if err != nil {
-		return crontab{}, err
+		return crontab{}, wrongField(text, err)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -57,6 +59,37 @@ func parseCron(text string) (crontab, error) {
 		return crontab{}, fmt.Errorf("it never fires: no date matches")
 	}
 	return c, nil
+}
+
+// fields are the five of a cron expression.
+var fields = []string{"minute", "hour", "day of month", "month", "day of week"}
+
+// mostNamed is how long an expression may be whose error quotes a field, bytes: as long as the contract allows.
+const mostNamed = 256
+
+// wrongField names the first field that the library refuses, in place of its error for the expression.
+func wrongField(text string, err error) error {
+	if len(text) > mostNamed {
+		return err
+	}
+	for i, field := range strings.Fields(text) {
+		alone := []string{"*", "*", "*", "*", "*"}
+		alone[i] = field
+		_, wrong := parser.Parse(strings.Join(alone, " "))
+		if wrong == nil {
+			continue
+		}
+		said := wrong.Error()
+		var number *strconv.NumError
+		if errors.As(wrong, &number) {
+			said = fmt.Sprintf("%q is no number", number.Num)
+			if i > 2 {
+				said += " and no name such as " + []string{"JAN", "MON"}[i-3]
+			}
+		}
+		return fmt.Errorf("%s %q: %s", fields[i], field, strings.TrimSuffix(said, fmt.Sprintf(": %q", field)))
+	}
+	return err
 }
 
 // The library's own search goes through hours and minutes, which takes some 30 microseconds, and the

@@ -412,6 +412,28 @@ func TestTimesThatAreRefused(t *testing.T) {
 	}
 }
 
+// An error names the field and what is wrong with it.
+func TestErrorsNameTheField(t *testing.T) {
+	for cron, want := range map[string]string{
+		"0 8 * * Mo-Fr":                         `day of week "Mo-Fr": "Mo" is no number and no name such as MON`,
+		"0 8 * Mai *":                           `month "Mai": "Mai" is no number and no name such as JAN`,
+		"x 25 * * *":                            `minute "x": "x" is no number`,
+		"0 25 * * *":                            `hour "25": end of range (25) above maximum (23)`,
+		"0 1,8-25 * * *":                        `hour "1,8-25": end of range (25) above maximum (23): "8-25"`,
+		"0 8 0 * *":                             `day of month "0": beginning of range (0) below minimum (1)`,
+		"0 8 * * 1-9":                           `day of week "1-9": end of range (9) above maximum (7)`,
+		"*/0 * * * *":                           `minute "*/0": step of range must be a positive number`,
+		"0 8-9-10 * * *":                        `hour "8-9-10": too many hyphens`,
+		"0 0 * * 1-99999999":                    `day of week "1-99999999": end of range (99999999) above maximum (7)`,
+		strings.Repeat("0,", 600) + "0 * * * *": "spec too long: 1209 > 1024",
+	} {
+		_, err := Compile(Text{Zone: "UTC", Cron: cron, Duration: time.Hour})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", cron, err, want)
+		}
+	}
+}
+
 // Leap days around 2100, which has none, and instants far away.
 func TestSeldomTimes(t *testing.T) {
 	times := compiled(t, Text{Zone: "Europe/Berlin", Cron: "0 12 29 2 *", Duration: time.Hour})
