@@ -79,7 +79,7 @@ func (c *oneCase) stale() []string {
 // writeEvents writes the events and the error of the evaluation.
 func (c *oneCase) writeEvents(p *page) {
 	events := c.resp.GetEvents()
-	changes := c.desired != c.current
+	changes := c.final != c.current
 	if len(events) == 0 && !changes && c.resp.GetError() == "" {
 		return
 	}
@@ -92,7 +92,7 @@ func (c *oneCase) writeEvents(p *page) {
 		p.line(2, 2, s, clean(e.GetType()+" "+e.GetReason()+": "+e.GetMessage()))
 	}
 	if changes {
-		p.line(2, 2, plain, "Once applied: Normal SuccessfulRescale: New size: "+number(c.desired)+"; reason: "+clean(c.resp.GetReason()))
+		p.line(2, 2, plain, "Once applied: Normal SuccessfulRescale: New size: "+number(c.final)+"; reason: "+clean(c.resp.GetReason()))
 	}
 	if text := clean(c.resp.GetError()); text != "" {
 		p.line(2, 2, red, "The reconcile returns the error: "+text)

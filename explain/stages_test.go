@@ -1,6 +1,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ const bothRead = `, "externalMetrics": [{"metric": {"name": "queue"}, "value": "
 // steps have their own count.
 func TestStagesAreExplained(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	pin := stages.Override{Name: "overrides/freeze", Pin: 5, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
 	hold := stages.Override{Hold: true, Pin: -1, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
 	for name, c := range map[string]struct {
 		stages    string
@@ -36,6 +38,7 @@ func TestStagesAreExplained(t *testing.T) {
 			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\"; the recommendation would be 20\n",
 			"\nStages: without them 20 replicas\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
 			"asks for 20"}},
+		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration\n"}},
 		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
 			"shop/web: 10 → 12 replicas (scale up)\n  the metrics ask for 12\n",
 			"\nStages: without them 20 replicas\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
@@ -68,6 +71,11 @@ func TestStagesAreExplained(t *testing.T) {
 			var text strings.Builder
 			if err := explain.Write(&text, req, conversion.Response(&decision), explain.Options{Width: 200}); err != nil {
 				t.Fatal(err)
+			}
+			// The event of a change is there if and only if there is one.
+			event := fmt.Sprintf("Once applied: Normal SuccessfulRescale: New size: %d; reason: %s\n", decision.Desired, decision.Reason)
+			if changes := decision.Desired != decision.Current; strings.Contains(text.String(), "Once applied: ") != changes || changes && !strings.Contains(text.String(), event) {
+				t.Errorf("want %t: %q:\n%s", changes, event, text.String())
 			}
 			for _, want := range c.want {
 				if !strings.Contains(text.String(), want) {
