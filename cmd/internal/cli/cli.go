@@ -47,6 +47,11 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.Args = cobra.NoArgs
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if before := cmd.Flags().Args(); len(before) > 0 && cmd.HasAvailableSubCommands() { // a command's flag after its misspelled name
+			if wrong := UsageArgs(cmd.Args)(cmd, before); wrong != nil {
+				return wrong
+			}
+		}
 		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
 	})
 	root.SetUsageFunc(usage(root.UsageFunc()))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -38,11 +39,10 @@ type command struct {
 	server *connection.Settings
 	output *cli.OutputFlag
 	limit  int
-	// What create takes. Counts below 0 are not set.
-	override            setpointv1.Override
-	pin, floor, ceiling int32
-	id, start, until    string
-	lasts               time.Duration
+	// What create takes.
+	override         setpointv1.Override
+	id, start, until string
+	lasts            time.Duration
 }
 
 // places says what may be overridden.
@@ -99,38 +99,61 @@ func (c *command) newCreate() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&c.override.Hold, "hold", false, "keep the current replicas; not with --pin")
-	flags.Int32Var(&c.pin, "pin", -1, "set these replicas at once; below 0: no pin")
-	flags.Int32Var(&c.floor, "floor", -1, "have no fewer replicas than this; below 0: no floor")
-	flags.Int32Var(&c.ceiling, "ceiling", -1, "have no more replicas than this; below 0: no ceiling")
+	flags.Var(countFlag{&c.override.Pin}, "pin", "set these replicas at once; not with --hold")
+	flags.Var(countFlag{&c.override.Floor}, "floor", "have no fewer replicas than this")
+	flags.Var(countFlag{&c.override.Ceiling}, "ceiling", "have no more replicas than this")
 	flags.BoolVar(&c.override.NoScaleDown, "no-scale-down", false, "don't remove replicas")
 	flags.BoolVar(&c.override.NoScaleUp, "no-scale-up", false, "don't add replicas")
 	flags.DurationVar(&c.lasts, "for", 0, "how long it lasts from its start on, at most 720h; this or --until is required")
 	flags.StringVar(&c.until, "until", "", "`instant` at which it ends, as 2026-11-27T06:00:00Z")
 	flags.StringVar(&c.start, "start", "", "`instant` at which it begins, as 2026-11-27T06:00:00Z; empty: now")
 	flags.StringVar(&c.override.Reason, "reason", "", "why, in 1 to 256 characters (required)")
-	flags.StringVar(&c.id, "id", "", "last part of its name, of a-z, 0-9 and -; empty: the server chooses. A repeated call with the same id creates no other one")
+	flags.StringVar(&c.id, "id", "", "last part of its name, of a-z, 0-9 and -; empty: the server chooses. A repeated call with the same id and the same --until creates no other one")
 	return cmd
 }
+
+// countFlag is a flag of replicas, nil: not set.
+type countFlag struct{ to **int32 }
+
+func (f countFlag) String() string {
+	if f.to == nil || *f.to == nil {
+		return ""
+	}
+	return strconv.Itoa(int(**f.to))
+}
+
+func (f countFlag) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return errors.New("must be a whole number")
+	}
+	*f.to = new(int32(n))
+	return nil
+}
+
+// Type implements pflag.Value.
+func (countFlag) Type() string { return "int32" }
 
 // request is that of create.
 func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
 	o := &c.override
+	var problems []error
 	for _, count := range []struct {
-		n    int32
-		into **int32
-	}{{c.pin, &o.Pin}, {c.floor, &o.Floor}, {c.ceiling, &o.Ceiling}} {
-		if count.n >= 0 {
-			*count.into = new(count.n)
+		flag string
+		n    *int32
+	}{{"pin", o.Pin}, {"floor", o.Floor}, {"ceiling", o.Ceiling}} {
+		if count.n != nil && *count.n < 0 {
+			problems = append(problems, fmt.Errorf("--%s: %d is below 0", count.flag, *count.n))
 		}
 	}
-	var problems []error
 	at := func(flag, text string) *timestamppb.Timestamp {
 		if text == "" {
 			return nil
 		}
 		instant, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %q is no instant such as %s", flag, text, now.UTC().Format(time.RFC3339)))
+			example := now.UTC().Format("2006-01-02T15:04:05")
+			problems = append(problems, fmt.Errorf("--%s: %q is no instant such as %sZ or %[3]s+01:00: date, time and zone are needed", flag, text, example))
 			return nil
 		}
 		return timestamppb.New(instant)
@@ -152,7 +175,7 @@ func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverri
 	if strings.TrimSpace(o.GetReason()) == "" {
 		problems = append(problems, errors.New("--reason must say why"))
 	}
-	if !o.GetHold() && c.pin < 0 && c.floor < 0 && c.ceiling < 0 && !o.GetNoScaleDown() && !o.GetNoScaleUp() {
+	if whatOf(o) == "" {
 		problems = append(problems, errors.New("it does nothing: set --hold, --pin, --floor, --ceiling, --no-scale-down or --no-scale-up"))
 	}
 	if _, ok := target.ParsePlace(place); !ok {
