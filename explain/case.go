@@ -32,7 +32,9 @@ type oneCase struct {
 	req  *setpointv1.RecommendRequest
 	resp *setpointv1.RecommendResponse
 	// trace is nil if the answer has none.
-	trace   *setpointv1.Explanation
+	trace *setpointv1.Explanation
+	// missing says why; empty: explain was not set.
+	missing string
 	habits  habits
 	clock   clock
 	metrics []*metric

@@ -31,6 +31,8 @@ type Options struct {
 	AllPods bool
 	// Zone is the time zone of instants. Nil: UTC.
 	Zone *time.Location
+	// Missing says why an answer has no explanation; empty: explain was not set.
+	Missing string
 }
 
 // Widths of the text, in columns.
@@ -52,6 +54,7 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 	}
 	p.width = max(p.width, minimumWidth)
 	c := newCase(req, resp, opts.Zone)
+	c.missing = opts.Missing
 	c.writeVerdict(p)
 	c.writeStages(p)
 	if c.trace != nil {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"strings"
 )
 
@@ -53,7 +54,7 @@ func (c *oneCase) summary() string {
 	}
 	decided := "decided for " + c.clock.date(c.clock.now)
 	if c.trace == nil {
-		decided += "; the answer came without an explanation (explain was not set)"
+		decided += "; " + cmp.Or(clean(c.missing), "the answer came without an explanation (explain was not set)")
 	} else {
 		decided += " by profile " + clean(c.trace.GetProfile())
 	}

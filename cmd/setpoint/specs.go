@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -139,6 +140,9 @@ func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error 
 		fmt.Fprintf(w, "Target\t%s\n", s.GetName())
 		fmt.Fprintf(w, "Replicas\t%d to %d\n", least(s), s.GetSpec().GetMaxReplicas())
 		fmt.Fprintf(w, "Metrics\t%d\n", len(s.GetSpec().GetMetrics()))
+		if s.GetStages() != nil {
+			fmt.Fprintf(w, "Stages\t%s\n", setStages(s.GetStages()))
+		}
 		fmt.Fprintf(w, "Created\t%s\n", instant(s.GetCreateTime()))
 		fmt.Fprintf(w, "Updated\t%s by %s\n", instant(s.GetUpdateTime()), author(s))
 		fmt.Fprintf(w, "Etag\t%s\n", s.GetEtag())
@@ -177,13 +181,38 @@ func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 	return c.write(cmd.OutOrStdout(), r, func(w io.Writer) {
 		fmt.Fprintf(w, "Replicas\t%d of %d (%d to %d)\n", r.GetDesiredReplicas(), r.GetCurrentReplicas(), r.GetMinReplicas(), r.GetMaxReplicas())
 		if r.GetReason() != "" {
-			fmt.Fprintf(w, "Reason\t%s\n", r.GetReason())
+			fmt.Fprintf(w, "Reason\t%s\n", cli.Plain(r.GetReason()))
+		}
+		for _, row := range stageRows(r.GetAdjustments(), r.PlainDesiredReplicas) {
+			fmt.Fprintf(w, "%s\t%s\n", row[0], cli.Plain(row[1]))
 		}
 		fmt.Fprintf(w, "Decided\t%s\n", instant(r.GetEvaluationTime()))
 		for _, condition := range r.GetStatus().GetConditions() {
 			fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), condition.GetMessage())
 		}
 	})
+}
+
+// setStages names the stages that are set, and how many there are of those that may be several.
+func setStages(s *setpointv1.Stages) string {
+	var all []string
+	m := s.ProtoReflect()
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if !m.Has(f) {
+			continue
+		}
+		name := f.JSONName()
+		if f.IsList() {
+			name += fmt.Sprintf(" (%d)", m.Get(f).List().Len())
+		}
+		all = append(all, name)
+	}
+	if all == nil {
+		return "none is set"
+	}
+	return strings.Join(all, ", ")
 }
 
 // least is the lower bound of a spec, by default 1.

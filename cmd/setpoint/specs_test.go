@@ -55,3 +55,37 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 }
+
+// What stages did is shown wherever their decision is: no arithmetic is known of it afterwards.
+func TestStagesOfAStoredSpecAreShown(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	stored := `{spec: {minReplicas: 3, maxReplicas: 9, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}}]},
+  stages: {fallbacks: [{metric: "External:queue", replicas: 7}], schedules: [{name: office, timeZone: UTC, cron: "* * * * *", duration: 3600s, minReplicas: 5}]}}`
+	const held = "held at 4 by somebody until "
+	for _, tt := range []struct {
+		name, stdin string
+		args        []string
+		want        []string
+		never       string
+	}{
+		{"set", stored, []string{"specs", "set", demoTarget, "-f", "-"}, []string{"Stages     fallbacks (1), schedules (1)\n"}, ""},
+		{"get", "", []string{"specs", "get", demoTarget}, []string{"Stages     fallbacks (1), schedules (1)\n"}, ""},
+		{"override", "", []string{"override", "create", demoTarget, "--hold", "--for=2h", "--reason=freeze\u001b[31m", "--id=f"}, []string{"created: hold"}, ""},
+		{"poll", "", []string{"specs", "poll", demoTarget, "--current-replicas=4"}, []string{"\nStages ", "OVERRIDE hold: ", held, "\nWithout stages "}, "\x1b"},
+		{"get target", "", []string{"targets", "get", demoTarget}, []string{"OVERRIDE hold: ", "\nWithout stages "}, "\x1b"},
+		{"decisions", "", []string{"targets", "decisions", demoTarget}, []string{"   NONE      schedule \"office\""}, "\x1b"},
+		{"explain", "", []string{"targets", "explain", demoTarget}, []string{"afterwards, as stages or overrides took part", held}, "explain was not set"},
+	} {
+		got := run(t, tt.stdin, append(tt.args, "--server", address)...)
+		text := strings.Join(strings.Fields(got.Stdout), " ") + got.Stdout
+		for _, want := range tt.want {
+			if got.Code != 0 || got.Stderr != "" || !strings.Contains(text, want) {
+				t.Errorf("%s: exit code %d\n%s%s\nwant %q", tt.name, got.Code, got.Stdout, got.Stderr, want)
+			}
+		}
+		if tt.never != "" && strings.Contains(got.Stdout, tt.never) || strings.Contains(got.Stdout, "Once applied") {
+			t.Errorf("%s: says %q:\n%s", tt.name, tt.never, got.Stdout)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,15 +30,8 @@ func writeTarget(w io.Writer, t *setpointv1.Target) {
 		row("Reason", "%s", last.GetReason())
 	}
 	row("Outcome", "%s", last.GetOutcome())
-	for i, a := range last.GetAdjustments() {
-		name := ""
-		if i == 0 {
-			name = "Stages"
-		}
-		row(name, "%s", explain.Adjustment(a))
-	}
-	if last.PlainDesiredReplicas != nil {
-		row("Without stages", "%d", last.GetPlainDesiredReplicas())
+	for _, r := range stageRows(last.GetAdjustments(), last.PlainDesiredReplicas) {
+		row(r[0], "%s", r[1])
 	}
 	row("Updated", "%s", instant(t.GetUpdateTime()))
 	row("Last scaled", "%s", instant(t.GetStatus().GetLastScaleTime()))
@@ -57,6 +51,22 @@ func writeTarget(w io.Writer, t *setpointv1.Target) {
 	}
 	row("History", "%d recommendations, %d scale-ups, %d scale-downs",
 		len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
+}
+
+// stageRows are names and values of what the stages changed; without is the count without them, nil: they took
+// no part.
+func stageRows(adjustments []*setpointv1.Adjustment, without *int32) (rows [][2]string) {
+	for i, a := range adjustments {
+		name := ""
+		if i == 0 {
+			name = "Stages"
+		}
+		rows = append(rows, [2]string{name, explain.Adjustment(a)})
+	}
+	if without != nil {
+		rows = append(rows, [2]string{"Without stages", strconv.Itoa(int(*without))})
+	}
+	return rows
 }
 
 // metricLine is "cpu resource utilization (percentage of request): 90 % of 60 %, asks for 5".
@@ -186,15 +196,13 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp)
 	}
 	w := cmd.OutOrStdout()
-	if err := explain.Write(w, req, resp, cli.Terminal(w)); err != nil {
-		return err
+	options := cli.Terminal(w)
+	options.Missing = "its arithmetic is missing, as the server does not know its spec"
+	if t.GetLastDecision().PlainDesiredReplicas != nil {
+		options.Missing = "its arithmetic is not known afterwards, as stages or overrides took part"
 	}
-	switch {
-	case t.GetExplanation() != nil:
-	case t.GetLastDecision().PlainDesiredReplicas != nil:
-		fmt.Fprintln(cmd.ErrOrStderr(), "stages or overrides took part in the last decision, so the arithmetic is missing: the answer to the call has it, with explain")
-	default:
-		fmt.Fprintln(cmd.ErrOrStderr(), "the server does not know the spec of the last decision, so the arithmetic is missing")
+	if err := explain.Write(w, req, resp, options); err != nil {
+		return err
 	}
 	text := "\nWhat comes next\n"
 	for _, line := range outlookLines(t.GetOutlook()) {
