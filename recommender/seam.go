@@ -12,7 +12,7 @@ type Seam interface {
 	Combine(c *Combining)
 	// Finish returns the count to recommend in place of what the engine decided, which may be the current
 	// one, and why; the reason is empty where the count stays as decided. It is called once a decision,
-	// except where the current count is unknown.
+	// except where the current count is unknown, or where somebody switched the workload off.
 	Finish(current, decided int32) (replicas int32, reason string)
 	// Report is called after Finish, for conditions that the engine does not have.
 	Report(c Conditions)
@@ -119,6 +119,10 @@ func (d *decider) recordFailed() {
 // its recommendation stays, and nothing else. One that it makes is no scale event, as another writer's.
 func (d *decider) finishBySeam() {
 	if d.in.Seam == nil || d.decision.Path == PathScaleUnavailable {
+		return
+	}
+	if d.decision.Path == PathScalingDisabled {
+		d.in.Seam.Report(Conditions{d})
 		return
 	}
 	decided := d.decision.Desired

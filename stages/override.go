@@ -76,6 +76,20 @@ type effect struct {
 	by []*Override
 }
 
+// instead says what an override in one direction keeps another one from doing.
+func (e *effect) instead() string {
+	if e.rule == "" {
+		return ""
+	}
+	return fmt.Sprintf(" to the %s of %d, %s", e.rule, e.replicas, e.by[0].title())
+}
+
+// title names an override in a sentence, without what it is for.
+func (o *Override) title() string {
+	id := o.Name[strings.LastIndexByte(o.Name, '/')+1:]
+	return strings.TrimRight("override "+id, " ") + map[Level]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]
+}
+
 // effectOf returns what overrides make of a decided count, before the bounds of the spec.
 func effectOf(inForce []*Override, current, decided int32) effect {
 	e := effect{replicas: decided}
@@ -102,8 +116,8 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 		}
 	}
 	if floor != nil && ceiling != nil && floor.Floor > ceiling.Ceiling {
-		return hold("contradiction", fmt.Sprintf("held at %d, because the floor of %d (%s) contradicts the ceiling of %d (%s)",
-			current, floor.Floor, floor.Name, ceiling.Ceiling, ceiling.Name), floor, ceiling)
+		return hold("contradiction", fmt.Sprintf("held at %d (the floor of %d, %s, contradicts the ceiling of %d, %s)",
+			current, floor.Floor, floor.title(), ceiling.Ceiling, ceiling.title()), floor, ceiling)
 	}
 	if floor != nil && e.replicas < floor.Floor {
 		e = effect{replicas: floor.Floor, rule: "floor", did: fmt.Sprintf("raised to the floor of %d", floor.Floor), by: []*Override{floor}}
@@ -114,9 +128,9 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 	for _, o := range inForce {
 		switch {
 		case o.NoScaleDown && e.replicas < current:
-			e = hold("no-scale-down", fmt.Sprintf("held at %d, replicas are not removed", current), o)
+			e = hold("no-scale-down", fmt.Sprintf("held at %d (no scale-down%s)", current, e.instead()), o)
 		case o.NoScaleUp && e.replicas > current:
-			e = hold("no-scale-up", fmt.Sprintf("held at %d, replicas are not added", current), o)
+			e = hold("no-scale-up", fmt.Sprintf("held at %d (no scale-up%s)", current, e.instead()), o)
 		}
 	}
 	if pinned && e.rule == "" {
@@ -141,11 +155,15 @@ func (r *run) override(current, decided int32, reason string) (int32, string) {
 	switch {
 	case e.replicas == current:
 	case e.replicas > spec.MaxReplicas:
-		limited = fmt.Sprintf(", limited to maxReplicas %d", spec.MaxReplicas)
+		limited = fmt.Sprintf(" (limited to maxReplicas %d)", spec.MaxReplicas)
 		e.replicas = spec.MaxReplicas
 	case e.replicas < spec.MinReplicas:
-		limited = fmt.Sprintf(", limited to minReplicas %d", spec.MinReplicas)
+		limited = fmt.Sprintf(" (limited to minReplicas %d)", spec.MinReplicas)
 		e.replicas = spec.MinReplicas
+	}
+	if r.original.HoldDown && e.replicas < current {
+		limited = " (not below the current count while the store is away)"
+		e.replicas = current
 	}
 	first := e.by[0]
 	until := first.Expires
@@ -158,10 +176,12 @@ func (r *run) override(current, decided int32, reason string) (int32, string) {
 	if decided == e.replicas {
 		would = "as is the recommendation"
 	}
-	message := fmt.Sprintf("%s%s by %s until %s: %q; %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), first.Reason, would)
+	sentence := func(why string) string {
+		return fmt.Sprintf("%s%s by %s until %s: %q (%s); %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), why, first.title(), would)
+	}
+	message := sentence(first.Reason)
 	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {
-		short := strings.ToValidUTF8(first.Reason[:max(0, len(first.Reason)-excess-len("…"))], "") + "…"
-		message = fmt.Sprintf("%s%s by %s until %s: %q; %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), short, would)
+		message = sentence(strings.ToValidUTF8(first.Reason[:max(0, len(first.Reason)-excess-len("…"))], "") + "…")
 	}
 	r.overridden, r.overriding = message, overriddenReasons[e.rule]
 	if e.replicas == decided {

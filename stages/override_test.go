@@ -81,6 +81,9 @@ func override(o stages.Override) stages.Override {
 	if o.Level == 0 {
 		o.Level = stages.OfTarget
 	}
+	if o.Name == "" {
+		o.Name = "clusters/c/namespaces/n/targets/t/overrides/x"
+	}
 	return o
 }
 
@@ -94,16 +97,18 @@ func TestOverrides(t *testing.T) {
 		message   string
 	}{
 		"O1 hold": {[]stages.Override{override(stages.Override{Hold: true})}, 10, 200, 10,
-			`held at 10 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+			`held at 10 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 20`},
 		"O2 pin": {[]stages.Override{override(stages.Override{Pin: 6})}, 10, 200, 6,
-			`pinned to 6 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+			`pinned to 6 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 20`},
 		"O3 no scale-down": {[]stages.Override{override(stages.Override{NoScaleDown: true})}, 10, 150, 15, ""},
 		"O4 contradiction": {[]stages.Override{override(stages.Override{Name: "n", Floor: 8, Level: stages.OfNamespace}), override(stages.Override{Name: "c", Ceiling: 6, Level: stages.OfCluster})}, 10, 200, 10,
-			`held at 10, because the floor of 8 (n) contradicts the ceiling of 6 (c) by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 20`},
+			`held at 10 (the floor of 8, override n of the namespace, contradicts the ceiling of 6, override c of the cluster) by alice until 2026-11-23T14:00:00Z: "migration" (override n of the namespace); the recommendation would be 20`},
 		"O5 beyond the bounds": {[]stages.Override{override(stages.Override{Pin: 30})}, 10, 100, 20,
-			`pinned to 30, limited to maxReplicas 20 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 10`},
+			`pinned to 30 (limited to maxReplicas 20) by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 10`},
+		"one way only, of two": {[]stages.Override{override(stages.Override{Ceiling: 5}), override(stages.Override{Name: "d", NoScaleDown: true})}, 10, 200, 10,
+			`held at 10 (no scale-down to the ceiling of 5, override x of the target) by alice until 2026-11-23T14:00:00Z: "migration" (override d of the target); the recommendation would be 20`},
 		"the most specific pin": {[]stages.Override{override(stages.Override{Pin: 4, Level: stages.OfCluster}), override(stages.Override{Pin: 7})}, 10, 100, 7,
-			`pinned to 7 by alice until 2026-11-23T14:00:00Z: "migration"; the recommendation would be 10`},
+			`pinned to 7 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 10`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newTarget(t)
@@ -123,6 +128,15 @@ func TestOverrides(t *testing.T) {
 				t.Errorf("message %q,\nwant %q", message, c.message)
 			}
 		})
+	}
+}
+
+// A workload that somebody switched off stays off.
+func TestOverridesStartNothing(t *testing.T) {
+	g := newTarget(t)
+	g.around.Overrides = []stages.Override{override(stages.Override{Pin: 6}), override(stages.Override{Floor: 3, Level: stages.OfCluster})}
+	if d := g.ask(noon, 0, 100); d.Desired != 0 || d.Path != recommender.PathScalingDisabled || len(d.Adjusted.Adjustments) != 0 || d.Adjusted.Plain != 0 || overriddenIs(&d.Status) != "" {
+		t.Errorf("0 becomes %d: %+v", d.Desired, d.Adjusted)
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 // listStates are the states as people name them, the most urgent first, each with the server's word.
 var listStates = []struct{ name, word string }{
 	{unread, ""}, {notAsked, ""}, {"unreadable", "SCALE_UNREADABLE"}, {"invalid", "INVALID"}, {"failing", "METRICS_FAILING"},
-	{"refused", "UPDATE_FAILED"}, {"max", "AT_MAXIMUM"}, {flapping, ""}, {"limited", "LIMITED"}, {"held", "HELD"},
+	{"refused", "UPDATE_FAILED"}, {"overridden", "OVERRIDDEN"}, {"max", "AT_MAXIMUM"}, {flapping, ""}, {"limited", "LIMITED"}, {"held", "HELD"},
 	{"min", "AT_MINIMUM"}, {"disabled", "DISABLED"}, {steady, ""},
 }
 

@@ -115,8 +115,6 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 		if text.Duration = s.GetDuration().AsDuration(); text.Duration <= 0 {
 			return nil
 		}
-	case text.EndCron == text.Cron:
-		r.refuse(field+".endCron", "Invalid value: %q: the schedule would end when it starts", clip(text.EndCron))
 	}
 	problem := func(err error) {
 		var wrong *schedule.Error

@@ -65,7 +65,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 			`stages.schedules[0].endCron: Invalid value: "0 25 * * *": hour "25": end of range (25) above maximum (23)`,
 		},
 		`{"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "endCron": "0 8 * * *", "minReplicas": 2}`: {
-			`stages.schedules[0].endCron: Invalid value: "0 8 * * *": the schedule would end when it starts`,
+			`stages.schedules[0].endCron: Invalid value: "0 8 * * *": it ends at the instants at which it starts: it is never active`,
 		},
 	} {
 		if _, got := stagesOf(t, `{"schedules": [`+text+`]}`, threeMetrics()); !slices.Equal(got, want) {

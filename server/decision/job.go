@@ -29,6 +29,8 @@ type Job struct {
 	// history is the target's, shared with the target's other jobs in a batch; nil without
 	// other jobs.
 	history *decoded
+	// overrides are those in force.
+	overrides []stages.Override
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -163,6 +165,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	}
 	if j.Timed && !j.Input.Again && j.Now.Before(known.Updated) {
 		j.Err = apierror.EvaluationTimePast(j.Target, j.Now, known.Updated)
+		return nil
+	}
+	if !j.findOverrides() {
 		return nil
 	}
 	history, staged := j.evaluate(&known)
@@ -311,15 +316,30 @@ func (j *Job) evaluate(known *record.Record) (next recommender.History, staged [
 	return next, staged
 }
 
+// findOverrides finds the overrides in force. Where nobody knows whether there are any, nothing is decided,
+// unless decisions go on without the store.
+func (j *Job) findOverrides() bool {
+	j.overrides = nil
+	of := j.targets.Overrides
+	if of == nil {
+		return true
+	}
+	all, known := of.For(j.Key)
+	if !known && !j.targets.Options.HoldDown {
+		j.Err = apierror.OfStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
+		return false
+	}
+	j.overrides = stages.InForce(all, j.Now)
+	return true
+}
+
 func (j *Job) recommend(known *record.Record) (next recommender.History, staged []byte) {
 	reused := &j.room.decision
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
 	}
 	around := j.Around
-	if of := j.targets.Overrides; of != nil {
-		around.Overrides = stages.InForce(of.For(j.Key), j.Now)
-	}
+	around.Overrides = j.overrides
 	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		return next, nil

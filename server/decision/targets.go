@@ -38,9 +38,10 @@ type Targets struct {
 	Shares *shares.Shares
 	// Specs are the texts of the specs in use; nil: the store can't keep them.
 	Specs *Specs
-	// Overrides tells what overrides there are for a target; nil: there are none at all.
+	// Overrides tells what overrides there are for a target, and whether they are known; nil: there are none
+	// at all.
 	Overrides interface {
-		For(store.Key) []stages.Override
+		For(store.Key) (all []stages.Override, known bool)
 	}
 	Metrics *metrics
 	Log     *zap.Logger

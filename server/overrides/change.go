@@ -35,7 +35,11 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 		created.StartTime = created.GetCreateTime()
 	}
 	result := created
-	err := o.change(ctx, place.Cluster, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+	most := MostBytes
+	if place.Namespace != "" {
+		most -= ReservedBytes
+	}
+	err := o.change(ctx, place.Cluster, most, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
 		result = created
 		at, exists := find(all, created.GetName())
 		switch {
@@ -44,14 +48,21 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 			return nil, nil
 		case exists:
 			return nil, ErrExists
-		case len(all) >= MostOfCluster:
-			return nil, &FullError{"maxOverridesOfCluster", MostOfCluster, fmt.Sprintf("cluster %q has %d overrides, as many as there may be: delete some, or override a namespace or the cluster instead of single targets", place.Cluster, len(all))}
+		case len(all) >= MostOfCluster, place.Namespace != "" && len(all) >= MostOfCluster-ReservedOfCluster:
+			return nil, &FullError{"maxOverridesOfCluster", MostOfCluster, fmt.Sprintf("cluster %q has %d overrides, and %d places are for those of the cluster as a whole: delete some, or override the cluster", place.Cluster, len(all), ReservedOfCluster)}
 		}
-		ofPlace := 0
+		ofPlace, ofNamespace := 0, 0
 		for _, other := range all {
-			if p, _, ok := target.ParseOverride(other.GetName()); ok && p == place {
+			p, _, ok := target.ParseOverride(other.GetName())
+			if ok && p == place {
 				ofPlace++
 			}
+			if ok && p.Namespace == place.Namespace {
+				ofNamespace++
+			}
+		}
+		if place.Namespace != "" && ofNamespace >= MostOfNamespace {
+			return nil, &FullError{"maxOverridesOfNamespace", MostOfNamespace, fmt.Sprintf("namespace %q has %d overrides, as many as there may be: delete some", place.Namespace, ofNamespace)}
 		}
 		if ofPlace >= MostOfPlace {
 			return nil, &FullError{"maxOverrides", MostOfPlace, fmt.Sprintf("%s has %d overrides of its own, as many as there may be: delete some", place, ofPlace)}
@@ -66,7 +77,7 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 
 // Delete deletes an override, and returns it. ErrNotFound if there is none.
 func (o *Overrides) Delete(ctx context.Context, place target.Place, id string, now time.Time) (deleted *setpointv1.Override, err error) {
-	err = o.change(ctx, place.Cluster, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+	err = o.change(ctx, place.Cluster, MostBytes, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
 		at, exists := find(all, place.Override(id))
 		if !exists {
 			return nil, ErrNotFound
@@ -78,8 +89,8 @@ func (o *Overrides) Delete(ctx context.Context, place target.Place, id string, n
 }
 
 // change changes the overrides of a cluster that have not expired, and retries until no other write comes in between.
-// next returns the new ones, nil for no change, or an error to stop with.
-func (o *Overrides) change(ctx context.Context, cluster string, now time.Time, next func([]*setpointv1.Override) ([]*setpointv1.Override, error)) error {
+// The new record takes at most that many bytes. next returns the new ones, nil for no change, or an error to stop with.
+func (o *Overrides) change(ctx context.Context, cluster string, most int, now time.Time, next func([]*setpointv1.Override) ([]*setpointv1.Override, error)) error {
 	key := keyOf(cluster)
 	record, err := o.records.Load(ctx, key)
 	if err != nil {
@@ -97,8 +108,8 @@ func (o *Overrides) change(ctx context.Context, cluster string, now time.Time, n
 		if err != nil {
 			return err
 		}
-		if len(value) > MostBytes {
-			return &FullError{"maxOverrideBytes", MostBytes, fmt.Sprintf("the overrides of cluster %q would take %d bytes, and %d is the most: delete some", cluster, len(value), MostBytes)}
+		if len(value) > most {
+			return &FullError{"maxOverrideBytes", most, fmt.Sprintf("the overrides of cluster %q would take %d bytes, and %d is the most: delete some", cluster, len(value), most)}
 		}
 		result, err := o.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: value}, len(all) == 0)
 		if err != nil {

@@ -18,9 +18,14 @@ import (
 const (
 	// period is the time between two reads of the cached clusters.
 	period = time.Second
-	// patience is how long the first decision on a cluster waits for its overrides, and how long no decision does
-	// after a read has failed.
+	// patience is how long a decision waits for overrides, at most, and how long none does after a read that
+	// took that long in vain.
 	patience = time.Second
+	// staleAfter is from which age on what was read is read again before a decision: the process was stopped, or
+	// the store away.
+	staleAfter = 2 * period
+	// triesShare is for how many times as long as a read took in vain no decision waits for another one.
+	triesShare = 10
 	// mostCached limits the clusters in the cache, and readAtOnce those of one round trip.
 	mostCached, readAtOnce = 4096, 256
 	// idlePeriods is after how many periods without a decision a cluster without overrides leaves the cache.
@@ -47,8 +52,8 @@ type Overrides struct {
 	// clusters is the cache. The map does not change: a cluster is added to a copy of it, with mu held.
 	clusters atomic.Pointer[map[string]*cluster]
 	mu       sync.Mutex
-	// failed is when a read failed last, in nanoseconds since the Unix epoch.
-	failed atomic.Int64
+	// skip is until when no decision waits, because a read has just failed; in nanoseconds since the Unix epoch.
+	skip atomic.Int64
 	// logged reports whether the log has that reads fail.
 	logged atomic.Bool
 }
@@ -58,8 +63,8 @@ type cluster struct {
 	name string
 	// known is nil until the store was read.
 	known atomic.Pointer[known]
-	// first is closed after the first read, whether or not it succeeded.
-	first chan struct{}
+	// readAt is when the last read began that succeeded, in nanoseconds since the Unix epoch.
+	readAt atomic.Int64
 	// used reports whether there was a decision since the last period. idle is how many periods ago the last one
 	// was; only Run has it.
 	used atomic.Bool
@@ -69,6 +74,8 @@ type cluster struct {
 	// changes counts what this instance has changed. A read that began before the last of them is of no use.
 	// Guarded by mu.
 	changes int
+	// reading is closed when the read ends for which decisions wait, nil: there is none. Guarded by mu.
+	reading chan struct{}
 }
 
 // New returns the overrides in an engine; nil if it keeps no parts.
@@ -95,8 +102,9 @@ func New(engine store.Store, o Options) (*Overrides, error) {
 	return all, nil
 }
 
-// For returns the overrides for a target that may be in force, in no order. The caller must not change them.
-func (o *Overrides) For(key store.Key) []stages.Override {
+// For returns the overrides for a target that may be in force, in no order; the caller must not change them.
+// known is false where they have never been read.
+func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
 	c := (*o.clusters.Load())[key.Cluster]
 	if c == nil {
 		c = o.add(key.Cluster)
@@ -105,15 +113,18 @@ func (o *Overrides) For(key store.Key) []stages.Override {
 		c.used.Store(true)
 	}
 	k := c.known.Load()
-	if k == nil {
-		if k = o.await(c); k == nil {
-			return nil
+	if now := time.Now().UnixNano(); k == nil || now-c.readAt.Load() > int64(staleAfter) {
+		if now >= o.skip.Load() {
+			o.await(c)
+		}
+		if k = c.known.Load(); k == nil {
+			return nil, false
 		}
 	}
-	return k.of(key)
+	return k.of(key), true
 }
 
-// add adds a cluster to the cache, and begins to read its overrides.
+// add adds a cluster to the cache.
 func (o *Overrides) add(name string) *cluster {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,45 +142,50 @@ func (o *Overrides) add(name string) *cluster {
 		}
 		delete(next, name) // any: it is read again with its next decision
 	}
-	c := &cluster{name: o.own(name), first: make(chan struct{})}
+	c := &cluster{name: o.own(name)}
 	c.used.Store(true)
 	next[c.name] = c
 	o.clusters.Store(&next)
-	go func() {
-		defer close(c.first)
-		ctx, cancel := context.WithTimeout(o.life, patience)
-		defer cancel()
-		o.read(ctx, []*cluster{c})
-	}()
 	return c
 }
 
 // own returns a copy of a name, which may be part of a message.
 func (*Overrides) own(name string) string { return string([]byte(name)) }
 
-// await waits for the first read of a cluster, unless a read has just failed: nobody waits for each cluster of a
-// batch in turn while the store is away.
-func (o *Overrides) await(c *cluster) *known {
-	select {
-	case <-c.first:
-		return c.known.Load()
-	default:
+// await reads a cluster's overrides and waits for that, or for a read that has begun. After one that failed no
+// decision waits for a while: those of a batch share the wait.
+func (o *Overrides) await(c *cluster) {
+	c.mu.Lock()
+	done := c.reading
+	if done == nil {
+		done = make(chan struct{})
+		c.reading = done
+		go func() {
+			ctx, cancel := context.WithTimeout(o.life, patience)
+			defer cancel()
+			o.read(ctx, []*cluster{c})
+			c.mu.Lock()
+			c.reading = nil
+			c.mu.Unlock()
+			close(done)
+		}()
 	}
-	if time.Now().UnixNano()-o.failed.Load() < int64(patience) {
-		return nil
-	}
+	c.mu.Unlock()
+	began := time.Now()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case <-c.first:
+	case <-done:
 	case <-timer.C:
-		o.failed.Store(time.Now().UnixNano())
 	}
-	return c.known.Load()
+	if now := time.Now(); now.UnixNano()-c.readAt.Load() > int64(staleAfter) {
+		o.skip.Store(now.Add(min(patience, triesShare*now.Sub(began))).UnixNano())
+	}
 }
 
 // read reads clusters, in one round trip.
 func (o *Overrides) read(ctx context.Context, some []*cluster) {
+	began := time.Now().UnixNano()
 	keys, changes := make([]store.Key, len(some)), make([]int, len(some))
 	for i, c := range some {
 		c.mu.Lock()
@@ -193,7 +209,7 @@ func (o *Overrides) read(ctx context.Context, some []*cluster) {
 			o.failing(err)
 			continue
 		}
-		c.learn(knownOf(all), changes[i])
+		c.learn(knownOf(all), changes[i], began)
 	}
 	if err == nil && o.logged.Swap(false) {
 		o.log.Info("overrides read again")
@@ -205,18 +221,18 @@ func (o *Overrides) failing(err error) {
 	if errors.Is(err, context.Canceled) || o.life.Err() != nil {
 		return // the server stops
 	}
-	o.failed.Store(time.Now().UnixNano())
 	if !o.logged.Swap(true) {
-		o.log.Warn("overrides can't be read: those that are known stay in force until they expire", zap.Error(err))
+		o.log.Warn("overrides can't be read: those that are known stay in force until they expire, and clusters of which none are known are not decided", zap.Error(err))
 	}
 }
 
 // learn takes what a read has found that began after that many changes.
-func (c *cluster) learn(k *known, changes int) {
+func (c *cluster) learn(k *known, changes int, began int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changes == changes {
 		c.known.Store(k)
+		c.readAt.Store(began)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -110,7 +111,7 @@ func create(t *testing.T, o *overrides.Overrides, place target.Place, id string,
 func want(t *testing.T, o *overrides.Overrides, when string, names ...string) {
 	t.Helper()
 	var got []string
-	for _, one := range o.For(web) {
+	for _, one := range of(o, web) {
 		got = append(got, one.Name)
 	}
 	slices.Sort(got)
@@ -162,7 +163,7 @@ func TestStoreIsAway(t *testing.T) {
 				want(t, o, "during the outage", one)
 				began := time.Now()
 				for i := range 100 {
-					if got := o.For(store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 {
+					if got, known := o.For(store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 || known {
 						t.Errorf("an unknown cluster has %v", got)
 					}
 				}
@@ -189,10 +190,30 @@ func TestFirstReadFails(t *testing.T) {
 		e.fails(store.ErrUnavailable)
 		o := running(t, instance(t, e))
 		want(t, o, "without the store")
+		if _, known := o.For(web); known {
+			t.Error("without the store none are known")
+		}
 		e.fails(nil)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		want(t, o, "with it", one)
+	})
+}
+
+// A process that was stopped, or cut off from the store, reads again before it decides.
+func TestWhatIsOldIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := instance(t, e) // which does not run
+		want(t, o, "at first")
+		one := create(t, instance(t, e), shop, "freeze", held(time.Hour)).GetName()
+		time.Sleep(2 * time.Second)
+		want(t, o, "within two seconds")
+		time.Sleep(time.Nanosecond)
+		want(t, o, "after two seconds", one)
+		e.fails(store.ErrUnavailable)
+		time.Sleep(time.Minute)
+		want(t, o, "without the store", one)
 	})
 }
 
@@ -236,7 +257,7 @@ func TestConcurrentChanges(t *testing.T) {
 		})
 	}
 	changes.Wait()
-	if n := len(o.For(web)); n != 30 {
+	if n := len(of(o, web)); n != 30 {
 		t.Errorf("%d are in force, want all 30", n)
 	}
 }
@@ -319,8 +340,10 @@ func TestCacheIsBounded(t *testing.T) {
 		if n := o.Cached(); n != 1 {
 			t.Errorf("%d clusters are still cached, want the one with an override", n)
 		}
+		synctest.Wait() // for the read of this instant
 		e.reads.Store(0)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if n := e.reads.Load(); n != 10 {
 			t.Errorf("%d reads in 10 seconds", n)
 		}
@@ -354,4 +377,10 @@ func BenchmarkFor(b *testing.B) {
 			}
 		})
 	}
+}
+
+// of are the overrides for a target.
+func of(o *overrides.Overrides, key store.Key) []stages.Override {
+	all, _ := o.For(key)
+	return all
 }

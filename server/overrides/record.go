@@ -24,6 +24,11 @@ const (
 	// MostOfCluster limits those of a cluster and of all that is in it, and MostBytes their record.
 	MostOfCluster = 1000
 	MostBytes     = 256 << 10
+	// MostOfNamespace limits those of a namespace and its targets. ReservedOfCluster of a cluster's places, and
+	// ReservedBytes of its record, are for overrides of the cluster as a whole.
+	MostOfNamespace   = 512
+	ReservedOfCluster = MostOfPlace
+	ReservedBytes     = 32 << 10
 	// LongestLife is how long after its start an override may end, and FarthestStart how far ahead it may start.
 	LongestLife   = 30 * 24 * time.Hour
 	FarthestStart = 365 * 24 * time.Hour

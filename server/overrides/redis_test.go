@@ -18,11 +18,11 @@ func eventually(t *testing.T, o *overrides.Overrides, when string, most time.Dur
 	t.Helper()
 	began := time.Now()
 	for {
-		if len(o.For(web)) == n {
+		if len(of(o, web)) == n {
 			return time.Since(began)
 		}
 		if time.Since(began) > most {
-			t.Fatalf("%s: %d are in force after %s, want %d", when, len(o.For(web)), most, n)
+			t.Fatalf("%s: %d are in force after %s, want %d", when, len(of(o, web)), most, n)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -64,7 +64,7 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 		}
 		cancel()
 		for _, o := range []*overrides.Overrides{a, b} {
-			if n := len(o.For(web)); n != len(acknowledged) {
+			if n := len(of(o, web)); n != len(acknowledged) {
 				t.Errorf("without Redis %d are in force, want %d", n, len(acknowledged))
 			}
 		}
@@ -90,7 +90,7 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 	// An instance that starts now has them with its first decision, and the others too.
 	for i, o := range []*overrides.Overrides{open(), a, b} {
 		eventually(t, o, fmt.Sprint("instance ", i), most, len(acknowledged))
-		for _, one := range o.For(web) {
+		for _, one := range of(o, web) {
 			if !acknowledged[one.Name] {
 				t.Errorf("%s was not acknowledged", one.Name)
 			}

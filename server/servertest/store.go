@@ -34,6 +34,8 @@ type FaultyStore struct {
 	OnUsage func() error
 	// OnSpecInUse is called before specs in use are stored, which fails with its error.
 	OnSpecInUse func() error
+	// OnOverrides is called before overrides are read, which fails with its error.
+	OnOverrides func() error
 	// OnOther is called before a list or a delete, which fails with its error.
 	OnOther func() error
 }
@@ -88,10 +90,28 @@ func (f *FaultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swa
 // Part implements store.Parts.
 func (f *FaultyStore) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
 	records, err := f.Store.Part(part, ttl)
-	if err != nil || part != store.SpecsInUse || f.OnSpecInUse == nil {
-		return records, err
+	switch {
+	case err != nil:
+	case part == store.SpecsInUse && f.OnSpecInUse != nil:
+		return &faultySpecs{records, f.OnSpecInUse}, nil
+	case part == store.Overrides && f.OnOverrides != nil:
+		return &faultyOverrides{records, f.OnOverrides}, nil
 	}
-	return &faultySpecs{records, f.OnSpecInUse}, nil
+	return records, err
+}
+
+// faultyOverrides are overrides that may fail to be read.
+type faultyOverrides struct {
+	store.PartStore
+	fail func() error
+}
+
+// LoadBatch implements store.Store.
+func (f *faultyOverrides) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	if err := f.fail(); err != nil {
+		return nil, err
+	}
+	return f.PartStore.LoadBatch(ctx, keys)
 }
 
 // faultySpecs are specs in use that may fail.

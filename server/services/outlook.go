@@ -48,8 +48,15 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 
 // staged reports whether stages or overrides take part in the next decision, or did in the last one.
 func (s *Targets) staged(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse) bool {
+	if known.Adjusted != nil || proto.Size(use.GetStages()) > 0 {
+		return true
+	}
 	of := s.targets.Overrides
-	return known.Adjusted != nil || proto.Size(use.GetStages()) > 0 || of != nil && len(of.For(decision.ParseTarget(target.GetName()))) > 0
+	if of == nil {
+		return false
+	}
+	all, read := of.For(decision.ParseTarget(target.GetName()))
+	return len(all) > 0 || !read
 }
 
 // manyRecommendations is from when on only a few outlooks are computed at a time: they take up to some

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 const (
@@ -97,6 +99,9 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 	}
 	if got, want := during.GetAdjustments()[0].GetMessage(), `held at 4 by somebody until 2026-01-01T01:10:00Z: "migration"`; !strings.HasPrefix(got, want) {
 		t.Errorf("told %q, want %q", got, want)
+	}
+	if last := s.Target(t, servertest.Web).GetLastDecision(); !slices.Contains(last.GetStates(), "OVERRIDDEN") {
+		t.Errorf("its states are %v", last.GetStates())
 	}
 	if other := s.Recommend(t, servertest.RequestFor(webOther)); other.GetDesiredReplicas() == 4 {
 		t.Error("it acts on another target")
@@ -376,15 +381,24 @@ func TestFloodOfOverrides(t *testing.T) {
 	if n, err := flood(func(int) string { return "clusters/a" }, hold, 33); n != 32 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "clusters/a has 32 overrides of its own") {
 		t.Errorf("of one place: %d, %v", n, err)
 	}
-	if n, err := flood(func(i int) string { return fmt.Sprintf("clusters/b/namespaces/n/targets/t-%d", i) }, hold, 1001); n != 1000 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `cluster "b" has 1000 overrides`) {
-		t.Errorf("of a cluster: %d, %v", n, err)
+	if n, err := flood(func(i int) string { return fmt.Sprintf("clusters/b/namespaces/n/targets/t-%d", i) }, hold, 1001); n != 512 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `namespace "n" has 512 overrides`) {
+		t.Errorf("of a namespace: %d, %v", n, err)
+	}
+	more, err := flood(func(i int) string { return fmt.Sprintf("clusters/b/namespaces/m/targets/t-%d", i) }, hold, 1001)
+	if more != 1000-32-512 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), `cluster "b" has 968 overrides`) {
+		t.Errorf("of a cluster: %d, %v", more, err)
+	}
+	// Those of the cluster as a whole have places of their own.
+	if n, err := flood(func(int) string { return "clusters/b" }, hold, 33); n != 32 || status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("of the whole cluster: %d, %v", n, err)
 	}
 	long := func(o *setpointv1.Override) { o.Hold, o.Reason = true, strings.Repeat("é", 256) }
 	n, err := flood(func(i int) string { return fmt.Sprintf("clusters/c/namespaces/n/targets/t-%d", i) }, long, 1001)
-	if n < 400 || n > 500 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "262144 is the most") {
+	if n < 350 || n > 450 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "229376 is the most") {
 		t.Errorf("of long ones: %d, %v", n, err)
 	}
-	if got := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: "clusters/-", PageSize: 1000}); len(got) != 32+1000+n {
+	create(t, s, "clusters/c", "all", until(time.Hour, long))
+	if got := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: "clusters/-", PageSize: 1000}); len(got) != 32+1000+n+1 {
 		t.Errorf("%d are left", len(got))
 	}
 	// Expired ones make room.
@@ -418,4 +432,23 @@ func TestOverridesOverREST(t *testing.T) {
 	s.Ask(t, http.MethodPost, "/v1/"+servertest.Web+"/overrides?overrideId=freeze", until(time.Hour, hold)).Expect(t, http.StatusConflict)
 	s.Ask(t, http.MethodDelete, "/v1/"+want.GetName(), nil).Expect(t, http.StatusOK)
 	s.Ask(t, http.MethodDelete, "/v1/"+want.GetName(), nil).Expect(t, http.StatusNotFound)
+}
+
+// As long as nobody knows whether there are overrides, nothing is decided: one may hold the count.
+func TestUnknownOverridesHoldDecisions(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnOverrides = func() error {
+			if away.Load() {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+	})
+	away.Store(true)
+	_, err := s.Recommendations.Recommend(t.Context(), servertest.RequestFor(servertest.Web))
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("decided without the overrides: %v", err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // State is something that is the matter with a target.
@@ -18,6 +19,7 @@ const (
 	Invalid
 	MetricsFailing
 	UpdateFailed
+	Overridden
 	AtMaximum
 	Limited
 	Held
@@ -29,7 +31,8 @@ const (
 // words are the states in the API.
 var words = [count]string{
 	ScaleUnreadable: "SCALE_UNREADABLE", Invalid: "INVALID", MetricsFailing: "METRICS_FAILING", UpdateFailed: "UPDATE_FAILED",
-	AtMaximum: "AT_MAXIMUM", Limited: "LIMITED", Held: "HELD", AtMinimum: "AT_MINIMUM", Disabled: "DISABLED",
+	Overridden: "OVERRIDDEN",
+	AtMaximum:  "AT_MAXIMUM", Limited: "LIMITED", Held: "HELD", AtMinimum: "AT_MINIMUM", Disabled: "DISABLED",
 }
 
 // String returns the state as the API has it.
@@ -102,13 +105,16 @@ type Facts struct {
 	// Reason is why the count changes, and Error what kept a count from being computed, in the
 	// controller's words; empty: nothing.
 	Reason, Error string
-	// FailedMetric reports whether a metric has no reading.
-	FailedMetric bool
+	// FailedMetric reports whether a metric has no reading, Overridden whether an override decides the count.
+	FailedMetric, Overridden bool
 }
 
 // Of returns the states. A condition that the decision has not renewed says nothing of it: without a
 // scale nothing else is evaluated, and bounds and windows not without a count from metrics.
 func (f *Facts) Of() (all Set) {
+	if f.Overridden {
+		all = all.With(Overridden)
+	}
 	if f.Able == "" && f.Active == "" { // profile design-2015 has no conditions
 		switch {
 		case strings.HasPrefix(f.Error, "failed to query scale"):
@@ -143,7 +149,7 @@ func (f *Facts) Of() (all Set) {
 func OfStatus(s *recommender.Status, reason, problem string) Set {
 	f := Facts{Reason: reason, Error: problem}
 	for i := range s.Conditions {
-		f.condition(s.Conditions[i].Type, s.Conditions[i].Reason)
+		f.condition(s.Conditions[i].Type, s.Conditions[i].Status, s.Conditions[i].Reason)
 	}
 	for i := range s.CurrentMetrics {
 		f.FailedMetric = f.FailedMetric || s.CurrentMetrics[i].Type == ""
@@ -156,7 +162,7 @@ func OfStatus(s *recommender.Status, reason, problem string) Set {
 func OfDecision(d *setpointv1.Decision) Set {
 	f := Facts{Reason: d.GetReason(), Error: d.GetError()}
 	for _, c := range d.GetConditions() {
-		f.condition(c.GetType(), c.GetReason())
+		f.condition(c.GetType(), c.GetStatus(), c.GetReason())
 	}
 	for _, m := range d.GetCurrentMetrics() {
 		f.FailedMetric = f.FailedMetric || m.GetType() == ""
@@ -167,7 +173,7 @@ func OfDecision(d *setpointv1.Decision) Set {
 	return f.Of()
 }
 
-func (f *Facts) condition(kind, reason string) {
+func (f *Facts) condition(kind, status, reason string) {
 	switch kind {
 	case recommender.AbleToScale:
 		f.Able = reason
@@ -175,5 +181,7 @@ func (f *Facts) condition(kind, reason string) {
 		f.Active = reason
 	case recommender.ScalingLimited:
 		f.Limited = reason
+	case stages.Overridden:
+		f.Overridden = status == recommender.ConditionTrue
 	}
 }

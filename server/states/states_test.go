@@ -105,6 +105,8 @@ func TestStates(t *testing.T) {
 		{"no scale; all else is of an earlier decision", Facts{Able: recommender.FailedGetScale, Active: recommender.FailedGetPodsMetric, Limited: "TooManyReplicas", FailedMetric: true}, "SCALE_UNREADABLE"},
 		{"a refused write is no failing metric", Facts{Able: recommender.FailedUpdateScale, Active: active, Limited: "ScaleUpLimit"}, "UPDATE_FAILED LIMITED"},
 		{"a refused write of a bound; metrics were not looked at", Facts{Able: recommender.FailedUpdateScale, Active: recommender.FailedGetObjectMetric, Limited: "TooManyReplicas", Reason: recommender.AboveMaxReplicas}, "UPDATE_FAILED"},
+		{"an override, and what it holds", Facts{Able: able, Active: active, Limited: "TooManyReplicas", Overridden: true}, "OVERRIDDEN AT_MAXIMUM"},
+		{"an override while the metrics fail", Facts{Able: recommender.SucceededGetScale, Active: recommender.FailedGetPodsMetric, Overridden: true}, "METRICS_FAILING OVERRIDDEN"},
 		{"at zero", Facts{Able: recommender.SucceededGetScale, Active: recommender.ScalingDisabled, Limited: "TooManyReplicas"}, "DISABLED"},
 		{"a selector", Facts{Able: recommender.SucceededGetScale, Active: "AmbiguousSelector"}, "INVALID"},
 		{"a metric of no known type", Facts{Able: recommender.SucceededGetScale, Active: recommender.InvalidMetricSourceType}, "INVALID"},

@@ -2,6 +2,7 @@ package stored
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -77,11 +78,17 @@ func (o *outcome) answer(poll Poll) (*setpointv1.Recommendation, error) {
 	case least == r.GetMinReplicas() && most == r.GetMaxReplicas():
 		return r, nil
 	}
+	if held(r) { // the poller's count is kept, whatever its bounds
+		return r, nil
+	}
 	own := &setpointv1.Recommendation{
 		DesiredReplicas: bounded, CurrentReplicas: from, Action: conversion.Action(from, bounded),
 		RecommendationId: r.GetRecommendationId(), Reason: r.GetReason(), EvaluationTime: r.GetEvaluationTime(),
 		Status: r.GetStatus(), MinReplicas: least, MaxReplicas: most,
-		Adjustments: r.GetAdjustments(), PlainDesiredReplicas: r.PlainDesiredReplicas,
+		Adjustments: r.GetAdjustments(),
+	}
+	if r.PlainDesiredReplicas != nil {
+		own.PlainDesiredReplicas = new(min(max(r.GetPlainDesiredReplicas(), least), most))
 	}
 	if bounded != to {
 		own.Status = limited(r, bounded)
@@ -96,6 +103,13 @@ func (o *outcome) answer(poll Poll) (*setpointv1.Recommendation, error) {
 		}
 	}
 	return own, nil
+}
+
+// held reports whether an override keeps the current count.
+func held(r *setpointv1.Recommendation) bool {
+	return r.GetAction() == conversion.NoAction && slices.ContainsFunc(r.GetAdjustments(), func(a *setpointv1.Adjustment) bool {
+		return a.GetStage() == recommender.StageOverride.String()
+	})
 }
 
 // off reports whether the target is switched off: at zero where the autoscaler leaves it alone.

@@ -127,6 +127,9 @@ func compile(text Text) (t *Times, problems []error) {
 		t.end.crontab, err = parseCron(text.EndCron)
 		problem(EndCronField, err)
 	}
+	if len(problems) == 0 && t.endsWithItsStarts() {
+		problem(EndCronField, errors.New("it ends at the instants at which it starts: it is never active"))
+	}
 	return t, problems
 }
 
@@ -244,6 +247,29 @@ func (t *Times) searchByEnd(now time.Time) Period {
 		}
 	}
 	return p
+}
+
+// mostStarts is how many starts are looked at for one that does not end at once.
+const mostStarts = 100
+
+// endsWithItsStarts reports whether the schedule ends whenever it starts.
+func (t *Times) endsWithItsStarts() bool {
+	if t.end.spec == nil || t.start.spec == nil && t.at.IsZero() {
+		return false
+	}
+	start := t.at
+	if t.start.spec != nil {
+		start = t.start.firstAfter(aLeapYear)
+	}
+	for range mostStarts {
+		if start.IsZero() || !t.endsAt(start) {
+			return false
+		}
+		if start = t.nextStart(start); start.IsZero() {
+			return true
+		}
+	}
+	return true
 }
 
 func (t *Times) endsAt(at time.Time) bool { return t.end.lastUpTo(at).Equal(at) }

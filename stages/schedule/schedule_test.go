@@ -270,7 +270,10 @@ func TestPeriodsAreThoseOfAWalk(t *testing.T) {
 	}
 	for _, text := range cases {
 		text.Zone = "Europe/Berlin"
-		times := compiled(t, text)
+		times, problems := compile(text)
+		if never := strings.HasSuffix(fmt.Sprint(problems), "never active]"); !never && len(problems) > 0 {
+			t.Fatal(problems)
+		}
 		var before *Period
 		brute(t, times, from, to, func(at time.Time, active bool) {
 			p := times.At(at)
@@ -370,6 +373,9 @@ func TestTimesThatAreRefused(t *testing.T) {
 		fields []Field
 	}{
 		"a date that does not exist": {Text{Zone: "UTC", Cron: "0 0 30 2 *", Duration: time.Hour}, []Field{CronField}},
+		"an end with each start":     {Text{Zone: "UTC", Cron: "0 8 * * *", EndCron: "00  8 * * 0-6"}, []Field{EndCronField}},
+		"an end each minute":         {Text{Zone: "Europe/Berlin", Cron: "0 8 * * *", EndCron: "* * * * *"}, []Field{EndCronField}},
+		"an instant that is an end":  {Text{Zone: "UTC", At: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC), EndCron: "0 8 * * *"}, []Field{EndCronField}},
 		"an end that never comes":    {Text{Zone: "UTC", Cron: "0 0 * * *", EndCron: "0 0 31 2,4,6 *"}, []Field{EndCronField}},
 		"everything":                 {Text{Zone: "Mars/Olympus", Cron: "61 * * * *", EndCron: "nonsense"}, []Field{ZoneField, CronField, EndCronField}},
 		"the machine's zone":         {Text{Zone: "Local", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
@@ -445,7 +451,7 @@ func TestSeldomTimes(t *testing.T) {
 		}
 	}
 	for _, year := range []int{-200000, 1, 9999, 200000} {
-		for _, text := range []Text{{Zone: "Australia/Sydney", Cron: "0 12 29 2 *", Duration: time.Hour}, {Zone: "Asia/Tehran", Cron: "* * * * *", EndCron: "* * * * *"}} {
+		for _, text := range []Text{{Zone: "Australia/Sydney", Cron: "0 12 29 2 *", Duration: time.Hour}, {Zone: "Asia/Tehran", Cron: "* * * * *", EndCron: "0 0 * * *"}} {
 			compiled(t, text).At(time.Date(year, 12, 31, 23, 59, 59, 999999999, time.UTC))
 		}
 	}

@@ -23,7 +23,7 @@ test("the service's words come to states, and none is steady unless the service 
   assert.equal(stateBits({ desiredReplicas: 3 }), Unknown, "of an older service");
   assert.equal(stateBits(undefined), Unknown);
   const words = states.filter((s) => s.word).map((s) => s.word);
-  assert.equal(new Set(words).size, 9);
+  assert.equal(new Set(words).size, 10);
   assert.deepEqual(states.map((s) => s.bit), [...states.map((s) => s.bit)].sort((a, b) => b - a), "bits are in the order of urgency");
 });
 

@@ -5,11 +5,12 @@ import type { DecisionJson as Decision, HorizontalPodAutoscalerConditionJson as 
 import { millis, seconds } from "./format";
 
 /** States as bits, for a target may be in several: the higher, the more urgent. */
-export const NotAsked = 1 << 13;
-export const Unreadable = 1 << 12;
-export const Invalid = 1 << 11;
-export const Failing = 1 << 10;
-export const UpdateFailed = 1 << 9;
+export const NotAsked = 1 << 14;
+export const Unreadable = 1 << 13;
+export const Invalid = 1 << 12;
+export const Failing = 1 << 11;
+export const UpdateFailed = 1 << 10;
+export const Overridden = 1 << 9;
 export const AtMax = 1 << 8;
 export const Flapping = 1 << 7;
 export const Disabled = 1 << 6;
@@ -53,6 +54,7 @@ export const states: readonly StateInfo[] = [
   state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),
   state(Failing, "failing", "METRICS_FAILING", "Failing metrics", "Failing", "✕", "failing", true, "ScalingActive", "A metric can't be read or computed. The count does not go down then."),
   state(UpdateFailed, "refused", "UPDATE_FAILED", "Change refused", "Refused", "✕", "failing", false, "AbleToScale", "The caller could not apply the last change."),
+  state(Overridden, "overridden", "OVERRIDDEN", "Overridden", "Overridden", "✋", "held", false, "Overridden", "An override holds, sets or limits the count, until it ends."),
   state(AtMax, "max", "AT_MAXIMUM", "At maximum", "At max", "⊤", "atmax", true, "ScalingLimited", "The metrics ask for more replicas than maxReplicas allows."),
   state(Flapping, "flapping", "", "Flapping", "Flapping", "⇅", "flapping", true, "", "The count turned round three times or more within the last hour."),
   state(Disabled, "disabled", "DISABLED", "Disabled", "Disabled", "○", "calm", false, "ScalingActive", "Someone set the count to 0: nothing scales it until someone sets another."),
