@@ -41,7 +41,7 @@ func (b *both) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) 
 	if staged.PlainDesiredReplicas = nil; !proto.Equal(resp, staged) {
 		b.t.Errorf("with empty stages\n%v\nwithout\n%v", staged, resp)
 	}
-	history := b.Engine.histories[req.GetTarget()]
+	history := b.histories[req.GetTarget()]
 	if !bytes.Equal(history, b.staged.histories[req.GetTarget()]) {
 		b.t.Errorf("%s: another history with empty stages", req.GetTarget())
 	}

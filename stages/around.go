@@ -80,7 +80,7 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r.bounds()    // schedules at once, floors
 	r.freshness() // old samples
 	r.zeroGuards()
-	r.idle(history)
+	r.idle()
 	r.in.Seam = r
 	d, next := recommender.RecommendIn(m, now, &r.in, history)
 
@@ -111,8 +111,7 @@ func (r *run) Combine(c *recommender.Combining) {
 // Finish implements recommender.Seam: guards, then overrides.
 func (r *run) Finish(current, decided int32) (replicas int32, reason string) {
 	r.decided, r.finished = decided, true
-	replicas, reason = r.reversals(current, decided)
-	return r.override(current, replicas, reason)
+	return r.override(current, r.reversals(current, decided))
 }
 
 // limit is a limit of the combined proposal.

@@ -227,7 +227,7 @@ func (r *run) listed(c *recommender.Combining) string {
 	var list []string
 	for i := range c.Metrics {
 		e := &c.Metrics[i]
-		name := ""
+		var name string
 		switch {
 		case e.Ignored:
 			continue

@@ -26,7 +26,6 @@ type world struct {
 	names   []string
 	now     time.Time
 	count   int32
-	pods    []recommender.Pod
 }
 
 func (w *world) chance(percent int) bool { return w.IntN(100) < percent }
@@ -363,7 +362,7 @@ func TestWindowThroughFailuresIsAMetricAtItsTarget(t *testing.T) {
 					continue
 				}
 				target := &w.spec.Metrics[i].Target
-				milli := int64(0)
+				var milli int64
 				if target.Value != nil {
 					milli = *target.Value
 				} else {

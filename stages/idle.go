@@ -24,7 +24,7 @@ type Idle struct {
 const activeBefore = -1
 
 // idle keeps one replica until the cooldown is over, and at zero lets only activity count.
-func (r *run) idle(history *recommender.History) {
+func (r *run) idle() {
 	idle, s := r.plan.Idle, &r.state
 	if idle == nil {
 		s.InactiveSince, s.AtOneSince, s.Begun = 0, 0, 0

@@ -140,15 +140,15 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 }
 
 // override replaces the count by what the overrides in force say, within the bounds of the object.
-func (r *run) override(current, decided int32, reason string) (int32, string) {
+func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	inForce := r.inForce()
 	if len(inForce) == 0 {
-		return decided, reason
+		return decided, ""
 	}
 	e := effectOf(inForce, current, decided)
 	if e.rule == "" {
 		r.unchanged = true
-		return decided, reason
+		return decided, ""
 	}
 	limited := ""
 	spec := &r.original.Spec
@@ -185,7 +185,7 @@ func (r *run) override(current, decided int32, reason string) (int32, string) {
 	}
 	r.overridden, r.overriding = message, overriddenReasons[e.rule]
 	if e.replicas == decided {
-		return decided, reason
+		return decided, ""
 	}
 	r.tell(recommender.Adjustment{
 		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,

@@ -17,21 +17,21 @@ type Reversals struct {
 
 // reversals holds scale-downs of a count that turned too often. A count above the maximum is not held:
 // somebody lowered that on purpose.
-func (r *run) reversals(current, decided int32) (replicas int32, reason string) {
+func (r *run) reversals(current, decided int32) (replicas int32) {
 	b := r.plan.Reversals
 	if b == nil || decided >= current || current > r.in.Spec.MaxReplicas {
-		return decided, ""
+		return decided
 	}
 	turns, until := b.exceeded(r.Turns)
 	if turns == 0 || !r.now.Before(until) {
-		return decided, ""
+		return decided
 	}
 	r.tell(recommender.Adjustment{
 		Stage: recommender.StageReversals, Rule: "budget", Before: decided, After: current, Until: until,
 		Message: fmt.Sprintf("%d reversals in %s, more than %d: no scale-down until %s, %d replicas stay; the recommendation would be %d",
 			turns, b.Period, b.Count, until.UTC().Format(time.RFC3339), current, decided),
 	})
-	return current, ""
+	return current
 }
 
 // exceeded returns how many turns there were within the period before the last one that exceeded the
