@@ -836,8 +836,8 @@ type Decision struct {
 	// computed), "SCALE_UNREADABLE", "UPDATE_FAILED" (the caller could not apply the change),
 	// "INVALID" (the spec or the selector), "DISABLED" (scaling is, at 0 replicas), "AT_MAXIMUM"
 	// (the metrics ask for more), "AT_MINIMUM" (they ask for fewer), "LIMITED" (a policy limits
-	// the rate) or "HELD" (a stabilization window keeps the count). Empty: nothing. Servers may
-	// add words.
+	// the rate), "HELD" (a stabilization window keeps the count) or "OVERRIDDEN" (an override decides
+	// the count). Empty: nothing. Servers may add words.
 	States []string `protobuf:"bytes,14,rep,name=states,proto3" json:"states,omitempty"`
 	// What stages and overrides changed, as in RecommendResponse.
 	Adjustments []*Adjustment `protobuf:"bytes,15,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
