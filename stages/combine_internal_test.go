@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -42,6 +43,7 @@ func randomMetrics(random *rand.Rand) []recommender.MetricEvaluation {
 // The largest proposal is upstream's, also among proposals of zero and below, and a plan without another
 // method and without a cap below it touches nothing.
 func TestTheLargestIsUpstreams(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(31, 6))
 	for range 20_000 {
 		metrics := randomMetrics(random)
@@ -65,6 +67,7 @@ func TestTheLargestIsUpstreams(t *testing.T) {
 // Whatever failed metrics could have proposed, a value that is taken while some fail is one that leads to
 // at least the current count, and one at least as large with every number in their place.
 func TestUnknownProposalsNeverLower(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(31, 7))
 	for range 20_000 {
 		metrics := randomMetrics(random)

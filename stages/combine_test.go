@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -136,6 +137,7 @@ func walk(t *testing.T, steps, metrics int, a, b func(metrics int) *target) {
 
 // C5: equalities between the methods, over whole histories.
 func TestMethodsAreEqualAtTheirEnds(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	with := func(of func(n int) stages.Combine) func(int) *target {
 		return func(n int) *target {
 			g := several(t, n)
@@ -160,6 +162,7 @@ func TestMethodsAreEqualAtTheirEnds(t *testing.T) {
 
 // A weighted mean is exact, also where its products do not fit in 64 bits.
 func TestTheWeightedMeanIsExact(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(31, 5))
 	for range 20_000 {
 		n := 1 + random.IntN(4)

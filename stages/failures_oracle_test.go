@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -270,6 +271,7 @@ func TestFreshnessIsAnEditOfTheInput(t *testing.T) {
 // A decision with a zero guard is that of a controller whose metric fails while a fall is not believed.
 // The reference computes with fractions.
 func TestZeroGuardIsAnEditOfTheInput(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	suspicions := 0
 	for seed := range uint64(steps / life) {
 		w := newWorld(seed, false, profiles...)
@@ -332,6 +334,7 @@ func decimal(milli int64) string {
 // An evaluation that is held because metrics fail remembers the count as a controller does whose failed
 // metrics are exactly at their targets. With behavior that controller's counts are ours, too.
 func TestWindowThroughFailuresIsAMetricAtItsTarget(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	held := 0
 	for seed := range uint64(steps / life) {
 		w := newWorld(seed, true, "v1.28", "v1.36", "v1.37")
@@ -394,6 +397,7 @@ func TestWindowThroughFailuresIsAMetricAtItsTarget(t *testing.T) {
 // In every profile, with and without behavior, a held evaluation adds the recommendation that a
 // controller whose failed metrics are at their targets adds, and holds the count as HPA does.
 func TestWindowThroughFailuresInEveryProfile(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	held := make(map[string]int)
 	for seed := range uint64(steps / life) {
 		w := newWorld(seed, false, profiles...)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -172,6 +173,7 @@ func TestASchedulePreventsZero(t *testing.T) {
 
 // Idle scaling is the engine on a spec whose minimum is edited, with values that count as 0.
 func TestIdleIsAnEditedInput(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(31, 8))
 	idle := &stages.Idle{}
 	var inactiveSince, oneSince, begun time.Time

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -92,6 +93,7 @@ func TestAVoterIsCombined(t *testing.T) {
 
 // A voter is one more External metric with a target of 1 and no tolerance.
 func TestAVoterIsOneMoreMetric(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(31, 7))
 	withoutStatus := func(d, edited *recommender.Decision) {
 		// The edited input has one metric more.

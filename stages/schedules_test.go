@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/schedule"
@@ -336,6 +337,7 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 // A decision with schedules that act at once is the engine's on a spec whose bounds are edited at
 // those instants.
 func TestAtOnceIsAnEditedSpec(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(31, 5))
 	var windows []window
 	var list []stages.Schedule
