@@ -28,14 +28,14 @@ const bothRead = `, "externalMetrics": [{"metric": {"name": "queue"}, "value": "
 func TestStagesAreExplained(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	pin := stages.Override{Name: "overrides/freeze", Pin: 5, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
-	hold := stages.Override{Hold: true, Pin: -1, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
+	hold := stages.Override{Name: "overrides/freeze", Hold: true, Pin: -1, Floor: -1, Ceiling: -1, Level: stages.OfTarget, Start: at, Expires: at.Add(2 * time.Hour), Reason: "migration", Author: "alice"}
 	for name, c := range map[string]struct {
 		stages    string
 		overrides []stages.Override
 		want      []string
 	}{
 		"held": {`{}`, []stages.Override{hold}, []string{
-			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\"; the recommendation would be 20\n",
+			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\" (override freeze of the target); the recommendation would be 20\n",
 			"\nStages: without them 20 replicas\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
 			"asks for 20"}},
 		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration\n"}},
