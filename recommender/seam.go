@@ -15,25 +15,32 @@ type Seam interface {
 	// except where the current count is unknown, or where somebody switched the workload off.
 	Finish(current, decided int32) (replicas int32, reason string)
 	// Report is called after Finish, for conditions that the engine does not have.
-	Report(c Conditions)
+	Report(c *Conditions)
 }
 
-// Conditions is the status of a decision, for conditions beside the controller's.
-type Conditions struct{ d *decider }
+// Conditions are those of a decision, for conditions beside the controller's.
+type Conditions struct {
+	list []Condition
+	now  time.Time
+}
 
 // Has reports whether there is a condition of that type.
-func (c Conditions) Has(kind string) bool {
-	return conditionByType(c.d.next.Status.Conditions, kind) != nil
-}
+func (c *Conditions) Has(kind string) bool { return conditionByType(c.list, kind) != nil }
 
 // Set sets a condition. Its transition time is new only if the status is another.
-func (c Conditions) Set(kind, status, reason, message string) {
-	c.d.setCondition(kind, status, reason, message)
+func (c *Conditions) Set(kind, status, reason, message string) {
+	c.list = setCondition(c.list, c.now, kind, status, reason, message)
 }
 
 // Remove removes the condition of that type.
-func (c Conditions) Remove(kind string) {
-	c.d.next.Status.Conditions = removeCondition(c.d.next.Status.Conditions, kind)
+func (c *Conditions) Remove(kind string) { c.list = removeCondition(c.list, kind) }
+
+// report lets the seam report. It has a copy of the list: a pointer into the decider would move that to
+// the heap, in each decision.
+func (d *decider) report() {
+	c := &Conditions{d.next.Status.Conditions, d.now}
+	d.in.Seam.Report(c)
+	d.next.Status.Conditions = c.list
 }
 
 // Combining is what Seam.Combine may change.
@@ -122,12 +129,12 @@ func (d *decider) finishBySeam() {
 		return
 	}
 	if d.decision.Path == PathScalingDisabled {
-		d.in.Seam.Report(Conditions{d})
+		d.report()
 		return
 	}
 	decided := d.decision.Desired
 	replicas, reason := d.in.Seam.Finish(d.current, decided)
-	d.in.Seam.Report(Conditions{d})
+	d.report()
 	if replicas == decided {
 		return
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // Report implements recommender.Seam.
-func (r *run) Report(c recommender.Conditions) {
+func (r *run) Report(c *recommender.Conditions) {
 	of := func(external bool) bool {
 		for i := range r.plan.Fallbacks {
 			m := r.plan.Fallbacks[i].Metric
@@ -45,7 +45,7 @@ func (r *run) Report(c recommender.Conditions) {
 
 // condition sets a condition to True, or, where it exists, to False; known reports whether this
 // evaluation tells which. Without its stage it is removed.
-func condition(c recommender.Conditions, kind string, staged, known, active bool, reason, message, otherwise, otherMessage string) {
+func condition(c *recommender.Conditions, kind string, staged, known, active bool, reason, message, otherwise, otherMessage string) {
 	switch {
 	case !staged:
 		if c.Has(kind) {

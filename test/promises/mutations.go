@@ -4,7 +4,7 @@ package promises
 // the file, the mend, what is there without it. Each promise has one, or a reason in Unmutated.
 var Mutations = []Mutation{
 	{"a flood of overrides is refused", "TestFloodOfOverrides", "server/overrides/change.go",
-		"case len(all) >= MostOfCluster:", "case false:"},
+		`case len(all) >= MostOfCluster, place.Namespace != "" && len(all) >= MostOfCluster-ReservedOfCluster:`, "case false:"},
 	{"a flood of overrides is refused", "TestFloodOfOverrides", "server/overrides/change.go",
 		"if ofPlace >= MostOfPlace {", "if false {"},
 	{"an override of a namespace or a cluster needs the verb", "TestListOverrides", "server/access/rights.go",
