@@ -165,6 +165,8 @@ type Adjusted struct {
 const (
 	MaxAdjustments    = 32
 	MaxAdjustmentText = 256
+	// MostAdjustmentTexts limits all texts of a decision's adjustments, in bytes: metrics may have long names.
+	MostAdjustmentTexts = 8 << 10
 )
 
 // Stage is where in a decision an adjustment was made. Stored: a number keeps its meaning.

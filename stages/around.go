@@ -37,6 +37,8 @@ type run struct {
 	original *recommender.Input
 	state    State
 	adjusted recommender.Adjusted
+	// told is how many bytes of text the adjustments have.
+	told int
 	// edited reports whether the engine's result before Finish may differ from the plain one.
 	edited bool
 	// decided is what the engine decided, where it could.
@@ -86,7 +88,9 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 
 	r.adjusted.Plain = r.decided
 	if r.edited || !r.finished {
-		plain, _ := recommender.RecommendIn(nil, now, in, history)
+		plainly := *in
+		plainly.Explain = false
+		plain, _ := recommender.RecommendIn(nil, now, &plainly, history)
 		r.adjusted.Plain = plain.Desired
 	}
 	r.window(&d)
@@ -130,6 +134,9 @@ func (r *run) tell(a recommender.Adjustment) {
 	}
 	if len(a.Message) > recommender.MaxAdjustmentText {
 		a.Message = strings.ToValidUTF8(a.Message[:recommender.MaxAdjustmentText-len("…")], "") + "…"
+	}
+	if r.told += len(a.Rule) + len(a.Metric) + len(a.Message); r.told > recommender.MostAdjustmentTexts {
+		return
 	}
 	r.adjusted.Adjustments = append(r.adjusted.Adjustments, a)
 }

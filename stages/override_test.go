@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -195,5 +196,26 @@ func TestAnOverrideEndsWarm(t *testing.T) {
 	}
 	if d := g.ask(noon.Add(15*time.Second), 12, 200); d.Desired != 20 {
 		t.Errorf("one period later %d, want 20", d.Desired)
+	}
+}
+
+// All texts of a decision's adjustments together are bounded, however long the names of metrics are.
+func TestAdjustmentsAreBounded(t *testing.T) {
+	g := newTarget(t)
+	metric := g.in.Spec.Metrics[0]
+	g.in.Spec.Metrics, g.around.Plan = nil, &stages.Plan{IgnoreSurge: true}
+	for i := range 16 {
+		metric.Metric.Name = strings.Repeat("q", 500) + string(rune('a'+i))
+		g.in.Spec.Metrics = append(g.in.Spec.Metrics, metric)
+		g.around.Plan.Metrics = append(g.around.Plan.Metrics, stages.MetricName(&metric))
+		g.around.Plan.Fallbacks = append(g.around.Plan.Fallbacks, stages.Fallback{Metric: i, Replicas: 5})
+	}
+	d := g.ask(noon, 5, -1)
+	total := 0
+	for _, a := range d.Adjusted.Adjustments {
+		total += len(a.Rule) + len(a.Metric) + len(a.Message)
+	}
+	if total == 0 || total > recommender.MostAdjustmentTexts {
+		t.Errorf("%d adjustments have %d bytes of text", len(d.Adjusted.Adjustments), total)
 	}
 }

@@ -317,7 +317,7 @@ func (j *Job) evaluate(known *record.Record) (next recommender.History, staged [
 }
 
 // findOverrides finds the overrides in force. Where nobody knows whether there are any, nothing is decided,
-// unless decisions go on without the store.
+// unless the decision is made without the store.
 func (j *Job) findOverrides() bool {
 	j.overrides = nil
 	of := j.targets.Overrides
@@ -325,7 +325,7 @@ func (j *Job) findOverrides() bool {
 		return true
 	}
 	all, known := of.For(j.Key)
-	if !known && !j.targets.Options.HoldDown {
+	if !known && !j.Input.HoldDown {
 		j.Err = apierror.OfStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
 		return false
 	}

@@ -50,6 +50,10 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 		h.Last.Reason, h.Last.Error = apierror.ClipMarked(h.Last.Reason), apierror.ClipMarked(h.Last.Error)
 		entry.decision = record.Append(entry.decision[:0], &h)
 	}
+	if len(entry.decision) > maxLoggedBytes {
+		h.Adjusted = nil
+		entry.decision = record.Append(entry.decision[:0], &h)
+	}
 	if len(entry.decision) > maxFedBytes {
 		entry.fed = forFeed(&h)
 	}

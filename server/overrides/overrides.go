@@ -245,6 +245,7 @@ func (o *Overrides) changed(name string) {
 	}
 	c.mu.Lock()
 	c.changes++
+	c.readAt.Store(0) // if the read below fails, the next decision reads again
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(o.life, patience)
 	defer cancel()

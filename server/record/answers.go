@@ -118,6 +118,12 @@ func sizeOf(a *Answer) int {
 	for i := range a.Status.CurrentMetrics {
 		n += sizeOfMetric(&a.Status.CurrentMetrics[i])
 	}
+	if a.Adjusted != nil {
+		for i := range a.Adjusted.Adjustments {
+			one := &a.Adjusted.Adjustments[i]
+			n += 16 + len(one.Rule) + len(one.Metric) + len(one.Message)
+		}
+	}
 	return n
 }
 

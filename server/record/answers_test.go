@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,5 +125,20 @@ func TestADecisionAnswersPollsOfItsSpec(t *testing.T) {
 		if a := tc.of.AnswerTo(tc.poll); (a != nil) != tc.want || a != nil && (a.ID != recommender.ID{2} || a.From != 3 || a.To != 5 || a.Reason != "queue above target") {
 			t.Errorf("%s: got %v, want one: %t", name, a, tc.want)
 		}
+	}
+}
+
+// Adjustments count as part of an answer: they would else grow beyond the limit.
+func TestAdjustmentsAreWithinTheLimit(t *testing.T) {
+	adjusted := &recommender.Adjusted{Adjustments: make([]recommender.Adjustment, 8)}
+	for i := range adjusted.Adjustments {
+		adjusted.Adjustments[i].Message = strings.Repeat("x", 250)
+	}
+	var r Record
+	for i := range 10 {
+		r = r.WithAnswer(Answer{RequestID: fmt.Sprint(i), At: int64(i), Adjusted: adjusted}, Limits{Retention: time.Hour, Count: 32, Bytes: 8 << 10})
+	}
+	if n := len(r.Answers); n < 2 || n > 4 {
+		t.Errorf("%d answers of 2 kB each are within 8 KiB", n)
 	}
 }

@@ -148,6 +148,10 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 	if j.Input, around, j.Err = readRequest(ctx, req, defaults, j.Now, j.AnyTime, j.budget); j.Err != nil || !j.affordable() {
 		return
 	}
+	if !around.Empty() && !j.budget.Cells(conversion.Cells(j.Input)) { // the plain count takes a second evaluation
+		j.Err = apierror.TooManyEvaluations()
+		return
+	}
 	j.Input.Notes = append(j.Input.Notes, notes...)
 	j.Around = around
 	j.Spec, j.SpecHash = &spec{req.GetSpec(), req.GetOptions(), req.GetStages()}, conversion.HashOfSpec(req.GetSpec(), req.GetOptions(), req.GetStages())
