@@ -346,6 +346,8 @@ lint: ## Check formatting, vet, linters, the contract and the direction of impor
 	scripts/imports.sh
 	scripts/pipes.sh
 	go mod tidy -diff
+	@for module in $$(git grep -l 'setpoint-dev/setpoint => ' -- '*go.mod'); do \
+		go -C "$$(dirname "$$module")" list -deps -test ./... >/dev/null || { echo "$$module lacks what the module above it uses"; exit 1; }; done
 
 .PHONY: compatibility
 compatibility: ## Compare the contract, stored data, flags and metrics with the last release
