@@ -37,6 +37,10 @@ type decider struct {
 	changesLast bool
 	// recordsFailed is Combining.RecordsFailed.
 	recordsFailed bool
+	// edited reports whether the seam edited the proposals; plain is the count that the engine would have
+	// decided otherwise.
+	edited bool
+	plain  int32
 	// unableSince is since when AbleToScale has been False; for HoldDown.
 	unableSince time.Time
 }

@@ -1,6 +1,7 @@
 package recommender
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -139,19 +140,21 @@ func (d *decider) followMetrics() {
 	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
-	desired := d.normalize(proposal)
-	// A workload scaled to zero returns to a minimum that was raised since.
-	if spec := &d.in.Spec; d.current == 0 && spec.MinReplicas != 0 && d.scaledToZero() && desired < spec.MinReplicas {
-		desired = spec.MinReplicas
-		if reason == "" {
-			reason = BelowMinReplicas
-		}
-	}
+	desired, reason := d.raisedFromZero(d.normalize(proposal), reason)
 	if desired == d.current {
 		d.setStatus(desired, statuses)
 		return
 	}
 	d.rescale(desired, reason, statuses)
+}
+
+// raisedFromZero lets a workload that was scaled to zero return to a minimum that was raised since.
+func (d *decider) raisedFromZero(desired int32, reason string) (int32, string) {
+	least := d.in.Spec.MinReplicas
+	if d.current != 0 || least == 0 || desired >= least || !d.scaledToZero() {
+		return desired, reason
+	}
+	return least, cmp.Or(reason, BelowMinReplicas)
 }
 
 // readMetrics evaluates the metrics of the spec and combines them. If they give no proposal
@@ -325,25 +328,33 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 // normalizeDesiredReplicas and its twin with behaviors.
 func (d *decider) normalize(proposal int32) int32 {
 	t := &d.trace
-	switch {
-	case d.behavior == nil:
-		t.Stabilization = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, proposal)
-		t.RateLimit, t.Bounds = boundWithoutBehavior(&d.in.Spec, d.current, t.Stabilization.Stabilized, d.profile)
+	t.Stabilization, t.RateLimit, t.Bounds = d.limit(proposal)
+	if d.behavior == nil {
 		d.warnOfGrowth()
-	case d.profile.oneSidedWindows:
-		up, down := d.windows()
-		t.Stabilization = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
-		t.RateLimit, t.Bounds = d.boundWithBehavior(t.Stabilization.Stabilized)
-	default:
-		up, down := d.windows()
-		t.Stabilization = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
-		t.RateLimit, t.Bounds = d.boundWithBehavior(t.Stabilization.Stabilized)
 	}
 	d.noteHistoryLimit()
 	d.record(TimedRecommendation{proposal, d.nowNanos})
 	d.setCondition(AbleToScale, ConditionTrue, t.Stabilization.Reason, t.Stabilization.Message)
 	d.reportBounds()
 	return t.Bounds.Bounded
+}
+
+// limit returns what stabilization, rate limits and bounds make of a proposal.
+func (d *decider) limit(proposal int32) (s Stabilization, rate RateLimit, bounds Bounds) {
+	switch {
+	case d.behavior == nil:
+		s = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, proposal)
+		rate, bounds = boundWithoutBehavior(&d.in.Spec, d.current, s.Stabilized, d.profile)
+	case d.profile.oneSidedWindows:
+		up, down := d.windows()
+		s = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
+		rate, bounds = d.boundWithBehavior(s.Stabilized)
+	default:
+		up, down := d.windows()
+		s = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
+		rate, bounds = d.boundWithBehavior(s.Stabilized)
+	}
+	return s, rate, bounds
 }
 
 // record adds a recommendation, in the slot that stabilization found.

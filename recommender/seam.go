@@ -11,9 +11,10 @@ type Seam interface {
 	// Combine is called with what the metrics propose, before the proposals become one.
 	Combine(c *Combining)
 	// Finish returns the count to recommend in place of what the engine decided, which may be the current
-	// one, and why; the reason is empty where the count stays as decided. It is called once a decision,
-	// except where the current count is unknown, or where somebody switched the workload off.
-	Finish(current, decided int32) (replicas int32, reason string)
+	// one, and why; the reason is empty where the count stays as decided. plain is what it would have decided
+	// if Combine had edited nothing. It is called once a decision, except where the current count is unknown,
+	// or where somebody switched the workload off.
+	Finish(current, decided, plain int32) (replicas int32, reason string)
 	// Report is called after Finish, for conditions that the engine does not have.
 	Report(c *Conditions)
 }
@@ -51,6 +52,8 @@ type Combining struct {
 	// its failure, or be left out, see MetricEvaluation.Ignored. Proposals that are appended count as
 	// those of one more metric; they need a Spec with a name.
 	Metrics []MetricEvaluation
+	// Edited reports whether the decision may differ from the one without the seam.
+	Edited bool
 	// Combined reports whether Replicas is the proposal in place of the largest; Name is where it
 	// comes from, as a metric's name is. Held reports whether the count is held because of the metrics
 	// that failed, if any did.
@@ -66,7 +69,11 @@ type Combining struct {
 // combine lets the seam change the selection. It returns the evaluations that count.
 func (d *decider) combine(metrics []MetricEvaluation) (counted []MetricEvaluation, s selection) {
 	c := Combining{Current: d.current, StatusReplicas: d.in.Scale.StatusReplicas, Metrics: metrics}
+	plain := selectProposal(metrics, d.current, d.profile)
 	d.in.Seam.Combine(&c)
+	if c.Edited {
+		d.edited, d.plain = true, d.wouldDecide(&plain)
+	}
 	d.scratch.metrics = c.Metrics
 	d.recordsFailed = c.RecordsFailed
 	s = selectProposal(c.Metrics, d.current, d.profile)
@@ -82,6 +89,21 @@ func (d *decider) combine(metrics []MetricEvaluation) (counted []MetricEvaluatio
 		d.trace.Metrics = append([]MetricEvaluation(nil), c.Metrics...)
 	}
 	return c.Metrics, s
+}
+
+// wouldDecide returns the count that the selection would lead to. It records nothing.
+func (d *decider) wouldDecide(s *selection) int32 {
+	if s.failed != nil {
+		return d.current
+	}
+	changesLast := d.changesLast
+	_, _, bounds := d.limit(max(0, s.replicas))
+	d.changesLast = changesLast
+	desired, _ := d.raisedFromZero(bounds.Bounded, "")
+	if d.withholds(desired) {
+		return d.current
+	}
+	return desired
 }
 
 // holdBySeam holds the count because of the first failed metric, if there is one. In profiles that go on
@@ -133,7 +155,11 @@ func (d *decider) finishBySeam() {
 		return
 	}
 	decided := d.decision.Desired
-	replicas, reason := d.in.Seam.Finish(d.current, decided)
+	plain := decided
+	if d.edited {
+		plain = d.plain
+	}
+	replicas, reason := d.in.Seam.Finish(d.current, decided, plain)
 	d.report()
 	if replicas == decided {
 		return

@@ -39,10 +39,8 @@ type run struct {
 	adjusted recommender.Adjusted
 	// told is how many bytes of text the adjustments have.
 	told int
-	// edited reports whether the engine's result before Finish may differ from the plain one.
-	edited bool
-	// decided is what the engine decided, where it could.
-	decided  int32
+	// edited reports whether the input was edited, so that the plain count takes a decision of its own.
+	edited   bool
 	finished bool
 	// voters are proposals beside the metrics', with what is told of each; caps are limits of the combined
 	// proposal.
@@ -86,7 +84,6 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r.in.Seam = r
 	d, next := recommender.RecommendIn(m, now, &r.in, history)
 
-	r.adjusted.Plain = r.decided
 	if r.edited || !r.finished {
 		plainly := *in
 		plainly.Explain = false
@@ -113,8 +110,8 @@ func (r *run) Combine(c *recommender.Combining) {
 }
 
 // Finish implements recommender.Seam: guards, then overrides.
-func (r *run) Finish(current, decided int32) (replicas int32, reason string) {
-	r.decided, r.finished = decided, true
+func (r *run) Finish(current, decided, plain int32) (replicas int32, reason string) {
+	r.adjusted.Plain, r.finished = plain, true
 	return r.override(current, r.reversals(current, decided))
 }
 

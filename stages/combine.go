@@ -1,12 +1,10 @@
 package stages
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -68,7 +66,7 @@ func (r *run) combine(c *recommender.Combining) {
 		}
 	}
 	if l := r.smallestCap(); l != nil && l.replicas < value {
-		r.edited = true
+		c.Edited = true
 		a := recommender.Adjustment{Stage: l.stage, Rule: l.rule, Before: o.of(value), After: o.of(l.replicas), Until: l.until}
 		if a.Before != a.After {
 			if l.message != nil {
@@ -203,44 +201,50 @@ func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combin
 	if largest == combined {
 		return
 	}
-	r.edited = true
+	c.Edited = true
 	before, after := o.of(largest), o.of(combined)
 	if before == after && o.holds(largest) == o.holds(combined) {
 		return
 	}
-	result := fmt.Sprintf(": %d; MAX would be %d", after, before)
+	result := ": " + itoa(after) + "; MAX would be " + itoa(before)
 	if o.holds(combined) {
-		result = fmt.Sprintf(": at least %d, held at %d because a metric failed; MAX would be %d", combined, after, before)
+		result = ": at least " + itoa(combined) + ", held at " + itoa(after) + " because a metric failed; MAX would be " + itoa(before)
 	}
 	p := r.plan.Combine
-	message := fmt.Sprintf("%s of %d proposals%s", p, o.counted, result)
+	message := ""
 	if o.counted <= maxListed {
-		if list := fmt.Sprintf("%s of %s%s", p, r.listed(c), result); len(list) <= recommender.MaxAdjustmentText {
-			message = list
-		}
+		message = r.listed(c, p.String()+" of ", result)
+	}
+	if message == "" || len(message) > recommender.MaxAdjustmentText {
+		message = p.String() + " of " + strconv.Itoa(o.counted) + " proposals" + result
 	}
 	r.tell(recommender.Adjustment{Stage: recommender.StageCombine, Rule: p.Method.String(), Before: before, After: after, Message: message})
 }
 
-// listed lists what is combined: "Resource:cpu 8, External:queue failed".
-func (r *run) listed(c *recommender.Combining) string {
-	var list []string
+// listed lists what is combined, between two texts: "Resource:cpu 8, External:queue failed".
+func (r *run) listed(c *recommender.Combining, before, after string) string {
+	list := append(make([]byte, 0, recommender.MaxAdjustmentText), before...)
 	for i := range c.Metrics {
 		e := &c.Metrics[i]
-		var name string
-		switch {
-		case e.Ignored:
+		if e.Ignored {
 			continue
-		case i < len(r.plan.Metrics):
-			name = r.plan.Metrics[i]
-		default:
-			name = e.Spec.Metric.Name
+		}
+		if len(list) > len(before) {
+			list = append(list, ", "...)
+		}
+		if i < len(r.plan.Metrics) {
+			list = append(list, r.plan.Metrics[i]...)
+		} else {
+			list = append(list, e.Spec.Metric.Name...)
 		}
 		if e.Failure != nil {
-			list = append(list, name+" failed")
+			list = append(list, " failed"...)
 			continue
 		}
-		list = append(list, name+" "+strconv.Itoa(int(e.Proposal)))
+		list = strconv.AppendInt(append(list, ' '), int64(e.Proposal), 10)
 	}
-	return strings.Join(list, ", ")
+	return string(append(list, after...))
 }
+
+// itoa is a count in a sentence. Sentences are put together: with fmt they would cost more than the stages.
+func itoa(n int32) string { return strconv.Itoa(int(n)) }

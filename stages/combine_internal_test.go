@@ -134,7 +134,7 @@ func TestCaps(t *testing.T) {
 			r := &run{Around: &Around{}, plan: &Plan{}, caps: c.caps}
 			combining := recommender.Combining{Current: c.current, Metrics: of(c.proposals...)}
 			r.combine(&combining)
-			if !combining.Combined || combining.Replicas != c.replicas || combining.Held != c.held || combining.Name != "schedule/b" || !r.edited {
+			if !combining.Combined || combining.Replicas != c.replicas || combining.Held != c.held || combining.Name != "schedule/b" || !combining.Edited {
 				t.Errorf("%+v", combining)
 			}
 			a := r.adjusted.Adjustments

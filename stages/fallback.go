@@ -45,7 +45,7 @@ func (r *run) fallbacks(c *recommender.Combining) {
 	if len(ignored) < len(c.Metrics) { // where none is left all fail, as in HPA
 		for _, f := range ignored {
 			e := r.evaluationOf(c, f.Metric)
-			e.Ignored, r.edited = true, true
+			e.Ignored, c.Edited = true, true
 			r.inFallback(e, r.plan.Metrics[f.Metric])
 			a := r.ofFallback(f)
 			a.Message += "the decision is made without it"
@@ -109,7 +109,7 @@ func (r *run) substitute(c *recommender.Combining, f *Fallback, e *recommender.M
 		what += fmt.Sprintf(", but at least the current %d", c.Current)
 		proposal = c.Current
 	}
-	e.Failure, e.Proposal, e.Rule, r.edited = nil, proposal, recommender.NoProposal, true
+	e.Failure, e.Proposal, e.Rule, c.Edited = nil, proposal, recommender.NoProposal, true
 	r.inFallback(e, a.Metric)
 	a.After, a.Message = proposal, a.Message+what
 	r.tell(a)

@@ -2,8 +2,8 @@ package stages
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,13 +81,16 @@ func (e *effect) instead() string {
 	if e.rule == "" {
 		return ""
 	}
-	return fmt.Sprintf(" to the %s of %d, %s", e.rule, e.replicas, e.by[0].title())
+	return " to the " + e.rule + " of " + itoa(e.replicas) + ", " + e.by[0].title()
 }
 
 // title names an override in a sentence, without what it is for.
 func (o *Override) title() string {
-	id := o.Name[strings.LastIndexByte(o.Name, '/')+1:]
-	return strings.TrimRight("override "+id, " ") + map[Level]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]
+	of := [...]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]
+	if id := o.Name[strings.LastIndexByte(o.Name, '/')+1:]; id != "" {
+		return "override " + id + of
+	}
+	return "override" + of
 }
 
 // effectOf returns what overrides make of a decided count, before the bounds of the spec.
@@ -98,13 +101,13 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 	}
 	for _, o := range inForce {
 		if o.Hold {
-			return hold("hold", fmt.Sprintf("held at %d", current), o)
+			return hold("hold", "held at "+itoa(current), o)
 		}
 	}
 	pinned := false
 	if i := slices.IndexFunc(inForce, func(o *Override) bool { return o.Pin >= 0 }); i >= 0 {
 		o := inForce[i]
-		pinned, e = true, effect{replicas: o.Pin, rule: "pin", did: fmt.Sprintf("pinned to %d", o.Pin), by: []*Override{o}}
+		pinned, e = true, effect{replicas: o.Pin, rule: "pin", did: "pinned to " + itoa(o.Pin), by: []*Override{o}}
 	}
 	var floor, ceiling *Override
 	for _, o := range inForce {
@@ -116,21 +119,21 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 		}
 	}
 	if floor != nil && ceiling != nil && floor.Floor > ceiling.Ceiling {
-		return hold("contradiction", fmt.Sprintf("held at %d (the floor of %d, %s, contradicts the ceiling of %d, %s)",
-			current, floor.Floor, floor.title(), ceiling.Ceiling, ceiling.title()), floor, ceiling)
+		return hold("contradiction", "held at "+itoa(current)+" (the floor of "+itoa(floor.Floor)+", "+floor.title()+
+			", contradicts the ceiling of "+itoa(ceiling.Ceiling)+", "+ceiling.title()+")", floor, ceiling)
 	}
 	if floor != nil && e.replicas < floor.Floor {
-		e = effect{replicas: floor.Floor, rule: "floor", did: fmt.Sprintf("raised to the floor of %d", floor.Floor), by: []*Override{floor}}
+		e = effect{replicas: floor.Floor, rule: "floor", did: "raised to the floor of " + itoa(floor.Floor), by: []*Override{floor}}
 	}
 	if ceiling != nil && e.replicas > ceiling.Ceiling {
-		e = effect{replicas: ceiling.Ceiling, rule: "ceiling", did: fmt.Sprintf("lowered to the ceiling of %d", ceiling.Ceiling), by: []*Override{ceiling}}
+		e = effect{replicas: ceiling.Ceiling, rule: "ceiling", did: "lowered to the ceiling of " + itoa(ceiling.Ceiling), by: []*Override{ceiling}}
 	}
 	for _, o := range inForce {
 		switch {
 		case o.NoScaleDown && e.replicas < current:
-			e = hold("no-scale-down", fmt.Sprintf("held at %d (no scale-down%s)", current, e.instead()), o)
+			e = hold("no-scale-down", "held at "+itoa(current)+" (no scale-down"+e.instead()+")", o)
 		case o.NoScaleUp && e.replicas > current:
-			e = hold("no-scale-up", fmt.Sprintf("held at %d (no scale-up%s)", current, e.instead()), o)
+			e = hold("no-scale-up", "held at "+itoa(current)+" (no scale-up"+e.instead()+")", o)
 		}
 	}
 	if pinned && e.rule == "" {
@@ -155,10 +158,10 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	switch {
 	case e.replicas == current:
 	case e.replicas > spec.MaxReplicas:
-		limited = fmt.Sprintf(" (limited to maxReplicas %d)", spec.MaxReplicas)
+		limited = " (limited to maxReplicas " + itoa(spec.MaxReplicas) + ")"
 		e.replicas = spec.MaxReplicas
 	case e.replicas < spec.MinReplicas:
-		limited = fmt.Sprintf(" (limited to minReplicas %d)", spec.MinReplicas)
+		limited = " (limited to minReplicas " + itoa(spec.MinReplicas) + ")"
 		e.replicas = spec.MinReplicas
 	}
 	if r.original.HoldDown && e.replicas < current {
@@ -172,12 +175,13 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 			until = o.Expires
 		}
 	}
-	would := fmt.Sprintf("the recommendation would be %d", decided)
+	would := "the recommendation would be " + itoa(decided)
 	if decided == e.replicas {
 		would = "as is the recommendation"
 	}
 	sentence := func(why string) string {
-		return fmt.Sprintf("%s%s by %s until %s: %q (%s); %s", e.did, limited, cmp.Or(first.Author, "somebody"), until.UTC().Format(time.RFC3339), why, first.title(), would)
+		return e.did + limited + " by " + cmp.Or(first.Author, "somebody") + " until " + until.UTC().Format(time.RFC3339) +
+			": " + strconv.Quote(why) + " (" + first.title() + "); " + would
 	}
 	message := sentence(first.Reason)
 	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {
@@ -190,7 +194,7 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	r.tell(recommender.Adjustment{
 		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
 	})
-	return e.replicas, fmt.Sprintf("%s (%s): %s", Overridden, first.Name, first.Reason)
+	return e.replicas, Overridden + " (" + first.Name + "): " + first.Reason
 }
 
 // inForce returns the overrides in force, the most specific first, of one level the newest.

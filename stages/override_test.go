@@ -57,6 +57,7 @@ func (g *target) decide(at time.Time, current int32) recommender.Decision {
 		history = *g.history
 	}
 	d, next, state := g.around.RecommendIn(nil, at, &in, &history, g.state)
+	isPlain(g.t, &d, at, &in, &history)
 	if next.Pending != nil {
 		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
 		if err != nil {
@@ -66,6 +67,15 @@ func (g *target) decide(at time.Time, current int32) recommender.Decision {
 	}
 	g.history, g.state = &next, state
 	return d
+}
+
+// isPlain checks the plain count: it is the engine's, from the same history.
+func isPlain(t *testing.T, d *recommender.Decision, at time.Time, in *recommender.Input, history *recommender.History) {
+	t.Helper()
+	plain, _ := recommender.Recommend(at, in, history)
+	if d.Adjusted != nil && d.Adjusted.Plain != plain.Desired {
+		t.Fatalf("at %s with %d replicas: plain %d, the engine alone decides %d", at, in.Scale.SpecReplicas, d.Adjusted.Plain, plain.Desired)
+	}
 }
 
 func override(o stages.Override) stages.Override {

@@ -32,7 +32,7 @@ func (r *run) propose(c *recommender.Combining) {
 	if len(r.voters) == 0 {
 		return
 	}
-	r.edited = true
+	c.Edited = true
 	largest := int32(-1)
 	for i := range c.Metrics {
 		if e := &c.Metrics[i]; !e.Ignored && e.Failure == nil {

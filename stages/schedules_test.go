@@ -304,6 +304,7 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 			around, edited := step(&in, at, n == 0)
 			d, next, kept := around.RecommendIn(nil, at, &in, &a, state)
 			want, wantNext := recommender.Recommend(at, &edited, &b)
+			isPlain(t, &d, at, &in, &a)
 			d.Adjusted = nil
 			same(&d, &want)
 			if !reflect.DeepEqual(d, want) {

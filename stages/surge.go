@@ -19,7 +19,7 @@ func (r *run) surge(c *recommender.Combining) {
 			continue
 		}
 		before := e.Proposal
-		e.Proposal, r.edited = c.Current, true
+		e.Proposal, c.Edited = c.Current, true
 		if i >= len(r.plan.Metrics) {
 			continue
 		}
