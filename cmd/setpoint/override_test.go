@@ -1,8 +1,10 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -44,9 +46,27 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 			t.Errorf("%s: the terminal gets %q", tt.name, got.Stdout)
 		}
 	}
+	// As long as no target is known there, it says so: a name may be mistyped.
+	for _, place := range []string{demoTarget, shop, "clusters/demo"} {
+		got := run(t, "", "override", "create", place, "--hold", "--for=1d12h", "--reason=x", "--server", address)
+		if got.Code != 0 || !strings.Contains(got.Stderr, "known yet") || !strings.Contains(got.Stderr, place) {
+			t.Errorf("an override of %s: %d\n%s%s", place, got.Code, got.Stdout, got.Stderr)
+		}
+	}
 	// An override holds.
 	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); !strings.Contains(got.Stdout, "3") || got.Code != 0 {
 		t.Errorf("recommend: %d %s %s", got.Code, got.Stdout, got.Stderr)
+	}
+	for _, place := range []string{demoTarget, shop, "clusters/demo"} {
+		ends := time.Now().Add(60 * time.Hour).UTC()
+		got := run(t, "", "override", "create", place, "--hold", "--for=2d12h", "--reason=late\u001b[31m", "--id=late", "--server", address)
+		if got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, "hold until "+ends.Format("2006-01-02T15:")) && !strings.Contains(got.Stdout, "hold until "+ends.Add(time.Minute).Format("2006-01-02T15:")) {
+			t.Errorf("an override of %s with a target, until %s: %d\n%s%s", place, ends, got.Code, got.Stdout, got.Stderr)
+		}
+		// It is seen before there is a decision.
+		if got := run(t, "", "targets", "get", demoTarget, "--server", address); !regexp.MustCompile(`Override +hold until \S+Z by somebody: "late.*" \(`+place+`/overrides/late\)`).MatchString(got.Stdout) || strings.Contains(got.Stdout, "\x1b") {
+			t.Errorf("of %s the target says\n%s%s", place, got.Stdout, got.Stderr)
+		}
 	}
 }
 
@@ -63,6 +83,8 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		{"no instants", []string{"create", demoTarget, "--hold", "--start=monday", "--until=2pm", "--reason=x"}, []string{`--start: "monday" is no instant such as 2`, `--until: "2pm" is no instant`}},
 		{"negative", []string{"create", demoTarget, "--hold", "--for=-1h", "--reason=x"}, []string{"--for: -1h0m0s is negative"}},
 		{"negative counts", []string{"create", demoTarget, "--pin", "-3", "--floor=-1", "--ceiling=-2", "--for=1h", "--reason=x"}, []string{"--pin: -3 is below 0", "--floor: -1 is below 0", "--ceiling: -2 is below 0"}},
+		{"no duration", []string{"create", demoTarget, "--hold", "--for=tomorrow", "--reason=x"}, []string{`invalid argument "tomorrow" for "--for" flag: must be a duration such as 90m, 2h or 2d12h`}},
+		{"no days", []string{"create", demoTarget, "--hold", "--for=1.5d", "--reason=x"}, []string{`must be a duration such as 90m, 2h or 2d12h`}},
 		{"no number", []string{"create", demoTarget, "--pin=3.5"}, []string{`invalid argument "3.5" for "--pin" flag: must be a whole number`}},
 		{"no zone", []string{"create", demoTarget, "--hold", "--until=18:00", "--reason=x"}, []string{`--until: "18:00" is no instant such as 2`, "Z or 2", "+01:00: date, time and zone are needed"}},
 		{"no such command", []string{"creat", demoTarget}, []string{`unknown command "creat"; did you mean create?; see setpoint override --help`}},

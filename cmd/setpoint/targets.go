@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
@@ -67,12 +69,17 @@ func newTargets() *cobra.Command {
 
 // call connects and passes the client to do.
 func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) error {
+	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
+}
+
+// connected connects and passes the connection to do.
+func (c *targetsCommand) connected(do func(grpc.ClientConnInterface) error) error {
 	client, err := openServer(c.server)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	return do(setpointv1.NewTargetServiceClient(client.Conn()))
+	return do(client.Conn())
 }
 
 // checkRequest refuses what the server would refuse, before a connection is made.
@@ -128,13 +135,17 @@ func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
 }
 
 func (c *targetsCommand) get(cmd *cobra.Command, args []string) error {
-	return c.call(func(client setpointv1.TargetServiceClient) error {
-		resp, err := client.GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
+	return c.connected(func(conn grpc.ClientConnInterface) error {
+		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
 		if err != nil {
 			return err
 		}
 		t := resp.GetTarget()
-		return c.write(cmd.OutOrStdout(), t, func(w io.Writer) { writeTarget(w, t) })
+		var overrides []string
+		if c.output.Form == asTable { // those that were created since the last decision, too; an older server has none
+			overrides, _ = overridecmd.Of(cmd.Context(), conn, t.GetName(), time.Now())
+		}
+		return c.write(cmd.OutOrStdout(), t, func(w io.Writer) { writeTarget(w, t, overrides) })
 	})
 }
 

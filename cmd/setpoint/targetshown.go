@@ -15,8 +15,8 @@ import (
 	"github.com/setpoint-dev/setpoint/explain"
 )
 
-// writeTarget writes what is known of a target.
-func writeTarget(w io.Writer, t *setpointv1.Target) {
+// writeTarget writes what is known of a target, and the overrides that act on its next decisions.
+func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, cli.Plain(fmt.Sprintf(format, args...)))
 	}
@@ -32,6 +32,9 @@ func writeTarget(w io.Writer, t *setpointv1.Target) {
 	row("Outcome", "%s", last.GetOutcome())
 	for _, r := range stageRows(last.GetAdjustments(), last.PlainDesiredReplicas) {
 		row(r[0], "%s", r[1])
+	}
+	for _, o := range overrides {
+		row("Override", "%s", o)
 	}
 	row("Updated", "%s", instant(t.GetUpdateTime()))
 	row("Last scaled", "%s", instant(t.GetStatus().GetLastScaleTime()))

@@ -263,22 +263,7 @@ func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 	if _, ok := v.Scalar(DurationValue); !ok {
 		return 0, false
 	}
-	text := v.node.Value
-	var days time.Duration
-	if n, rest, written := strings.Cut(text, "d"); written {
-		whole, err := strconv.ParseUint(n, 10, 16)
-		if err != nil {
-			v.Refuse("must be %s", DurationValue.name)
-			return 0, false
-		}
-		if days, text = time.Duration(whole)*24*time.Hour, rest; text == "" {
-			text = "0s"
-		}
-	}
-	d, err := time.ParseDuration(text)
-	if d >= 0 {
-		d += days
-	}
+	d, err := ParseDuration(v.node.Value)
 	switch {
 	case err != nil:
 		v.Refuse("must be %s", DurationValue.name)
@@ -288,6 +273,25 @@ func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 		return d, true
 	}
 	return 0, false
+}
+
+// ParseDuration reads a duration as time.ParseDuration does; it may begin with whole days: 7d12h.
+func ParseDuration(text string) (time.Duration, error) {
+	var days time.Duration
+	if n, rest, written := strings.Cut(text, "d"); written {
+		whole, err := strconv.ParseUint(n, 10, 16)
+		if err != nil {
+			return 0, err
+		}
+		if days, text = time.Duration(whole)*24*time.Hour, rest; text == "" {
+			return days, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if d >= 0 {
+		d += days
+	}
+	return d, err
 }
 
 // Time reads an instant.

@@ -3,6 +3,7 @@ package overridecmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -19,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
@@ -104,7 +109,7 @@ func (c *command) newCreate() *cobra.Command {
 	flags.Var(countFlag{&c.override.Ceiling}, "ceiling", "have no more replicas than this")
 	flags.BoolVar(&c.override.NoScaleDown, "no-scale-down", false, "don't remove replicas")
 	flags.BoolVar(&c.override.NoScaleUp, "no-scale-up", false, "don't add replicas")
-	flags.DurationVar(&c.lasts, "for", 0, "how long it lasts from its start on, at most 720h; this or --until is required")
+	flags.Var(durationFlag{&c.lasts}, "for", "how long it lasts from its start on, as 90m or 2d12h, at most 30d; this or --until is required")
 	flags.StringVar(&c.until, "until", "", "`instant` at which it ends, as 2026-11-27T06:00:00Z")
 	flags.StringVar(&c.start, "start", "", "`instant` at which it begins, as 2026-11-27T06:00:00Z; empty: now")
 	flags.StringVar(&c.override.Reason, "reason", "", "why, in 1 to 256 characters (required)")
@@ -133,6 +138,26 @@ func (f countFlag) Set(text string) error {
 
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int32" }
+
+// durationFlag is a flag of a duration, which may begin with days; 0: not set.
+type durationFlag struct{ to *time.Duration }
+
+func (f durationFlag) String() string {
+	if f.to == nil || *f.to == 0 {
+		return ""
+	}
+	return f.to.String()
+}
+
+func (f durationFlag) Set(text string) (err error) {
+	if *f.to, err = document.ParseDuration(text); err != nil {
+		return errors.New("must be a duration such as 90m, 2h or 2d12h")
+	}
+	return nil
+}
+
+// Type implements pflag.Value.
+func (durationFlag) Type() string { return "duration" }
 
 // request is that of create.
 func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
@@ -189,10 +214,13 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.ask(func(client setpointv1.OverrideServiceClient) error {
-		resp, err := client.CreateOverride(cmd.Context(), req)
+	return c.connected(func(conn grpc.ClientConnInterface) error {
+		resp, err := setpointv1.NewOverrideServiceClient(conn).CreateOverride(cmd.Context(), req)
 		if err != nil {
 			return err
+		}
+		if hint := hint(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req.GetParent()); hint != "" {
+			defer fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+hint)
 		}
 		if c.output.Form != asTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
@@ -296,8 +324,66 @@ func whatOf(o *setpointv1.Override) string {
 	return strings.Join(all, ", ")
 }
 
+// patience bounds the question for a hint.
+const patience = 5 * time.Second
+
+// hint says that the service knows no target on which an override of a place acts: its name may be mistyped. Empty:
+// it knows one, or does not tell this caller.
+func hint(ctx context.Context, client setpointv1.TargetServiceClient, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	place, _ := target.ParsePlace(name)
+	if place.Target != "" {
+		_, err := client.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
+		if status.Code(err) == codes.NotFound {
+			_, err = client.GetTargetSpec(ctx, &setpointv1.GetTargetSpecRequest{Name: name})
+		}
+		if status.Code(err) == codes.NotFound {
+			return "the target is not known yet: the override acts once there is a decision on " + name
+		}
+		return ""
+	}
+	parent := name
+	if place.Namespace == "" {
+		parent += "/namespaces/-"
+	}
+	some, err := client.ListTargets(ctx, &setpointv1.ListTargetsRequest{Parent: parent, PageSize: 1})
+	if err != nil || len(some.GetTargets()) > 0 || some.GetNextPageToken() != "" {
+		return ""
+	}
+	specs, err := client.ListTargetSpecs(ctx, &setpointv1.ListTargetSpecsRequest{Parent: parent, PageSize: 1})
+	if err != nil && status.Code(err) != codes.Unimplemented || len(specs.GetTargetSpecs()) > 0 || specs.GetNextPageToken() != "" {
+		return ""
+	}
+	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
+}
+
+// Of are the overrides that act on a target, now or later, as far as the caller may read them: a line each.
+func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now time.Time) (lines []string, err error) {
+	place, ok := target.ParsePlace(name)
+	if !ok {
+		return nil, nil
+	}
+	page, err := setpointv1.NewOverrideServiceClient(conn).ListOverrides(ctx, &setpointv1.ListOverridesRequest{
+		Parent: target.Place{Cluster: place.Cluster}.String(), Resource: name, PageSize: largestPage,
+	})
+	for _, o := range page.GetOverrides() {
+		from := ""
+		if o.GetStartTime().AsTime().After(now) {
+			from = " from " + instant(o.GetStartTime())
+		}
+		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from, instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))
+	}
+	return lines, err
+}
+
 // ask connects and passes the client to do.
 func (c *command) ask(do func(setpointv1.OverrideServiceClient) error) error {
+	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewOverrideServiceClient(conn)) })
+}
+
+// connected connects and passes the connection to do.
+func (c *command) connected(do func(grpc.ClientConnInterface) error) error {
 	var problems config.Problems
 	c.server.Validate(problems.Refuse)
 	if err := problems.Err(); err != nil {
@@ -308,5 +394,5 @@ func (c *command) ask(do func(setpointv1.OverrideServiceClient) error) error {
 		return cli.BadInput(err)
 	}
 	defer func() { _ = client.Close() }()
-	return do(setpointv1.NewOverrideServiceClient(client.Conn()))
+	return do(client.Conn())
 }
