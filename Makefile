@@ -205,6 +205,7 @@ e2e-nomad: ## Run the agent of Nomad with a real Nomad: the nomad on the PATH, o
 .PHONY: e2e-swarm
 e2e-swarm: ## Run the agent of Docker Swarm with two real daemons that have joined; needs root
 	@scripts/docker.sh
+	@scripts/redis.sh
 	cd test/e2e && ../../scripts/gotest.sh e2e-swarm standard-verbose ./swarm/... -count=1 -timeout=30m
 
 .PHONY: test-modules

@@ -44,8 +44,8 @@ type nomad struct {
 	server    *server
 	client    *api.Client // that of management, in the namespace
 	namespace string
-	url       string // what the agent asks: the server, behind the tests' faults
-	queue     atomic.Int64
+	url       string       // what the agent asks: the server, behind the tests' faults
+	queue     atomic.Int64 // below 0: it can't be read
 
 	mu   sync.Mutex
 	fail func(r *http.Request) (status int, text string) // guarded by mu; nil: nothing fails
@@ -60,7 +60,12 @@ func newNomad(t testing.TB, s *server) *nomad {
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
 	proxied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/queue" {
-			fmt.Fprintf(w, `{"depth": %d}`, n.queue.Load())
+			depth := n.queue.Load()
+			if depth < 0 {
+				http.Error(w, "the queue is away", http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintf(w, `{"depth": %d}`, depth)
 			return
 		}
 		n.mu.Lock()
@@ -393,9 +398,9 @@ type state struct {
 	Outcome, Error, Warning string
 	Hold                    *struct{ Reason, Message string }
 	Decision                *struct {
-		Current, Desired int32
-		Reason, Inactive string
-		Metrics          []string
+		Current, Desired           int32
+		Reason, Inactive, Adjusted string
+		Metrics                    []string
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -371,4 +372,21 @@ func (s *Instance) get(path string) (code int, body []byte, err error) {
 	defer response.Body.Close()
 	body, err = io.ReadAll(response.Body)
 	return response.StatusCode, body, err
+}
+
+// Setpoint runs a command of the program for this service, as a person types it, and returns what it
+// prints. The error has what it complains about.
+func (s *Instance) Setpoint(args ...string) (string, error) {
+	program, err := Program()
+	if err != nil {
+		return "", err
+	}
+	var output, complaints bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "SETPOINT_SERVER="+s.GRPCAddr())
+	cmd.Stdout, cmd.Stderr = &output, &complaints
+	if err := cmd.Run(); err != nil {
+		return output.String(), fmt.Errorf("setpoint %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
+	}
+	return output.String(), nil
 }

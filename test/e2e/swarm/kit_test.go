@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,16 +38,40 @@ type world struct {
 	lastLog string
 	// flags are the agent's own flags in this test.
 	flags []string
+	// queue is what the agent's source reads, if it has one: below 0 it can't be read.
+	queue *atomic.Int64
+}
+
+// newQueue serves a queue, and returns the file of a source of it.
+func newQueue(t *testing.T) (queue *atomic.Int64, sources string) {
+	t.Helper()
+	queue = new(atomic.Int64)
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if depth := queue.Load(); depth >= 0 {
+			_, _ = fmt.Fprintf(w, `{"depth": %d}`, depth)
+			return
+		}
+		http.Error(w, "the queue is away", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(served.Close)
+	sources = filepath.Join(t.TempDir(), "sources.yaml")
+	kit.Must(t, os.WriteFile(sources, []byte(`sources: {queue: {http: {url: "`+served.URL+`"}, reuse: 0s}}`), 0o600))
+	return queue, sources
 }
 
 func newWorld(t *testing.T, flags ...string) *world {
 	t.Helper()
-	w := &world{t: t, swarm: startSwarm(t), flags: flags}
+	return newWorldOf(t, service.Start(t), flags...)
+}
+
+// newWorldOf is newWorld with a service that is there.
+func newWorldOf(t *testing.T, serve *service.Instance, flags ...string) *world {
+	t.Helper()
+	w := &world{t: t, swarm: startSwarm(t), serve: serve, flags: flags}
 	var err error
 	if w.program, err = service.Swarm(); err != nil {
 		t.Fatal(err)
 	}
-	w.serve = service.Start(t)
 	if w.ports, err = process.Reserve(2); err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +172,7 @@ type object struct {
 	Decision *struct {
 		Current, Desired int32
 		Metrics          []string
+		Adjusted         string
 	}
 }
 
@@ -193,8 +220,14 @@ const (
 	window     = 6 * time.Second
 )
 
-// create makes a service of so many tasks.
+// create makes a service of so many tasks that is scaled by their use of processors.
 func (w *world) create(t *testing.T, name, image string, replicas int, labels ...string) *workload {
+	t.Helper()
+	return w.createLabelled(t, name, image, replicas, append([]string{fmt.Sprintf("setpoint.max=%d", most), "setpoint.cpu=50", "setpoint.behavior=" + behavior}, labels...)...)
+}
+
+// createLabelled makes a service of so many tasks that has opted in.
+func (w *world) createLabelled(t *testing.T, name, image string, replicas int, labels ...string) *workload {
 	t.Helper()
 	s := &workload{world: w, name: name, load: filepath.Join(w.folder, "load-"+name)}
 	if err := os.MkdirAll(s.load, 0o755); err != nil {
@@ -204,7 +237,7 @@ func (w *world) create(t *testing.T, name, image string, replicas int, labels ..
 		"service", "create", "--quiet", "--detach", "--no-resolve-image", "--network=host", "--name=" + name, fmt.Sprintf("--replicas=%d", replicas),
 		"--reserve-cpu=0.02", "--mount=type=bind,src=" + s.load + ",dst=/load,ro", "--stop-grace-period=1s", "--restart-delay=1s",
 	}
-	for _, label := range append([]string{"setpoint.enable=true", fmt.Sprintf("setpoint.max=%d", most), "setpoint.cpu=50", "setpoint.behavior=" + behavior}, labels...) {
+	for _, label := range append([]string{"setpoint.enable=true"}, labels...) {
 		args = append(args, "--label="+label)
 	}
 	s.id = w.must(t, 1, append(args, image)...)

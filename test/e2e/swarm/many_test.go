@@ -11,12 +11,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,16 +32,8 @@ func TestFiveHundredServices(t *testing.T) {
 		passes   = 4
 		mostCore = 0.25
 	)
-	var queue atomic.Int64
+	queue, sources := newQueue(t)
 	queue.Store(20)
-	depth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"depth": %d}`, queue.Load())
-	}))
-	defer depth.Close()
-	sources := filepath.Join(t.TempDir(), "sources.yaml")
-	if err := os.WriteFile(sources, []byte(`sources: {queue: {http: {url: "`+depth.URL+`"}}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	w := newWorld(t, "--sources-file="+sources, "--sync-period="+period.String())
 	w.stopAgent()
 	w.createMany(t, services)

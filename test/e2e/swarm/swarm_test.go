@@ -16,14 +16,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // One swarm serves all tests, which take turns: each has a service of its own.
 func TestSwarm(t *testing.T) {
-	w := newWorld(t)
+	queue, sources := newQueue(t)
+	w := newWorldOf(t, service.Start(t, "--redis", redistest.Start(t, redistest.Config{}).URL()), "--sources-file="+sources)
+	w.queue = queue
 	for _, tt := range []struct {
 		name string
 		test func(*testing.T, *world)
@@ -32,6 +36,8 @@ func TestSwarm(t *testing.T) {
 		{"a count that is changed by hand", manualChange},
 		{"a stack that is deployed again", deployedAgain},
 		{"a wrong label holds its service only", wrongLabel},
+		{"an override holds a ramp, and ends warm", overrideHoldsRamp},
+		{"an outage that ends in zeros, and a schedule", outageAndSchedule},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
 		{"an agent that is killed at any step of a reconcile", killedAtEachStep},
 		{"a service that is removed and made again", madeAgain},

@@ -1,0 +1,213 @@
+//go:build linux
+
+package nomad
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// byQueueSlowly is byQueue, by two allocations at a time.
+var byQueueSlowly = strings.ReplaceAll(byQueue, "value: 3", "value: 2")
+
+// An override that somebody types holds a ramp, also over a restart of the agent and of the service. Then the
+// ramp goes on in its steps, and the window is as it would be: it passes below a hold. One that ended while no
+// agent was there does nothing.
+func TestAnOverrideHoldsARamp(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	s := service.Start(t, "--redis", redistest.Start(t, redistest.Config{}).URL())
+	override := func(args ...string) string {
+		t.Helper()
+		out, err := s.Setpoint(append([]string{"override"}, args...)...)
+		must(t, err)
+		return out
+	}
+	place := "clusters/test/namespaces/" + n.namespace
+	adjusted := func(want string) func(state) error {
+		return func(s state) error {
+			if s.Decision == nil || !strings.Contains(s.Decision.Adjusted, want) {
+				return fmt.Errorf("it does not say %q", want)
+			}
+			return nil
+		}
+	}
+	n.queue.Store(20)
+	n.register("web", n.group("web", 2, byQueueSlowly))
+	a := startAgent(t, n, s)
+
+	n.queue.Store(90)
+	n.await("web", 4)
+	override("create", place+"/targets/web.web", "--hold", "--for=30m", "--reason=a migration", "--id=freeze")
+	a.awaitState("web.web", adjusted(": \"a migration\" (override freeze of the target); the recommendation would be "))
+	held := n.count("web")
+	if held >= 9 {
+		t.Fatalf("the ramp was over before it was held")
+	}
+	a.Kill()
+	s.Kill()
+	s.Restart()
+	a.start()
+	a.awaitReconciles(6)
+	a.awaitState("web.web", adjusted(fmt.Sprintf("held at %d by somebody until ", held)))
+	if got := n.count("web"); got != held {
+		t.Fatalf("%d allocations, though it is held at %d", got, held)
+	}
+	if list := override("list", place+"/targets/web.web"); !strings.Contains(list, place+"/targets/web.web/overrides/freeze   hold") {
+		t.Errorf("the list has no override:\n%s", list)
+	}
+	override("delete", place+"/targets/web.web/overrides/freeze")
+	n.await("web", 9)
+	n.awaitEvents("web", "2→4 4→6 6→8 8→9")
+
+	// The window of 8 s passes while it is held, so that nothing is waited for after that.
+	override("create", place, "--no-scale-down", "--for=30m", "--reason=a sale", "--id=sale")
+	n.queue.Store(20)
+	a.awaitState("web.web", adjusted("the recommendation would be 2"))
+	if got := n.count("web"); got != 9 {
+		t.Errorf("%d allocations, though it may not scale down", got)
+	}
+	override("delete", place+"/overrides/sale")
+	n.eventually(func() error {
+		if s := a.status("web.web"); s.Decision != nil && s.Decision.Adjusted == "" && s.Decision.Current == 9 && s.Decision.Desired == 9 {
+			t.Fatalf("without the override it is held by something else: %+v", s.Decision)
+		}
+		if got := n.count("web"); got != 2 {
+			return fmt.Errorf("%d allocations, want 2", got)
+		}
+		return nil
+	})
+
+	must(t, a.Stop())
+	override("create", place+"/targets/web.web", "--pin=7", "--for=5s", "--reason=a load test", "--id=late")
+	n.eventually(func() error {
+		if strings.Contains(override("list", place+"/targets/web.web"), "late") {
+			return errors.New("it has not ended")
+		}
+		return nil
+	})
+	a.start()
+	a.awaitReconciles(4)
+	n.awaitEvents("web", "2→4 4→6 6→8 8→9 9→2")
+}
+
+// An outage of the metric that is longer than the window, and ends in zeros: what HPA obeys is neither
+// obeyed with windowThroughFailures nor with a zero guard.
+func TestAnOutageThatEndsInZeros(t *testing.T) {
+	t.Parallel()
+	const window = 12 * time.Second
+	n := newNomad(t, commonServer(t))
+	policy := strings.ReplaceAll(byQueue, "stabilizationWindowSeconds: 8", fmt.Sprintf("stabilizationWindowSeconds: %d", window/time.Second))
+	n.queue.Store(80)
+	names := []string{"plain", "window", "guard"}
+	for i, stages := range []string{"", "stages: {windowThroughFailures: true}", `stages: {zeroGuards: [{metric: "External:queue", confirm: 600s}]}`} {
+		n.register(names[i], n.group(names[i], 8, policy+stages))
+	}
+	a := startAgent(t, n, service.Start(t))
+	failing := func(fails bool) {
+		t.Helper()
+		for _, name := range names {
+			a.awaitState(name+"."+name, func(s state) error {
+				if s.Decision == nil || fails != (s.Error != "") {
+					return fmt.Errorf("it fails: %v", !fails)
+				}
+				return nil
+			})
+		}
+	}
+	failing(false)
+	n.queue.Store(-1)
+	failing(true)
+	time.Sleep(window) // nothing in the window is young enough after that
+	n.queue.Store(0)
+	ended := time.Now()
+	n.await("plain", 1)
+	a.awaitState("guard.guard", func(s state) error {
+		if s.Decision == nil || !strings.Contains(s.Decision.Adjusted, "External:queue fell from 80 to 0 at ") {
+			return errors.New("it does not tell the fall")
+		}
+		return nil
+	})
+	n.queue.Store(80)
+	zeros := time.Since(ended)
+	n.await("plain", 8)
+	for _, name := range names[1:] {
+		if events := n.events(name); events != "" && (name == "guard" || zeros < window) {
+			t.Errorf("%s: the count changed in %s of zeros: %s", name, zeros, events)
+		}
+	}
+	t.Logf("after %s of zeros: plain %s, with stages nothing", zeros.Round(time.Millisecond), n.events("plain"))
+}
+
+// A schedule raises the floor at its instant, past the policies, and lets it go at its end.
+func TestAScheduleMovesTheFloor(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(20)
+	schedule := func(name string, floor int, at time.Time) *api.TaskGroup {
+		return n.group("web", 2, byQueue+fmt.Sprintf("stages: {schedules: [{name: %s, timeZone: Europe/Berlin, at: %q, duration: 60s, minReplicas: %d}]}",
+			name, at.Format(time.RFC3339Nano), floor))
+	}
+	ends := time.Now().Add(15 * time.Second)
+	n.register("web", schedule("night", 7, ends.Add(-time.Minute)))
+	a := startAgent(t, n, service.Start(t))
+	n.await("web", 7)
+	a.awaitState("web.web", func(s state) error {
+		if s.Decision == nil || s.Decision.Adjusted != `schedule "night" raises minReplicas from 1 to 7` {
+			return errors.New("it does not tell the schedule")
+		}
+		return nil
+	})
+	n.await("web", 2)
+	starts := time.Now().Add(5 * time.Second)
+	n.register("web", schedule("day", 8, starts))
+	n.await("web", 8)
+	n.awaitEvents("web", "2→7 7→2 2→8")
+	events := n.scaleStatus("web").Events
+	for i, at := range []time.Time{starts, ends} { // the newest comes first
+		if late := time.Unix(0, int64(events[i].Time)).Sub(at); late < 0 {
+			t.Errorf("%+v is %s before its instant", events[i], -late)
+		} else {
+			t.Logf("the floor moved %s after its instant", late.Round(time.Millisecond))
+		}
+	}
+}
+
+// What is wrong with stages holds the group and nothing else, in the agent's words where it is the shape,
+// else in the service's.
+func TestStagesThatAreWrong(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(50)
+	const schedule = `stages: {schedules: [{name: night, timeZone: %s, cron: "%s", duration: 60s, minReplicas: 5}]}`
+	all := []struct{ name, stages, reason, says string }{
+		{"unknown", "stages: {windowTroughFailures: true}", "InvalidObject", "stages.windowTroughFailures: there is no such key; did you mean windowThroughFailures?"},
+		{"zone", fmt.Sprintf(schedule, "Mars/Olympus", "0 8 * * *"), "RecommendationRefused", `stages.schedules[0].timeZone: Invalid value: "Mars/Olympus": `},
+		{"never", fmt.Sprintf(schedule, "UTC", "0 0 30 2 *"), "RecommendationRefused", `stages.schedules[0].cron: Invalid value: "0 0 30 2 *": it never fires`},
+	}
+	for _, wrong := range all {
+		n.register(wrong.name, n.group(wrong.name, 2, byQueue+wrong.stages))
+	}
+	n.register("fine", n.group("fine", 2, byQueue))
+	a := startAgent(t, n, service.Start(t))
+	n.await("fine", 5)
+	for _, wrong := range all {
+		a.awaitState(wrong.name+"."+wrong.name, func(s state) error {
+			if s.Hold == nil || s.Hold.Reason != wrong.reason || !strings.Contains(s.Hold.Message, wrong.says) {
+				return fmt.Errorf("it is not held for %s with %q", wrong.reason, wrong.says)
+			}
+			return nil
+		})
+		if got := n.count(wrong.name); got != 2 {
+			t.Errorf("%s: %d allocations", wrong.name, got)
+		}
+	}
+}
