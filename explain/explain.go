@@ -33,6 +33,9 @@ type Options struct {
 	Zone *time.Location
 	// Missing says why an answer has no explanation; empty: explain was not set.
 	Missing string
+	// Ahead are the bounds by schedules from the evaluation time on, in the order of time, as an outlook has
+	// them.
+	Ahead []*setpointv1.OutlookBounds
 }
 
 // Widths of the text, in columns.
@@ -57,6 +60,7 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 	c.missing = opts.Missing
 	c.writeVerdict(p)
 	c.writeStages(p)
+	c.writeAhead(p, opts.Ahead)
 	if c.trace != nil {
 		c.writeMetrics(p)
 		c.writePods(p, opts.AllPods)

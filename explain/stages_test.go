@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/explain"
@@ -83,5 +84,32 @@ func TestStagesAreExplained(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// When schedules start and end next is told, without the steps of their ramps.
+func TestSchedulesAheadAreExplained(t *testing.T) {
+	at := func(minutes int) *timestamppb.Timestamp {
+		return timestamppb.New(time.Date(2026, 11, 23, 6, minutes, 0, 0, time.UTC))
+	}
+	resp := &setpointv1.RecommendResponse{EvaluationTime: at(0)}
+	var text strings.Builder
+	if err := explain.Write(&text, nil, resp, explain.Options{Width: 200, Ahead: []*setpointv1.OutlookBounds{
+		{Time: at(0), MinReplicas: 2, MaxReplicas: 50},
+		{Time: at(30), MinReplicas: 2, MaxReplicas: 50, Event: "schedule \"office\x1b[31m\" begins to rise"},
+		{Time: at(31), MinReplicas: 3, MaxReplicas: 50},
+		{Time: at(60), MinReplicas: 20, MaxReplicas: 50, Event: `schedule "office" starts`},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\nSchedules: minReplicas 2, maxReplicas 50 from 06:00:00 on\n" +
+		"  06:30:00 (in 30m): schedule \"office[31m\" begins to rise: minReplicas 2, maxReplicas 50\n" +
+		"  07:00:00 (in 1h): schedule \"office\" starts: minReplicas 20, maxReplicas 50\n"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("got %q, want %q", text.String(), want)
+	}
+	text.Reset()
+	if _ = explain.Write(&text, nil, resp, explain.Options{}); strings.Contains(text.String(), "Schedules") {
+		t.Errorf("schedules of a request that has none:\n%s", text.String())
 	}
 }

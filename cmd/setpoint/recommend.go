@@ -59,7 +59,9 @@ of the request.`,
 			return err
 		}
 		if output.Form == cli.AsText {
-			return explain.Write(cmd.OutOrStdout(), req, resp, cli.Terminal(cmd.OutOrStdout()))
+			options := cli.Terminal(cmd.OutOrStdout())
+			options.Ahead = explaincmd.Ahead(req, resp)
+			return explain.Write(cmd.OutOrStdout(), req, resp, options)
 		}
 		return cli.WriteMessage(cmd.OutOrStdout(), output.Form, resp)
 	}

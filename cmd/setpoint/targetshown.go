@@ -178,7 +178,8 @@ func newTargetsExplain(c *targetsCommand) *cobra.Command {
 		Use:   "explain TARGET",
 		Short: "Explain the last decision on a target, and what comes next",
 		Long: `Explain the last decision on a target, from what the server keeps of it: readings, proposals, windows,
-policies and bounds, but not the pods; and what comes next if the metrics stay as they are.`,
+policies and bounds, but not the pods; and what comes next: when schedules start and end, and the counts if
+the metrics stay as they are.`,
 		Example: "  setpoint targets explain clusters/eu-1/namespaces/shop/targets/web",
 		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -204,6 +205,7 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 	if t.GetLastDecision().PlainDesiredReplicas != nil {
 		options.Missing = "its arithmetic is not known afterwards, as stages or overrides took part"
 	}
+	options.Ahead = t.GetOutlook().GetBounds()
 	if err := explain.Write(w, req, resp, options); err != nil {
 		return err
 	}

@@ -46,15 +46,6 @@ func Outlook(h *recommender.History, in *recommender.Input, basis *recommender.B
 	return out
 }
 
-// WithStages is the problem of an outlook that the engine can't give.
-const WithStages = "stages or overrides take part in the decisions, so what comes next is not known in advance"
-
-// OutlookWithStages is the outlook of a target in whose decisions stages or overrides take part: the
-// engine, which computes outlooks, knows none of them.
-func OutlookWithStages(start time.Time, interval time.Duration) *setpointv1.Outlook {
-	return &setpointv1.Outlook{StartTime: timestamppb.New(start), Interval: durationpb.New(interval), Problem: WithStages}
-}
-
 // problem is the reason of the condition because of which nothing can change; empty: something can.
 func problem(o *recommender.Outlook, s *recommender.Status) string {
 	switch o.Path {

@@ -25,7 +25,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	if len(violations) > 0 {
 		return // of another version
 	}
-	if len(known.Recommendations) > manyRecommendations {
+	if len(known.Recommendations) > manyRecommendations || len(use.GetStages().GetSchedules()) > manySchedules {
 		leave, err := s.enterList(ctx)
 		if err != nil {
 			return
@@ -40,7 +40,9 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	}
 	if s.staged(target, known, use) {
-		target.Outlook = conversion.OutlookWithStages(next, interval)
+		// What is wrong with its stages is of another version.
+		plan, _ := conversion.Stages(use.GetStages(), in, "stages")
+		target.Outlook = conversion.OutlookWithStages(next, interval, plan, &in.Spec)
 		return
 	}
 	target.Outlook = conversion.Outlook(&known.History, in, &basis, next, interval)
@@ -59,9 +61,12 @@ func (s *Targets) staged(target *setpointv1.Target, known *record.Record, use *s
 	return len(all) > 0 || !read
 }
 
-// manyRecommendations is from when on only a few outlooks are computed at a time: they take up to some
-// milliseconds.
-const manyRecommendations = 256
+// manyRecommendations and manySchedules are from when on only a few outlooks are computed at a time: they
+// take up to some milliseconds.
+const (
+	manyRecommendations = 256
+	manySchedules       = 8
+)
 
 // specInUse returns the spec of the last decision; nil if it is unknown: the stored spec may be
 // another one.

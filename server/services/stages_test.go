@@ -2,12 +2,14 @@ package services_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -129,5 +131,32 @@ func TestReversalsCountWhatIsSeen(t *testing.T) {
 		if count = answer.GetDesiredReplicas(); count != want {
 			t.Fatalf("step %d: %v, want %d", i, answer, want)
 		}
+	}
+}
+
+// When schedules start and end next is told with the outlook, of a stored spec and of a caller's.
+func TestSchedulesAheadAreTold(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	now := s.Clock.Now().UTC()
+	begin := now.Truncate(time.Minute).Add(10 * time.Minute)
+	req := servertest.Queue(servertest.Web, 3, 30)
+	req.Stages = &setpointv1.Stages{Schedules: []*setpointv1.Schedule{{
+		Name: "sale", TimeZone: "UTC", At: timestamppb.New(begin), Duration: durationpb.New(time.Hour), MinReplicas: proto.Int32(6),
+	}}}
+	s.Recommend(t, req)
+	outlook := s.Target(t, servertest.Web).GetOutlook()
+	most := s.Target(t, servertest.Web).GetSpecInUse().GetSpec().GetMaxReplicas()
+	want := []*setpointv1.OutlookBounds{
+		{Time: outlook.GetStartTime(), MinReplicas: 1, MaxReplicas: most},
+		{Time: timestamppb.New(begin), MinReplicas: 6, MaxReplicas: most, Event: `schedule "sale" starts`},
+		{Time: timestamppb.New(begin.Add(time.Hour)), MinReplicas: 1, MaxReplicas: most, Event: `schedule "sale" ends`},
+	}
+	if outlook.GetProblem() != conversion.WithStages || !slices.EqualFunc(outlook.GetBounds(), want, func(a, b *setpointv1.OutlookBounds) bool { return proto.Equal(a, b) }) {
+		t.Errorf("told %v\nwant %v", outlook, want)
+	}
+	s.Clock.Advance(2 * time.Hour)
+	if outlook := s.Target(t, servertest.Web).GetOutlook(); len(outlook.GetBounds()) > 0 {
+		t.Errorf("after its end %v", outlook)
 	}
 }

@@ -283,7 +283,11 @@ type Outlook struct {
 	Interval *durationpb.Duration `protobuf:"bytes,9,opt,name=interval,proto3" json:"interval,omitempty"`
 	// Why no decision can come: a condition's reason, such as "ScalingDisabled" or
 	// "FailedGetScale"; the other fields but start_time are then unknown. Empty: one can.
-	Problem       string `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,10,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The minimum and maximum by the schedules, told also where there is a problem: at start_time, and
+	// then each change up to the second instant at which schedules start or end. In the order of time, at
+	// most 512. Empty: no schedule starts or ends any more.
+	Bounds        []*OutlookBounds `protobuf:"bytes,11,rep,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,6 +392,86 @@ func (x *Outlook) GetProblem() string {
 	return ""
 }
 
+func (x *Outlook) GetBounds() []*OutlookBounds {
+	if x != nil {
+		return x.Bounds
+	}
+	return nil
+}
+
+// The bounds from an instant on.
+type OutlookBounds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From when on.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// The minimum. One whose pace is PACED is reached through windows and policies.
+	MinReplicas int32 `protobuf:"varint,2,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
+	// The maximum. One whose pace is PACED is reached through windows and policies.
+	MaxReplicas int32 `protobuf:"varint,3,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	// What happens then, such as: schedule "office" starts. At most 256 bytes. Empty: a step of a ramp.
+	Event         string `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutlookBounds) Reset() {
+	*x = OutlookBounds{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutlookBounds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutlookBounds) ProtoMessage() {}
+
+func (x *OutlookBounds) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutlookBounds.ProtoReflect.Descriptor instead.
+func (*OutlookBounds) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *OutlookBounds) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *OutlookBounds) GetMinReplicas() int32 {
+	if x != nil {
+		return x.MinReplicas
+	}
+	return 0
+}
+
+func (x *OutlookBounds) GetMaxReplicas() int32 {
+	if x != nil {
+		return x.MaxReplicas
+	}
+	return 0
+}
+
+func (x *OutlookBounds) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
 // A change to come.
 type OutlookChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -406,7 +490,7 @@ type OutlookChange struct {
 
 func (x *OutlookChange) Reset() {
 	*x = OutlookChange{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -418,7 +502,7 @@ func (x *OutlookChange) String() string {
 func (*OutlookChange) ProtoMessage() {}
 
 func (x *OutlookChange) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -431,7 +515,7 @@ func (x *OutlookChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookChange.ProtoReflect.Descriptor instead.
 func (*OutlookChange) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *OutlookChange) GetTime() *timestamppb.Timestamp {
@@ -480,7 +564,7 @@ type OutlookHold struct {
 
 func (x *OutlookHold) Reset() {
 	*x = OutlookHold{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +576,7 @@ func (x *OutlookHold) String() string {
 func (*OutlookHold) ProtoMessage() {}
 
 func (x *OutlookHold) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +589,7 @@ func (x *OutlookHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookHold.ProtoReflect.Descriptor instead.
 func (*OutlookHold) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OutlookHold) GetReason() string {
@@ -553,7 +637,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +649,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +662,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *History) GetRecommendations() []*TimedRecommendation {
@@ -622,7 +706,7 @@ type TimedRecommendation struct {
 
 func (x *TimedRecommendation) Reset() {
 	*x = TimedRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +718,7 @@ func (x *TimedRecommendation) String() string {
 func (*TimedRecommendation) ProtoMessage() {}
 
 func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +731,7 @@ func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimedRecommendation.ProtoReflect.Descriptor instead.
 func (*TimedRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TimedRecommendation) GetReplicas() int32 {
@@ -679,7 +763,7 @@ type ScaleEvent struct {
 
 func (x *ScaleEvent) Reset() {
 	*x = ScaleEvent{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +775,7 @@ func (x *ScaleEvent) String() string {
 func (*ScaleEvent) ProtoMessage() {}
 
 func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +788,7 @@ func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleEvent.ProtoReflect.Descriptor instead.
 func (*ScaleEvent) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScaleEvent) GetReplicaChange() int32 {
@@ -745,7 +829,7 @@ type PendingRecommendation struct {
 
 func (x *PendingRecommendation) Reset() {
 	*x = PendingRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +841,7 @@ func (x *PendingRecommendation) String() string {
 func (*PendingRecommendation) ProtoMessage() {}
 
 func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +854,7 @@ func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingRecommendation.ProtoReflect.Descriptor instead.
 func (*PendingRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PendingRecommendation) GetRecommendationId() string {
@@ -849,7 +933,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +945,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +958,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Decision) GetRecommendationId() string {
@@ -1022,7 +1106,7 @@ type DecisionBasis struct {
 
 func (x *DecisionBasis) Reset() {
 	*x = DecisionBasis{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1118,7 @@ func (x *DecisionBasis) String() string {
 func (*DecisionBasis) ProtoMessage() {}
 
 func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1131,7 @@ func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionBasis.ProtoReflect.Descriptor instead.
 func (*DecisionBasis) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecisionBasis) GetProposal() int32 {
@@ -1117,7 +1201,7 @@ type GetTargetRequest struct {
 
 func (x *GetTargetRequest) Reset() {
 	*x = GetTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1213,7 @@ func (x *GetTargetRequest) String() string {
 func (*GetTargetRequest) ProtoMessage() {}
 
 func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1226,7 @@ func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetTargetRequest) GetName() string {
@@ -1163,7 +1247,7 @@ type GetTargetResponse struct {
 
 func (x *GetTargetResponse) Reset() {
 	*x = GetTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1259,7 @@ func (x *GetTargetResponse) String() string {
 func (*GetTargetResponse) ProtoMessage() {}
 
 func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1272,7 @@ func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetTargetResponse) GetTarget() *Target {
@@ -1217,7 +1301,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1313,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1326,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListTargetsRequest) GetParent() string {
@@ -1286,7 +1370,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1382,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1395,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -1346,7 +1430,7 @@ type DeleteTargetRequest struct {
 
 func (x *DeleteTargetRequest) Reset() {
 	*x = DeleteTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1442,7 @@ func (x *DeleteTargetRequest) String() string {
 func (*DeleteTargetRequest) ProtoMessage() {}
 
 func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1455,7 @@ func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteTargetRequest) GetName() string {
@@ -1404,7 +1488,7 @@ type DeleteTargetResponse struct {
 
 func (x *DeleteTargetResponse) Reset() {
 	*x = DeleteTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1500,7 @@ func (x *DeleteTargetResponse) String() string {
 func (*DeleteTargetResponse) ProtoMessage() {}
 
 func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1513,7 @@ func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
 }
 
 // Request for a page of decisions.
@@ -1447,7 +1531,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1459,7 +1543,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1472,7 +1556,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListDecisionsRequest) GetParent() string {
@@ -1509,7 +1593,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1605,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1618,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -1574,7 +1658,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1670,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1683,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchDecisionsRequest) GetParent() string {
@@ -1662,7 +1746,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1758,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1771,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WatchDecisionsResponse) GetTarget() string {
@@ -1745,7 +1829,7 @@ type WatchedDecision struct {
 
 func (x *WatchedDecision) Reset() {
 	*x = WatchedDecision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1841,7 @@ func (x *WatchedDecision) String() string {
 func (*WatchedDecision) ProtoMessage() {}
 
 func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1854,7 @@ func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedDecision.ProtoReflect.Descriptor instead.
 func (*WatchedDecision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchedDecision) GetTarget() string {
@@ -1829,7 +1913,7 @@ type TargetSpec struct {
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +1925,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +1938,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -2012,7 +2096,7 @@ type MetricQuery struct {
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2108,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2121,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -2214,7 +2298,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2310,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2323,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -2267,7 +2351,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2363,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2376,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2313,7 +2397,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2325,7 +2409,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2338,7 +2422,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -2359,7 +2443,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2455,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2468,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2411,7 +2495,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2507,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2520,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -2473,7 +2557,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2569,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2582,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2528,7 +2612,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2624,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2637,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2579,7 +2663,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2675,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2688,7 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{32}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
@@ -2635,7 +2719,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x129\n" +
 	"\n" +
 	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12+\n" +
-	"\x06stages\x18\x05 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xd2\x03\n" +
+	"\x06stages\x18\x05 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\x86\x04\n" +
 	"\aOutlook\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\bproposal\x18\x02 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12'\n" +
@@ -2649,8 +2733,14 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\binterval\x18\t \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x18\n" +
 	"\aproblem\x18\n" +
-	" \x01(\tR\aproblemB\v\n" +
-	"\t_proposal\"\xa5\x01\n" +
+	" \x01(\tR\aproblem\x122\n" +
+	"\x06bounds\x18\v \x03(\v2\x1a.setpoint.v1.OutlookBoundsR\x06boundsB\v\n" +
+	"\t_proposal\"\x9b\x01\n" +
+	"\rOutlookBounds\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12!\n" +
+	"\fmin_replicas\x18\x02 \x01(\x05R\vminReplicas\x12!\n" +
+	"\fmax_replicas\x18\x03 \x01(\x05R\vmaxReplicas\x12\x14\n" +
+	"\x05event\x18\x04 \x01(\tR\x05event\"\xa5\x01\n" +
 	"\rOutlookChange\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
 	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12,\n" +
@@ -2878,132 +2968,135 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*SpecInUse)(nil),                        // 1: setpoint.v1.SpecInUse
 	(*Outlook)(nil),                          // 2: setpoint.v1.Outlook
-	(*OutlookChange)(nil),                    // 3: setpoint.v1.OutlookChange
-	(*OutlookHold)(nil),                      // 4: setpoint.v1.OutlookHold
-	(*History)(nil),                          // 5: setpoint.v1.History
-	(*TimedRecommendation)(nil),              // 6: setpoint.v1.TimedRecommendation
-	(*ScaleEvent)(nil),                       // 7: setpoint.v1.ScaleEvent
-	(*PendingRecommendation)(nil),            // 8: setpoint.v1.PendingRecommendation
-	(*Decision)(nil),                         // 9: setpoint.v1.Decision
-	(*DecisionBasis)(nil),                    // 10: setpoint.v1.DecisionBasis
-	(*GetTargetRequest)(nil),                 // 11: setpoint.v1.GetTargetRequest
-	(*GetTargetResponse)(nil),                // 12: setpoint.v1.GetTargetResponse
-	(*ListTargetsRequest)(nil),               // 13: setpoint.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),              // 14: setpoint.v1.ListTargetsResponse
-	(*DeleteTargetRequest)(nil),              // 15: setpoint.v1.DeleteTargetRequest
-	(*DeleteTargetResponse)(nil),             // 16: setpoint.v1.DeleteTargetResponse
-	(*ListDecisionsRequest)(nil),             // 17: setpoint.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),            // 18: setpoint.v1.ListDecisionsResponse
-	(*WatchDecisionsRequest)(nil),            // 19: setpoint.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),           // 20: setpoint.v1.WatchDecisionsResponse
-	(*WatchedDecision)(nil),                  // 21: setpoint.v1.WatchedDecision
-	(*TargetSpec)(nil),                       // 22: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 23: setpoint.v1.MetricQuery
-	(*SetTargetSpecRequest)(nil),             // 24: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 25: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 26: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 27: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 28: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 29: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 30: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 31: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 32: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 33: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 34: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),              // 35: google.protobuf.Duration
-	(*Explanation)(nil),                      // 36: setpoint.v1.Explanation
-	(*HorizontalPodAutoscalerSpec)(nil),      // 37: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 38: setpoint.v1.RecommendOptions
-	(*Stages)(nil),                           // 39: setpoint.v1.Stages
-	(*HorizontalPodAutoscalerCondition)(nil), // 40: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 41: setpoint.v1.MetricStatus
-	(*Adjustment)(nil),                       // 42: setpoint.v1.Adjustment
+	(*OutlookBounds)(nil),                    // 3: setpoint.v1.OutlookBounds
+	(*OutlookChange)(nil),                    // 4: setpoint.v1.OutlookChange
+	(*OutlookHold)(nil),                      // 5: setpoint.v1.OutlookHold
+	(*History)(nil),                          // 6: setpoint.v1.History
+	(*TimedRecommendation)(nil),              // 7: setpoint.v1.TimedRecommendation
+	(*ScaleEvent)(nil),                       // 8: setpoint.v1.ScaleEvent
+	(*PendingRecommendation)(nil),            // 9: setpoint.v1.PendingRecommendation
+	(*Decision)(nil),                         // 10: setpoint.v1.Decision
+	(*DecisionBasis)(nil),                    // 11: setpoint.v1.DecisionBasis
+	(*GetTargetRequest)(nil),                 // 12: setpoint.v1.GetTargetRequest
+	(*GetTargetResponse)(nil),                // 13: setpoint.v1.GetTargetResponse
+	(*ListTargetsRequest)(nil),               // 14: setpoint.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),              // 15: setpoint.v1.ListTargetsResponse
+	(*DeleteTargetRequest)(nil),              // 16: setpoint.v1.DeleteTargetRequest
+	(*DeleteTargetResponse)(nil),             // 17: setpoint.v1.DeleteTargetResponse
+	(*ListDecisionsRequest)(nil),             // 18: setpoint.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),            // 19: setpoint.v1.ListDecisionsResponse
+	(*WatchDecisionsRequest)(nil),            // 20: setpoint.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),           // 21: setpoint.v1.WatchDecisionsResponse
+	(*WatchedDecision)(nil),                  // 22: setpoint.v1.WatchedDecision
+	(*TargetSpec)(nil),                       // 23: setpoint.v1.TargetSpec
+	(*MetricQuery)(nil),                      // 24: setpoint.v1.MetricQuery
+	(*SetTargetSpecRequest)(nil),             // 25: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 26: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 27: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 28: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 29: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 30: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 31: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 32: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 33: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 34: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),              // 36: google.protobuf.Duration
+	(*Explanation)(nil),                      // 37: setpoint.v1.Explanation
+	(*HorizontalPodAutoscalerSpec)(nil),      // 38: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 39: setpoint.v1.RecommendOptions
+	(*Stages)(nil),                           // 40: setpoint.v1.Stages
+	(*HorizontalPodAutoscalerCondition)(nil), // 41: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 42: setpoint.v1.MetricStatus
+	(*Adjustment)(nil),                       // 43: setpoint.v1.Adjustment
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	32, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	33, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	9,  // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
-	5,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	34, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	22, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	33, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	34, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	10, // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
+	6,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
+	35, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	23, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
 	1,  // 6: setpoint.v1.Target.spec_in_use:type_name -> setpoint.v1.SpecInUse
 	2,  // 7: setpoint.v1.Target.outlook:type_name -> setpoint.v1.Outlook
-	35, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
-	34, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
-	36, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
-	37, // 11: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	38, // 12: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
-	34, // 13: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
-	39, // 14: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
-	4,  // 15: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
-	3,  // 16: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
-	34, // 17: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
-	34, // 18: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
-	35, // 19: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
-	34, // 20: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
-	4,  // 21: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
-	34, // 22: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
-	6,  // 23: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	7,  // 24: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	7,  // 25: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	8,  // 26: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	34, // 27: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	34, // 28: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	34, // 29: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	34, // 30: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	40, // 31: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	41, // 32: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	10, // 33: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	42, // 34: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
-	0,  // 35: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 36: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	9,  // 37: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	34, // 38: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	9,  // 39: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	21, // 40: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	9,  // 41: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	37, // 42: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	38, // 43: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	35, // 44: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	35, // 45: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	34, // 46: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	34, // 47: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	23, // 48: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	39, // 49: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
-	35, // 50: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	35, // 51: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	22, // 52: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 53: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 54: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	22, // 55: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	11, // 56: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	13, // 57: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	15, // 58: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	17, // 59: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	19, // 60: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	24, // 61: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	26, // 62: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	28, // 63: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	30, // 64: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	12, // 65: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	14, // 66: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	16, // 67: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	18, // 68: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	20, // 69: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	25, // 70: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	27, // 71: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	29, // 72: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	31, // 73: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	65, // [65:74] is the sub-list for method output_type
-	56, // [56:65] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	36, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
+	35, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
+	37, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
+	38, // 11: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	39, // 12: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
+	35, // 13: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
+	40, // 14: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
+	5,  // 15: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
+	4,  // 16: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
+	35, // 17: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	35, // 18: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	36, // 19: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	3,  // 20: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
+	35, // 21: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
+	35, // 22: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	5,  // 23: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
+	35, // 24: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	7,  // 25: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	8,  // 26: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	8,  // 27: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	9,  // 28: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	35, // 29: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	35, // 30: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	35, // 31: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	35, // 32: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	41, // 33: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	42, // 34: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	11, // 35: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	43, // 36: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 37: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 38: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	10, // 39: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	35, // 40: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	10, // 41: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	22, // 42: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	10, // 43: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	38, // 44: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	39, // 45: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	36, // 46: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	36, // 47: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	35, // 48: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	35, // 49: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	24, // 50: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	40, // 51: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
+	36, // 52: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	36, // 53: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	23, // 54: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 55: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 56: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 57: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	12, // 58: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	14, // 59: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	16, // 60: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	18, // 61: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	20, // 62: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	25, // 63: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	27, // 64: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	29, // 65: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	31, // 66: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	13, // 67: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	15, // 68: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	17, // 69: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	19, // 70: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	21, // 71: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	26, // 72: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	28, // 73: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	30, // 74: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	32, // 75: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	67, // [67:76] is the sub-list for method output_type
+	58, // [58:67] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -3016,16 +3109,16 @@ func file_setpoint_v1_target_service_proto_init() {
 	file_setpoint_v1_recommendation_service_proto_init()
 	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_target_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[4].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[5].OneofWrappers = []any{}
 	file_setpoint_v1_target_service_proto_msgTypes[10].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

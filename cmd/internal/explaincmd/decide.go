@@ -4,7 +4,9 @@ import (
 	"context"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -26,4 +28,15 @@ func Decide(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.
 	}
 	defer srv.Close()
 	return srv.Recommendations().Recommend(ctx, req)
+}
+
+// Ahead returns what the schedules of a request make of its bounds from its decision on; nil: it has none.
+func Ahead(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse) []*setpointv1.OutlookBounds {
+	if len(req.GetStages().GetSchedules()) == 0 {
+		return nil
+	}
+	in := &recommender.Input{}
+	in.Spec, in.Options, _ = conversion.Spec(req.GetSpec(), req.GetOptions(), server.DefaultOptions().Recommend)
+	plan, _ := conversion.Stages(req.GetStages(), in, "stages")
+	return conversion.Bounds(plan, &in.Spec, resp.GetEvaluationTime().AsTime())
 }

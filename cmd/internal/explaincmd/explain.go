@@ -145,7 +145,7 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp)
 	}
 	options := cli.Terminal(cmd.OutOrStdout())
-	options.AllPods = c.allPods
+	options.AllPods, options.Ahead = c.allPods, Ahead(req, resp)
 	return explain.Write(cmd.OutOrStdout(), req, resp, options)
 }
 
