@@ -337,6 +337,10 @@ type Parts interface {
 // PartStore keeps the records of a part.
 type PartStore interface {
 	Store
+	// LoadVersions returns the versions of the keys' records as LoadBatch would, without their values: a reader
+	// that has a record asks so whether it is still the one. Of a record that can't be read it returns an
+	// error, or a version that no record has had; of an empty one perhaps that there is none.
+	LoadVersions(ctx context.Context, keys []Key) ([]Version, error)
 	// DeleteVersion removes the key's record if it has the given version, atomically as
 	// CompareAndSwap does. Swapped reports whether it did; if not, Record is the conflicting
 	// record. No record has the empty version.

@@ -45,6 +45,7 @@ func (b *Batch) Reset() {
 func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	b.room.decision.Keep(len(b.Jobs))
 	t.queueByTarget(b)
+	t.awaitOverrides(b.queues)
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
 	if size := (len(queues) + parts) * usualRecord; cap(b.values) < size {
@@ -92,6 +93,26 @@ func (t *Targets) queueByTarget(b *Batch) {
 		}
 		j.history = first.history
 		q.changes = append(q.changes, j)
+	}
+}
+
+// awaitOverrides waits for the overrides of all clusters of a batch at once, where decisions would wait for them one
+// after the other.
+func (t *Targets) awaitOverrides(queues []*queue) {
+	if t.Overrides == nil || len(queues) < 2 {
+		return
+	}
+	var due []string
+	last := ""
+	for _, q := range queues {
+		if q.key.Cluster != last {
+			if last = q.key.Cluster; t.Overrides.Due(last) {
+				due = append(due, last)
+			}
+		}
+	}
+	if due != nil {
+		t.Overrides.Await(due)
 	}
 }
 

@@ -130,6 +130,15 @@ type observedPart struct {
 	records store.PartStore
 }
 
+// LoadVersions is a batch of loads.
+func (o *observedPart) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, o.metrics.loadBatch.span)
+	versions, err := o.records.LoadVersions(ctx, keys)
+	o.done(ctx, &o.metrics.loadBatch, nil, start, span, err)
+	return versions, err
+}
+
 // DeleteVersion is a delete.
 func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
 	start := time.Now()

@@ -42,6 +42,9 @@ type Targets struct {
 	// at all.
 	Overrides interface {
 		For(store.Key) (all []stages.Override, known bool)
+		// Due reports whether For would wait for a cluster's. Await waits for several at once.
+		Due(cluster string) bool
+		Await(clusters []string)
 	}
 	Metrics *metrics
 	Log     *zap.Logger

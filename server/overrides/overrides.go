@@ -3,6 +3,7 @@ package overrides
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,16 +19,18 @@ import (
 const (
 	// period is the time between two reads of the cached clusters.
 	period = time.Second
-	// patience is how long a decision waits for overrides, at most, and how long none does after a read that
-	// took that long in vain.
-	patience = time.Second
+	// patience is how long a decision waits for overrides, at most, and how long none on that cluster does after a
+	// read that took that long in vain. Versions get a part of it, for a shard that does not respond must leave the
+	// others time to be read.
+	patience, versionPatience = time.Second, 600 * time.Millisecond
 	// staleAfter is from which age on what was read is read again before a decision: the process was stopped, or
 	// the store away.
 	staleAfter = 2 * period
 	// triesShare is for how many times as long as a read took in vain no decision waits for another one.
 	triesShare = 10
-	// mostCached limits the clusters in the cache, and readAtOnce those of one round trip.
-	mostCached, readAtOnce = 4096, 256
+	// readAtOnce limits the clusters whose versions are read in one round trip, and loadedAtOnce those whose lists
+	// are, which may be MostBytes each.
+	readAtOnce, loadedAtOnce = 256, 16
 	// idlePeriods is after how many periods without a decision a cluster without overrides leaves the cache.
 	idlePeriods = 600
 )
@@ -48,34 +51,9 @@ type Overrides struct {
 	clock   func() time.Time
 	log     *zap.Logger
 	life    context.Context
-
-	// clusters is the cache. The map does not change: a cluster is added to a copy of it, with mu held.
-	clusters atomic.Pointer[map[string]*cluster]
-	mu       sync.Mutex
-	// skip is until when no decision waits, because a read has just failed; in nanoseconds since the Unix epoch.
-	skip atomic.Int64
+	cache   cache
 	// logged reports whether the log has that reads fail.
 	logged atomic.Bool
-}
-
-// cluster is one of the cache.
-type cluster struct {
-	name string
-	// known is nil until the store was read.
-	known atomic.Pointer[known]
-	// readAt is when the last read began that succeeded, in nanoseconds since the Unix epoch.
-	readAt atomic.Int64
-	// used reports whether there was a decision since the last period. idle is how many periods ago the last one
-	// was; only Run has it.
-	used atomic.Bool
-	idle int
-
-	mu sync.Mutex
-	// changes counts what this instance has changed. A read that began before the last of them is of no use.
-	// Guarded by mu.
-	changes int
-	// reading is closed when the read ends for which decisions wait, nil: there is none. Guarded by mu.
-	reading chan struct{}
 }
 
 // New returns the overrides in an engine; nil if it keeps no parts.
@@ -97,123 +75,176 @@ func New(engine store.Store, o Options) (*Overrides, error) {
 	if o.Life == nil {
 		o.Life = context.Background()
 	}
-	all := &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life}
-	all.clusters.Store(&map[string]*cluster{})
-	return all, nil
+	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache()}, nil
 }
 
 // For returns the overrides for a target that may be in force, in no order; the caller must not change them.
 // known is false where they have never been read.
 func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
-	c := (*o.clusters.Load())[key.Cluster]
-	if c == nil {
-		c = o.add(key.Cluster)
-	}
+	c := o.cache.get(key.Cluster)
 	if !c.used.Load() {
 		c.used.Store(true)
 	}
+	if c.due(time.Now()) {
+		o.await([]*cluster{c})
+	}
 	k := c.known.Load()
-	if now := time.Now().UnixNano(); k == nil || now-c.readAt.Load() > int64(staleAfter) {
-		if now >= o.skip.Load() {
-			o.await(c)
-		}
-		if k = c.known.Load(); k == nil {
-			return nil, false
-		}
+	if k == nil {
+		return nil, false
 	}
 	return k.of(key), true
 }
 
-// add adds a cluster to the cache.
-func (o *Overrides) add(name string) *cluster {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := *o.clusters.Load()
-	if c := now[name]; c != nil {
-		return c
+// Due reports whether a decision on a cluster waits for its overrides.
+func (o *Overrides) Due(name string) bool { return o.cache.get(name).due(time.Now()) }
+
+// Await waits for the overrides of clusters that are due, all together no longer than For does for one. A batch
+// calls it before its decisions, which would wait one after the other.
+func (o *Overrides) Await(names []string) {
+	some := make([]*cluster, len(names))
+	for i, name := range names {
+		some[i] = o.cache.get(name)
 	}
-	next := make(map[string]*cluster, len(now)+1)
-	for name, c := range now {
-		next[name] = c
-	}
-	for name := range next {
-		if len(next) < mostCached {
-			break
-		}
-		delete(next, name) // any: it is read again with its next decision
-	}
-	c := &cluster{name: o.own(name)}
-	c.used.Store(true)
-	next[c.name] = c
-	o.clusters.Store(&next)
-	return c
+	o.await(some)
 }
 
-// own returns a copy of a name, which may be part of a message.
-func (*Overrides) own(name string) string { return string([]byte(name)) }
-
-// await reads a cluster's overrides and waits for that, or for a read that has begun. After one that failed no
-// decision waits for a while: those of a batch share the wait.
-func (o *Overrides) await(c *cluster) {
-	c.mu.Lock()
-	done := c.reading
-	if done == nil {
-		done = make(chan struct{})
-		c.reading = done
+// await reads those clusters that nobody reads, and waits for all. After a read that failed no decision on that
+// cluster waits for a while.
+func (o *Overrides) await(some []*cluster) {
+	began := time.Now()
+	var mine []*cluster
+	var reads []<-chan struct{}
+	done := make(chan struct{})
+	for _, c := range some {
+		switch reading := c.beginWait(done); reading {
+		case nil:
+			mine = append(mine, c)
+		case done: // named twice
+		default:
+			reads = append(reads, reading)
+		}
+	}
+	if mine != nil {
+		reads = append(reads, done)
 		go func() {
-			ctx, cancel := context.WithTimeout(o.life, patience)
-			defer cancel()
-			o.read(ctx, []*cluster{c})
-			c.mu.Lock()
-			c.reading = nil
-			c.mu.Unlock()
+			o.read(o.life, mine)
+			for _, c := range mine {
+				c.endWait()
+			}
 			close(done)
 		}()
 	}
-	c.mu.Unlock()
-	began := time.Now()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
+	for _, read := range reads {
+		select {
+		case <-read:
+			continue
+		case <-timer.C:
+		}
+		break
 	}
-	if now := time.Now(); now.UnixNano()-c.readAt.Load() > int64(staleAfter) {
-		o.skip.Store(now.Add(min(patience, triesShare*now.Sub(began))).UnixNano())
+	now := time.Now()
+	for _, c := range some {
+		if !c.fresh(now) {
+			c.skip.Store(now.Add(min(patience, triesShare*now.Sub(began))).UnixNano())
+		}
 	}
 }
 
-// read reads clusters, in one round trip.
-func (o *Overrides) read(ctx context.Context, some []*cluster) {
-	began := time.Now().UnixNano()
-	keys, changes := make([]store.Key, len(some)), make([]int, len(some))
+// reading is a read of a cluster.
+type reading struct {
+	*cluster
+	key store.Key
+	// changes are those before it began.
+	changes int
+	began   time.Time
+}
+
+// read reads clusters within patience, and tells whether that succeeded: their versions, and the lists of those
+// that have changed. A single one that is unknown is read at once.
+func (o *Overrides) read(ctx context.Context, some []*cluster) (ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, now := make([]reading, len(some)), time.Now()
 	for i, c := range some {
 		c.mu.Lock()
-		keys[i], changes[i] = keyOf(c.name), c.changes
+		all[i] = reading{c, keyOf(c.name), c.changes, now}
 		c.mu.Unlock()
 	}
-	records, err := o.records.LoadBatch(ctx, keys)
+	ok = true
+	if len(all) > 1 || all[0].known.Load() != nil {
+		all, ok = o.changedOf(ctx, all)
+	}
+	for part := range slices.Chunk(all, loadedAtOnce) {
+		ok = o.load(ctx, part) && ok
+	}
+	return ok
+}
+
+// changedOf returns those whose records are others than the known ones.
+func (o *Overrides) changedOf(ctx context.Context, all []reading) (changed []reading, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, versionPatience)
+	defer cancel()
+	var versions []store.Version
+	err := o.each(all, func(keys []store.Key) (err error) {
+		versions, err = o.records.LoadVersions(ctx, keys)
+		return err
+	}, func(i int, r reading) error {
+		switch k := r.known.Load(); {
+		case k == nil && versions[i] == "":
+			r.learn(noOverrides)
+		case k != nil && k.version == versions[i]:
+			r.confirm()
+		default:
+			changed = append(changed, r)
+		}
+		return nil
+	})
+	return changed, err == nil
+}
+
+// load loads the lists of clusters.
+func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
+	now := o.clock()
+	var records []store.Record
+	return o.each(some, func(keys []store.Key) (err error) {
+		records, err = o.records.LoadBatch(ctx, keys)
+		return err
+	}, func(i int, r reading) error {
+		all, err := decode(r.name, records[i], now)
+		if err == nil {
+			r.learn(knownOf(all, records[i].Version))
+		}
+		return err
+	}) == nil
+}
+
+// each makes one call for all of them, and then do for each that did not fail. It returns an error if any failed.
+func (o *Overrides) each(all []reading, call func([]store.Key) error, do func(int, reading) error) error {
+	keys := make([]store.Key, len(all))
+	for i, r := range all {
+		keys[i] = r.key
+	}
+	err := call(keys)
 	var each store.BatchError
 	if err != nil && !errors.As(err, &each) {
-		o.failing(err)
-		return
+		each = slices.Repeat(store.BatchError{err}, len(all))
 	}
-	now := o.clock()
-	for i, c := range some {
-		if each != nil && each[i] != nil {
-			o.failing(each[i])
-			continue
+	for i, r := range all {
+		var problem error
+		if each != nil {
+			problem = each[i]
 		}
-		all, err := decode(c.name, records[i], now)
-		if err != nil {
-			o.failing(err)
-			continue
+		if problem == nil {
+			problem = do(i, r)
 		}
-		c.learn(knownOf(all), changes[i], began)
+		if r.failed.Store(problem != nil); problem != nil {
+			o.failing(problem)
+			err = problem
+		}
 	}
-	if err == nil && o.logged.Swap(false) {
-		o.log.Info("overrides read again")
-	}
+	return err
 }
 
 // failing records a failed read. What is known stays in force.
@@ -226,20 +257,10 @@ func (o *Overrides) failing(err error) {
 	}
 }
 
-// learn takes what a read has found that began after that many changes.
-func (c *cluster) learn(k *known, changes int, began int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.changes == changes {
-		c.known.Store(k)
-		c.readAt.Store(began)
-	}
-}
-
 // changed is called after this instance has changed a cluster's overrides: its decisions take it into account at once.
 // It has happened, even if the caller is gone meanwhile.
 func (o *Overrides) changed(name string) {
-	c := (*o.clusters.Load())[name]
+	c := o.cache.find(name)
 	if c == nil {
 		return
 	}
@@ -247,9 +268,7 @@ func (o *Overrides) changed(name string) {
 	c.changes++
 	c.readAt.Store(0) // if the read below fails, the next decision reads again
 	c.mu.Unlock()
-	ctx, cancel := context.WithTimeout(o.life, patience)
-	defer cancel()
-	o.read(ctx, []*cluster{c})
+	o.read(o.life, []*cluster{c})
 }
 
 // Run reads the cached clusters once a period, until the context ends.
@@ -266,55 +285,45 @@ func (o *Overrides) Run(ctx context.Context) {
 	}
 }
 
-// refresh reads the cached clusters, and drops those that nobody asks about.
+// refresh reads the cached clusters, and drops those that nobody asks about. Those whose last read failed are read
+// apart, so that a shard that does not respond does not delay the others.
 func (o *Overrides) refresh(ctx context.Context) {
 	now := o.clock()
-	var idle []*cluster
-	some := make([]*cluster, 0, readAtOnce)
-	flush := func() {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		o.read(ctx, some)
-		some = some[:0]
-	}
-	for _, c := range *o.clusters.Load() {
+	var well, ill []*cluster
+	for _, c := range o.cache.all() {
 		if c.idle++; c.used.Swap(false) {
 			c.idle = 0
 		}
-		if k := c.known.Load(); k != nil {
+		k := c.known.Load()
+		if k != nil {
 			c.known.CompareAndSwap(k, k.without(now))
-			if c.idle > idlePeriods && k.ends.IsZero() {
-				idle = append(idle, c)
-				continue
-			}
 		}
-		if some = append(some, c); len(some) == readAtOnce {
-			flush()
+		switch {
+		case c.idle > idlePeriods && (k == nil || k.ends.IsZero()) && o.cache.drop(c):
+		case c.failed.Load():
+			ill = append(ill, c)
+		default:
+			well = append(well, c)
 		}
 	}
-	if len(some) > 0 {
-		flush()
+	var apart sync.WaitGroup
+	illOK := true
+	if ill != nil {
+		apart.Go(func() { illOK = o.readAll(ctx, ill) })
 	}
-	if len(idle) > 0 {
-		o.drop(idle)
+	ok := o.readAll(ctx, well)
+	if apart.Wait(); ok && illOK && o.logged.Swap(false) {
+		o.log.Info("overrides read again")
 	}
 }
 
-// drop takes clusters out of the cache, unless there was a decision meanwhile.
-func (o *Overrides) drop(idle []*cluster) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := *o.clusters.Load()
-	next := make(map[string]*cluster, len(now))
-	for name, c := range now {
-		next[name] = c
+// readAll reads clusters, some in each round trip.
+func (o *Overrides) readAll(ctx context.Context, all []*cluster) (ok bool) {
+	ok = true
+	for some := range slices.Chunk(all, readAtOnce) {
+		ok = o.read(ctx, some) && ok
 	}
-	for _, c := range idle {
-		if !c.used.Load() {
-			delete(next, c.name)
-		}
-	}
-	o.clusters.Store(&next)
+	return ok
 }
 
 // Collectors returns the metrics.
@@ -345,7 +354,7 @@ func (o *Overrides) Collectors() []prometheus.Collector {
 
 // inForce calls do for each known override in force.
 func (o *Overrides) inForce(now time.Time, do func(*stages.Override)) {
-	for _, c := range *o.clusters.Load() {
+	for _, c := range o.cache.all() {
 		if k := c.known.Load(); k != nil {
 			k.each(func(one *stages.Override) {
 				if one.InForce(now) {

@@ -32,7 +32,11 @@ type engine struct {
 	*memory.Store
 	err   atomic.Pointer[error]
 	stall atomic.Bool
+	// ill is a cluster whose shard does not respond. Nil: all do.
+	ill   atomic.Pointer[string]
 	reads atomic.Int64
+	// loads counts the lists that were loaded.
+	loads atomic.Int64
 	// beforeRead is called after a read has looked, before it is answered. Nil: nothing.
 	beforeRead atomic.Pointer[func()]
 }
@@ -57,20 +61,56 @@ type failing struct {
 	e *engine
 }
 
-func (r *failing) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+// begin counts a read, and fails it, where the store does.
+func (r *failing) begin(ctx context.Context) error {
 	r.e.reads.Add(1)
 	if r.e.stall.Load() {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	if err := r.e.err.Load(); err != nil {
-		return nil, *err
+		return *err
 	}
-	found, err := r.PartStore.LoadBatch(ctx, keys)
+	return nil
+}
+
+// end waits for the shard that does not respond, if one of the keys is its own.
+func (r *failing) end(ctx context.Context, keys []store.Key) error {
 	if do := r.e.beforeRead.Swap(nil); do != nil {
 		(*do)()
 	}
-	return found, err
+	ill := r.e.ill.Load()
+	var errs store.BatchError
+	for i, key := range keys {
+		if ill != nil && key.Cluster == *ill {
+			if errs == nil {
+				<-ctx.Done()
+				errs = make(store.BatchError, len(keys))
+			}
+			errs[i] = fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
+		}
+	}
+	if errs != nil {
+		return errs
+	}
+	return nil
+}
+
+func (r *failing) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	r.e.loads.Add(int64(len(keys)))
+	found, err := r.PartStore.LoadBatch(ctx, keys)
+	return found, errors.Join(err, r.end(ctx, keys))
+}
+
+func (r *failing) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	found, err := r.PartStore.LoadVersions(ctx, keys)
+	return found, errors.Join(err, r.end(ctx, keys))
 }
 
 // instance is an instance of the service, on an engine.
@@ -162,7 +202,12 @@ func TestStoreIsAway(t *testing.T) {
 				time.Sleep(59 * time.Minute)
 				want(t, o, "during the outage", one)
 				began := time.Now()
-				for i := range 100 {
+				names := make([]string, 100)
+				for i := range names {
+					names[i] = fmt.Sprint("unknown-", i)
+				}
+				o.Await(names)
+				for i := range names {
 					if got, known := o.For(store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 || known {
 						t.Errorf("an unknown cluster has %v", got)
 					}
@@ -180,6 +225,136 @@ func TestStoreIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A shard that does not respond delays no cluster on another one: neither its first decision nor what others change,
+// and of a batch all that is elsewhere is decided.
+func TestAShardDoesNotRespond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		ill := "ill"
+		other := instance(t, e)
+		one := create(t, other, shop, "freeze", held(time.Hour)).GetName()
+		e.ill.Store(&ill)
+		o := running(t, instance(t, e))
+		known := func(cluster string) bool {
+			_, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"})
+			return known
+		}
+		began := time.Now()
+		if known(ill) || time.Since(began) != time.Second {
+			t.Errorf("a cluster that can't be read is known, or was waited for %s", time.Since(began))
+		}
+		began = time.Now()
+		want(t, o, "the first decision beside it", one)
+		if known(ill) || !known("new") {
+			t.Error("a new cluster is not known, or the one is that can't be read")
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("the others waited for %s", waited)
+		}
+		time.Sleep(time.Minute)
+		for range 5 {
+			began = time.Now()
+			create(t, other, shop, "more", held(time.Hour))
+			for len(of(o, web)) < 2 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("another instance's change acts after %s", took)
+			}
+			if _, err := other.Delete(t.Context(), shop, "more", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			for len(of(o, web)) > 1 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		batch := instance(t, e)
+		began = time.Now()
+		batch.Await([]string{"a", "ill", "demo", "b", "ill"})
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("a batch waited for %s", waited)
+		}
+		began = time.Now()
+		want(t, batch, "in a batch", one)
+		for _, name := range []string{"a", "b", "ill"} {
+			if _, known := batch.For(store.Key{Cluster: name, Namespace: "n", Target: "t"}); known != (name != ill) {
+				t.Errorf("in a batch %s is known: %v", name, known)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("decisions of a batch waited for %s more", waited)
+		}
+	})
+}
+
+// A list that has not changed is not loaded again.
+func TestUnchangedListsAreNotLoaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		a, b := running(t, instance(t, e)), running(t, instance(t, e))
+		one := create(t, a, shop, "freeze", held(time.Hour)).GetName()
+		want(t, a, "here", one)
+		want(t, b, "there", one)
+		wantLoads := func(when string, loads int64) {
+			t.Helper()
+			if n := e.loads.Load(); n != loads {
+				t.Errorf("%s %d lists were loaded, want %d", when, n, loads)
+			}
+		}
+		b.For(store.Key{Cluster: "nothing", Namespace: "n", Target: "t"})
+		e.loads.Store(0)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantLoads("in a minute", 0)
+		two := create(t, a, demo, "all", held(30*time.Minute)).GetName()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		wantLoads("after a change", 2)
+		want(t, b, "there", one, two)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		wantLoads("after an end", 2)
+		want(t, b, "after an end", one)
+		if _, err := a.Delete(t.Context(), shop, "freeze", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		want(t, b, "deleted")
+		wantLoads("after a deletion", 4)
+	})
+}
+
+// What is worth most stays in a full cache: overrides in force, for without the store they could not be read again.
+func TestAFullCacheKeepsOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := running(t, instance(t, e))
+		var held50 []store.Key
+		for i := range 50 {
+			key := store.Key{Cluster: fmt.Sprint("held-", i), Namespace: "n", Target: "t"}
+			create(t, o, target.Place(key), "freeze", held(time.Hour))
+			held50 = append(held50, key)
+			if len(of(o, key)) != 1 {
+				t.Fatal(key)
+			}
+		}
+		e.fails(store.ErrUnavailable)
+		for i := range 20_000 {
+			o.For(store.Key{Cluster: fmt.Sprint("flood-", i), Namespace: "n", Target: "t"})
+		}
+		for _, key := range held50 {
+			if all, known := o.For(key); !known || len(all) != 1 {
+				t.Errorf("%v: %v, %v", key, all, known)
+			}
+		}
+		if n := o.Cached(); n > 4096 {
+			t.Errorf("%d clusters are cached", n)
+		}
+	})
 }
 
 // A cluster that could not be read at first is, once the store is back.
@@ -355,6 +530,22 @@ func TestNoAllocationsWithoutOverrides(t *testing.T) {
 	o.For(web)
 	if n := testing.AllocsPerRun(1000, func() { o.For(web) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkNewClusters is what a caller costs that names another cluster each time.
+func BenchmarkNewClusters(b *testing.B) {
+	e := newEngine()
+	o, err := overrides.New(e, overrides.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 5000 {
+		o.For(store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		o.For(store.Key{Cluster: fmt.Sprint("d-", i), Namespace: "n", Target: "t"})
 	}
 }
 

@@ -111,16 +111,15 @@ type known struct {
 	ofCluster    []stages.Override
 	ofNamespaces map[string][]stages.Override
 	ofTargets    map[store.Key][]stages.Override
+	// version is the record's, "": there is none.
+	version store.Version
 	// ends is when the first of them expires, zero: there are none.
 	ends time.Time
 }
 
-// knownOf returns the known ones of all that have not expired; nil: there are none.
-func knownOf(all []*setpointv1.Override) *known {
-	if len(all) == 0 {
-		return noOverrides
-	}
-	k := &known{ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+// knownOf returns the known ones of all that have not expired, in a record of that version.
+func knownOf(all []*setpointv1.Override, version store.Version) *known {
+	k := &known{version: version, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
 	for _, o := range all {
 		place, _, ok := target.ParseOverride(o.GetName())
 		if !ok {
@@ -167,7 +166,7 @@ func (k *known) without(now time.Time) *known {
 	if k.ends.IsZero() || now.Before(k.ends) {
 		return k
 	}
-	next := &known{ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+	next := &known{version: k.version, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
 	left := func(all []stages.Override) (some []stages.Override) {
 		for i := range all {
 			if now.Before(all[i].Expires) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,5 +97,56 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 				t.Errorf("%s was not acknowledged", one.Name)
 			}
 		}
+	}
+}
+
+// An unchanged list costs a few bytes a period, however long it is.
+func TestBytesOfUnchangedLists(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := redis.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	o, admin := instance(t, engine), server.Client(t)
+	ofRedis := func() (n int64) {
+		info, err := admin.Info(t.Context(), "stats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(info) {
+			for _, name := range []string{"total_net_input_bytes:", "total_net_output_bytes:"} {
+				if text, ok := strings.CutPrefix(line, name); ok {
+					bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					n += bytes
+				}
+			}
+		}
+		return n
+	}
+	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
+		place := target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
+		create(t, o, place, "freeze", held(time.Hour))
+	}
+	o.For(web)
+	const periods = 20
+	before := ofRedis()
+	idle := ofRedis() - before
+	before = ofRedis()
+	for range periods {
+		o.Refresh(t.Context())
+	}
+	each := (ofRedis() - before - idle) / periods
+	t.Logf("%d bytes a period for %d overrides", each, overrides.MostOfCluster-overrides.ReservedOfCluster)
+	if each > 1024 {
+		t.Errorf("an unchanged list costs %d bytes a period, want at most 1,024", each)
 	}
 }

@@ -114,6 +114,14 @@ func (f *faultyOverrides) LoadBatch(ctx context.Context, keys []store.Key) ([]st
 	return f.PartStore.LoadBatch(ctx, keys)
 }
 
+// LoadVersions implements store.PartStore.
+func (f *faultyOverrides) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+	if err := f.fail(); err != nil {
+		return nil, err
+	}
+	return f.PartStore.LoadVersions(ctx, keys)
+}
+
 // faultySpecs are specs in use that may fail.
 type faultySpecs struct {
 	store.PartStore

@@ -452,3 +452,33 @@ func TestUnknownOverridesHoldDecisions(t *testing.T) {
 		t.Errorf("decided without the overrides: %v", err)
 	}
 }
+
+// A batch reads the overrides of all its clusters at once: decisions on clusters that can't be read do not wait one after
+// the other.
+func TestABatchReadsItsClustersTogether(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int64
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnOverrides = func() error {
+			reads.Add(1)
+			return nil
+		}
+	})
+	batch := &setpointv1.BatchRecommendRequest{}
+	for i := range 100 {
+		batch.Requests = append(batch.Requests, servertest.RequestFor(fmt.Sprintf("clusters/c-%d/namespaces/shop/targets/web", i%50)))
+	}
+	began := time.Now()
+	answer, err := s.Recommendations.BatchRecommend(t.Context(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, result := range answer.GetResults() {
+		if result.GetResponse().GetDesiredReplicas() == 0 {
+			t.Errorf("result %d: %v", i, result)
+		}
+	}
+	if most := 1 + 2*int64(1+time.Since(began)/time.Second); reads.Load() > most { // what is read each second, too
+		t.Errorf("%d reads for 50 clusters, want at most %d", reads.Load(), most)
+	}
+}

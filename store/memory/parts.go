@@ -22,6 +22,20 @@ type partStore struct{ *Store }
 // Close implements store.Store.
 func (partStore) Close() error { return nil }
 
+// LoadVersions implements store.PartStore.
+func (s partStore) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+	now, err := s.begin(ctx, len(keys))
+	if err != nil {
+		return nil, fmt.Errorf("load versions of %d: %w", len(keys), err)
+	}
+	versions := make([]store.Version, len(keys))
+	for i, key := range keys {
+		sh := s.find(key)
+		versions[i] = s.versions.write(sh.version(key, now))
+	}
+	return versions, nil
+}
+
 // DeleteVersion implements store.PartStore.
 func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
 	now, err := s.begin(ctx, 1)

@@ -34,6 +34,17 @@ func (sh *shard) load(key store.Key, now time.Duration, to []byte) (version, []b
 	return it.meta, append(to, it.value...)
 }
 
+// version returns the version of the key's record, absent if there is none.
+func (sh *shard) version(key store.Key, now time.Duration) version {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	it := sh.records.get(key, now)
+	if it == nil {
+		return absent
+	}
+	return it.meta
+}
+
 // size returns how many bytes the value of the key's record has, if there is one.
 func (sh *shard) size(key store.Key, now time.Duration) (bytes int, exists bool) {
 	sh.mu.Lock()

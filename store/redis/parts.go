@@ -16,6 +16,30 @@ type partStore struct{ *Store }
 // Close implements store.Store.
 func (partStore) Close() error { return nil }
 
+// LoadVersions implements store.PartStore.
+func (s partStore) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+	if err := s.begin(ctx, "load versions"); err != nil {
+		return nil, err
+	}
+	versions := make([]store.Version, len(keys))
+	errs := s.perform(ctx, len(keys), &exchange{
+		operation: "load versions",
+		durable:   true, // as Load
+		args: func(i int, _ bool) []any {
+			return []any{"getrange", s.layout.place(keys[i]).record(), 0, versionLength - 1}
+		},
+		take: func(i int, reply any, _ bool) error {
+			raw, _ := reply.(string) // "": there is none
+			versions[i] = store.Version(raw)
+			return nil
+		},
+	})
+	if errs != nil {
+		return versions, store.BatchError(errs)
+	}
+	return versions, nil
+}
+
 // DeleteVersion implements store.PartStore.
 func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (result store.SwapResult, err error) {
 	if version == "" {

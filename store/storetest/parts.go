@@ -18,6 +18,7 @@ var partTests = []test{
 	{"OfACluster", testPartOfACluster},
 	{"Unknown", testUnknownPart},
 	{"DeleteVersion", testDeleteVersion},
+	{"LoadVersions", testLoadVersions},
 	{"LoseNoUpdate", testPartsCount},
 	{"OneChangeOfAVersionWins", testVersionDeletionRaces},
 }
@@ -227,6 +228,53 @@ func testDeleteVersion(t *testing.T, s suite) {
 	del(second, false, "spec 3")
 	del(third, true, "")
 	f.wantParts(k, []store.Part{"", store.Specs}, "history", "")
+}
+
+// LoadVersions tells of each key in its order whether its record is still the one that a load has seen.
+func testLoadVersions(t *testing.T, s suite) {
+	f := s.open(t)
+	specs, records := f.part(store.Specs, 0), f.records(store.Specs, 0)
+	keys := numbered(20)
+	for i, k := range keys {
+		f.create(k, "history") // another part's
+		if i%3 > 0 {
+			specs.create(k, "spec")
+		}
+	}
+	want := func(when string) {
+		t.Helper()
+		versions, err := records.LoadVersions(t.Context(), keys)
+		loaded, loadErr := records.LoadBatch(t.Context(), keys)
+		if err != nil || loadErr != nil || len(versions) != len(keys) {
+			t.Fatalf("%s: LoadVersions = %d versions, %v; LoadBatch: %v", when, len(versions), err, loadErr)
+		}
+		for i, r := range loaded {
+			if versions[i] != r.Version {
+				t.Errorf("%s: the version of %v is %q, want %q of %s", when, keys[i], versions[i], r.Version, show(r))
+			}
+		}
+	}
+	want("created")
+	before, err := records.LoadVersions(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs.replace(keys[1], before[1], "spec") // the same value
+	specs.mustDelete(keys[2])
+	specs.create(keys[3], "spec")
+	want("changed")
+	after, err := records.LoadVersions(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		if changed := i >= 1 && i <= 3; (after[i] != before[i]) != changed {
+			t.Errorf("the version of %v was %q and is %q", keys[i], before[i], after[i])
+		}
+	}
+	if versions, err := records.LoadVersions(t.Context(), nil); err != nil || len(versions) != 0 {
+		t.Errorf("LoadVersions of nothing: %q, %v", versions, err)
+	}
 }
 
 // Counters of the same names in parts and histories lose no update to each other.

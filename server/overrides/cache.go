@@ -1,0 +1,184 @@
+package overrides
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// mostCached limits the clusters in the cache. They are in as many parts as each part has at most: adding one
+	// copies a part.
+	mostCached = parts * mostOfPart
+	parts      = 64
+	mostOfPart = 64
+)
+
+// cache has the clusters that this instance decides for, in parts by the hash of their names.
+type cache struct {
+	seed  maphash.Seed
+	parts *[parts]part
+}
+
+// part is a part of the cache. The map does not change: a cluster is added to a copy of it, with mu held.
+type part struct {
+	clusters atomic.Pointer[map[string]*cluster]
+	mu       sync.Mutex
+}
+
+// cluster is one of the cache.
+type cluster struct {
+	name string
+	// known is nil until the store was read.
+	known atomic.Pointer[known]
+	// readAt is when the last read began that succeeded, and skip until when no decision waits, because a read has
+	// just failed; in nanoseconds since the Unix epoch.
+	readAt, skip atomic.Int64
+	// failed reports whether the last read failed.
+	failed atomic.Bool
+	// used reports whether there was a decision since the last period. idle is how many periods ago the last one
+	// was; only Run has it.
+	used atomic.Bool
+	idle int
+
+	mu sync.Mutex
+	// changes counts what this instance has changed. A read that began before the last of them is of no use.
+	// Guarded by mu.
+	changes int
+	// waited is closed when the read ends for which decisions wait, nil: there is none. Guarded by mu.
+	waited chan struct{}
+}
+
+func newCache() cache {
+	c := cache{maphash.MakeSeed(), new([parts]part)}
+	for i := range c.parts {
+		c.parts[i].clusters.Store(&map[string]*cluster{})
+	}
+	return c
+}
+
+func (c *cache) part(name string) *part { return &c.parts[maphash.String(c.seed, name)%parts] }
+
+// find returns a cluster, nil if it is not cached.
+func (c *cache) find(name string) *cluster { return (*c.part(name).clusters.Load())[name] }
+
+// get returns a cluster, and adds it if it is not cached.
+func (c *cache) get(name string) *cluster {
+	p := c.part(name)
+	if found := (*p.clusters.Load())[name]; found != nil {
+		return found
+	}
+	return p.add(name)
+}
+
+// all returns all clusters.
+func (c *cache) all() (all []*cluster) {
+	for i := range c.parts {
+		for _, one := range *c.parts[i].clusters.Load() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (p *part) add(name string) *cluster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := *p.clusters.Load()
+	if found := now[name]; found != nil {
+		return found
+	}
+	next := make(map[string]*cluster, len(now)+1)
+	var least *cluster
+	for name, c := range now {
+		if next[name] = c; least == nil || c.worth() < least.worth() {
+			least = c
+		}
+	}
+	if len(next) >= mostOfPart {
+		delete(next, least.name) // it is read again with its next decision
+	}
+	c := &cluster{name: string([]byte(name))} // the name may be part of a message
+	c.used.Store(true)
+	next[c.name] = c
+	p.clusters.Store(&next)
+	return c
+}
+
+// drop takes a cluster out of the cache, unless there was a decision meanwhile, and reports whether it did.
+func (c *cache) drop(one *cluster) bool {
+	p := c.part(one.name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one.used.Load() {
+		return false
+	}
+	now := *p.clusters.Load()
+	next := make(map[string]*cluster, len(now))
+	for name, c := range now {
+		if c != one {
+			next[name] = c
+		}
+	}
+	p.clusters.Store(&next)
+	return true
+}
+
+// worth is how much is lost with a cluster: what was never read nothing, and overrides the most, for without the
+// store they could not be read again.
+func (c *cluster) worth() int {
+	switch k := c.known.Load(); {
+	case k == nil:
+		return 0
+	case k.ends.IsZero():
+		return 1
+	}
+	return 2
+}
+
+// fresh reports whether what is known was read a moment ago.
+func (c *cluster) fresh(now time.Time) bool {
+	return now.UnixNano()-c.readAt.Load() <= int64(staleAfter)
+}
+
+// due reports whether a decision waits for a read.
+func (c *cluster) due(now time.Time) bool { return !c.fresh(now) && now.UnixNano() >= c.skip.Load() }
+
+// beginWait returns the end of the read for which decisions wait already. Else it is done, and beginWait
+// returns nil.
+func (c *cluster) beginWait(done chan struct{}) chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waited != nil {
+		return c.waited
+	}
+	c.waited = done
+	return nil
+}
+
+func (c *cluster) endWait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waited = nil
+}
+
+// learn takes what a read has found, unless this instance has changed something meanwhile, or a later read
+// was faster.
+func (r reading) learn(k *known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if began := r.began.UnixNano(); r.cluster.changes == r.changes && began >= r.readAt.Load() {
+		r.known.Store(k)
+		r.readAt.Store(began)
+	}
+}
+
+// confirm takes that a read has found what is known.
+func (r reading) confirm() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if began := r.began.UnixNano(); r.cluster.changes == r.changes && began >= r.readAt.Load() {
+		r.readAt.Store(began)
+	}
+}
