@@ -25,26 +25,21 @@ type Engine struct {
 	histories map[string][]byte
 	// kept is what stages need of a target beside its history.
 	kept map[string]*stages.Kept
-	ids  uint64
+	// overrides are those of the targets' next decisions.
+	overrides map[string][]stages.Override
+	ids       uint64
 }
 
 // NewEngine returns an engine without any history.
 func NewEngine() *Engine {
-	return &Engine{histories: make(map[string][]byte), kept: make(map[string]*stages.Kept)}
+	return &Engine{histories: make(map[string][]byte), kept: make(map[string]*stages.Kept), overrides: make(map[string][]stages.Override)}
 }
 
 // Recommend decides and keeps the history, encoded as a store would keep it.
 func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	in, violations := conversion.Input(req, recommender.DefaultOptions())
-	now := req.GetEvaluationTime().AsTime()
-	var around stages.Around
-	if len(violations) == 0 && staged(req) {
-		violations = validation.Structure(req)
-		read, more := conversion.Around(req, in, now)
-		around, violations = read, append(violations, more...)
-	}
-	if len(violations) > 0 {
-		return nil, fmt.Errorf("%s (%d problems)", violations[0], len(violations))
+	in, around, err := read(req, e.overrides[req.GetTarget()])
+	if err != nil {
+		return nil, err
 	}
 	history, err := e.history(req.GetTarget())
 	if err != nil {
@@ -52,7 +47,7 @@ func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) 
 	}
 	e.ids++
 	binary.BigEndian.PutUint64(in.ID[:], e.ids)
-	decision, next := e.keptOf(req.GetTarget()).Recommend(around, now, in, &history)
+	decision, next := e.keptOf(req.GetTarget()).Recommend(around, req.GetEvaluationTime().AsTime(), in, &history)
 	e.histories[req.GetTarget()] = encoding.AppendHistory(nil, &next)
 	return conversion.Response(&decision), nil
 }
@@ -93,9 +88,25 @@ func (e *Engine) keptOf(target string) *stages.Kept {
 	return k
 }
 
-// staged reports whether a request has stages or proposals.
-func staged(req *setpointv1.RecommendRequest) bool {
-	return req.GetStages() != nil || len(req.GetProposals()) > 0
+// Override implements Overrider.
+func (e *Engine) Override(target string, overrides []stages.Override) {
+	e.overrides[target] = overrides
+}
+
+// read reads a request, with what is around its decision.
+func read(req *setpointv1.RecommendRequest, overrides []stages.Override) (*recommender.Input, stages.Around, error) {
+	in, violations := conversion.Input(req, recommender.DefaultOptions())
+	around := stages.Around{}
+	if len(violations) == 0 && (req.GetStages() != nil || len(req.GetProposals()) > 0) {
+		violations = validation.Structure(req)
+		read, more := conversion.Around(req, in, req.GetEvaluationTime().AsTime())
+		around, violations = read, append(violations, more...)
+	}
+	if len(violations) > 0 {
+		return nil, around, fmt.Errorf("%s (%d problems)", violations[0], len(violations))
+	}
+	around.Overrides = stages.InForce(overrides, req.GetEvaluationTime().AsTime())
+	return in, around, nil
 }
 
 // historyOf is a recording's history as the recommender has it.
@@ -120,6 +131,7 @@ func scaleEvents(events []recording.ScaleEvent) []recommender.ScaleEvent {
 func (e *Engine) Delete(_ context.Context, target string) error {
 	delete(e.histories, target)
 	delete(e.kept, target)
+	delete(e.overrides, target)
 	return nil
 }
 

@@ -65,9 +65,9 @@ const MaxGap = 5 * time.Minute
 // MaxDifferences bounds the differences that a back-test tells of.
 const MaxDifferences = 10
 
-// RunBacktest replays a scenario with its own spec, then with another; nil: its own again,
-// also where it changes on the way.
-func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, assumed Assumed) (*Backtest, error) {
+// RunBacktest replays a scenario with its own spec, then with another and its stages, nil: without stages. A
+// nil spec: its own again, also where it changes on the way. Overrides that were in force are so in each.
+func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, assumed Assumed) (*Backtest, error) {
 	out := &Backtest{Scenario: scenario.Name, Steps: len(scenario.Steps), Differences: []Change{}}
 	own := make([]*setpointv1.RecommendResponse, len(scenario.Steps))
 	err := NewRunner(NewEngine(), Options{}).Run(ctx, scenario, func(s *Step) error {
@@ -84,7 +84,7 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autosc
 		return nil, err
 	}
 	seen := false
-	err = NewRunner(NewEngine(), Options{Spec: spec}).Run(ctx, scenario, func(s *Step) error {
+	err = NewRunner(NewEngine(), Options{Spec: spec, Stages: with}).Run(ctx, scenario, func(s *Step) error {
 		length, gap := standsFor(scenario, s.Index)
 		out.SpanSeconds += (length + gap).Seconds()
 		if was, is := own[s.Index], s.Response; was != nil && is != nil {
@@ -97,7 +97,7 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autosc
 		return ctx.Err()
 	})
 	if err == nil && out.Mismatched == 0 {
-		out.ClosedLoop, err = closedLoop(ctx, scenario, spec, own, assumed, nil)
+		out.ClosedLoop, err = closedLoop(ctx, scenario, spec, with, own, assumed, nil)
 	}
 	return out, err
 }

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,9 +12,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/counterfactual"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // ClosedLoop is what another spec would have done in place of a recording's own: its counts
@@ -86,12 +85,12 @@ type Assumed struct {
 
 // closedLoop runs a scenario with another spec in a closed loop. own are the answers of its own
 // spec; visit is called with each step's outcome and may be nil.
-func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, own []*setpointv1.RecommendResponse,
+func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, own []*setpointv1.RecommendResponse,
 	assumed Assumed, visit func(i int, o *counterfactual.Outcome)) (*ClosedLoop, error) {
 	c := &ClosedLoop{Changes: []LoopChange{}}
 	var meter counterfactual.Meter
 	namespace := ""
-	err := inputs(ctx, scenario, spec, func(i int, in *recommender.Input) error {
+	err := inputs(ctx, scenario, spec, with, func(i int, in *recommender.Input, _ stages.Around) error {
 		meter.Add(scenario.Steps[i].Time, in)
 		if in != nil && namespace == "" {
 			namespace = in.Namespace
@@ -109,9 +108,9 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autosca
 		loop.Begin(historyOf(scenario.History))
 	}
 	after := int32(0)
-	err = inputs(ctx, scenario, spec, func(i int, in *recommender.Input) error {
+	err = inputs(ctx, scenario, spec, with, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]
-		step := counterfactual.Step{Time: recorded.Time, Input: in, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, assumed)}
+		step := counterfactual.Step{Time: recorded.Time, Input: in, Around: around, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, assumed)}
 		before := after
 		if in != nil && in.ScaleError == nil {
 			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
@@ -133,12 +132,12 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autosca
 	return c, err
 }
 
-// inputs hands out what each step of a scenario sees with a spec; nil where there is no
-// autoscaler.
-func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, give func(i int, in *recommender.Input) error) error {
+// inputs hands out what each step of a scenario sees with a spec, nil where there is no autoscaler, and what
+// is around its decision.
+func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, give func(int, *recommender.Input, stages.Around) error) error {
 	player := recording.NewPlayer(scenario)
 	if spec != nil {
-		player = player.WithSpec(spec)
+		player = player.WithSpec(spec, with)
 	}
 	for i := range scenario.Steps {
 		req, err := player.Request(&scenario.Steps[i], "backtest")
@@ -146,17 +145,13 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 			return err
 		}
 		var in *recommender.Input
+		var around stages.Around
 		if req != nil {
-			if staged(req) {
-				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, errStaged)
+			if in, around, err = read(req, overridesOf(&scenario.Steps[i])); err != nil {
+				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
 			}
-			read, violations := conversion.Input(req, recommender.DefaultOptions())
-			if len(violations) > 0 {
-				return fmt.Errorf("%s, step %d: %s (%d problems)", scenario.Name, i+1, violations[0], len(violations))
-			}
-			in = read
 		}
-		if err := give(i, in); err != nil {
+		if err := give(i, in, around); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -165,9 +160,6 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 	}
 	return nil
 }
-
-// errStaged is the error of what can't be compared yet.
-var errStaged = errors.New("stages: Forbidden: a backtest knows none; take them out, or run setpoint simulate with them")
 
 // asRecorded are the names of the metrics that stay as they were recorded.
 func asRecorded(spec *recommender.Spec) []string {

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Backend answers requests: the engine in this process, or a server.
@@ -23,6 +24,16 @@ type Backend interface {
 	// Delete deletes a target; deleting an unknown one is no error.
 	Delete(ctx context.Context, target string) error
 }
+
+// Overrider is a backend that can put overrides in force.
+type Overrider interface {
+	// Override replaces the overrides of a target's next decision.
+	Override(target string, overrides []stages.Override)
+}
+
+// ErrOverridden is wrapped in the error for a step that an override decided, if the backend can't put any
+// in force.
+var ErrOverridden = errors.New("an override was in force, which a replay sets at no server; replay it without --server")
 
 // Beginner is a backend that can set a target's history.
 type Beginner interface {
@@ -51,8 +62,10 @@ type Step struct {
 
 // Options are the settings of a Runner. The zero value replays as recorded.
 type Options struct {
-	// Spec replaces that of the recordings; nothing is compared then.
-	Spec *autoscalingv2.HorizontalPodAutoscalerSpec
+	// Spec replaces that of the recordings, and Stages their stages, nil: none; nothing is compared then.
+	// Overrides are in force as they were recorded.
+	Spec   *autoscalingv2.HorizontalPodAutoscalerSpec
+	Stages *setpointv1.Stages
 	// NoCompare disables comparisons.
 	NoCompare bool
 	// Explain requests explanations.
@@ -84,7 +97,7 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 	r.run++
 	player := recording.NewPlayer(scenario)
 	if r.options.Spec != nil {
-		player = player.WithSpec(r.options.Spec)
+		player = player.WithSpec(r.options.Spec, r.options.Stages)
 	}
 	cluster := r.options.Cluster + "-" + strconv.Itoa(r.run)
 	target := ""
@@ -109,6 +122,9 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 				err = r.begin(req.GetTarget(), scenario)
 			}
 			if target = req.GetTarget(); err == nil {
+				err = r.override(target, overridesOf(&scenario.Steps[i]))
+			}
+			if err == nil {
 				err = r.ask(ctx, step, req)
 			}
 		}
@@ -144,6 +160,18 @@ func EndsAll(err error) bool {
 		return true
 	}
 	return false
+}
+
+// override puts the overrides of a step in force.
+func (r *Runner) override(target string, overrides []stages.Override) error {
+	backend, ok := r.backend.(Overrider)
+	switch {
+	case ok:
+		backend.Override(target, overrides)
+	case len(overrides) > 0:
+		return ErrOverridden
+	}
+	return nil
 }
 
 // begin sets the target's history from the scenario.

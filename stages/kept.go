@@ -10,6 +10,8 @@ import (
 // replays. The zero value is that of a new target.
 type Kept struct {
 	state []byte
+	// adjusted reports whether the last decision was not the engine's alone.
+	adjusted bool
 	// turns are as Around.Turns, and direction is that of the last applied change.
 	turns     []int64
 	direction int
@@ -23,13 +25,12 @@ func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history
 	if p := history.Pending; p != nil && in.ScaleError == nil && in.Scale.SpecReplicas == p.To {
 		k.applied(p)
 	}
-	if a.Empty() {
-		k.state = nil
+	if a.Empty() && !k.adjusted && len(k.state) == 0 { // otherwise what stages left behind goes
 		return recommender.Recommend(now, in, history)
 	}
 	a.Turns = k.turns
 	decision, next, state := a.RecommendIn(nil, now, in, history, k.state)
-	k.state = state
+	k.state, k.adjusted = state, decision.Adjusted != nil
 	return decision, next
 }
 

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/replay"
@@ -94,13 +94,13 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if err := c.assume(); err != nil {
 		return cli.BadInput(err)
 	}
-	spec, err := readPlainSpec(cmd, c.spec)
+	spec, err := readSpec(cmd, c.spec)
 	if err != nil {
 		return err
 	}
 	kubernetes.Defaults(spec.Object)
 	for _, name := range files {
-		if err := c.file(cmd, name, &spec.Object.Spec); err != nil {
+		if err := c.file(cmd, name, spec); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func milliOf(text string) (int64, error) {
 	return milli, err
 }
 
-func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalingv2.HorizontalPodAutoscalerSpec) error {
+func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autoscaler) error {
 	file, err := cli.Open(cmd, name)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *autoscalin
 			}
 			continue
 		}
-		got, err := replay.RunBacktest(cmd.Context(), scenario, spec, c.assumed)
+		got, err := replay.RunBacktest(cmd.Context(), scenario, &spec.Object.Spec, spec.Stored.GetStages(), c.assumed)
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
 		}

@@ -103,12 +103,12 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	options := replay.Options{NoCompare: c.noCompare}
 	if c.spec != "" {
-		spec, err := readPlainSpec(cmd, c.spec)
+		spec, err := readSpec(cmd, c.spec)
 		if err != nil {
 			return err
 		}
 		kubernetes.Defaults(spec.Object)
-		options.Spec = &spec.Object.Spec
+		options.Spec, options.Stages = &spec.Object.Spec, spec.Stored.GetStages()
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {

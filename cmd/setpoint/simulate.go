@@ -242,15 +242,6 @@ func readSpec(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
 	return a, cli.BadInput(err)
 }
 
-// readPlainSpec is readSpec for what decides without stages.
-func readPlainSpec(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
-	a, err := readSpec(cmd, name)
-	if err == nil && a.Stored.GetStages() != nil {
-		return nil, cli.BadInput(fmt.Errorf("%s: stages: Forbidden: recordings are decided again without stages; take them out, or run setpoint simulate with them", name))
-	}
-	return a, err
-}
-
 // simulate runs all autoscalers and writes their results, evaluations as they happen.
 func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
 	out := cmd.OutOrStdout()

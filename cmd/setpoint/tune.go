@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -38,6 +39,8 @@ type tuneCommand struct {
 	reversals  float64
 	goal       tune.Goal
 	output     *cli.OutputFlag
+	// annotations are those of the manifest: its stages.
+	annotations map[string]string
 }
 
 func newTune() *cobra.Command {
@@ -47,7 +50,7 @@ func newTune() *cobra.Command {
 		Short: "Search for the simplest cheap spec that reaches a goal in a scenario",
 		Long: `Search for a cheap spec that reaches a goal in a scenario of setpoint simulate: targets,
 tolerances, windows, policies and minReplicas, or what --vary names. The production engine
-runs each candidate. The search uses the first half of the time; in the second half a spec
+runs each candidate, with the stages of the file as they are. The search uses the first half of the time; in the second half a spec
 must hold as it is, with another seed, with a tenth of its pods gone at the peak, and with
 20 % more load. It may have no warning of setpoint lint that the given spec does not have.
 
@@ -113,9 +116,6 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	if a.Stages != nil {
-		return cli.BadInput(fmt.Errorf("%s: stages: Forbidden: tune varies specs without stages; take them out", args[0]))
-	}
 	if err := simulation.Check(scenario, a); err != nil {
 		return cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, args[0], err))
 	}
@@ -132,12 +132,18 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if c.annotations, err = annotationsOf(read.Stored.GetStages()); err != nil {
+		return err
+	}
 	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
 }
 
 // warnings are the rules of which lint warns; in a scenario that is too large for it, those without.
 func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario) (rules []string, err error) {
-	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}}
+	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: time.Now()}
+	if s != nil {
+		of.Now = s.Start
+	}
 	if b := a.Spec.Behavior; b != nil {
 		of.Behavior, of.Up, of.Down = true, len(b.ScaleUp.Policies) > 0, len(b.ScaleDown.Policies) > 0
 	}
@@ -233,7 +239,7 @@ func (c *tuneCommand) write(w io.Writer, s *simulation.Scenario, object *autosca
 		err = writeTunedJSON(w, object, r)
 	case asYAML:
 		if r.Best != nil {
-			err = writeManifest(w, object, r.Best)
+			err = c.writeManifest(w, object, r.Best)
 		}
 	default:
 		err = c.writeText(w, s, object, r)
@@ -287,12 +293,15 @@ func writeTunedJSON(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, 
 	return json.NewEncoder(w).Encode(&out)
 }
 
-func writeManifest(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, c *tune.Candidate) error {
-	tuned := tunedObject(object, &c.Spec)
+func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, chosen *tune.Candidate) error {
+	tuned := tunedObject(object, &chosen.Spec)
+	metadata := map[string]any{"name": object.Name, "namespace": object.Namespace}
+	if len(c.annotations) > 0 {
+		metadata["annotations"] = c.annotations
+	}
 	// What belongs to a cluster's object is no part of a manifest.
 	data, err := yaml.Marshal(map[string]any{
-		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-		"metadata": map[string]string{"name": object.Name, "namespace": object.Namespace}, "spec": tuned.Spec,
+		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": tuned.Spec,
 	})
 	if err == nil {
 		_, err = w.Write(data)
@@ -346,7 +355,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 		fmt.Fprintln(w, "  "+cli.Plain(change))
 	}
 	fmt.Fprintln(w)
-	return writeManifest(w, object, r.Best)
+	return c.writeManifest(w, object, r.Best)
 }
 
 // writeTrials writes the trials of the chosen spec, with what the given one does and what is allowed.

@@ -40,6 +40,38 @@ func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
 	}
 }
 
+// A search keeps the stages: they take part in each run, the manifest has them, and no minReplicas is above a
+// schedule's.
+func TestTuneKeepsStages(t *testing.T) {
+	t.Parallel()
+	world := clitest.File(t, "world.yaml", "duration: 4h\nstart: 2026-11-23T00:00:00Z\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	stages := `{schedules: [{name: all, timeZone: UTC, cron: "0 0 1 1 *", duration: 86400s, minReplicas: 3}, {name: day, timeZone: UTC, cron: "0 0 * * *", duration: 82800s, minReplicas: 7}]}`
+	spec := clitest.File(t, "spec.yaml", `{spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 1, maxReplicas: 20,
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]},
+ stages: `+stages+`}`)
+	got := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "json")
+	if got.Code != 0 {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	var out tunedJSON
+	if err := json.Unmarshal([]byte(got.Stdout), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(out.Front, *out.Best, out.Given) {
+		var spec struct{ MinReplicas int32 }
+		if err := json.Unmarshal(c.Spec, &spec); err != nil {
+			t.Fatal(err)
+		}
+		if c.Searched.AveragePods < 6.5 || spec.MinReplicas > 3 {
+			t.Errorf("minReplicas %d, %g pods", spec.MinReplicas, c.Searched.AveragePods)
+		}
+	}
+	manifest := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "yaml").Stdout
+	if again := run(t, manifest, "simulate", "-f", world, "-", "-o", "json"); again.Code != 0 || !strings.Contains(again.Stdout, `"replicas":7`) {
+		t.Errorf("exit code %d\n%s\n%.500s%s", again.Code, manifest, again.Stdout, again.Stderr)
+	}
+}
+
 func TestTuneFormsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")

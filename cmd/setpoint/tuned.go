@@ -9,8 +9,11 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
 // tunedObject is an autoscaler with what a search changes of a spec: targets, minReplicas and
@@ -34,6 +37,15 @@ func tunedObject(object *autoscalingv2.HorizontalPodAutoscaler, spec *recommende
 		out.Spec.Behavior = behavior
 	}
 	return out
+}
+
+// annotationsOf are the annotations of an autoscaler with these stages, whatever form they came in.
+func annotationsOf(stages *setpointv1.Stages) (map[string]string, error) {
+	if stages == nil {
+		return nil, nil
+	}
+	text, err := (&restjson.Marshaler{}).Marshal(stages)
+	return map[string]string{autoscalingv1.StagesAnnotation: string(text)}, err
 }
 
 func targetOf(m *autoscalingv2.MetricSpec) *autoscalingv2.MetricTarget {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Step is one evaluation of a recording.
@@ -14,6 +15,8 @@ type Step struct {
 	// Input is the observed input, with the readings of the tried spec. Nil: there was no
 	// autoscaler. It is not changed.
 	Input *recommender.Input
+	// Around is what is around the decision.
+	Around stages.Around
 	// After is the recorded spec's count after the step, and Failed reports whether a write
 	// at this step failed.
 	After  int32
@@ -75,6 +78,7 @@ type Loop struct {
 	options  Options
 	starts   Starts
 	history  recommender.History
+	kept     stages.Kept
 	space    string
 	counter  uint64
 	work     int64
@@ -138,7 +142,7 @@ func (l *Loop) Step(s *Step) (Outcome, error) {
 	}
 	in.Explain, in.ExplainLimit = true, recommender.ExplainNoPods
 	out.Input = &in
-	out.Decision, l.history = recommender.Recommend(s.Time, &in, &l.history)
+	out.Decision, l.history = l.kept.Recommend(s.Around, s.Time, &in, &l.history)
 	if err := l.write(s, &out.Decision); err != nil {
 		return Outcome{}, err
 	}
@@ -197,7 +201,7 @@ func (l *Loop) write(s *Step, d *recommender.Decision) error {
 		if s.Failed {
 			outcome, message = recommender.Failed, "writing the count failed at this step of the recording"
 		}
-		_, next, err := recommender.Settle(l.history, l.space, d.ID, outcome, message)
+		_, next, err := l.kept.Settle(l.history, l.space, d.ID, outcome, message)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ import (
 type space struct {
 	varied []int // the dimensions that are
 	given  *simulation.Autoscaler
-	least  int32 // the least minimum
+	// least and most are the bounds of minimums.
+	least, most int32
 	// steps is the generalized golden ratio's: the sequence of Roberts fills the cube evenly.
 	steps []float64
 }
@@ -76,14 +77,34 @@ func newSpace(a *simulation.Autoscaler, least int32, vary []string) space {
 	for range 60 {
 		ratio = math.Pow(1+ratio, 1/float64(n+1))
 	}
-	s := space{given: a, least: min(max(1, least), a.Spec.MaxReplicas)}
+	s := space{given: a, most: highestMinimum(a)}
+	s.least = min(max(1, least), s.most)
 	for i := range n {
 		s.steps = append(s.steps, math.Mod(math.Pow(1/ratio, float64(i+1)), 1))
+		if i == minimum && a.Stages != nil && a.Stages.Idle != nil {
+			continue // only from 0 can it be idle
+		}
 		if len(vary) == 0 || slices.Contains(vary, nameOf(i)) {
 			s.varied = append(s.varied, i)
 		}
 	}
 	return s
+}
+
+// highestMinimum is the highest minReplicas that the service accepts: schedules are not below it.
+func highestMinimum(a *simulation.Autoscaler) int32 {
+	most := a.Spec.MaxReplicas
+	if a.Stages == nil {
+		return most
+	}
+	for i := range a.Stages.Schedules {
+		for _, bound := range []int32{a.Stages.Schedules[i].Min, a.Stages.Schedules[i].Max} {
+			if bound >= 0 {
+				most = min(most, bound)
+			}
+		}
+	}
+	return max(most, a.Spec.MinReplicas)
 }
 
 // point returns the i'th point of the sequence shifted by a seed. Each third one changes one
@@ -196,10 +217,10 @@ func (s *space) spec(point []float64) recommender.Spec {
 // fourPods lets small counts rise, as the API's default does.
 var fourPods = recommender.ScalingPolicy{Type: recommender.PodsPolicy, Value: 4, PeriodSeconds: 15}
 
-// minimum ranges from the least one to the maximum, logarithmically.
+// minimum ranges from the least one to the highest, logarithmically.
 func (s *space) minimum(at float64) int32 {
-	least, most := float64(s.least), float64(s.given.Spec.MaxReplicas)
-	return min(max(int32(math.Round(least*math.Pow(most/least, at))), s.least), s.given.Spec.MaxReplicas)
+	least, most := float64(s.least), float64(s.most)
+	return min(max(int32(math.Round(least*math.Pow(most/least, at))), s.least), s.most)
 }
 
 // scaleTarget changes a target logarithmically: a utilization between four tenths of it and 95

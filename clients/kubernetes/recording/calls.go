@@ -88,7 +88,7 @@ func (p *Player) called(step *Step, cluster string) (*setpointv1.RecommendReques
 	request.Target = name.String()
 	if p.spec != nil {
 		recorded := request.GetSpec().GetScaleTargetRef()
-		request.Spec = kubernetes.SpecToProto(p.spec)
+		request.Spec, request.Stages = kubernetes.SpecToProto(p.spec), p.stages
 		if p.spec.ScaleTargetRef.Kind == "" {
 			request.Spec.ScaleTargetRef = recorded
 		}

@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
 // Player is the cluster of a scenario: it applies the steps' changes to the autoscaler. Take
@@ -16,8 +17,9 @@ type Player struct {
 	scenario *Scenario
 	// autoscaler is the current one, nil while it is deleted.
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
-	// spec replaces the recording's, if set.
-	spec *autoscalingv2.HorizontalPodAutoscalerSpec
+	// spec replaces the recording's, if set, and stages its stages.
+	spec   *autoscalingv2.HorizontalPodAutoscalerSpec
+	stages *setpointv1.Stages
 	// options are the same in every step.
 	options *setpointv1.RecommendOptions
 }
@@ -33,9 +35,10 @@ func NewPlayer(scenario *Scenario) *Player {
 
 // WithSpec makes the player use spec instead of the recording's in every step, and returns the
 // player. Call it before the first step. The recording's expectations are still those of its
-// own spec. A spec without a scaleTargetRef has the recorded one.
-func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *Player {
-	p.spec = spec
+// own spec. A spec without a scaleTargetRef has the recorded one. stages replace the recording's, too;
+// nil: there are none.
+func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec, stages *setpointv1.Stages) *Player {
+	p.spec, p.stages = spec, stages
 	if p.autoscaler != nil {
 		p.use(spec)
 	}
@@ -77,6 +80,11 @@ func (p *Player) asked(step *Step, cluster string) (*setpointv1.RecommendRequest
 		return nil, fmt.Errorf("%s: %w", p.scenario.Name, err)
 	}
 	request.Options = p.options
+	if request.Stages = p.stages; p.spec == nil {
+		if request.Stages, err = v1.AnnotatedStages(p.autoscaler.Annotations); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.scenario.Name, err)
+		}
+	}
 	return request, nil
 }
 
@@ -129,6 +137,7 @@ func (p *Player) advance(step *Step) {
 	if p.autoscaler == nil {
 		p.autoscaler = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: *p.scenario.HPA.ObjectMeta.DeepCopy()}
 	}
+	p.autoscaler.Annotations = step.HPA.Annotations
 	p.use(&step.HPA.Spec)
 	if p.spec != nil {
 		p.use(p.spec)

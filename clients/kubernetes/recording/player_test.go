@@ -204,7 +204,7 @@ func TestWithSpecReplacesEverySpec(t *testing.T) {
 	scenario := curated(t, "life/metric-spec-edited")
 	spec := scenario.HPA.Spec.DeepCopy()
 	spec.MaxReplicas = 77
-	player := recording.NewPlayer(scenario).WithSpec(spec)
+	player := recording.NewPlayer(scenario).WithSpec(spec, nil)
 	for i := range scenario.Steps {
 		request, err := player.Request(&scenario.Steps[i], "replay")
 		if err != nil || request.GetSpec().GetMaxReplicas() != 77 {

@@ -25,7 +25,8 @@ type Scenario struct {
 	// Config has the controller's settings.
 	Config Config `json:"config"`
 	// HPA is the autoscaler as stored, with the API's defaults; its status is the
-	// one before the first step. Required, with name and namespace.
+	// one before the first step. Required, with name and namespace. Its annotation
+	// setpoint.dev/stages has its stages.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa"`
 	// History is the target's history before the first step. Nil: none.
 	History *History `json:"history,omitempty"`
@@ -91,8 +92,8 @@ type OtherHPA struct {
 type Step struct {
 	// Time of the evaluation. Not before that of the step before. Required.
 	Time time.Time `json:"time"`
-	// HPA replaces the spec and its generation from this step on; nil: unchanged. The status
-	// continues, unless the autoscaler was deleted.
+	// HPA replaces the spec, its generation and its stages from this step on; nil: unchanged. The
+	// status continues, unless the autoscaler was deleted.
 	HPA *autoscalingv2.HorizontalPodAutoscaler `json:"hpa,omitempty"`
 	// HPADeleted deletes the autoscaler, and its history, at this step. A later step with HPA
 	// recreates it.

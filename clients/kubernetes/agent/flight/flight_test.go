@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
@@ -162,7 +163,9 @@ func TestWhatIsRecordedReplays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n++
+		if n++; n%3 == 0 { // as an autoscaler with stages
+			scenario.HPA.Annotations = map[string]string{v1.StagesAnnotation: `{"windowThroughFailures": true, "guards": {"ignoreSurge": true}}`}
+		}
 		player, fresh := recording.NewPlayer(scenario), scenario.HPA.Status.Conditions == nil
 		for i := range scenario.Steps {
 			d, err := s.decide(t, player, &scenario.Steps[i], fmt.Sprintf("c%d", n))

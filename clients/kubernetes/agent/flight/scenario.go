@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 )
 
@@ -41,8 +44,9 @@ func (format) Begin(target *setpointv1.Target) (flight.Scenario, error) {
 // scenario is an incomplete scenario. It implements flight.Scenario.
 type scenario struct {
 	*recording.Scenario
-	// spec is the spec of the last step.
-	spec *autoscalingv2.HorizontalPodAutoscalerSpec
+	// spec is the spec of the last step, and stages are its stages.
+	spec   *autoscalingv2.HorizontalPodAutoscalerSpec
+	stages *setpointv1.Stages
 	// bytes is the approximate memory of the scenario.
 	bytes int
 }
@@ -63,6 +67,10 @@ func (s *scenario) Add(d *agent.Decision) error {
 		return err
 	}
 	a := snapshotOf(d).Autoscaler
+	annotations, err := annotationsOf(d.Request.GetStages())
+	if err != nil {
+		return err
+	}
 	config, others, kinds := configOf(d.Request.GetOptions()), rivals(snapshotOf(d)), kindsOf(d)
 	if len(s.Scenario.Steps) > 0 && (!equality.Semantic.DeepEqual(config, s.Config) || !slices.Equal(others, s.OtherHPAs) || !slices.Equal(kinds, s.Kinds)) {
 		return errUnlike
@@ -75,15 +83,26 @@ func (s *scenario) Add(d *agent.Decision) error {
 	if len(s.Scenario.Steps) == 0 {
 		s.Config, s.OtherHPAs, s.Kinds = config, others, kinds
 		s.Name = d.Key.String() + " " + d.At.UTC().Format(time.RFC3339Nano)
-		s.HPA.ObjectMeta = metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}
+		s.HPA.ObjectMeta = metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name, Annotations: annotations}
 		s.HPA.Spec = a.Spec
-	} else if !equality.Semantic.DeepEqual(s.spec, &a.Spec) {
-		step.HPA = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: s.HPA.ObjectMeta, Spec: a.Spec}
+	} else if !equality.Semantic.DeepEqual(s.spec, &a.Spec) || !proto.Equal(s.stages, d.Request.GetStages()) {
+		step.HPA = &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: *s.HPA.ObjectMeta.DeepCopy(), Spec: a.Spec}
+		step.HPA.Annotations = annotations
+		s.bytes += len(annotations[v1.StagesAnnotation])
 	}
-	s.spec = &a.Spec
+	s.spec, s.stages = &a.Spec, d.Request.GetStages()
 	s.Scenario.Steps = append(s.Scenario.Steps, *step)
 	s.bytes += size(step)
 	return nil
+}
+
+// annotationsOf are the annotations of an object with these stages, whatever kind of object they come from.
+func annotationsOf(stages *setpointv1.Stages) (map[string]string, error) {
+	if stages == nil {
+		return nil, nil
+	}
+	text, err := protojson.Marshal(stages)
+	return map[string]string{v1.StagesAnnotation: string(text)}, err
 }
 
 // size is the approximate memory of a step, in bytes; steps mostly share their pods.

@@ -140,7 +140,11 @@ func matching(selector labels.Selector, name string, pods []*corev1.Pod) map[str
 // verify plays a step as a replay does, and compares the request with the real one.
 func verify(scenario *recording.Scenario, step *recording.Step, d *agent.Decision) error {
 	alone := *scenario
-	alone.HPA = snapshotOf(d).Autoscaler
+	alone.HPA = snapshotOf(d).Autoscaler.DeepCopy()
+	var err error
+	if alone.HPA.Annotations, err = annotationsOf(d.Request.GetStages()); err != nil {
+		return err
+	}
 	request, err := recording.NewPlayer(&alone).Request(step, "c")
 	if err != nil {
 		return err
@@ -163,7 +167,7 @@ func relevant(r *setpointv1.RecommendRequest) *setpointv1.RecommendRequest {
 		}
 	}
 	return &setpointv1.RecommendRequest{
-		Spec: r.GetSpec(), Scale: r.GetScale(), ScaleError: r.GetScaleError(), SelectorProblem: r.GetSelectorProblem(),
+		Spec: r.GetSpec(), Stages: r.GetStages(), Scale: r.GetScale(), ScaleError: r.GetScaleError(), SelectorProblem: r.GetSelectorProblem(),
 		Pods: r.GetPods(), PodMetrics: r.GetPodMetrics(), CustomMetrics: r.GetCustomMetrics(), ExternalMetrics: series,
 	}
 }
