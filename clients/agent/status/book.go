@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ type Decided struct {
 	Metrics []string `json:"metrics,omitempty"`
 	// Limits say what else has decided the count: a bound, a policy, a window.
 	Limits []string `json:"limits,omitempty"`
-	// Adjusted says what a stage or an override changed. Empty: nothing.
+	// Adjusted says what a stage changed, or what an override keeps. Empty: nothing.
 	Adjusted string `json:"adjusted,omitempty"`
 	// Plain is the count without stages and overrides, if it is another one.
 	Plain *int32 `json:"plain,omitempty"`
@@ -256,6 +257,10 @@ func (o *Object) decided(d *agent.Decision) {
 	for _, c := range d.Answer.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" {
 			o.Decision.Inactive = typed.Shorten(c.GetReason()+": "+c.GetMessage(), maxText)
+		}
+		// One that agrees with the recommendation changes nothing, and is in force.
+		if d := o.Decision; c.GetType() == "Overridden" && c.GetStatus() == "True" && !strings.Contains(d.Adjusted, c.GetMessage()) {
+			d.Adjusted = typed.Shorten(strings.TrimPrefix(d.Adjusted+"; "+c.GetMessage(), "; "), maxText)
 		}
 	}
 	if d.Applied {

@@ -106,7 +106,23 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 			"an override", &setpointv1.RecommendRequest{Spec: spec},
 			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, PlainDesiredReplicas: new(int32(6)), Adjustments: []*setpointv1.Adjustment{
 				{Stage: "OVERRIDE", Message: "held at 4 by alice until 14:00:00Z"},
+			}, Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Overridden", Status: "True", Message: "held at 4 by alice until 14:00:00Z"}},
 			}}, "", "ok", "held at 4 by alice until 14:00:00Z; without: 6",
+		},
+		{
+			"an override that agrees", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Overridden", Status: "True", Message: "held at 4 by alice until 14:00:00Z; as is the recommendation"}},
+			}}, "", "ok", "held at 4 by alice until 14:00:00Z; as is the recommendation",
+		},
+		{
+			"an override and a schedule", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, PlainDesiredReplicas: new(int32(3)), Adjustments: []*setpointv1.Adjustment{
+				{Stage: "BOUNDS", Message: "schedule raises minReplicas to 4"},
+			}, Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Overridden", Status: "True", Message: "held at 4 by alice"}},
+			}}, "", "ok", "schedule raises minReplicas to 4; held at 4 by alice; without: 3",
 		},
 		{
 			"a suspicion", &setpointv1.RecommendRequest{MetricErrors: failed("External:q", "it is 0")},
