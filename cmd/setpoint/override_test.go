@@ -30,6 +30,8 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		{"that begins later", []string{"create", "clusters/demo", "--pin=0", "--start=2100-01-01T00:00:00Z", "--for=1h", "--reason=x"}, cli.ExitUsage, "override.startTime: Invalid value: 2100-01-01T00:00:00Z: must be at most 365 days from now"},
 		{"list", []string{"list"}, 0, own + "   hold"},
 		{"of the target", []string{"list", demoTarget}, 0, "database migration"},
+		{"of the namespace", []string{"list", shop}, 0, own + "   hold"},
+		{"of another namespace", []string{"list", "clusters/demo/namespaces/other", "-o=json"}, 0, `"overrides": []`},
 		{"as JSON", []string{"list", "clusters/demo", "-o", "json"}, 0, `"reason": "database migration"`},
 		{"of the cluster itself", []string{"list", "clusters/other"}, 0, "REASON"},
 		{"some", []string{"list", "--limit=1"}, 0, "listed 1 overrides, and there are more: --limit=0 lists all"},

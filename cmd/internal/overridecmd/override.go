@@ -70,9 +70,9 @@ incident or a load test. The decisions below go on, so that windows and policies
 
 	list := &cobra.Command{
 		Use:   "list [PLACE]",
-		Short: "List the overrides of all clusters, of a cluster, or those that act on a namespace or a target",
-		Long: "List the overrides that have not ended: of all clusters, of a cluster and all that is in it, or those that act on\n" +
-			"a namespace or a target. PLACE is " + places + ".",
+		Short: "List all overrides, or those that act on a cluster, a namespace or a target",
+		Long: "List the overrides that have not ended: all of them, or those that act on PLACE or on something in it. PLACE is\n" +
+			places + ".",
 		Example: "  setpoint override list clusters/eu-1/namespaces/shop/targets/web",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
@@ -242,21 +242,26 @@ func (c *command) delete(cmd *cobra.Command, args []string) error {
 
 func (c *command) list(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListOverridesRequest{Parent: "clusters/-"}
+	var listed func(target.Place) bool // nil: all
 	if len(args) > 0 && args[0] != req.GetParent() {
 		place, ok := target.ParsePlace(args[0])
 		if !ok {
 			return cli.BadInput(fmt.Errorf("%q must be %s", args[0], places))
 		}
 		req.Parent = target.Place{Cluster: place.Cluster}.String()
-		if place.Namespace != "" {
+		if place.Target != "" {
 			req.Resource = args[0]
+		} else if place.Namespace != "" {
+			listed = func(o target.Place) bool { return o.Has(place) || place.Has(o) }
 		}
 	}
 	if c.limit < 0 {
 		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
 	}
 	answer := &setpointv1.ListOverridesResponse{}
-	if err := c.ask(func(client setpointv1.OverrideServiceClient) error { return c.collect(cmd, client, req, answer) }); err != nil {
+	if err := c.ask(func(client setpointv1.OverrideServiceClient) error {
+		return c.collect(cmd, client, req, listed, answer)
+	}); err != nil {
 		return err
 	}
 	if more := c.limit > 0 && len(answer.GetOverrides()) > c.limit; more {
@@ -269,17 +274,22 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 	return write(cmd.OutOrStdout(), answer.GetOverrides(), time.Now())
 }
 
-// collect reads pages until it has more overrides than the limit, if there are more.
-func (c *command) collect(cmd *cobra.Command, client setpointv1.OverrideServiceClient, req *setpointv1.ListOverridesRequest, into *setpointv1.ListOverridesResponse) error {
+// collect reads pages until it has more overrides than the limit, if there are more. Listed are those of the places that a
+// function selects.
+func (c *command) collect(cmd *cobra.Command, client setpointv1.OverrideServiceClient, req *setpointv1.ListOverridesRequest, listed func(target.Place) bool, into *setpointv1.ListOverridesResponse) error {
 	for {
-		if req.PageSize = largestPage; c.limit > 0 {
+		if req.PageSize = largestPage; c.limit > 0 && listed == nil {
 			req.PageSize = int32(min(largestPage, c.limit+1-len(into.GetOverrides())))
 		}
 		page, err := client.ListOverrides(cmd.Context(), req)
 		if err != nil {
 			return err
 		}
-		into.Overrides = append(into.Overrides, page.GetOverrides()...)
+		for _, o := range page.GetOverrides() {
+			if place, _, _ := target.ParseOverride(o.GetName()); listed == nil || listed(place) {
+				into.Overrides = append(into.Overrides, o)
+			}
+		}
 		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" || c.limit > 0 && len(into.GetOverrides()) > c.limit {
 			return nil
 		}
