@@ -387,15 +387,12 @@ func TestStagesThatAreWrong(t *testing.T) {
 		t.Errorf("the API server says %v", err)
 	}
 	p.annotate("unknown", `{"windowThroughFailures": true}`)
-	p.annotate("zone", fmt.Sprintf(scheduled, "Europe/Berlin", "0 8 * * *"))
+	p.annotate("zone", fmt.Sprintf(`{"schedules": [{"name": "night", "timeZone": "Europe/Berlin", "at": %q, "duration": "3600s", "minReplicas": 9}]}`, time.Now().UTC().Format(time.RFC3339)))
 	p.annotate("never", "{}")
 	own.patch("own", `{"spec":{"stages":null}}`)
-	for _, w := range wrong {
-		await(t, w.name+" is scaled", func() string {
-			if got := p.replicas(w.name); got != 5 && got != 9 { // the latter between 08:00 and 08:01 in Berlin
-				return fmt.Sprintf("%d replicas", got)
-			}
-			return ""
-		})
-	}
+	p.awaitReplicas("unknown", 5)
+	p.awaitReplicas("zone", 9)
+	p.awaitReplicas("never", 5)
+	p.awaitReplicas("own", 5)
+	p.tells("zone", `Normal Adjusted: schedule "night" raises minReplicas from 1 to 9`)
 }

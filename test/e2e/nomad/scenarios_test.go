@@ -113,7 +113,8 @@ func TestADeploymentLeavesTheWindow(t *testing.T) {
 		return err
 	})
 	n.await("web", 2)
-	if took := time.Since(fell); took < window-time.Second {
+	// On a busy machine the last reading from before the fall is some seconds old.
+	if took := time.Since(fell); took < window*3/4 {
 		t.Errorf("down %s after the queue fell, want it held by the window of %s: %s", took, window, n.events("web"))
 	}
 }
