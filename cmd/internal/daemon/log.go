@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
+	"unicode"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -46,13 +47,42 @@ func (s *LogSettings) Open() (*zap.Logger, error) {
 	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
 	c.DisableStacktrace, c.DisableCaller = true, true
 	c.Sampling = nil
-	if s.Format == "console" {
-		c.Encoding = "console"
-	}
-	log, err := c.Build()
+	log := s.to(os.Stderr, c)
 	transport.log.Store(log)
-	return log, err
+	return log, nil
 }
+
+// to returns a log that writes to w.
+func (s *LogSettings) to(w io.Writer, c zap.Config) *zap.Logger {
+	encoder := zapcore.NewJSONEncoder(c.EncoderConfig)
+	if s.Format == "console" {
+		encoder = zapcore.NewConsoleEncoder(c.EncoderConfig)
+	}
+	out := zapcore.Lock(zapcore.AddSync(printing{w}))
+	return zap.New(zapcore.NewCore(encoder, out, c.Level), zap.ErrorOutput(out))
+}
+
+// printing replaces what moves a terminal's cursor or turns the direction of writing around: lines have texts of
+// callers. The encoders escape what is ASCII only.
+type printing struct{ io.Writer }
+
+func (p printing) Write(line []byte) (int, error) {
+	if !bytes.ContainsFunc(line, isHidden) {
+		return p.Writer.Write(line)
+	}
+	shown := bytes.Map(func(r rune) rune {
+		if isHidden(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, line)
+	if _, err := p.Writer.Write(shown); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func isHidden(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 // transport is where grpc writes one line, with its time and level, for each error.
 var transport transportLog
