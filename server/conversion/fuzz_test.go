@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // seeds are requests of every kind.
@@ -124,4 +125,71 @@ func checkAnswer(t *testing.T, decision *recommender.Decision, next *recommender
 	if got := conversion.Target(target.GetName(), &kept, true); !reflect.DeepEqual(got.GetHistory().String(), target.GetHistory().String()) {
 		t.Errorf("the history is shown as %v, was %v", target.GetHistory(), got.GetHistory())
 	}
+}
+
+// FuzzStages reads any bytes as the stages and proposals of a request, decides within them, and again on what they
+// keep. Whatever they are: no panic, not more violations than a list may have entries, each with the path of what is
+// wrong, and time in proportion to the bytes.
+func FuzzStages(f *testing.F) {
+	for _, text := range []string{
+		`{"stages": {"schedules": [{"name": "a", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 4, "rampUp": "1800s", "rampDown": "600s"},
+			{"name": "b", "timeZone": "Pacific/Apia", "cron": "* * 29 2 *", "endCron": "5 * * * *", "maxReplicas": 3, "maxPace": "AT_ONCE"},
+			{"name": "c", "timeZone": "../UTC", "cron": "0 0 30 2 *", "duration": "60s"}, {"at": "2026-01-01T00:00:00Z", "timeZone": "UTC", "duration": "3600s", "minReplicas": 3}]}}`,
+		`{"stages": {"fallbacks": [{"metric": "External:queue", "replicas": 9}, {"metric": "Resource:cpu", "lastGood": {"maxAge": "60s"}, "direction": "UP_ONLY"}],
+			"zeroGuards": [{"metric": "External:queue", "dropPercent": 60, "confirm": "60s"}], "freshness": {"maxSampleAge": "60s"}, "windowThroughFailures": true,
+			"guards": {"ignoreSurge": true, "reversals": {"count": 3, "period": "3600s"}}}}`,
+		`{"stages": {"combine": {"method": "WEIGHTED", "weights": {"External:queue": "NaN", "Resource:cpu": "9999999.999999999"}}, "idle": {"activation": {"External:queue": "1e99"}, "cooldown": "60s"}},
+			"proposals": [{"name": "p", "replicas": 2147483647, "role": "VOTER", "expireTime": "2026-01-01T00:30:00Z"}, {"role": "CAP", "expireTime": "2026-01-01T00:11:00Z"}]}`,
+		`{"stages": {"combine": {"method": "QUORUM", "quorum": 2}}}`, `{"stages": {"combine": {"method": "SUM"}}}`,
+	} {
+		raw, err := proto.Marshal(request(f, text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw, []byte{1, 2, 3}, int32(3), "55", int64(0))
+	}
+	start := time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, raw, kept []byte, replicas int32, value string, later int64) {
+		staged := &setpointv1.RecommendRequest{}
+		if proto.Unmarshal(raw, staged) != nil {
+			return
+		}
+		req := request(t, `{"spec": {"minReplicas": 1, "maxReplicas": 20, "metrics": [
+			{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}},
+			{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "1"}}}]},
+			"externalMetrics": [{"metric": {"name": "queue"}}], "scale": {}}`)
+		req.Stages, req.Proposals = staged.GetStages(), staged.GetProposals()
+		req.Scale.SpecReplicas, req.ExternalMetrics[0].Value = replicas, value
+		in, unreadable := conversion.Input(req, recommender.DefaultOptions())
+		if len(unreadable) > 0 {
+			return
+		}
+		began := time.Now()
+		around, violations := conversion.Around(req, in, start)
+		// Four lists of at most 64, and what is wrong with one of them has a few fields.
+		if most := 8 * 4 * 64; len(violations) > most {
+			t.Errorf("%d violations, want at most %d", len(violations), most)
+		}
+		for _, v := range violations {
+			if !strings.HasPrefix(v.Field, "stages") && !strings.HasPrefix(v.Field, "proposals[") || v.Description == "" || len(v.String()) > 4096 {
+				t.Errorf("a violation says too little, or too much: %+v", v)
+			}
+		}
+		// As the service does, which decides only where all is well.
+		if len(violations) == 0 && len(validation.Structure(&setpointv1.RecommendRequest{Target: "clusters/c/namespaces/n/targets/t", Stages: req.GetStages(), Proposals: req.GetProposals()})) == 0 {
+			var history *recommender.History
+			for i, at := range []time.Time{start, start.Add(15 * time.Second), start.Add(time.Duration(later))} {
+				in.ID = recommender.ID{byte(i + 1)}
+				decision, next, more := around.RecommendIn(nil, at, in, history, kept)
+				checkAnswer(t, &decision, &next)
+				if low, high := min(in.Scale.SpecReplicas, in.Spec.MinReplicas), max(in.Scale.SpecReplicas, in.Spec.MaxReplicas); decision.Desired < low || decision.Desired > high {
+					t.Errorf("%d replicas are outside of %d to %d", decision.Desired, low, high)
+				}
+				history, kept = &next, more
+			}
+		}
+		if took, most := time.Since(began), 5*time.Second+time.Duration(len(raw))*time.Millisecond; took > most {
+			t.Errorf("%d bytes took %s, want at most %s", len(raw), took, most)
+		}
+	})
 }

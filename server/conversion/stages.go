@@ -4,6 +4,8 @@ package conversion
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +35,20 @@ func Stages(s *setpointv1.Stages, in *recommender.Input, path string) (*stages.P
 	r := &stagesReader{in: in, stored: true}
 	plan := r.plan(s, path)
 	return plan, r.violations
+}
+
+// As many of a list are read as there may be: validation.Structure tells that there are more, and a request of some
+// megabytes has millions, each of which costs more than its bytes do.
+const mostSchedules, mostPairs, mostOfMetrics, mostProposals = 64, 64, 16, 8
+
+func upTo[T any](most int, list []T) []T { return list[:min(most, len(list))] }
+
+// pairs returns a map's keys in order; none, if there are more than there may be.
+func pairs(of map[string]string) []string {
+	if len(of) > mostPairs {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(of))
 }
 
 // stagesReader reads stages.
@@ -76,9 +92,20 @@ func (r *stagesReader) metric(p *stages.Plan, name, field string) int {
 		}
 	}
 	if index < 0 {
-		r.refuse(field, "Invalid value: %q: the spec has no such metric: it has %s", clip(name), clip(strings.Join(p.Metrics, ", ")))
+		r.refuse(field, "Invalid value: %q: the spec has no such metric: it has %s", clip(name), clip(strings.Join(clippedEach(upTo(mostTold, p.Metrics)), ", ")))
 	}
 	return index
+}
+
+// mostTold is how many names of metrics a violation tells, at most.
+const mostTold = 64
+
+func clippedEach(names []string) []string {
+	clipped := make([]string, len(names))
+	for i, name := range names {
+		clipped[i] = clip(name)
+	}
+	return clipped
 }
 
 // MetricName is stages.MetricName.

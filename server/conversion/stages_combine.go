@@ -4,7 +4,6 @@ package conversion
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ func (r *stagesReader) weights(in map[string]string, p *stages.Plan, path string
 	weighed := make([]bool, len(p.Metrics))
 	var sum int64
 	bad := false
-	for _, name := range slices.Sorted(maps.Keys(in)) {
+	for _, name := range pairs(in) {
 		field := fmt.Sprintf("%s[%q]", path, clip(name))
 		index := r.metric(p, name, field)
 		weight, ok := weightOf(in[name])

@@ -29,7 +29,7 @@ func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path strin
 		}
 	}
 	once := make(map[int]bool)
-	for i, f := range s.GetFallbacks() {
+	for i, f := range upTo(mostOfMetrics, s.GetFallbacks()) {
 		at := fmt.Sprintf("%s.fallbacks[%d]", path, i)
 		metric, ok := r.onceEach(p, once, f.GetMetric(), at+".metric")
 		r.exactlyOne(f, at)
@@ -42,7 +42,7 @@ func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path strin
 		})
 	}
 	once = make(map[int]bool)
-	for i, g := range s.GetZeroGuards() {
+	for i, g := range upTo(mostOfMetrics, s.GetZeroGuards()) {
 		at := fmt.Sprintf("%s.zeroGuards[%d]", path, i)
 		metric, ok := r.onceEach(p, once, g.GetMetric(), at+".metric")
 		drop := g.GetDropPercent()

@@ -5,8 +5,6 @@ package conversion
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -24,6 +22,7 @@ const (
 
 // schedules reads schedules.
 func (r *stagesReader) schedules(in []*setpointv1.Schedule, path string) []stages.Schedule {
+	in = upTo(mostSchedules, in)
 	if len(in) == 0 {
 		return nil
 	}
@@ -151,6 +150,7 @@ var roles = map[string]stages.Role{"VOTER": stages.Voter, "FLOOR": stages.Floor,
 
 // proposals reads the caller's proposals.
 func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
+	in = upTo(mostProposals, in)
 	if len(in) == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan, path str
 		return t == recommender.ObjectMetric || t == recommender.ExternalMetric
 	}
 	activation := in.GetActivation()
-	for _, name := range slices.Sorted(maps.Keys(activation)) {
+	for _, name := range pairs(activation) {
 		field := fmt.Sprintf("%s.activation[%q]", path, clip(name))
 		milli, inRange, err := quantity.ParseMilli(activation[name])
 		switch {

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages"
 )
 
@@ -176,6 +177,47 @@ func TestAbsurdSchedulesAreRead(t *testing.T) {
 	for _, v := range violations {
 		if len(v.String()) > 2048 {
 			t.Errorf("a violation of %d bytes", len(v.String()))
+		}
+	}
+}
+
+// Of lists with more entries than there may be, which validation.Structure refuses, no more are read than there may
+// be: each costs more than its few bytes.
+func TestLongListsOfStagesAreNotRead(t *testing.T) {
+	const n = 50_000
+	many := map[string]string{}
+	req := &setpointv1.RecommendRequest{Stages: &setpointv1.Stages{
+		Combine: &setpointv1.Combine{Method: "WEIGHTED", Weights: many}, Idle: &setpointv1.IdleScaling{Activation: many},
+	}}
+	for i := range n {
+		many[fmt.Sprint(i)] = "x"
+		req.Stages.Schedules = append(req.Stages.Schedules, &setpointv1.Schedule{TimeZone: fmt.Sprint("Zone/", i), Cron: "0 0 30 2 *"})
+		req.Stages.Fallbacks = append(req.Stages.Fallbacks, nil)
+		req.Stages.ZeroGuards = append(req.Stages.ZeroGuards, nil)
+		req.Proposals = append(req.Proposals, &setpointv1.Proposal{ExpireTime: timestamppb.New(time.Unix(1<<40, 0))})
+	}
+	in := threeMetrics()
+	in.Spec.Metrics[0].Metric.Name = strings.Repeat("m", 1<<20)
+	_, violations := conversion.Around(req, in, time.Unix(0, 0))
+	if len(violations) > 1000 {
+		t.Errorf("%d violations of %d entries", len(violations), 4*n)
+	}
+	for _, v := range violations {
+		if len(v.String()) > 2048 {
+			t.Errorf("a violation of %d bytes", len(v.String()))
+		}
+	}
+	st := req.GetStages()
+	for field, alone := range map[string]*setpointv1.RecommendRequest{
+		"stages.schedules":       {Stages: &setpointv1.Stages{Schedules: st.GetSchedules()}},
+		"stages.fallbacks":       {Stages: &setpointv1.Stages{Fallbacks: st.GetFallbacks()}},
+		"stages.zeroGuards":      {Stages: &setpointv1.Stages{ZeroGuards: st.GetZeroGuards()}},
+		"stages.combine.weights": {Stages: &setpointv1.Stages{Combine: st.GetCombine()}},
+		"stages.idle.activation": {Stages: &setpointv1.Stages{Idle: st.GetIdle()}},
+		"proposals":              {Proposals: req.GetProposals()},
+	} {
+		if !slices.ContainsFunc(validation.Structure(alone), func(v validation.Violation) bool { return v.Field == field }) {
+			t.Errorf("nobody tells that %s has too many entries", field)
 		}
 	}
 }

@@ -538,3 +538,17 @@ func BenchmarkAt(b *testing.B) {
 		}
 	})
 }
+
+// A zone has one name for each entry of the database: other paths to its file would each be a zone of its own.
+func TestPathsAreNoZones(t *testing.T) {
+	for _, name := range []string{"./UTC", "Europe//Berlin", "/UTC", "UTC/", "Europe/./Berlin", "Europe/../UTC", "Europe\\Berlin", "UTC\x00", "tzdata.zi", "Europe", strings.Repeat("x", 1<<16), "Zürich"} {
+		if zone, err := Zone(name); err == nil {
+			t.Errorf("Zone(%q) = %v", name, zone)
+		}
+	}
+	for _, name := range []string{"UTC", "Etc/GMT+5", "America/Port-au-Prince", "America/Argentina/ComodRivadavia", "EST5EDT", "GMT0"} {
+		if _, err := Zone(name); err != nil {
+			t.Errorf("Zone(%q): %v", name, err)
+		}
+	}
+}

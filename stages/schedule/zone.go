@@ -84,23 +84,40 @@ var zones struct {
 // Zone returns a zone of the IANA database by its name.
 func Zone(name string) (*time.Location, error) {
 	zones.Lock()
-	defer zones.Unlock()
-	if zone := zones.of[name]; zone != nil {
+	zone := zones.of[name]
+	zones.Unlock()
+	if zone != nil {
 		return zone, nil
 	}
 	switch {
 	case name == "":
 		return nil, fmt.Errorf("a time zone is required, such as %q or %q", "Europe/Berlin", "UTC")
-	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"):
+	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"), !isPlain(name):
 		return nil, fmt.Errorf("the IANA time zone database has no zone of that name")
 	}
+	// Without the lock: an unknown name is looked for in several places, and nobody else waits for that.
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf("the IANA time zone database has no zone of that name")
 	}
+	zones.Lock()
+	defer zones.Unlock()
 	if len(zones.of) >= mostZones || zones.of == nil {
 		zones.of = map[string]*time.Location{}
 	}
 	zones.of[strings.Clone(name)] = zone
 	return zone, nil
+}
+
+// isPlain reports whether a name is no other path to a zone's file, such as ./UTC or Europe//Berlin: each would be
+// a zone of its own.
+func isPlain(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '+'
+		}) {
+			return false
+		}
+	}
+	return true
 }
