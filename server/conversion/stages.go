@@ -57,8 +57,10 @@ type stagesReader struct {
 	// now is the instant of the decision.
 	now time.Time
 	// stored reports whether bounds outside the spec's are violations: in a request they are limited.
-	stored     bool
-	violations []validation.Violation
+	stored bool
+	// unknownZones counts the schedules whose zone does not exist.
+	unknownZones int
+	violations   []validation.Violation
 }
 
 func (r *stagesReader) refuse(field, format string, a ...any) {

@@ -91,6 +91,9 @@ func (r *stagesReader) scheduleBounds(s *setpointv1.Schedule, field string) {
 	}
 }
 
+// mostUnknownZones is how many zones that do not exist are looked for in a request.
+const mostUnknownZones = 8
+
 // times reads when a schedule is active; nil: a violation was added, here or by validation.Structure.
 func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Times {
 	before := len(r.violations)
@@ -115,6 +118,10 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 			return nil
 		}
 	}
+	if r.unknownZones >= mostUnknownZones && !schedule.Loaded(text.Zone) {
+		r.refuse(field+".timeZone", "Invalid value: %q: was not looked for, because %d others are not in the IANA time zone database: correct those first", clip(text.Zone), mostUnknownZones)
+		return nil
+	}
 	problem := func(err error) {
 		var wrong *schedule.Error
 		if !errors.As(err, &wrong) {
@@ -125,6 +132,7 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 			if text.Zone == "" {
 				return // validation.Structure tells
 			}
+			r.unknownZones++
 			r.refuse(field+".timeZone", "Invalid value: %q: %v", clip(text.Zone), err)
 		case schedule.CronField:
 			r.refuse(field+".cron", "Invalid value: %q: %v", clip(text.Cron), err)

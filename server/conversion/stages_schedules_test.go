@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/stages/schedule"
 )
 
 func TestSchedulesAreRead(t *testing.T) {
@@ -219,5 +220,36 @@ func TestLongListsOfStagesAreNotRead(t *testing.T) {
 		if !slices.ContainsFunc(validation.Structure(alone), func(v validation.Violation) bool { return v.Field == field }) {
 			t.Errorf("nobody tells that %s has too many entries", field)
 		}
+	}
+}
+
+// After some zones that do not exist only those are read that need no look at the database, and the others are told.
+func TestManyUnknownZones(t *testing.T) {
+	stages := &setpointv1.Stages{}
+	for i := range 64 {
+		zone := fmt.Sprint("Europe/Nowhere-", i)
+		if i == 63 {
+			zone = "UTC"
+		}
+		stages.Schedules = append(stages.Schedules, &setpointv1.Schedule{Name: fmt.Sprint("s-", i), TimeZone: zone, Cron: "0 8 * * *", Duration: durationpb.New(time.Hour), MinReplicas: new(int32(3))})
+	}
+	if _, err := schedule.Zone("UTC"); err != nil {
+		t.Fatal(err)
+	}
+	_, violations := conversion.Around(&setpointv1.RecommendRequest{Stages: stages}, threeMetrics(), time.Unix(1e9, 0))
+	if len(violations) != 63 {
+		t.Errorf("%d violations, want one for each unknown zone: %v", len(violations), violations)
+	}
+	looked := 0
+	for i, v := range violations {
+		if want := fmt.Sprintf("stages.schedules[%d].timeZone", i); v.Field != want {
+			t.Errorf("a violation of %s, want %s", v.Field, want)
+		}
+		if strings.Contains(v.Description, "has no zone of that name") {
+			looked++
+		}
+	}
+	if looked != 8 || schedule.Loaded("Europe/Nowhere-40") || !schedule.Loaded("Europe/Nowhere-3") {
+		t.Errorf("%d zones were looked for", looked)
 	}
 }

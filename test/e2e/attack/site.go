@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -137,7 +139,8 @@ func (s *site) end() error {
 	return errors.Join(problems...)
 }
 
-// logged looks for signs of a panic, and for lines of an unreasonable length.
+// logged looks for signs of a panic, for characters that a terminal does not show, and for lines of an unreasonable
+// length.
 func (s *site) logged() error {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -145,6 +148,9 @@ func (s *site) logged() error {
 	}
 	if crash := process.Crash(text); crash != "" {
 		return fmt.Errorf("the service logged: %.500s", crash)
+	}
+	if i := bytes.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 {
+		return fmt.Errorf("the log has a character that is not shown, at byte %d: %.200q", i, text[max(0, i-100):])
 	}
 	longest := 0
 	for line := range strings.Lines(string(text)) {

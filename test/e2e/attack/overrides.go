@@ -1,0 +1,297 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// overrideAttacks are floods of overrides, in whoever's name.
+func overrideAttacks() []*attack {
+	work := bounds{processor: 60 * time.Second, limit: 60 * time.Second}
+	return []*attack{
+		{name: "overrides", about: "floods of CreateOverride, ListOverrides and DeleteOverride, and decisions below a full list", redis: true, steps: []step{
+			{name: "one-namespace", short: true, bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}, run: flooded(1500, func(i int) *setpointv1.CreateOverrideRequest {
+				return holding(fmt.Sprintf("clusters/hostile/namespaces/shop/targets/t-%d", i%100), fmt.Sprint("o-", i))
+			})},
+			{name: "many-namespaces", short: true, bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}, run: flooded(1500, func(i int) *setpointv1.CreateOverrideRequest {
+				return holding(fmt.Sprintf("clusters/hostile/namespaces/n-%d", i), "")
+			})},
+			{name: "many-clusters", bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}, run: flooded(6000, func(i int) *setpointv1.CreateOverrideRequest {
+				return holding(fmt.Sprintf("clusters/c-%d", i), "")
+			})},
+			{name: "long-reasons", short: true, bounds: work, only: []codes.Code{codes.OK, codes.InvalidArgument, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}, run: flooded(1500, func(i int) *setpointv1.CreateOverrideRequest {
+				r := holding(fmt.Sprintf("clusters/long/namespaces/n-%d", i%50), "")
+				r.Override.Reason = strings.Repeat("漢", 200+i%100) // up to 256 characters, of 3 bytes
+				return r
+			})},
+			{name: "forged", short: true, bounds: work, only: []codes.Code{codes.InvalidArgument}, run: flooded(500, forged)},
+			{name: "hidden-characters", short: true, bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted}, run: flooded(100, func(i int) *setpointv1.CreateOverrideRequest {
+				r := holding("clusters/hidden/namespaces/shop", fmt.Sprint("o-", i))
+				r.Override.Reason = hidden // what logs may have of it, site.logged says
+				return r
+			})},
+			{name: "full-list", short: true, bounds: work, run: belowAFullList},
+			{name: "new-clusters", short: true, bounds: bounds{processor: 20 * time.Second, limit: 40 * time.Second}, run: newClusters},
+			{name: "lists", short: true, bounds: work, run: listed1000},
+		}},
+		{name: "override-tenants", about: "one tenant lists, creates and deletes overrides of another one's namespace, of the cluster, and of all", redis: true, prepare: withTenants, steps: []step{
+			{name: "others", short: true, bounds: work, run: overridesOfOthers},
+		}},
+	}
+}
+
+// hidden turns the direction of writing around, clears a terminal's screen, and ends the line.
+const hidden = "\u202efdp.\u2066 \u009b2J \x1b[2J \u2028\r\n{\"level\":\"info\",\"msg\":\"forged\"}"
+
+func holding(parent, id string) *setpointv1.CreateOverrideRequest {
+	return &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: id, Override: &setpointv1.Override{
+		Hold: true, Reason: "flood", ExpireTime: timestamppb.New(time.Now().Add(time.Hour)),
+	}}
+}
+
+// forged are overrides of what is none, with what the server sets, and at absurd times.
+func forged(i int) *setpointv1.CreateOverrideRequest {
+	r := holding("clusters/hostile/namespaces/shop", "o")
+	switch i % 10 {
+	case 0:
+		r.OverrideId = "../../../clusters/honest/overrides/x"
+	case 1:
+		r.OverrideId = strings.Repeat("x", 1<<20)
+	case 2:
+		r.Parent = "clusters/hostile/namespaces/-/targets/-/overrides/x"
+	case 3:
+		r.Parent = "clusters/" + hidden
+	case 4:
+		r.Override.ExpireTime = timestamppb.New(time.Unix(1, 0))
+	case 5:
+		r.Override.ExpireTime = &timestamppb.Timestamp{Seconds: 1 << 62, Nanos: -1}
+	case 6:
+		r.Override.StartTime = timestamppb.New(time.Now().Add(20 * 365 * 24 * time.Hour))
+	case 7:
+		r.Override.Reason = strings.Repeat("r", 1<<20)
+	case 8:
+		r.Override = &setpointv1.Override{Hold: true, Pin: new(int32(-5)), Floor: new(int32(1 << 30)), Ceiling: new(int32(-1))}
+	case 9:
+		r.Override.Hold = false
+	}
+	return r
+}
+
+// flooded makes as many calls, 8 at a time.
+func flooded(n int, request func(int) *setpointv1.CreateOverrideRequest) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		client := setpointv1.NewOverrideServiceClient(conn)
+		moved, err := s.moved(ctx)
+		if err != nil {
+			return err
+		}
+		var callers sync.WaitGroup
+		for k := range 8 {
+			callers.Go(func() {
+				for i := k; i < n && ctx.Err() == nil; i += 8 {
+					r := request(i)
+					_, err := client.CreateOverride(s.asHonest(ctx), r)
+					s.sent(1, proto.Size(r))
+					if ctx.Err() == nil {
+						s.met.Add(codeOf(err))
+					}
+				}
+			})
+		}
+		callers.Wait()
+		after, err := s.moved(context.WithoutCancel(ctx))
+		s.met.AddAll("Redis KiB", int(after-moved)>>10)
+		return err
+	}
+}
+
+const (
+	// mostBelow is how many times the processor time of plain decisions those below a full list may take, and
+	// mostIdle what Redis may move in a second for clusters whose overrides nobody changes, bytes.
+	mostBelow, mostIdle = 3, 128 << 10
+	decisions           = 3000
+)
+
+// belowAFullList compares decisions on targets of a cluster with a thousand overrides with plain ones, and looks at
+// what Redis moves while nobody changes any.
+func belowAFullList(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	fill := func(i int) *setpointv1.CreateOverrideRequest {
+		return holding(fmt.Sprintf("clusters/full/namespaces/n-%d/targets/t-%d", i%2, i%300), fmt.Sprint("o-", i))
+	}
+	if err := flooded(1000, fill)(ctx, s); err != nil {
+		return err
+	}
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	decide := func(cluster string) (time.Duration, error) {
+		began := s.processor()
+		for from := 0; from < decisions; from += 500 {
+			batch := &setpointv1.BatchRecommendRequest{}
+			for i := range 500 {
+				batch.Requests = append(batch.Requests, requestFor(fmt.Sprintf("clusters/%s/namespaces/n-%d/targets/t-%d", cluster, i%2, (from+i)%300)))
+			}
+			answer, err := client.BatchRecommend(s.asHonest(ctx), batch)
+			if err != nil {
+				return 0, err
+			}
+			for _, result := range answer.GetResults() {
+				if held := len(result.GetResponse().GetAdjustments()) > 0; held != (cluster == "full") {
+					return 0, fmt.Errorf("in %s a decision is held: %v: %v", cluster, held, result)
+				}
+			}
+			s.sent(1, proto.Size(batch))
+		}
+		return s.processor() - began, nil
+	}
+	var plain, full time.Duration
+	for range 2 { // first without caches
+		if plain, err = decide("plain"); err != nil {
+			return err
+		}
+		if full, err = decide("full"); err != nil {
+			return err
+		}
+	}
+	s.met.AddAll("plain ms", int(plain.Milliseconds()))
+	s.met.AddAll("full ms", int(full.Milliseconds()))
+	if full > mostBelow*plain+time.Second {
+		return fmt.Errorf("%d decisions below a full list took %v of a processor, plain ones %v", decisions, full, plain)
+	}
+	before, err := s.moved(ctx)
+	if err != nil {
+		return err
+	}
+	const seconds = 3
+	pause(ctx, seconds*time.Second)
+	after, err := s.moved(ctx)
+	s.met.AddAll("Redis B a second", int(after-before)/seconds)
+	if each := (after - before) / seconds; err == nil && each > mostIdle+honestMoves {
+		return fmt.Errorf("Redis moves %d bytes a second while nobody changes an override", each)
+	}
+	return err
+}
+
+// honestMoves bounds what the honest caller's 50 calls a second and the service's own checks move, bytes.
+const honestMoves = 512 << 10
+
+// newClusters decides for a new cluster each time, which evicts others from the cache.
+func newClusters(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	began := s.processor()
+	const n = 12
+	for k := range n {
+		batch := &setpointv1.BatchRecommendRequest{}
+		for i := range 500 {
+			r := requestFor(fmt.Sprintf("clusters/new-%d-%d/namespaces/n/targets/t", k, i))
+			r.DryRun = true
+			batch.Requests = append(batch.Requests, r)
+		}
+		_, err := client.BatchRecommend(s.asHonest(ctx), batch)
+		s.sent(500, proto.Size(batch)/500)
+		s.met.Add(codeOf(err))
+	}
+	s.met.AddAll("µs a cluster", int((s.processor()-began).Microseconds())/(500*n))
+	return ctx.Err()
+}
+
+// listed1000 lists a full cluster in pages of every size, and all clusters, and asks for pages that never were.
+func listed1000(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewOverrideServiceClient(conn)
+	for i := range 300 {
+		r := &setpointv1.ListOverridesRequest{Parent: "clusters/full", PageSize: int32(1 + i%1000)}
+		switch i % 4 {
+		case 1:
+			r.Parent = "clusters/-"
+		case 2:
+			r.PageToken = strings.Repeat("A", 2000)
+		case 3:
+			r.Resource = "clusters/full/namespaces/n-0/targets/t-0"
+		}
+		_, err := client.ListOverrides(s.asHonest(ctx), r)
+		s.sent(1, proto.Size(r))
+		s.met.Add(codeOf(err))
+		if i < 100 {
+			_, err := client.DeleteOverride(s.asHonest(ctx), &setpointv1.DeleteOverrideRequest{Name: fmt.Sprintf("clusters/full/namespaces/n-%d/targets/t-%d/overrides/none", i%2, i)})
+			s.sent(1, 100)
+			if status.Code(err) != codes.NotFound {
+				return fmt.Errorf("what is not there is deleted: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// overridesOfOthers has a tenant try what only the other one may.
+func overridesOfOthers(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := setpointv1.NewOverrideServiceClient(conn)
+	const victims = "clusters/shared/namespaces/victim"
+	kept, err := client.CreateOverride(s.as(ctx, "victim"), holding(victims, "kept"))
+	if err != nil {
+		return err
+	}
+	for i := range 200 {
+		mallory := s.as(ctx, "mallory")
+		parent := []string{victims, victims + "/targets/web", "clusters/shared", "clusters/honest", "clusters/shared/namespaces/other"}[i%5]
+		_, created := client.CreateOverride(mallory, holding(parent, fmt.Sprint("o-", i)))
+		_, deleted := client.DeleteOverride(mallory, &setpointv1.DeleteOverrideRequest{Name: kept.GetOverride().GetName()})
+		for _, err := range []error{created, deleted} {
+			s.sent(1, 100)
+			s.met.Add(codeOf(err))
+			if status.Code(err) != codes.PermissionDenied {
+				return fmt.Errorf("another tenant's override in %s: %w", parent, err)
+			}
+		}
+		// Its own namespace is full at some time; the other's and the cluster are not.
+		_, err := client.CreateOverride(mallory, holding(fmt.Sprintf("clusters/shared/namespaces/mallory/targets/t-%d", i), ""))
+		s.met.Add(codeOf(err))
+		list, err := client.ListOverrides(mallory, &setpointv1.ListOverridesRequest{Parent: []string{"clusters/shared", "clusters/-"}[i%2], PageSize: 1000})
+		if err != nil {
+			return err
+		}
+		for _, o := range list.GetOverrides() {
+			if !strings.HasPrefix(o.GetName(), "clusters/shared/namespaces/mallory/") {
+				return fmt.Errorf("mallory sees %s", o.GetName())
+			}
+		}
+	}
+	if _, err := client.CreateOverride(s.as(ctx, "victim"), holding(victims, "another")); err != nil {
+		return fmt.Errorf("the other tenant can override no more: %w", err)
+	}
+	return nil
+}
