@@ -13,6 +13,7 @@ export type { WatchOptions } from "./watch.js";
 export type * from "./gen/setpoint/v1/autoscaling_pb.js";
 export type * from "./gen/setpoint/v1/explanation_pb.js";
 export type * from "./gen/setpoint/v1/operations_service_pb.js";
+export type * from "./gen/setpoint/v1/override_service_pb.js";
 export type * from "./gen/setpoint/v1/recommendation_service_pb.js";
 export type * from "./gen/setpoint/v1/stages_pb.js";
 export type * from "./gen/setpoint/v1/target_service_pb.js";
@@ -52,6 +53,11 @@ export class JsonClient {
   /** Posts JSON to a path, once. */
   post<T>(path: string, body: unknown, options?: CallOptions): Promise<T> {
     return this.call<T>({ verb: "POST", path, body }, false, options);
+  }
+
+  /** Deletes what a path names, once. */
+  delete<T>(path: string, options?: CallOptions): Promise<T> {
+    return this.call<T>({ verb: "DELETE", path }, false, options);
   }
 
   /** Returns decisions as they are made, as Client's does, with up to 1,000 in a response unless the request says otherwise. */

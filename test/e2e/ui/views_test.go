@@ -6,9 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +18,6 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 // firstRow is the name in the first row of the list.
@@ -219,33 +216,7 @@ func TestGiantNames(t *testing.T) {
 
 // A user signs in, with credentials of the service only, and sees what the policy allows.
 func TestSigningInWithAToken(t *testing.T) {
-	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	entries := "tokens:\n"
-	tokens := map[string]string{}
-	for _, identity := range []string{"reader", "stranger"} {
-		var entry strings.Builder
-		command := exec.Command(program, "token", identity)
-		command.Stderr = &entry
-		token, err := command.Output()
-		if err != nil {
-			t.Fatal(err, entry.String())
-		}
-		tokens[identity] = strings.TrimSpace(string(token))
-		entries += entry.String()
-	}
-	write := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	s := site(t, "--auth-tokens-file="+write("tokens.yaml", entries),
-		"--policy-file="+write("policy.yaml", "grants:\n  - {identities: ['token:reader'], verbs: [read, recommend], clusters: ['*'], namespaces: ['*']}\n"))
+	s, tokens := callers(t, "grants:\n  - {identities: ['token:reader'], verbs: [read, recommend], clusters: ['*'], namespaces: ['*']}\n", "reader", "stranger")
 	s.feed(t, 3, tokens["reader"])
 	p := s.blank(t)
 	p.expects("status of 401", "status of 403")

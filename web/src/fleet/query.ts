@@ -14,6 +14,8 @@ export interface FleetQuery {
   sort: Column;
   descending: boolean;
   group: Grouping;
+  /** Whether the overrides are listed. */
+  overrides: boolean;
 }
 
 /** What is most urgent comes first, unless the reader asks for another order. */
@@ -27,7 +29,7 @@ export function parseQuery(q: URLSearchParams): FleetQuery {
   const group = q.get("group");
   return {
     text: (q.get("q") ?? "").slice(0, 200), filter, sort: column ?? "state", descending: column === undefined || asked.startsWith("-"),
-    group: group === "cluster" || group === "namespace" ? group : "",
+    group: group === "cluster" || group === "namespace" ? group : "", overrides: q.has("overrides"),
   };
 }
 
@@ -40,6 +42,7 @@ export function formatQuery(q: FleetQuery): string {
   const sort = (q.descending ? "-" : "") + q.sort;
   if (sort !== usual) out.set("sort", sort);
   if (q.group) out.set("group", q.group);
+  if (q.overrides) out.set("overrides", "");
   const text = out.toString().replace(/%2C/g, ",");
   return text ? `?${text}` : "";
 }

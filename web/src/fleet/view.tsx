@@ -11,6 +11,9 @@ import { Ago, useNow } from "../components/time";
 import { count, duration, integer } from "../lib/format";
 import { save } from "../lib/save";
 import { states } from "../lib/state";
+import { current } from "../lib/overrides";
+import { FleetOverrides } from "../overrides/fleet";
+import { useOverrides } from "../overrides/store";
 import { base, navigate, targetPath } from "../router";
 import { lazy } from "../components/lazy";
 import { csv, grouped, lack, select, stateWords, type Group } from "./order";
@@ -154,6 +157,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   const isNarrow = useNarrow();
   const rowHeight = isNarrow ? narrow : wide;
   const search = useRef<HTMLInputElement>(null);
+  const [overrides, readOverrides] = useOverrides("");
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState(0);
@@ -306,10 +310,16 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
             <option value="namespace">By namespace</option>
           </select>
         </label>
+        {overrides.error?.code !== "UNIMPLEMENTED" && (
+          <button class="button" aria-expanded={query.overrides} aria-controls={query.overrides ? "fleet-overrides" : undefined} title="Who holds what, until when, and why" onClick={() => change({ overrides: !query.overrides }, "replace")}>
+            Overrides{overrides.all ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
+          </button>
+        )}
         <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("fleet.csv", "text/csv", csv(rows))}>CSV</button>
         <About />
         <LiveMark snapshot={snapshot} />
       </div>
+      {query.overrides && <FleetOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
       <div class="grid-box">
       <div
         ref={box}

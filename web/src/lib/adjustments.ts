@@ -2,6 +2,7 @@
 
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { integer, millis } from "./format";
+import { plainText } from "./text";
 
 export interface Adjustment {
   /** "Zero guard". */
@@ -26,7 +27,7 @@ export function adjustments(d: Decision): Adjustment[] {
   return [...override, ...all].map((a) => ({
     stage: stageName(a.stage),
     tone: a.stage === "OVERRIDE" || a.stage === "REVERSALS" || a.stage === "ZERO_GUARD" || a.stage === "WINDOW" ? "held" : "limited",
-    text: (a.message || a.rule || "").slice(0, 300),
+    text: plainText(a.message || a.rule),
     until: a.untilTime ? millis(a.untilTime) : 0,
   }));
 }

@@ -4,6 +4,7 @@
 import type { HorizontalPodAutoscalerConditionJson as Condition, DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { counts, unread } from "./decisions";
 import { count, integer } from "./format";
+import { plainText } from "./text";
 import { core } from "./state";
 
 export interface Story {
@@ -48,7 +49,7 @@ export function story(d: Decision): Story {
     because: [],
     outcome: outcomes[d.outcome ?? ""] ?? "",
   };
-  const because = (text: string | undefined, tone: Story["because"][0]["tone"]) => text && out.because.push({ text, tone });
+  const because = (text: string | undefined, tone: Story["because"][0]["tone"]) => text && out.because.push({ text: plainText(text, 2000), tone });
   if (able?.status === "False") {
     out.tone = "alarm";
     because(able.message, "alarm");

@@ -2,12 +2,13 @@
 
 import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
+import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
 import { axis, Chart, timeAxis } from "../components/chart";
 import { changes, counts } from "../lib/decisions";
-import { compact, count, duration, integer, millis } from "../lib/format";
+import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { columns, nearest, type Point } from "../lib/points";
+import { plainText } from "../lib/text";
 import { color } from "../theme";
 
 export interface Span {
@@ -36,6 +37,8 @@ interface ReplicaChart {
   /** undefined: unknown, or not to come. */
   outlook: Outlook | undefined;
   bounds: { min?: number; max?: number };
+  /** The bounds by schedules from now on; empty: none starts or ends. */
+  ahead: readonly Ahead[];
   /** The window of scale-downs, s. */
   window: number | undefined;
   chosen: Decision | undefined;
@@ -66,14 +69,18 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
   const highest = (of: readonly Point[]) => Math.max(1, ...of.map((q) => q[1] ?? 0));
   const reached = Math.max(highest(points), highest(future));
   const max = p.bounds.max !== undefined && p.bounds.max <= reached * 1.6 ? p.bounds.max : reached;
+  // A minimum to come is shown, and a maximum that is near.
+  const scheduled = p.ahead.filter((b) => millis(b.time) / 1000 <= span.to);
+  const highestMin = Math.max(reached, ...scheduled.map((b) => b.minReplicas ?? 0));
+  const near = scheduled.map((b) => b.maxReplicas ?? 0).filter((n) => n <= highestMin * 1.6);
   // Proposals far above the counts would flatten these: they get a mark at the edge.
-  const top = Math.max(max, Math.min(highest(proposals), Math.max(4, 3 * reached)));
+  const top = Math.max(max, highestMin, ...near, Math.min(highest(proposals), Math.max(4, 3 * reached)));
   return { data: columns([points, proposals, future]) as uPlot.AlignedData, top, proposals };
 }
 
 export function ReplicaChart(props: ReplicaChart) {
   const { span, decisions } = props;
-  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, span, props.bounds.max]);
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.bounds.max]);
   const live = useRef({ ...props, ...made });
   live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
@@ -96,7 +103,7 @@ export function ReplicaChart(props: ReplicaChart) {
     ],
     hooks: {
       drawClear: [(u) => drawGaps(u, live.current), (u) => drawNow(u, live.current)],
-      draw: [(u) => drawLimits(u, live.current), (u) => drawBeyond(u, live.current), (u) => drawMarks(u, live.current)],
+      draw: [(u) => drawLimits(u, live.current), (u) => drawAhead(u, live.current), (u) => drawBeyond(u, live.current), (u) => drawMarks(u, live.current)],
     },
   });
   const changed = decisions.filter((d) => changes(d) && inSpan(d, span)).length;
@@ -104,7 +111,7 @@ export function ReplicaChart(props: ReplicaChart) {
   const now = last && counts(last)?.to;
   return (
     <Chart
-      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.`}
+      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.${events(props.ahead).map((b) => ` ${clockText(millis(b.time))}: ${boundsText(b)}.`).join("")}`}
       height={270}
       data={made.data}
       options={options}
@@ -116,6 +123,12 @@ export function ReplicaChart(props: ReplicaChart) {
     />
   );
 }
+
+/** The starts and ends, without the steps of ramps. */
+export const events = (ahead: readonly Ahead[]): Ahead[] => ahead.filter((b) => b.event);
+
+/** "schedule "office" starts: at least 20, at most 50". */
+export const boundsText = (b: Ahead): string => `${plainText(b.event, 256)}: at least ${integer(b.minReplicas ?? 0)}, at most ${integer(b.maxReplicas ?? 0)}`;
 
 function fade(hex: string, alpha: number): string {
   const n = /^#([0-9a-f]{6})$/i.exec(hex);
@@ -200,10 +213,11 @@ function drawLimits(u: uPlot, p: Drawn): void {
   const seen = (at: number) => at >= top && at <= top + height;
   g.save();
   g.lineWidth = px;
+  const end = p.ahead.length ? now : left + width;
   const bound = (n: number | undefined, label: string) => {
     if (n === undefined || !seen(y(n))) return;
     g.globalAlpha = 0.75;
-    line(u, color("limited"), [6, 4], [left, y(n)], [left + width, y(n)]);
+    line(u, color("limited"), [6, 4], [left, y(n)], [end, y(n)]);
     g.globalAlpha = 1;
     text(u, `${label} ${integer(n)}`, left + 6 * px, y(n) - 2 * px, color("limited"));
   };
@@ -219,6 +233,41 @@ function drawLimits(u: uPlot, p: Drawn): void {
   if (o && o.highestReplicas !== p.bounds.max) limit(o.highestReplicas ?? 0, "ceiling", false);
   if (o && (o.lowestReplicas ?? 0) !== (p.bounds.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
   g.restore();
+}
+
+/** The minimum and the maximum by the schedules, from now on, as steps. */
+function drawAhead(u: uPlot, p: Drawn): void {
+  if (!p.ahead.length) return;
+  const g = u.ctx;
+  const px = uPlot.pxRatio;
+  const { left, top, width, height } = u.bbox;
+  const x = across(u);
+  const y = (n: number) => u.valToPos(n, "y", true);
+  g.save();
+  g.beginPath();
+  g.rect(left, top, width, height);
+  g.clip();
+  g.lineWidth = 1.75 * px;
+  const now = x(p.span.now);
+  for (const which of ["minReplicas", "maxReplicas"] as const) {
+    const steps: [number, number][] = [];
+    for (const b of p.ahead) {
+      const at = Math.max(now, x(millis(b.time) / 1000));
+      if (steps.length) steps.push([at, steps.at(-1)![1]]);
+      steps.push([at, y(b[which] ?? 0)]);
+    }
+    line(u, color("limited"), [], ...steps, [left + width, steps.at(-1)![1]]);
+  }
+  g.restore();
+  let taken = -Infinity;
+  for (const b of events(p.ahead)) {
+    const at = x(millis(b.time) / 1000);
+    const label = `min ${integer(b.minReplicas ?? 0)}`;
+    if (at >= left + width || at - taken < 60 * px || at < now) continue;
+    taken = at;
+    const rightmost = left + width - at < 60 * px;
+    text(u, label, at + (rightmost ? -4 : 4) * px, Math.max(top + 12 * px, y(b.minReplicas ?? 0) - 3 * px), color("limited"), rightmost ? "right" : "left");
+  }
 }
 
 /** Marks at the upper edge for proposals beyond it: the highest, and the last. */

@@ -1,8 +1,9 @@
 // What comes next if the metrics stay, as the service's engine computed it.
 
-import type { OutlookHoldJson as Hold, OutlookJson as Outlook, TargetJson as Target } from "@setpoint-dev/client/json";
+import type { OutlookBoundsJson as Ahead, OutlookHoldJson as Hold, OutlookJson as Outlook, TargetJson as Target } from "@setpoint-dev/client/json";
 import { Ago } from "../components/time";
-import { count, duration, integer, localClock, millis, seconds, utc } from "../lib/format";
+import { count, duration, integer, localClock, localTime, millis, seconds, utc } from "../lib/format";
+import { boundsText, events } from "./charts";
 import type { Asked } from "./view";
 
 /** What to do about a problem, by the condition's reason. */
@@ -46,12 +47,32 @@ export function NextCard(props: { target: Target; asked: Asked; now: number }) {
         </p>
       )}
       <Coming {...props} />
+      {!asked.missed && <Scheduled all={target.outlook?.bounds ?? []} now={now} />}
       {target.outlook && !asked.missed && !target.outlook.problem && (
         <p class="faint small">
           By the service's engine, from the history it keeps and the spec in use{every ? `, with a call every ${duration(every * 1000)}` : ""}.
         </p>
       )}
     </section>
+  );
+}
+
+/** When schedules start and end. */
+function Scheduled(props: { all: readonly Ahead[]; now: number }) {
+  const shown = events(props.all);
+  if (shown.length === 0) return null;
+  return (
+    <>
+      <h3>By the schedules</h3>
+      <ol class="releases scheduled">
+        {shown.map((b) => (
+          <li key={`${b.time} ${b.event}`}>
+            <Clock time={millis(b.time)} now={props.now} />
+            <span>{boundsText(b)}</span>
+          </li>
+        ))}
+      </ol>
+    </>
   );
 }
 
@@ -131,7 +152,7 @@ function Clock(props: { time: number; now: number }) {
   const left = props.time - props.now;
   return (
     <time dateTime={new Date(props.time).toISOString()} title={utc(props.time)}>
-      {localClock(props.time)} <span class="muted">({left > 0 ? `in ${duration(left)}` : "now"})</span>
+      {props.time - props.now > 12 * 3600e3 ? localTime(props.time) : localClock(props.time)} <span class="muted">({left > 0 ? `in ${duration(left)}` : "now"})</span>
     </time>
   );
 }

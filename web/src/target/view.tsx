@@ -8,6 +8,7 @@ import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
+import { OverridesCard } from "../overrides/card";
 import type { DecisionJson as Decision, TargetJson as Target } from "@setpoint-dev/client/json";
 import { count, duration, integer, millis } from "../lib/format";
 import { basisOf, changes, counts } from "../lib/decisions";
@@ -57,15 +58,20 @@ export function TargetView(props: { name: string }) {
 
   const asked = askedOf(target, now);
   const outlook = target?.outlook && !target.outlook.problem && !asked.missed ? target.outlook : undefined;
+  const scheduled = !asked.missed ? target?.outlook?.bounds ?? none : none;
   const chart = useMemo(() => {
     const s = now / 1000;
     const length = spans.find((x) => x.id === spanId)?.seconds ?? 3600;
     const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s;
     const from = Math.max(s - length, Math.min(first, s - 300));
+    if (spanId === "ahead" && scheduled.length > 0) {
+      const length = millis(scheduled.at(-1)!.time) / 1000 - s;
+      return { span: { from: s - length * 0.15, now: s, to: s + length * 1.05 }, known: s - first, length: 0 };
+    }
     const ahead = outlook?.changes?.length ? millis(outlook.changes.at(-1)!.time) / 1000 - s + 20 : 0;
     const span: Span = { from, now: s, to: s + Math.max((s - from) * 0.06, Math.min(ahead, (s - from) * 0.35)) };
     return { span, known: s - first, length };
-  }, [spanId, decisions, now, outlook]);
+  }, [spanId, decisions, now, outlook, scheduled]);
 
   if (error && !target) {
     if (error.code === "NOT_FOUND") return <Unknown name={name} />;
@@ -127,12 +133,13 @@ export function TargetView(props: { name: string }) {
           <section class="card chart-card">
             <header>
               <h2>Replicas</h2>
-              <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} />
+              <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} />
               <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} max={bounds.max} />
               <div class="segments" role="group" aria-label="Time shown">
                 {spans.map((s) => (
                   <button key={s.id} aria-pressed={s.id === spanId} title={s.seconds > chart.known ? `${duration(chart.known * 1000)} are kept` : undefined} onClick={() => go({ span: s.id === "1h" ? "" : s.id })}>{s.label}</button>
                 ))}
+                {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => go({ span: "ahead" })}>Ahead</button>}
               </div>
             </header>
             {chart.length > chart.known + 60 && (
@@ -141,7 +148,7 @@ export function TargetView(props: { name: string }) {
               </p>
             )}
             <ReplicaChart
-              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} bounds={bounds} window={windowOf(target, decisions)}
+              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} bounds={bounds} ahead={scheduled} window={windowOf(target, decisions)}
               chosen={chosen} choose={choose}
             />
           </section>
@@ -153,12 +160,19 @@ export function TargetView(props: { name: string }) {
         </div>
         <aside class="side-column">
           {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => go({ decision: "" })} />}
+          <OverridesCard target={name} known={{ replicas: countNow(latest), ...bounds }} changed={reload} />
           <NextCard target={target} asked={asked} now={now} />
           <SpecCard target={target} name={name} />
         </aside>
       </div>
     </div>
   );
+}
+
+/** The count that a hold keeps; undefined: it is about to change, or unknown. */
+function countNow(d: Decision | undefined): number | undefined {
+  const known = d && counts(d);
+  return known && (known.from === known.to || d.outcome === "APPLIED") ? known.to : undefined;
 }
 
 const none: never[] = [];
@@ -215,7 +229,7 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[]):
   return playgroundPath({ title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
 }
 
-function Legend(props: { decisions: readonly Decision[]; ahead: boolean }) {
+function Legend(props: { decisions: readonly Decision[]; ahead: boolean; scheduled: boolean }) {
   const tones = new Set(props.decisions.slice(-500).map(gapOf));
   return (
     <div class="legend" aria-hidden="true">
@@ -225,6 +239,7 @@ function Legend(props: { decisions: readonly Decision[]; ahead: boolean }) {
       {tones.has("limited") && <span><i class="l-gap limited" />policy</span>}
       {tones.has("atmax") && <span><i class="l-gap atmax" />maximum</span>}
       {props.ahead && <span><i class="l-future" />if metrics stay</span>}
+      {props.scheduled && <span><i class="l-scheduled" />bounds by schedules</span>}
       <span class="l-up">▲ up</span>
       <span class="l-down">▼ down</span>
     </div>

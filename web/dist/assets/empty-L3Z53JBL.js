@@ -1,4 +1,4 @@
-import{a}from"./chunk-YWMW6GOK.js";import{i as e}from"./chunk-24BZMKXA.js";var s=`{
+import{a}from"./chunk-XO3WUCKN.js";import{j as e}from"./chunk-WK3FLHLA.js";var s=`{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
       "type": "External", "external": {
         "metric": {"name": "requests_per_second"},

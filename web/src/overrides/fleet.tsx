@@ -1,0 +1,50 @@
+// The overrides of the fleet: of the targets that are listed, their namespaces and clusters.
+
+import { useMemo } from "preact/hooks";
+import { Problem } from "../components/problem";
+import type { Row } from "../fleet/store";
+import { matcher } from "../fleet/query";
+import { placeOf } from "../lib/overrides";
+import { OverrideList, summary } from "./list";
+import type { Listed } from "./store";
+
+/** Overrides that act on a listed target, or whose place has every word of the search. */
+export function listedOverrides(listed: Listed, rows: readonly Pick<Row, "name">[], all: boolean, text: string) {
+  const overrides = listed.all ?? [];
+  if (all) return overrides;
+  const places = new Set<string>();
+  for (const { name } of rows) {
+    const s = name.split("/");
+    places.add(name).add(s.slice(0, 4).join("/")).add(s.slice(0, 2).join("/"));
+  }
+  const found = text ? matcher(text) : () => false;
+  return overrides.filter((o) => {
+    const place = placeOf(o.name ?? "");
+    return places.has(place) || found(place.toLowerCase());
+  });
+}
+
+interface Fleet {
+  listed: Listed;
+  reload: () => void;
+  rows: readonly Row[];
+  /** Nothing is searched or filtered. */
+  all: boolean;
+  text: string;
+}
+
+export function FleetOverrides(props: Fleet) {
+  const { listed, reload, rows, all, text } = props;
+  const shown = useMemo(() => listedOverrides(listed, rows, all, text), [listed, rows, all, text]);
+  return (
+    <section class="fleet-overrides" id="fleet-overrides" aria-label="Overrides">
+      {listed.error && <Problem error={listed.error} what={listed.all ? "Not up to date." : "The overrides can't be read."} retry={reload} />}
+      {listed.all && (
+        <p class="muted small" role="status">
+          {summary(shown)}{all ? "" : ", for the targets that are listed"}{listed.more ? ". There are more than are read here: setpoint override list has all" : ""}.
+        </p>
+      )}
+      <OverrideList overrides={shown} target="" changed={reload} />
+    </section>
+  );
+}
