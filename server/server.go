@@ -110,7 +110,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}
 	if s.overrides != nil {
 		t.Overrides = s.overrides
-		if err := s.register(s.overrides.Collectors()...); err != nil {
+		if err := s.register(s.overrides.Collectors(options.TargetMetrics > 0)...); err != nil {
 			return nil, err
 		}
 	}

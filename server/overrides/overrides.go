@@ -10,8 +10,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -324,32 +322,6 @@ func (o *Overrides) readAll(ctx context.Context, all []*cluster) (ok bool) {
 		ok = o.read(ctx, some) && ok
 	}
 	return ok
-}
-
-// Collectors returns the metrics.
-func (o *Overrides) Collectors() []prometheus.Collector {
-	gauge := func(name, help string, value func(now time.Time) float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(o.clock()) })
-	}
-	return []prometheus.Collector{
-		gauge("setpoint_overrides", "Overrides in force, of the clusters that this instance decides for.", func(now time.Time) float64 {
-			n := 0
-			o.inForce(now, func(*stages.Override) { n++ })
-			return float64(n)
-		}),
-		gauge("setpoint_overrides_oldest_start_timestamp_seconds", "Unix time at which the oldest override in force began; 0: none is in force.", func(now time.Time) float64 {
-			var oldest time.Time
-			o.inForce(now, func(one *stages.Override) {
-				if oldest.IsZero() || one.Start.Before(oldest) {
-					oldest = one.Start
-				}
-			})
-			if oldest.IsZero() {
-				return 0
-			}
-			return float64(oldest.UnixMilli()) / 1000
-		}),
-	}
 }
 
 // inForce calls do for each known override in force.

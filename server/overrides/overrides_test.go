@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -574,4 +576,52 @@ func BenchmarkFor(b *testing.B) {
 func of(o *overrides.Overrides, key store.Key) []stages.Override {
 	all, _ := o.For(key)
 	return all
+}
+
+// Each override in force has a series, with texts of any bytes, at most two hundred of them, and only where asked.
+func TestEndsAreMetrics(t *testing.T) {
+	t.Parallel()
+	o := instance(t, memory.New(memory.Options{}))
+	series := func(each bool) (all []string) {
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(o.Collectors(each)...)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if f.GetName() == "setpoint_override_end_timestamp_seconds" {
+					var labels []string
+					for _, l := range m.GetLabel() {
+						labels = append(labels, l.GetName()+"="+l.GetValue())
+					}
+					all = append(all, fmt.Sprint(labels, " ", m.GetGauge().GetValue() > float64(time.Now().Unix())))
+				}
+			}
+		}
+		return all
+	}
+	limits := held(time.Hour)
+	limits.Hold, limits.Floor, limits.Ceiling, limits.NoScaleDown = false, new(int32(2)), new(int32(8)), true
+	later := held(2 * time.Hour)
+	later.StartTime = timestamppb.New(time.Now().Add(time.Hour))
+	created, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, o, "they are known", create(t, o, shop, "later", later).GetName(), created.GetName())
+	if got := series(true); len(got) != 1 || !strings.HasPrefix(got[0], "[author=aé") || len(got[0]) > 300 ||
+		!strings.HasSuffix(got[0], " cluster=demo namespace=shop override=limits target= what=floor 2, ceiling 8, no-scale-down] true") {
+		t.Errorf("got %q", got)
+	}
+	if got := series(false); len(got) > 0 {
+		t.Errorf("without being asked %q", got)
+	}
+	for i := range 300 {
+		create(t, o, target.Place{Cluster: "demo", Namespace: fmt.Sprint("n", i/30), Target: fmt.Sprint("t", i)}, "x", held(time.Hour))
+	}
+	if got := series(true); len(got) != 200 {
+		t.Errorf("%d series", len(got))
+	}
 }

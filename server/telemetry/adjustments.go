@@ -22,7 +22,7 @@ var rulesOf = map[string][]string{
 	recommender.StageBounds.String():    {ofSchedule, ofProposal},
 	recommender.StageFreshness.String(): {ofMetric, "Resource"},
 	recommender.StageZeroGuard.String(): {ofMetric},
-	recommender.StageIdle.String():      {"cooldown", ofMetric},
+	recommender.StageIdle.String():      {"cooldown", "activation"},
 	recommender.StageSurge.String():     {ofMetric},
 	recommender.StageFallback.String():  {ofMetric},
 	recommender.StageProposal.String():  {ofProposal},

@@ -14,9 +14,11 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
 	"github.com/setpoint-dev/setpoint/cmd/internal/metricsdoc"
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/certs"
+	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -77,6 +79,15 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 	options.Registerer, options.AllowEvaluationTime = registry, true
 	histories := memory.New(memory.Options{})
 	defer func() { _ = histories.Close() }()
+	all, err := overrides.New(histories, overrides.Options{})
+	if err != nil {
+		return nil, err
+	}
+	// One in force, which the decisions below read.
+	hold := &setpointv1.Override{Hold: true, Reason: "documentation", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))}
+	if _, err := all.Create(context.Background(), target.Place{Cluster: "c"}, "", hold, "", time.Now()); err != nil {
+		return nil, err
+	}
 	srv, err := server.New(histories, histories, options)
 	if err != nil {
 		return nil, err

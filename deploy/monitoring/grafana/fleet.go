@@ -37,6 +37,15 @@ func fleet() dashboard {
 			graph("Stabilization and delays", unitRate, "Decisions that a stabilization window or a delay held, by AbleToScale's reason.", rate("setpoint_decisions_held_total", "reason")),
 			graph("Policies and bounds", unitRate, "Decisions that a policy or a bound limited, by ScalingLimited's reason. TooManyReplicas for long: maxReplicas is too low.", rate("setpoint_decisions_limited_total", "reason")),
 
+			row("Stages and overrides"),
+			graph("Overrides in force", unitNone, "Of the clusters that each instance decides for. SetpointOverrideOld fires for one that is older than a week.", gauge("setpoint_overrides")),
+			stacked("Adjustments by stage and rule", unitRate, "What stages and overrides changed of recorded decisions. A rule that acts all day: see whether the spec should have it.",
+				rate("setpoint_adjustments_total", "stage, rule")),
+			graph("Share of decisions adjusted by each stage", unitShare, "About the share of time that targets spend in a stage, as they are decided about at the same pace.",
+				query{"sum by (stage) (rate(setpoint_adjustments_total" + all + "[$__rate_interval])) / on () group_left () (sum(rate(setpoint_decisions_total" + all + "[$__rate_interval])) > 0)", "{{stage}}"}).as(whole),
+			table("Who holds what, until when", "Overrides in force, by the time that is left (--target-metrics). `setpoint override list` and the page at /ui/ have their reasons.",
+				query{"sort(1000 * max by (cluster, namespace, target, override, what, author) (setpoint_override_end_timestamp_seconds" + all + "))", "until"}).of(unitTime),
+
 			row("Replicas (--target-metrics)"),
 			stacked("Desired replicas by namespace", unitNone, "Desired replicas of all targets.",
 				query{"sum by (cluster, namespace) (" + newest("setpoint_target_desired_replicas", all) + ")", "{{cluster}}/{{namespace}}"}).as(whole),

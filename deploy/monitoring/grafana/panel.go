@@ -84,6 +84,12 @@ func (p panel) as(width int) panel {
 	return p
 }
 
+// of returns a copy of the panel with another unit.
+func (p panel) of(unit string) panel {
+	p.unit = unit
+	return p
+}
+
 // red returns a copy of a stat that is red at or above a value.
 func (p panel) red(from float64) panel {
 	p.redFrom = from

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -41,7 +43,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 		"--tls-cert-file=" + file("tls.crt", own.CertPEM()), "--tls-key-file=" + file("tls.key", own.KeyPEM()),
 		"--tls-client-ca-file=" + file("clients.crt", callers.CertPEM()), "--tls-client-crl-file=" + file("clients.crl", callers.Revoke(time.Now().Add(time.Hour))),
 		"--auth-oidc-file=" + file("oidc.yaml", []byte(issuer.File())),
-		"--policy-file=" + file("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend, read, delete]}\n")),
+		"--policy-file=" + file("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend, read, delete, override]}\n")),
 	}})
 	p.Restart()
 	caFile := file("server-ca.crt", ca.CertPEM())
@@ -62,6 +64,11 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	}()
 	t.Cleanup(func() { cancel(); <-done; _ = client.Close() })
 
+	// There is somebody who holds something.
+	_, err = setpointv1.NewOverrideServiceClient(client.Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{
+		Parent: "clusters/red/namespaces/shop/targets/other", Override: &setpointv1.Override{Hold: true, Reason: "test", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
+	})
+	kit.Must(t, err)
 	one := map[string]string{"cluster": "red", "namespace": "shop", "target": "web"}
 	panels.AwaitFilled(t, url, "setpoint-fleet.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
