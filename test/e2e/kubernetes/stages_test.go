@@ -89,8 +89,8 @@ func (p *place) tells(name, text string) {
 }
 
 // An override that somebody types holds a ramp of an HPA, also over a restart of the agent and of the
-// service. Then the ramp goes on in its steps, and the window is as it would be: it passes below a hold.
-// One that ended while no agent was there does nothing.
+// service. Then the ramp goes on in its steps, and the window is as it would be: it knows what was recommended
+// below the hold, and it passes below a hold. One that ended while no agent was there does nothing.
 func TestAnOverrideHoldsARamp(t *testing.T) {
 	t.Parallel()
 	s := service.Start(t, "--redis", redistest.Start(t, persistent).URL())
@@ -103,7 +103,7 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 	p.awaitReplicas(app, 2)
 	w := &world{place: p, sizes: p.watchAll(t, deployments, wantedReplicas)}
 	courses := p.watchAll(t, hpas.resource, p.course)
-	p.add(app, byQueue(1, 2, 10*time.Second)(app))
+	p.add(app, byQueue(1, 2, 20*time.Second)(app))
 	w.agent = startAgent(t, c, p.namespace, s, "--source=hpa", "--sync-period=1s")
 	p.awaitCondition(app, "ScalingActive=True")
 
@@ -133,7 +133,20 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 	if list := typed.override(t, "list", namespace+"/targets/"+app); !strings.Contains(list, "/overrides/freeze   hold   in force") {
 		t.Errorf("the list has no override:\n%s", list)
 	}
+	// The load falls right before the end: the window keeps the count by what was recommended below the hold.
+	queue("20", 2).do(p, app)
+	await(t, "the fall is known", func() string {
+		if said := p.condition(app, "Overridden"); !strings.HasSuffix(said, "; as is the recommendation") {
+			return said
+		}
+		return ""
+	})
 	typed.override(t, "delete", namespace+"/targets/"+app+"/overrides/freeze")
+	w.awaitReconciles(t, 3)
+	if got := p.replicas(app); got != held {
+		t.Errorf("%d replicas right after the end, want still %d", got, held)
+	}
+	queue("90", 9).do(p, app)
 	p.awaitReplicas(app, 9)
 	w.went(t, "2", "4", "6", "8", "9")
 

@@ -17,12 +17,12 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-// byQueueSlowly is byQueue, by two allocations at a time.
-var byQueueSlowly = strings.ReplaceAll(byQueue, "value: 3", "value: 2")
+// byQueueSlowly is byQueue, by two allocations at a time, with a window of 20 s.
+var byQueueSlowly = strings.NewReplacer("value: 3", "value: 2", "stabilizationWindowSeconds: 8", "stabilizationWindowSeconds: 20").Replace(byQueue)
 
 // An override that somebody types holds a ramp, also over a restart of the agent and of the service. Then the
-// ramp goes on in its steps, and the window is as it would be: it passes below a hold. One that ended while no
-// agent was there does nothing.
+// ramp goes on in its steps, and the window is as it would be: it knows what was recommended below the hold,
+// and it passes below a hold. One that ended while no agent was there does nothing.
 func TestAnOverrideHoldsARamp(t *testing.T) {
 	t.Parallel()
 	n := newNomad(t, commonServer(t))
@@ -66,11 +66,19 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 	if list := override("list", place+"/targets/web.web"); !strings.Contains(list, place+"/targets/web.web/overrides/freeze   hold") {
 		t.Errorf("the list has no override:\n%s", list)
 	}
+	// The load falls right before the end: the window keeps the count by what was recommended below the hold.
+	n.queue.Store(20)
+	a.awaitState("web.web", adjusted("(override freeze of the target); as is the recommendation"))
 	override("delete", place+"/targets/web.web/overrides/freeze")
+	a.awaitReconciles(3)
+	if got := n.count("web"); got != held {
+		t.Errorf("%d allocations right after the end, want still %d", got, held)
+	}
+	n.queue.Store(90)
 	n.await("web", 9)
 	n.awaitEvents("web", "2→4 4→6 6→8 8→9")
 
-	// The window of 8 s passes while it is held, so that nothing is waited for after that.
+	// The window passes while it is held, so that nothing is waited for after that.
 	override("create", place, "--no-scale-down", "--for=30m", "--reason=a sale", "--id=sale")
 	n.queue.Store(20)
 	a.awaitState("web.web", adjusted("the recommendation would be 2"))

@@ -53,8 +53,8 @@ func goes(t *testing.T, seen []change, by int) {
 }
 
 // overrideHoldsRamp: an override that somebody types holds a ramp, also over a restart of the agent and of
-// the service. Then the ramp goes on in its steps, and the window has passed below a hold. One that ended
-// while no agent was there does nothing.
+// the service. Then the ramp goes on in its steps; the window knows what was recommended below the hold, and has
+// passed below another one. One that ended while no agent was there does nothing.
 func overrideHoldsRamp(t *testing.T, w *world) {
 	const place = "clusters/e2e/namespaces/default"
 	override := func(args ...string) string {
@@ -64,7 +64,7 @@ func overrideHoldsRamp(t *testing.T, w *world) {
 		return out
 	}
 	w.queue.Store(10)
-	s := w.queued(t, "ramp", 1, stepwise(8*time.Second))
+	s := w.queued(t, "ramp", 1, stepwise(20*time.Second))
 	s.decided(t)
 	w.queue.Store(50)
 	s.becomes(t, 2)
@@ -83,7 +83,15 @@ func overrideHoldsRamp(t *testing.T, w *world) {
 	if n := s.replicas(t); n != held {
 		t.Fatalf("%d replicas, though it is held at %d", n, held)
 	}
+	// The load falls right before the end: the window keeps the count by what was recommended below the hold.
+	w.queue.Store(10)
+	s.tells(t, "(override freeze of the target); as is the recommendation")
 	override("delete", place+"/targets/ramp/overrides/freeze")
+	w.awaitReconciles(t, w.reconciles(t)+3, 0)
+	if n := s.replicas(t); n != held {
+		t.Errorf("%d replicas right after the end, want still %d", n, held)
+	}
+	w.queue.Store(50)
 	up := s.watch(t, 5)
 	goes(t, up, 1)
 
