@@ -34,7 +34,8 @@ func MetricsDocument() (string, error) {
 		"`/metrics` of the admin address, with those of the Go runtime (`go_…`) and of the\n" +
 		"process (`process_…`). What they are good for: [observability](../operate/observability.md).\n\n" +
 		metricsdoc.Table(families, func(family, label string) bool {
-			return label != "issuer" && label != "source" && !strings.HasPrefix(family, "setpoint_target_") // which operators choose
+			return label != "issuer" && label != "source" && !strings.HasPrefix(family, "setpoint_target_") && // which operators choose
+				!strings.HasPrefix(family, "setpoint_override_end_") // or those who make overrides
 		}), nil
 }
 
