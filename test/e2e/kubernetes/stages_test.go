@@ -284,7 +284,7 @@ func schedule(t *testing.T, c *kubetest.Cluster, s *service.Instance) (differs s
 
 	// The night is a minimum of 4 until it ends; a ramp of 3 steps leads to the day's 5.
 	const step = 6 * time.Second
-	ends := time.Now().Add(10 * time.Second).Truncate(time.Second) // as times of the API are
+	ends := time.Now().Add(15 * time.Second).Truncate(time.Second) // as times of the API are
 	starts := ends.Add(5 * step)
 	floors := []floor{{time.Now(), 4}, {ends, 2}, {starts.Add(-3 * step), 3}, {starts.Add(-2 * step), 4}, {starts.Add(-step), 5}}
 	spec := byQueue(2, 20, 0)(app)

@@ -166,9 +166,9 @@ func TestAScheduleMovesTheFloor(t *testing.T) {
 		return n.group("web", 2, byQueue+fmt.Sprintf("stages: {schedules: [{name: %s, timeZone: Europe/Berlin, at: %q, duration: 60s, minReplicas: %d}]}",
 			name, at.Format(time.RFC3339Nano), floor))
 	}
+	a := startAgent(t, n, service.Start(t))
 	ends := time.Now().Add(15 * time.Second)
 	n.register("web", schedule("night", 7, ends.Add(-time.Minute)))
-	a := startAgent(t, n, service.Start(t))
 	n.await("web", 7)
 	a.awaitState("web.web", func(s state) error {
 		if s.Decision == nil || s.Decision.Adjusted != `schedule "night" raises minReplicas from 1 to 7` {

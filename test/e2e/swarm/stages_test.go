@@ -140,10 +140,6 @@ func outageAndSchedule(t *testing.T, w *world) {
 	schedule := func(name string, at time.Time) string {
 		return fmt.Sprintf("setpoint.stages={schedules: [{name: %s, timeZone: Europe/Berlin, at: %q, duration: 60s, minReplicas: 4}]}", name, at.Format(time.RFC3339Nano))
 	}
-	ends := time.Now().Add(15 * time.Second)
-	scheduled := w.create(t, "scheduled", "burn:1", 1, schedule("night", ends.Add(-time.Minute)))
-	defer scheduled.remove(t)
-	scheduled.use(t, idle)
 	unknown := w.queued(t, "unknown", 2, stepwise(outageWindow), `setpoint.stages={schedules: [{name: night, timeZone: Mars/Olympus, cron: "0 8 * * *", duration: 60s, minReplicas: 5}]}`)
 	never := w.queued(t, "never", 2, stepwise(outageWindow), `setpoint.stages={schedules: [{name: night, timeZone: UTC, cron: "0 0 30 2 *", duration: 60s, minReplicas: 5}]}`)
 
@@ -163,6 +159,10 @@ func outageAndSchedule(t *testing.T, w *world) {
 	failing(true)
 	failed := time.Now()
 
+	ends := time.Now().Add(12 * time.Second)
+	scheduled := w.create(t, "scheduled", "burn:1", 1, schedule("night", ends.Add(-time.Minute)))
+	defer scheduled.remove(t)
+	scheduled.use(t, idle)
 	scheduled.tells(t, `schedule "night" raises minReplicas from 1 to 4`)
 	scheduled.becomes(t, 4)
 	scheduled.becomes(t, least)
