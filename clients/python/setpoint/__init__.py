@@ -29,6 +29,7 @@ from setpoint._token import TokenSource, token_file
 from setpoint._transport import TLS
 from setpoint.v1.autoscaling_pb2 import HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus, MetricSpec
 from setpoint.v1.observation_pb2 import Container, ContainerMetrics, CustomMetric, ExternalMetric, MetricError, Pod, PodMetrics, PodReadyCondition, Scale
+from setpoint.v1.override_service_pb2 import Override
 from setpoint.v1.recommendation_service_pb2 import (
     Recommendation,
     RecommendOptions,
@@ -64,6 +65,7 @@ __all__ = [
     "LoadPoint",
     "MetricError",
     "MetricSpec",
+    "Override",
     "Pod",
     "PodMetrics",
     "PodReadyCondition",

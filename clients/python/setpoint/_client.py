@@ -18,6 +18,7 @@ from setpoint._retry import Deadline, Retrier, Retry
 from setpoint._token import TokenSource
 from setpoint._transport import TLS, Transport, on_loopback
 from setpoint._watch import Watch
+from setpoint.v1 import override_service_pb2 as overrides
 from setpoint.v1 import recommendation_service_pb2 as recommendations
 from setpoint.v1 import simulation_service_pb2 as simulations
 from setpoint.v1 import target_service_pb2 as targets
@@ -25,6 +26,7 @@ from setpoint.v1 import target_service_pb2 as targets
 _RECOMMENDATIONS = "/setpoint.v1.RecommendationService/"
 _TARGETS = "/setpoint.v1.TargetService/"
 _SIMULATIONS = "/setpoint.v1.SimulationService/"
+_OVERRIDES = "/setpoint.v1.OverrideService/"
 # Of a request in a batch, with its length.
 _TAG = 6
 
@@ -258,6 +260,32 @@ class Client:
     def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Returns the stored spec of a target."""
         return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=_name(name)), targets.GetTargetSpecResponse, timeout).target_spec
+
+    def create_override(
+        self, parent: str, override: Union[overrides.Override, Mapping[str, Any]], *, override_id: str = "", timeout: Optional[float] = None
+    ) -> overrides.Override:
+        """Creates an override of a target, a namespace or a cluster, and returns it with its name. With an
+        override_id, the last part of that, it is tried again as other calls are, as the service returns the
+        one that there is; without one it is sent once, for each attempt would create another one."""
+        request = overrides.CreateOverrideRequest(parent=_name(parent), override=read(overrides.Override, override), override_id=override_id)
+        return self._call(_OVERRIDES + "CreateOverride", request, overrides.CreateOverrideResponse, timeout, repeat=override_id != "").override
+
+    def list_overrides(self, cluster: str, *, resource: str = "", timeout: Optional[float] = None) -> Iterator[overrides.Override]:
+        """Lists the overrides of clusters/{cluster}, "-" standing for all clusters: those in force and those that
+        begin later. With resource only those that act on that target, namespace or cluster."""
+        request = overrides.ListOverridesRequest(parent=_name(cluster), resource=resource)
+        while True:
+            page = self._call(_OVERRIDES + "ListOverrides", request, overrides.ListOverridesResponse, timeout)
+            yield from page.overrides
+            if not page.next_page_token:
+                return
+            request = overrides.ListOverridesRequest(parent=cluster, resource=resource, page_token=page.next_page_token)
+
+    def delete_override(self, name: str, *, timeout: Optional[float] = None) -> None:
+        """Deletes an override: it ends at once. NOT_FOUND says that there was none; it is taken for success
+        when an earlier attempt of this call failed, for that may have deleted it."""
+        request = overrides.DeleteOverrideRequest(name=_name(name))
+        self._call(_OVERRIDES + "DeleteOverride", request, overrides.DeleteOverrideResponse, timeout, gone=True)
 
     def _call(self, path: str, request: Message, answer: type[M], timeout: Optional[float], *, repeat: bool = True, gone: bool = False) -> M:
         return self._answer(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)

@@ -8,6 +8,8 @@ import {
 import type {
   BatchRecommendResult, Recommendation, RecommendRequest, RecommendResponse, ReportObservationResponse, ReportScaleResponse,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
+import { OverrideService } from "./gen/setpoint/v1/override_service_pb.js";
+import type { Override } from "./gen/setpoint/v1/override_service_pb.js";
 import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simulation_service_pb.js";
 import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
 import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
@@ -52,7 +54,11 @@ const repeatable = new Set<AnyMethod>([
   RecommendationService.method.reportObservation, RecommendationService.method.getRecommendation,
   TargetService.method.getTarget, TargetService.method.listTargets, TargetService.method.deleteTarget,
   TargetService.method.listDecisions, TargetService.method.getTargetSpec, TargetService.method.listTargetSpecs,
+  OverrideService.method.listOverrides, OverrideService.method.deleteOverride,
 ]);
+
+/** Methods that delete: after an attempt that failed NOT_FOUND says that it had deleted it. */
+const deleting = new Set<AnyMethod>([TargetService.method.deleteTarget, OverrideService.method.deleteOverride]);
 
 /**
  * Client calls a service. One is enough for a program.
@@ -248,6 +254,41 @@ export class Client {
     return present((await this.call(method.getTargetSpec, made(method.getTargetSpec.input, { name }), options)).targetSpec);
   }
 
+  /**
+   * Creates an override of a target, a namespace or a cluster, and returns it with its name. With an
+   * overrideId, the last part of that, it is tried again as other calls are, as the service returns the
+   * one that there is; without one it is sent once, for each attempt would create another one.
+   */
+  async createOverride(parent: string, override: MessageInitShape<typeof OverrideService.method.createOverride.input>["override"], overrideId = "", options: CallOptions = {}): Promise<Override> {
+    const { method } = OverrideService;
+    const request = made(method.createOverride.input, { parent, overrideId, ...(override && { override }) });
+    return present((await this.answer(method.createOverride, request, deadlineOf(options, this.timeoutMs), overrideId !== "")).override);
+  }
+
+  /**
+   * Lists the overrides of clusters/{cluster}, "-" standing for all clusters: those in force and those that
+   * begin later. With resource only those that act on that target, namespace or cluster.
+   */
+  async *listOverrides(cluster: string, resource = "", options?: CallOptions): AsyncGenerator<Override> {
+    for (let pageToken = ""; ;) {
+      const { method } = OverrideService;
+      const page = await this.call(method.listOverrides, made(method.listOverrides.input, { parent: cluster, resource, pageToken }), options);
+      yield* page.overrides;
+      if ((pageToken = page.nextPageToken) === "") {
+        return;
+      }
+    }
+  }
+
+  /**
+   * Deletes an override: it ends at once. NOT_FOUND says that there was none; it is taken for success when
+   * an earlier attempt of this call failed, for that may have deleted it.
+   */
+  async deleteOverride(name: string, options?: CallOptions): Promise<void> {
+    const { method } = OverrideService;
+    await this.call(method.deleteOverride, made(method.deleteOverride.input, { name }), options);
+  }
+
   /** Closes all connections. Calls that are running fail. */
   close(): void {
     this.transport.close();
@@ -263,14 +304,13 @@ export class Client {
   }
 
   private answer<I extends DescMessage, O extends DescMessage>(
-    method: DescMethodUnary<I, O>, request: MessageShape<I>, deadline: Deadline,
+    method: DescMethodUnary<I, O>, request: MessageShape<I>, deadline: Deadline, mayRepeat = repeatable.has(method as AnyMethod),
   ): Promise<MessageShape<O>> {
-    const mayRepeat = repeatable.has(method as AnyMethod);
     return this.retrier.attempts(async (attempt, address) => {
       try {
         return await this.transport.unary(method, request, { address, timeoutMs: this.retrier.attemptMs(deadline, mayRepeat), signal: deadline.signal });
       } catch (problem) {
-        if (attempt > 1 && (method as AnyMethod) === (TargetService.method.deleteTarget as AnyMethod) && asError(problem).code === "NOT_FOUND") {
+        if (attempt > 1 && deleting.has(method as AnyMethod) && asError(problem).code === "NOT_FOUND") {
           return create(method.output);
         }
         throw problem;

@@ -10,6 +10,7 @@ import type { HttpCall, HttpOptions } from "./http.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import { http } from "./gen/google/api/annotations_pb.js";
+import type { HttpRule } from "./gen/google/api/http_pb.js";
 import type { Attempt, Transport } from "./transport.js";
 
 export * from "./common.js";
@@ -115,6 +116,8 @@ interface Route {
   body: string;
   /** The field of the answer that is its body; "": all of it. */
   answer: string;
+  /** The other places where it is. */
+  others: Route[];
 }
 
 type AnyMethod = DescMethodUnary<DescMessage, DescMessage> | DescMethodServerStreaming<DescMessage, DescMessage>;
@@ -125,27 +128,34 @@ function routeOf(method: AnyMethod): Route {
   let route = routes.get(method);
   if (!route) {
     const rule = getOption(method, http);
-    if (!rule.pattern.case || rule.pattern.case === "custom") {
-      throw new SetpointError("UNIMPLEMENTED", `${method.name} is not served over REST`);
-    }
-    const name = (field: string) => method.input.fields.find((f) => f.name === field)?.jsonName ?? field;
-    const parts: Route["parts"] = [];
-    for (const part of rule.pattern.value.split(/(\{[^}]*\})/)) {
-      const match = /^\{([^=}]+)(?:=([^}]*))?\}$/.exec(part);
-      const pattern = match?.[2] ?? "*";
-      parts.push(match ? { field: name(match[1]!), pattern, form: new RegExp(`^${pattern.replaceAll("*", "[^/]+")}$`) } : { text: part });
-    }
-    const answer = method.output.fields.find((f) => f.name === rule.responseBody)?.jsonName ?? "";
-    route = { verb: rule.pattern.case.toUpperCase(), parts, body: rule.body === "*" ? "*" : rule.body && name(rule.body), answer };
+    route = { ...placeOf(method, rule), others: rule.additionalBindings.map((other) => placeOf(method, other)) };
     routes.set(method, route);
   }
   return route;
 }
 
+/** placeOf reads one place of a method on the REST port. */
+function placeOf(method: AnyMethod, rule: HttpRule): Route {
+  if (!rule.pattern.case || rule.pattern.case === "custom") {
+    throw new SetpointError("UNIMPLEMENTED", `${method.name} is not served over REST`);
+  }
+  const name = (field: string) => method.input.fields.find((f) => f.name === field)?.jsonName ?? field;
+  const parts: Route["parts"] = [];
+  for (const part of rule.pattern.value.split(/(\{[^}]*\})/)) {
+    const match = /^\{([^=}]+)(?:=([^}]*))?\}$/.exec(part);
+    const pattern = match?.[2] ?? "*";
+    parts.push(match ? { field: name(match[1]!), pattern, form: new RegExp(`^${pattern.replaceAll("*", "[^/]+")}$`) } : { text: part });
+  }
+  const answer = method.output.fields.find((f) => f.name === rule.responseBody)?.jsonName ?? "";
+  return { verb: rule.pattern.case.toUpperCase(), parts, body: rule.body === "*" ? "*" : rule.body && name(rule.body), answer, others: [] };
+}
+
 /** callOf puts a request's fields where the method's route has them. */
 function callOf<I extends DescMessage>(method: AnyMethod & { input: I }, request: MessageShape<I>): HttpCall {
-  const route = routeOf(method);
   const rest = { ...toJson(method.input, request) as JsonObject };
+  const first = routeOf(method);
+  const fits = (one: Route) => one.parts.every((part) => "text" in part || part.form.test(String(rest[part.field] ?? "")));
+  const route = [first, ...first.others].find(fits) ?? first;
   let path = "";
   for (const part of route.parts) {
     if ("text" in part) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -42,6 +43,7 @@ func TestClients(t *testing.T) {
 		test func(*testing.T, *service.Instance)
 	}{
 		{"each call", eachCall},
+		{"overrides", overridesOfEachPlace},
 		{"a bad request is told by field", aBadRequestIsToldByField},
 		{"a lost answer counts once", aLostAnswerCountsOnce},
 		{"what is tried again", whatIsTriedAgain},
@@ -95,6 +97,43 @@ func eachCall(t *testing.T, s *service.Instance) {
 		}
 		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "NOT_FOUND")
 		wantCode(t, c.do(t, map[string]any{"op": "get", "name": web}).Error, "NOT_FOUND")
+	})
+}
+
+// Overrides of a target, its namespace and its cluster are created, listed and deleted, and decide meanwhile.
+func overridesOfEachPlace(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		c, web := open(t, l, config{Target: at(l, s), Insecure: true}), target(t, "web")
+		namespace := web[:strings.Index(web, "/targets/")]
+		cluster := namespace[:strings.Index(namespace, "/namespaces/")]
+		var want []string
+		for i, place := range []string{web, namespace, cluster} {
+			override := &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))}
+			command := map[string]any{"op": "override", "name": place, "id": fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.ToLower(l.name), " ", "-"), i), "request": object(t, override)}
+			want = append(want, place+"/overrides/"+command["id"].(string))
+			for range 2 { // again with the same id it is the same one
+				if got := into(t, c.do(t, command), &setpointv1.Override{}); got.GetName() != want[i] || !got.GetHold() || got.GetReason() != "migration" {
+					t.Errorf("got %v, want %s", got, want[i])
+				}
+			}
+		}
+		listed := c.do(t, map[string]any{"op": "overrides", "parent": cluster, "name": web}).Names
+		for _, name := range want {
+			if !slices.Contains(listed, name) {
+				t.Errorf("%s is not listed: %s", name, listed)
+			}
+		}
+		answer, err := recommend(t, c, queue(web, 3, 50))
+		wantCode(t, err, "OK")
+		if answer.GetDesiredReplicas() != 3 || answer.GetPlainDesiredReplicas() != 5 {
+			t.Errorf("got %v", answer)
+		}
+		for _, name := range want {
+			wantCode(t, c.do(t, map[string]any{"op": "deleteOverride", "name": name}).Error, "OK")
+			wantCode(t, c.do(t, map[string]any{"op": "deleteOverride", "name": name}).Error, "NOT_FOUND")
+		}
+		refused := c.do(t, map[string]any{"op": "override", "name": web, "request": object(t, &setpointv1.Override{Hold: true})})
+		wantCode(t, refused.Error, "INVALID_ARGUMENT")
 	})
 }
 

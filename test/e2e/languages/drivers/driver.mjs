@@ -122,6 +122,18 @@ async function act(command) {
       return { answer: write(setpoint.TargetSpecSchema, await client.setTargetSpec(command.name, read(setpoint.TargetSpecSchema, command.request))) };
     case "getSpec":
       return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
+    case "override":
+      return { answer: write(setpoint.OverrideSchema, await client.createOverride(command.name, read(setpoint.OverrideSchema, command.request), command.id)) };
+    case "overrides": {
+      const names = [];
+      for await (const override of client.listOverrides(command.parent, command.name)) {
+        names.push(override.name);
+      }
+      return { names };
+    }
+    case "deleteOverride":
+      await client.deleteOverride(command.name);
+      return {};
     case "check":
       try {
         setpoint.checkAnswer(defined({

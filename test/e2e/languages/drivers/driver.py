@@ -116,6 +116,14 @@ def do(command):
         return {"answer": json_format.MessageToDict(spec)}
     if op == "getSpec":
         return {"answer": json_format.MessageToDict(client.get_target_spec(command["name"]))}
+    if op == "override":
+        override = client.create_override(command["name"], read(command["request"], setpoint.Override()), override_id=command.get("id", ""))
+        return {"answer": json_format.MessageToDict(override)}
+    if op == "overrides":
+        return {"names": [override.name for override in client.list_overrides(command["parent"], resource=command["name"])]}
+    if op == "deleteOverride":
+        client.delete_override(command["name"])
+        return {}
     if op == "check":
         previous = command.get("previous")
         try:
