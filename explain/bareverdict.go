@@ -21,6 +21,12 @@ func (c *oneCase) bareVerdict(v *verdict) {
 	}
 	v.because(plain, clean(c.resp.GetReason()))
 	c.conditionsVerdict(v)
+	if len(v.why) == 0 && len(c.resp.GetAdjustments()) > 0 {
+		for _, a := range c.resp.GetAdjustments() {
+			v.because(plain, clean(a.GetMessage()))
+		}
+		return
+	}
 	if len(v.why) == 0 && c.desired == c.current {
 		v.because(plain, "the metrics ask for no change")
 	}

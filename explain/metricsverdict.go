@@ -63,11 +63,17 @@ func (c *oneCase) anywayText() string {
 func (c *oneCase) winnerText() string {
 	m := c.winner()
 	proposal := c.trace.GetProposal().GetReplicas()
+	if text := c.proposedBy(proposal); m == nil && text != "" {
+		return text
+	}
 	if m == nil && proposal > 0 {
 		return "the metrics ask for " + number(proposal)
 	}
 	if m == nil {
 		return "no metric asks for any replicas"
+	}
+	if a := c.instead(m); a != nil && c.byStage(m) {
+		return clean(a.GetMessage())
 	}
 	if c.byStage(m) {
 		return m.label + " asks for " + number(proposal)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -38,6 +39,52 @@ func Adjustment(a *setpointv1.Adjustment) string {
 // byStage reports whether a stage proposed in place of a metric, or beside the metrics: nothing was computed.
 func (c *oneCase) byStage(m *metric) bool {
 	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil && m.UsageRatio == nil
+}
+
+// stagesOf are the stages of a list that told of a decision, in their order.
+func (c *oneCase) stagesOf(stages ...recommender.Stage) (of []*setpointv1.Adjustment) {
+	for _, a := range c.resp.GetAdjustments() {
+		if slices.ContainsFunc(stages, func(s recommender.Stage) bool { return s.String() == a.GetStage() }) {
+			of = append(of, a)
+		}
+	}
+	return of
+}
+
+// proposedBy says how stages came to a proposal that is not the largest of the metrics'; empty: no stage did.
+func (c *oneCase) proposedBy(proposal int32) string {
+	of := c.stagesOf(recommender.StageProposal, recommender.StageSchedule, recommender.StageCombine)
+	for _, a := range slices.Backward(of) {
+		if a.After != nil && a.GetAfter() == proposal {
+			return clean(a.GetMessage())
+		}
+	}
+	if c.resp.PlainDesiredReplicas != nil && len(of) > 0 {
+		return "stages propose " + number(proposal)
+	}
+	return ""
+}
+
+// instead is what a fallback's adjustment says of a metric; nil: it is in none.
+func (c *oneCase) instead(m *metric) *setpointv1.Adjustment {
+	name, _, _ := strings.Cut(m.label, "{") // a selector
+	name, container, _ := strings.Cut(name, " of ")
+	if container, ok := strings.CutPrefix(container, "container "); ok {
+		name += ":" + container
+	}
+	for _, a := range c.stagesOf(recommender.StageFallback) {
+		if clean(a.GetMetric()) == m.GetType()+":"+name {
+			return a
+		}
+	}
+	return nil
+}
+
+// boundsStages says which stages moved the bounds.
+func (c *oneCase) boundsStages(v *verdict) {
+	for _, a := range c.stagesOf(recommender.StageBounds) {
+		v.because(plain, clean(a.GetMessage()))
+	}
 }
 
 // stagesVerdict says which stages replaced the count; the reasons after it are those of the count that

@@ -41,7 +41,7 @@ func TestStagesAreExplained(t *testing.T) {
 			"asks for 20"}},
 		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration\n"}},
 		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
-			"shop/web: 10 → 12 replicas (scale up)\n  the metrics ask for 12\n",
+			"shop/web: 10 → 12 replicas (scale up)\n  MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n",
 			"\nStages: without them 20 replicas\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
 		"held by a failure": {`{"combine": {"method": "QUORUM", "quorum": 2}}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}]`, nil, []string{
 			"shop/web: stays at 10 replicas\n",
@@ -51,6 +51,16 @@ func TestStagesAreExplained(t *testing.T) {
 			"externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}, {"metric": {"name": "mails"}, "value": "120"}]`, nil, []string{
 			"shop/web: 10 → 19 replicas (scale up)\n  proposal/forecast asks for 19\n",
 			"\n\n  proposal/forecast, by a stage: asks for 19 ← decides\n\nStabilization"}},
+		"capped by the caller": {`{}, "proposals": [{"name": "budget", "replicas": 11, "role": "CAP", "expireTime": "2026-11-23T12:10:00Z"}]`, nil, []string{
+			"shop/web: 10 → 11 replicas (scale up)\n  proposal \"budget\" limits the proposal of 20 to 11\n"}},
+		"proposed by a fallback": {`{"fallbacks": [{"metric": "External:mails", "replicas": 15, "failureDuration": "0s"}]}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}]`, nil, []string{
+			"shop/web: 10 → 15 replicas (scale up)\n  External:mails has failed for 0s, at least 0s; 15 replicas are proposed instead\n\n",
+			"reason: the fallback of External:mails proposes more\n", "a replica count from the fallback of External:mails\n"}},
+		"made without a failed metric": {`{"fallbacks": [{"metric": "External:mails", "ignore": true, "failureDuration": "0s"}]}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}]`, nil, []string{
+			"shop/web: 10 → 12 replicas (scale up)\n  queue is at 120, target 10 per replica: 120 / 10 = 12\n\n"}},
+		"at once by a schedule": {`{"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "minReplicas": 14},
+			{"name": "night", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "maxReplicas": 12}]}`, nil, []string{
+			"shop/web: 10 → 14 replicas (scale up)\n  10 is below minReplicas 14, which is enforced at once\n  schedule \"day\" raises minReplicas from 2 to 14; that counts more than the 12 of schedule \"night\"\n"}},
 		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without them 20 replicas\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,7 +101,9 @@ func (c *oneCase) verdict() *verdict {
 		c.disabledVerdict(v)
 	case pathAboveMax:
 		v.because(plain, number(c.current)+" is above maxReplicas "+number(c.trace.GetBounds().GetMaxReplicas())+", which is enforced at once")
+		c.boundsStages(v)
 	case pathBelowMin:
+		defer c.boundsStages(v)
 		if b := c.trace.GetBounds(); b.GetBoundedReplicas() > b.GetMinReplicas() {
 			v.because(plain, number(c.current)+" is below "+c.leastText()+", which is enforced at once")
 			break

@@ -443,6 +443,8 @@ func worldCases() []worldCase {
 			mended: scheduled(`{"name": "leap", "timeZone": "UTC", "cron": "0 8 27 11 *", "duration": "3600s", "minReplicas": 9}`), arithmetic: "no start after now"},
 		{rule: "schedule-overshadowed", found: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * *", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 9}`),
 			mended: scheduled(`{"name": "day", "timeZone": "UTC", "cron": "0 7 * * 1-5", "endCron": "0 19 * * *", "minReplicas": 9}, {"name": "noon", "timeZone": "UTC", "cron": "0 12 * * *", "duration": "3600s", "minReplicas": 8}`), arithmetic: "9 ≤ 9 in each of the next 64 periods"},
+		{rule: "schedule-contradicted", found: scheduled(`{"name": "cheap", "timeZone": "UTC", "cron": "0 20 * * *", "duration": "14400s", "maxReplicas": 5}, {"name": "late", "timeZone": "UTC", "cron": "0 23 * * 5", "duration": "3600s", "minReplicas": 9}`),
+			mended: scheduled(`{"name": "cheap", "timeZone": "UTC", "cron": "0 20 * * *", "duration": "10800s", "maxReplicas": 5}, {"name": "late", "timeZone": "UTC", "cron": "0 23 * * 5", "duration": "3600s", "minReplicas": 9}`), arithmetic: "5 < 9, next on "},
 		{rule: "fallback-out-of-bounds", found: staged(`"fallbacks": [{"metric": "External:load", "replicas": 30}]`),
 			mended: staged(`"fallbacks": [{"metric": "External:load", "replicas": 20}]`), arithmetic: "30 > 20"},
 		{rule: "fallback-out-of-bounds", found: staged(`"fallbacks": [{"metric": "External:load", "replicas": 1}]`),

@@ -90,6 +90,50 @@ func scheduleOvershadowed(s *subject) {
 	})
 }
 
+// scheduleContradicted looks for maximums that another schedule's minimum is above within one of the next periods.
+func scheduleContradicted(s *subject) {
+	s.eachSchedule(func(at string, one *stages.Schedule) {
+		now := s.now
+		for periods := 0; one.Max >= 0 && periods < mostPeriods; {
+			p := one.Times.At(now)
+			switch {
+			case p.Active:
+				if by, from := s.above(one.Max, now, p.Until); by != nil {
+					s.report(at+".maxReplicas", fmt.Sprintf("schedule %s: its maximum does not count where schedule %s has its minimum", one.Name, by.Name),
+						fmt.Sprintf("%d < %d, next on %s", one.Max, by.Min, from.In(by.Times.Zone()).Format("2006-01-02 15:04")))
+					return
+				}
+				periods++
+			case !p.Until.IsZero() && p.Until.Sub(s.now) > ahead:
+				return
+			}
+			if p.Until.IsZero() {
+				return
+			}
+			now = p.Until
+		}
+	})
+}
+
+// above returns a schedule with a minimum above a count that is active between two instants, of which the second may
+// be the zero time, and since when; nil: there is none.
+func (s *subject) above(n int32, from, until time.Time) (by *stages.Schedule, since time.Time) {
+	for i := range s.stages.Schedules {
+		other := &s.stages.Schedules[i]
+		if other.Suspended || other.Min <= n {
+			continue
+		}
+		p := other.Times.At(from)
+		if p.Active {
+			return other, from
+		}
+		if !p.Until.IsZero() && (until.IsZero() || p.Until.Before(until)) {
+			return other, p.Until
+		}
+	}
+	return nil, time.Time{}
+}
+
 // shadowOf returns another schedule that is active from an instant until another one, ramps included, with a
 // minimum as large at least; of equal ones the later has the shadow.
 func (s *subject) shadowOf(one *stages.Schedule, from, until time.Time) *stages.Schedule {

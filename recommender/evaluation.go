@@ -42,6 +42,8 @@ type MetricEvaluation struct {
 	Calculation Calculation
 	// Failure is nil if there is a proposal.
 	Failure *MetricFailure
+	// Instead is where the proposal comes from, if that is not the metric; empty: it is.
+	Instead string
 	// Current is the reading for the status, from the first pass only.
 	Current MetricValue
 	// TotalUsage and TotalRequests are milli-units.

@@ -140,6 +140,9 @@ func (d *decider) followMetrics() {
 	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
+	if s.winner >= 0 && metrics[s.winner].Instead != "" && proposal > d.current {
+		reason = name + " proposes more"
+	}
 	desired, reason := d.raisedFromZero(d.normalize(proposal), reason)
 	if desired == d.current {
 		d.setStatus(desired, statuses)
@@ -196,6 +199,9 @@ func (d *decider) readMetrics() (metrics []MetricEvaluation, statuses []MetricSt
 func (d *decider) winnerName(metrics []MetricEvaluation, winner int) string {
 	if winner < 0 {
 		return ""
+	}
+	if instead := metrics[winner].Instead; instead != "" {
+		return instead
 	}
 	return metrics[winner].Spec.name(&d.profile.texts)
 }

@@ -80,7 +80,7 @@ func (r *run) bounds() {
 			limited = lower(limited, ceiling{limit{replicas: p.Replicas, stage: recommender.StageProposal, rule: rule, until: p.Expires}, title})
 		}
 	}
-	r.atOnce(&atOnce, &most)
+	r.atOnce(&atOnce, &most, lower(most, limited))
 	if paced.replicas >= 0 {
 		r.vote(paced.title+paced.ramp(), paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
 	}
@@ -89,10 +89,20 @@ func (r *run) bounds() {
 	}
 	if limited.replicas >= 0 {
 		// A minimum counts more.
-		limited.replicas = max(limited.replicas, paced.replicas, r.in.Spec.MinReplicas)
+		own, note := limited.replicas, ""
+		if limited.replicas = max(own, paced.replicas, r.in.Spec.MinReplicas); limited.replicas > own {
+			switch {
+			case limited.replicas > r.in.Spec.MinReplicas:
+				note = fmt.Sprintf(", not to %d: %s has more", own, paced.title)
+			case limited.replicas > r.original.Spec.MinReplicas:
+				note = fmt.Sprintf(", not to %d: %s raises minReplicas", own, atOnce.title)
+			default:
+				note = fmt.Sprintf(", not to %d: minReplicas is more", own)
+			}
+		}
 		title, replicas := limited.title, limited.replicas
 		limited.message = func(before int32) string {
-			return fmt.Sprintf("%s limits the proposal of %d to %d", title, before, replicas)
+			return fmt.Sprintf("%s limits the proposal of %d to %d%s", title, before, replicas, note)
 		}
 		r.caps = append(r.caps, limited.limit)
 	}
@@ -143,8 +153,9 @@ func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
 	}
 }
 
-// atOnce edits the bounds of the spec, inside the object's own.
-func (r *run) atOnce(floor *raise, top *ceiling) {
+// atOnce edits the bounds of the spec, inside the object's own. lowest is the smallest ceiling of all: a floor above
+// it counts more.
+func (r *run) atOnce(floor *raise, top *ceiling, lowest ceiling) {
 	spec := &r.in.Spec
 	least, most := spec.MinReplicas, spec.MaxReplicas
 	if floor.replicas > least && least < most {
@@ -153,6 +164,9 @@ func (r *run) atOnce(floor *raise, top *ceiling) {
 			note = fmt.Sprintf(", limited to maxReplicas %d", most)
 		}
 		spec.MinReplicas = min(floor.replicas, most)
+		if lowest.replicas >= 0 && lowest.replicas < spec.MinReplicas {
+			note += fmt.Sprintf("; that counts more than the %d of %s", lowest.replicas, lowest.title)
+		}
 		r.edited = true
 		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: spec.MinReplicas, Until: floor.until,
 			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, spec.MinReplicas, note)})

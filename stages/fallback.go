@@ -110,6 +110,7 @@ func (r *run) substitute(c *recommender.Combining, f *Fallback, e *recommender.M
 		proposal = c.Current
 	}
 	e.Failure, e.Proposal, e.Rule, c.Edited = nil, proposal, recommender.NoProposal, true
+	e.Instead = "the fallback of " + a.Metric
 	r.inFallback(e, a.Metric)
 	a.After, a.Message = proposal, a.Message+what
 	r.tell(a)

@@ -38,7 +38,7 @@ func TestProposals(t *testing.T) {
 			s := always(g.t, "day", 12, -1)
 			s.MinPaced = true
 			g.around.Plan.Schedules = []stages.Schedule{s}
-		}, 9, 150, 12, `proposal "forecast" limits the proposal of 15 to 12`},
+		}, 9, 150, 12, `proposal "forecast" limits the proposal of 15 to 12, not to 6: schedule "day" has more`},
 		"it never goes down alone": {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
 	} {
 		t.Run(name, func(t *testing.T) {

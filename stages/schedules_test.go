@@ -121,7 +121,7 @@ func TestSchedules(t *testing.T) {
 		"S9 metrics fail at the minimum":   {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 12, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
 		"S9b metrics fail below it":        {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
 		"the largest minimum":              {[]stages.Schedule{always(t, "a", 6, -1), always(t, "b", 9, -1), always(t, "c", 7, -1)}, nil, 4, 10, 9, `[schedule "b" raises minReplicas from 2 to 9]`},
-		"a minimum more than a maximum":    {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9 schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
+		"a minimum more than a maximum":    {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
 		"a minimum below that of the spec": {[]stages.Schedule{always(t, "a", 1, -1)}, nil, 2, 10, 2, "[]"},
 		"suspended":                        {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.Suspended = true; return s }()}, nil, 2, 10, 2, "[]"},
 		"paced, as the policies allow":     {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 4, 10, 8, `[schedule "a" of 9 is above the metrics' 1]`},

@@ -59,6 +59,16 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); !strings.Contains(got.Stdout, "3") || got.Code != 0 {
 		t.Errorf("recommend: %d %s %s", got.Code, got.Stdout, got.Stderr)
 	}
+	// What the spec of the target limits is said at once.
+	for _, tt := range []struct{ flag, want string }{
+		{"--pin=5000", "warning: the pin of 5000 is above maxReplicas "}, {"--floor=5000", "warning: the floor of 5000 is above maxReplicas "},
+		{"--ceiling=0", "warning: the ceiling of 0 is below minReplicas "}, {"--pin=0", "warning: the pin of 0 is below minReplicas "}, {"--ceiling=5000", ""}, {"--floor=0", ""},
+	} {
+		got := run(t, "", "override", "create", demoTarget, tt.flag, "--for=1h", "--reason=x", "--server", address)
+		if got.Code != 0 || !strings.HasPrefix(got.Stderr, tt.want) || tt.want == "" && got.Stderr != "" {
+			t.Errorf("%s: %d %s", tt.flag, got.Code, got.Stderr)
+		}
+	}
 	for _, place := range []string{demoTarget, shop, "clusters/demo"} {
 		ends := time.Now().Add(60 * time.Hour).UTC()
 		got := run(t, "", "override", "create", place, "--hold", "--for=2d12h", "--reason=late\u001b[31m", "--id=late", "--server", address)

@@ -6,14 +6,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // FillMessage sets the fields of a message from a decoded document by their JSON names. Null is
-// absent, and one block stands for a list of one. Only the shape is checked: the service
+// absent, and one block stands for a list of one. Durations are those of JSON, such as 300s, or of Go, with
+// days: 2d12h. Only the shape is checked: the service
 // validates the values.
 func (p *Problems) FillMessage(field string, from any, to proto.Message) {
 	p.message(field, from, to.ProtoReflect())
@@ -71,6 +76,12 @@ func (p *Problems) messageField(field string, from any, to protoreflect.Message,
 		data, err := json.Marshal(from)
 		if err == nil {
 			err = protojson.Unmarshal(data, to.Mutable(of).Message().Interface())
+		}
+		if text, ok := from.(string); ok && err != nil && of.Message().FullName() == "google.protobuf.Duration" { // 12h, 2d
+			var d time.Duration
+			if d, err = document.ParseDuration(text); err == nil {
+				to.Set(of, protoreflect.ValueOfMessage(durationpb.New(d).ProtoReflect()))
+			}
 		}
 		if err != nil {
 			p.Add(field, "must be a %s, such as %q", of.Message().Name(), examples[of.Message().Name()])

@@ -62,7 +62,7 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 		`{"name": "a", "timeZone": "Europe/Berlim", "cron": "0 0 30 2 *", "at": "2026-11-27T08:00:00Z", "duration": "60s", "endCron": "0 25 * * *", "minReplicas": 2}`: {
 			"stages.schedules[0].at: Forbidden: the schedule has a cron expression",
 			"stages.schedules[0].endCron: Forbidden: the schedule has a duration",
-			`stages.schedules[0].timeZone: Invalid value: "Europe/Berlim": the IANA time zone database has no zone of that name`,
+			`stages.schedules[0].timeZone: Invalid value: "Europe/Berlim": the IANA time zone database has no zone of that name; did you mean Europe/Berlin?`,
 			`stages.schedules[0].cron: Invalid value: "0 0 30 2 *": it never fires: no date matches`,
 			`stages.schedules[0].endCron: Invalid value: "0 25 * * *": hour "25": end of range (25) above maximum (23)`,
 		},

@@ -162,7 +162,7 @@ func TestUnmarshalViolations(t *testing.T) {
 			"a duration in another form",
 			`{"options": {"downscaleStabilization": "5m", "cpuInitializationPeriod": 300, "initialReadinessDelay": {}}}`,
 			[]string{
-				`options.downscaleStabilization: must be a duration in seconds such as "300s" or "0.5s", is "5m"`,
+				`options.downscaleStabilization: must be a duration in seconds such as "300s" or "0.5s", is "5m": write "300s"`,
 				`options.cpuInitializationPeriod: must be a duration in seconds such as "300s" or "0.5s", is a number (300)`,
 				`options.initialReadinessDelay: must be a duration in seconds such as "300s" or "0.5s", is an object`,
 			},

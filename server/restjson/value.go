@@ -3,7 +3,9 @@ package restjson
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -126,9 +128,28 @@ func (t *valueType) problem(raw []byte) string {
 	case t.expected == "a number" && isNumber(numberText(raw)[0]):
 		return fmt.Sprintf("must be %s, is %s", t.limits, clip(numberText(raw), maxQuoted))
 	case t.expected != "a number" && raw[0] == '"':
-		return fmt.Sprintf("must be %s, is %s", t.limits, quote(unescaped(raw)))
+		return fmt.Sprintf("must be %s, is %s%s", t.limits, quote(unescaped(raw)), t.instead(unescaped(raw)))
 	}
 	return fmt.Sprintf("must be %s, is %s", t.expected, describe(raw))
+}
+
+// instead is what to write for a duration that is written as in Go, with days; empty: the text is none.
+func (t *valueType) instead(text string) string {
+	if _, is := t.judge.(*durationpb.Duration); !is {
+		return ""
+	}
+	if days, rest, ok := strings.Cut(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return ""
+		}
+		text = strconv.FormatUint(24*n, 10) + "h" + rest
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(": write %q", strconv.FormatFloat(d.Seconds(), 'f', -1, 64)+"s")
 }
 
 // numberText is raw, without its quotes if it is a string that contains a number:

@@ -1,12 +1,15 @@
 package schedule
 
 import (
+	_ "embed" // names of zones
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // images of one program have no time zones
+
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // Instants and wall times of a zone. All is computed from offsets at instants: the bounds of a zone's
@@ -81,7 +84,7 @@ const mostZones, longestZone = 1024, 64
 var zones struct {
 	sync.Mutex
 	of      map[string]*time.Location
-	unknown map[string]bool
+	unknown map[string]error
 }
 
 var errNoZone = errors.New("the IANA time zone database has no zone of that name")
@@ -91,7 +94,7 @@ var errNoZone = errors.New("the IANA time zone database has no zone of that name
 func Loaded(name string) bool {
 	zones.Lock()
 	defer zones.Unlock()
-	return zones.of[name] != nil || zones.unknown[name]
+	return zones.of[name] != nil || zones.unknown[name] != nil
 }
 
 // Zone returns a zone of the IANA database by its name.
@@ -102,23 +105,28 @@ func Zone(name string) (*time.Location, error) {
 	switch {
 	case zone != nil:
 		return zone, nil
-	case unknown:
-		return nil, errNoZone
+	case unknown != nil:
+		return nil, unknown
 	case name == "":
 		return nil, fmt.Errorf("a time zone is required, such as %q or %q", "Europe/Berlin", "UTC")
-	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"), len(name) > longestZone, !isPlain(name):
+	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"), len(name) > longestZone:
 		return nil, errNoZone
+	case !isPlain(name):
+		return nil, noZone(name)
 	}
 	// Without the lock: an unknown name is looked for in several places, and nobody else waits for that.
 	zone, err := time.LoadLocation(name)
+	if err != nil {
+		unknown = noZone(name)
+	}
 	zones.Lock()
 	defer zones.Unlock()
 	if err != nil {
 		if len(zones.unknown) >= mostZones || zones.unknown == nil {
-			zones.unknown = map[string]bool{}
+			zones.unknown = map[string]error{}
 		}
-		zones.unknown[strings.Clone(name)] = true
-		return nil, errNoZone
+		zones.unknown[strings.Clone(name)] = unknown
+		return nil, unknown
 	}
 	if len(zones.of) >= mostZones || zones.of == nil {
 		zones.of = map[string]*time.Location{}
@@ -138,4 +146,34 @@ func isPlain(name string) bool {
 		}
 	}
 	return true
+}
+
+// names are the zones of the database, a line each: Go lists none.
+//
+//go:embed zones.txt
+var names string
+
+// noZone is the error of a name that is no zone's, with a guess at what it means.
+func noZone(name string) error {
+	region, city := cut(strings.ReplaceAll(name, " ", "_"))
+	var near []string
+	for one := range strings.FieldsSeq(names) {
+		ofRegion, ofCity := cut(one)
+		if strings.EqualFold(city, ofCity) {
+			return fmt.Errorf("%w; did you mean %s?", errNoZone, one)
+		}
+		if strings.EqualFold(region, ofRegion) && strings.EqualFold(city[:min(1, len(city))], ofCity[:1]) { // few: anyone may send many names
+			near = append(near, one)
+		}
+	}
+	if one, ok := spelling.Closest(name, near); ok {
+		return fmt.Errorf("%w; did you mean %s?", errNoZone, one)
+	}
+	return errNoZone
+}
+
+// cut cuts a name into its region and the rest.
+func cut(name string) (region, city string) {
+	i := strings.LastIndexByte(name, '/')
+	return name[:max(i, 0)], name[i+1:]
 }

@@ -21,6 +21,7 @@ func TestStagesOfObjects(t *testing.T) {
 	}{
 		"none":            {"other", "x", "", ""},
 		"some":            {StagesAnnotation, `{"windowThroughFailures": true}`, "window_through_failures:true", ""},
+		"hours":           {StagesAnnotation, `{"schedules": [{"duration": "2d12h"}]}`, "schedules:{duration:{seconds:216000}}", ""},
 		"an unknown key":  {StagesAnnotation, `{"schedule": []}`, "", "annotation setpoint.dev/stages: schedule: there is no such key; did you mean schedules?"},
 		"a wrong value":   {StagesAnnotation, `{"fallbacks": [{"metric": "a", "replicas": "x"}]}`, "", "annotation setpoint.dev/stages: fallbacks[0].replicas: must be a whole number"},
 		"no JSON":         {StagesAnnotation, `{"fallbacks": [`, "", "annotation setpoint.dev/stages: "},

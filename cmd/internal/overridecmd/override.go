@@ -219,7 +219,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if hint := hint(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req.GetParent()); hint != "" {
+		if hint := hint(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req.GetParent(), resp.GetOverride()); hint != "" {
 			defer fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+hint)
 		}
 		if c.output.Form != asTable {
@@ -337,21 +337,25 @@ func whatOf(o *setpointv1.Override) string {
 // patience bounds the question for a hint.
 const patience = 5 * time.Second
 
-// hint says that the service knows no target on which an override of a place acts: its name may be mistyped. Empty:
-// it knows one, or does not tell this caller.
-func hint(ctx context.Context, client setpointv1.TargetServiceClient, name string) string {
+// hint says that the service knows no target on which an override of a place acts, as its name may be mistyped, or
+// that the spec of that target limits it. Empty: neither, or it does not tell this caller.
+func hint(ctx context.Context, client setpointv1.TargetServiceClient, name string, override *setpointv1.Override) string {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	place, _ := target.ParsePlace(name)
 	if place.Target != "" {
-		_, err := client.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
-		if status.Code(err) == codes.NotFound {
-			_, err = client.GetTargetSpec(ctx, &setpointv1.GetTargetSpecRequest{Name: name})
+		known, err := client.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
+		spec := known.GetTarget().GetSpecInUse().GetSpec()
+		if spec == nil && (err == nil || status.Code(err) == codes.NotFound) {
+			stored, notStored := client.GetTargetSpec(ctx, &setpointv1.GetTargetSpecRequest{Name: name})
+			if spec = stored.GetTargetSpec().GetSpec(); err != nil {
+				err = notStored
+			}
 		}
 		if status.Code(err) == codes.NotFound {
 			return "the target is not known yet: the override acts once there is a decision on " + name
 		}
-		return ""
+		return limits(override, spec)
 	}
 	parent := name
 	if place.Namespace == "" {
@@ -366,6 +370,30 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 		return ""
 	}
 	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
+}
+
+// limits says which bounds of a target's spec limit an override; empty: none, or the spec is not known.
+func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec) string {
+	if spec == nil {
+		return ""
+	}
+	least := int32(1)
+	if spec.MinReplicas != nil {
+		least = spec.GetMinReplicas()
+	}
+	for _, one := range []struct {
+		name  string
+		count *int32
+	}{{"pin", o.Pin}, {"floor", o.Floor}, {"ceiling", o.Ceiling}} { //nolint:protogetter // absent is not 0
+		switch {
+		case one.count == nil:
+		case *one.count > spec.GetMaxReplicas() && one.name != "ceiling":
+			return fmt.Sprintf("the %s of %d is above maxReplicas %d of the target: it counts as %d", one.name, *one.count, spec.GetMaxReplicas(), spec.GetMaxReplicas())
+		case *one.count < least && one.name != "floor":
+			return fmt.Sprintf("the %s of %d is below minReplicas %d of the target: it counts as %d", one.name, *one.count, least, least)
+		}
+	}
+	return ""
 }
 
 // Of are the overrides that act on a target, now or later, as far as the caller may read them: a line each.
