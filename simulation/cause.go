@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -16,12 +17,16 @@ const (
 	CauseMinimum       Cause = "minReplicas"
 	CauseFailingMetric Cause = "failing metric"
 	CauseDisabled      Cause = "disabled at 0"
+	CauseOverride      Cause = "override"
 	CauseOther         Cause = "other"
 )
 
-// causeOf returns what determined the count last: a bound or a policy, else a window,
+// causeOf returns what determined the count last: an override, else a bound or a policy, else a window,
 // else the metrics.
 func causeOf(d *recommender.Decision) Cause {
+	if d.Adjusted != nil && slices.ContainsFunc(d.Adjusted.Adjustments, func(a recommender.Adjustment) bool { return a.Stage == recommender.StageOverride }) {
+		return CauseOverride
+	}
 	switch d.Path {
 	case recommender.PathMetricsFailed:
 		return CauseFailingMetric

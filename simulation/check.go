@@ -99,10 +99,15 @@ func (c *checker) workload(w *Workload) {
 
 func (c *checker) events(events []Event) {
 	c.refuse(len(events) > MaxEvents, "events: are %d, more than %d", len(events), MaxEvents)
+	overrides := 0
 	for i := range events {
 		e := &events[i]
+		if e.Kind == Override {
+			overrides++
+			c.refuse(e.Override == nil, "events[%d].override: is missing", i)
+		}
 		at := fmt.Sprintf("events[%d]", i)
-		c.refuse(e.Kind > Rollout, "%s: unknown kind %d", at, e.Kind)
+		c.refuse(e.Kind > Override, "%s: unknown kind %d", at, e.Kind)
 		c.duration(at+".at", e.At, 0, MaxDuration)
 		c.duration(at+".for", e.For, 0, MaxDuration)
 		c.duration(at+".by", e.By, 0, time.Hour)
@@ -112,6 +117,7 @@ func (c *checker) events(events []Event) {
 		c.refuse(e.Replicas < 0 || e.Replicas > MaxPods, "%s.replicas: is %d, must be between 0 and %d", at, e.Replicas, MaxPods)
 		c.refuse(min(e.Surge, e.Unavailable) < 0 || max(e.Surge, e.Unavailable) > MaxPods, "%s: surge and unavailable must be between 0 and %d", at, MaxPods)
 	}
+	c.refuse(overrides > MaxOverrides, "events: have %d overrides, more than %d", overrides, MaxOverrides)
 }
 
 func (c *checker) autoscaler(s *Scenario, a *Autoscaler) {

@@ -20,6 +20,8 @@ type production struct {
 	// plan is nil without stages, and kept what they keep.
 	plan *stages.Plan
 	kept stages.Kept
+	// overrides are those of the whole run.
+	overrides []stages.Override
 }
 
 // NewEngine returns the production engine for a new target.
@@ -28,9 +30,23 @@ func NewEngine(namespace string) Engine { return &production{namespace: namespac
 // EngineOf returns the production engine for a new target of an autoscaler, with its stages.
 func EngineOf(a *Autoscaler) Engine { return &production{namespace: a.Namespace, plan: a.Stages} }
 
+// engineIn is EngineOf in a scenario, with its overrides.
+func engineIn(s *Scenario, a *Autoscaler) Engine {
+	e := &production{namespace: a.Namespace, plan: a.Stages}
+	for i := range s.Events {
+		if of := &s.Events[i]; of.Kind == Override && of.Override != nil {
+			one := *of.Override
+			one.Start, one.Expires = s.Start.Add(of.At), s.Start.Add(of.At+of.For)
+			one.Created = one.Start
+			e.overrides = append(e.overrides, one)
+		}
+	}
+	return e
+}
+
 // Recommend implements Engine.
 func (e *production) Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error) {
-	decision, next := e.kept.Recommend(stages.Around{Plan: e.plan}, now, in, &e.history)
+	decision, next := e.kept.Recommend(stages.Around{Plan: e.plan, Overrides: stages.InForce(e.overrides, now)}, now, in, &e.history)
 	e.history = next
 	return decision, nil
 }

@@ -58,7 +58,7 @@ var ErrTooMuch = errors.New("the simulation is too large")
 // Run runs an autoscaler in a scenario. It calls observe, which may be nil, after each
 // evaluation; an error of observe ends the run and is returned.
 func Run(s *Scenario, a *Autoscaler, observe func(*Step) error) (*Result, error) {
-	return RunWith(s, a, EngineOf(a), observe)
+	return RunWith(s, a, engineIn(s, a), observe)
 }
 
 // RunWith is Run with another engine instead of the production engine. The engine must
@@ -78,7 +78,7 @@ type Limits struct {
 
 // RunWithin is Run with limits, and with a context that ends it at any instant, with its cause.
 func RunWithin(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, observe func(*Step) error) (*Result, error) {
-	return run(ctx, s, a, limits, EngineOf(a), observe)
+	return run(ctx, s, a, limits, engineIn(s, a), observe)
 }
 
 func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine Engine, observe func(*Step) error) (*Result, error) {

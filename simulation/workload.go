@@ -163,7 +163,7 @@ type Event struct {
 	Pods int
 	// Share is the fraction of the pods that crash, 0 to 1.
 	Share float64
-	// For is its duration: crashes, metrics and writes.
+	// For is its duration: crashes, metrics, writes and overrides.
 	For time.Duration
 	// Metric is the affected metric; empty: all.
 	Metric string
@@ -173,6 +173,8 @@ type Event struct {
 	Replicas int32
 	// Surge and Unavailable pods of a rollout.
 	Surge, Unavailable int32
+	// Override is what an override does and why; its instants are those of the event.
+	Override *stages.Override
 }
 
 // EventKind is the kind of an event.
@@ -180,7 +182,7 @@ type EventKind uint8
 
 // The kinds: pods vanish; pods crash and return after a while; metrics fail, freeze, are
 // zero, or are late; writing the count fails; another writer sets the count; all pods are
-// replaced.
+// replaced; an override is in force.
 const (
 	KillPods EventKind = iota
 	CrashPods
@@ -191,6 +193,7 @@ const (
 	WritesFail
 	SetReplicas
 	Rollout
+	Override
 )
 
 // Limits of a scenario. The cost grows with evaluations, pods and points, all of which are
@@ -200,6 +203,8 @@ const (
 	MaxSteps    = 2_200_000
 	MaxPods     = 20_000
 	MaxEvents   = 10_000
+	// MaxOverrides limits the overrides among the events: each decision looks at all.
+	MaxOverrides = 100
 	// MaxWork limits the evaluations of pods in a run, one for each instant, metric and
 	// container involved: minutes at most. A metric that is not of pods counts as six. Steps and
 	// the history that they walk through count, too.

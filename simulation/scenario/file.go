@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // Limits of files.
@@ -300,22 +301,58 @@ func (r *reader) event(v document.Value) {
 				document.Optional("unavailable", whole(&e.Unavailable, simulation.MaxPods)),
 			)
 		}),
+		kind("override", simulation.Override, func(v document.Value) { e.Override = override(v) }),
 	)
 	if !right {
 		return
 	}
-	lasts := e.Kind == simulation.CrashPods || e.Kind == simulation.WritesFail || isTrouble(e.Kind)
+	lasts := e.Kind == simulation.CrashPods || e.Kind == simulation.WritesFail || e.Kind == simulation.Override || isTrouble(e.Kind)
 	switch {
 	case kinds != 1:
-		v.Refuse("must have one of kill, crash, metrics, writes, replicas and rollout")
+		v.Refuse("must have one of kill, crash, metrics, writes, replicas, rollout and override")
 	case lasts != (e.For > 0):
-		v.Refuse("needs \"for\" if it is crash, metrics or writes, and only then")
+		v.Refuse("needs \"for\" if it is crash, metrics, writes or override, and only then")
 	case e.Metric != "" && !isTrouble(e.Kind):
 		v.Refuse("\"metric\" belongs to metrics")
 	case (e.By > 0) != (e.Kind == simulation.MetricsLate):
 		v.Refuse("needs \"by\" if metrics are late, and only then")
 	}
 	r.scenario.Events, r.eventsAt = append(r.scenario.Events, e), append(r.eventsAt, v)
+}
+
+// override reads what an override does, and why.
+func override(v document.Value) *stages.Override {
+	o := &stages.Override{Name: "overrides/scenario", Level: stages.OfTarget, Pin: -1, Floor: -1, Ceiling: -1, Author: "the scenario"}
+	kinds := 0
+	flag := func(key string, to *bool) document.Field {
+		return document.Optional(key, func(v document.Value) {
+			if is, ok := v.Bool(); ok && is {
+				kinds++
+				*to = true
+			}
+		})
+	}
+	count := func(key string, to *int32) document.Field {
+		return document.Optional(key, func(v document.Value) {
+			kinds++
+			whole(to, simulation.MaxPods)(v)
+		})
+	}
+	right := v.Map(
+		flag("hold", &o.Hold), count("pin", &o.Pin), count("floor", &o.Floor), count("ceiling", &o.Ceiling),
+		flag("noScaleDown", &o.NoScaleDown), flag("noScaleUp", &o.NoScaleUp),
+		document.Optional("reason", func(v document.Value) { o.Reason, _ = v.Text() }),
+	)
+	switch {
+	case !right:
+	case kinds == 0:
+		v.Refuse("must have at least one of hold, pin, floor, ceiling, noScaleDown and noScaleUp")
+	case o.Hold && o.Pin >= 0:
+		v.Refuse("can't have both hold and pin")
+	case len(o.Reason) > 256:
+		v.Refuse("must have a reason of at most 256 bytes")
+	}
+	return o
 }
 
 func isTrouble(k simulation.EventKind) bool {

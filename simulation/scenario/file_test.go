@@ -206,15 +206,22 @@ events:
 func TestEventsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[string]string{
-		"{at: 1s}":                           "must have one of kill, crash",
-		"{at: 1s, kill: 1, crash: 0.5}":      "must have one of kill, crash",
-		"{at: 1s, crash: 0.5}":               `needs "for"`,
-		"{at: 1s, kill: 1, for: 5s}":         `needs "for"`,
-		"{at: 1s, metrics: late, for: 5s}":   `needs "by"`,
-		"{at: 1s, kill: 1, metric: cpu}":     `"metric" belongs to metrics`,
-		"{at: 1s, metrics: broken, for: 5s}": "must be one of [gone frozen zero late]",
-		"{kill: 1}":                          "at is missing",
-		"{at: 25h, kill: 1}":                 "s.yaml:4: events[0]: at 25h0m0s: must be before the end, 24h0m0s",
+		"{at: 1s}":                                           "must have one of kill, crash",
+		"{at: 1s, kill: 1, crash: 0.5}":                      "must have one of kill, crash",
+		"{at: 1s, crash: 0.5}":                               `needs "for"`,
+		"{at: 1s, kill: 1, for: 5s}":                         `needs "for"`,
+		"{at: 1s, metrics: late, for: 5s}":                   `needs "by"`,
+		"{at: 1s, kill: 1, metric: cpu}":                     `"metric" belongs to metrics`,
+		"{at: 1s, metrics: broken, for: 5s}":                 "must be one of [gone frozen zero late]",
+		"{at: 1s, override: {hold: true}}":                   `needs "for"`,
+		"{at: 1s, for: 5s, override: {reason: x}}":           "events[0].override: must have at least one of hold, pin",
+		"{at: 1s, for: 5s, override: {hold: false}}":         "events[0].override: must have at least one of hold, pin",
+		"{at: 1s, for: 5s, override: {hold: true, pin: 3}}":  "events[0].override: can't have both hold and pin",
+		"{at: 1s, for: 5s, override: {pin: -1}}":             "events[0].override.pin",
+		"{at: 1s, for: 5s, override: {hold: yes please}}":    "events[0].override.hold",
+		"{at: 1s, for: 5s, override: {hold: true}, kill: 1}": "must have one of kill, crash",
+		"{kill: 1}":          "at is missing",
+		"{at: 25h, kill: 1}": "s.yaml:4: events[0]: at 25h0m0s: must be before the end, 24h0m0s",
 	} {
 		_, err := Read(t.Context(), "s.yaml", append(scenario("  - constant: 1"), []byte("events: ["+event+"]\n")...), nil, nothing)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -56,6 +56,7 @@ function One(props: List & { override: Override; planned: boolean; now: number }
       <div class="o-head">
         <span class={planned ? "chip calm" : "chip held"}><i aria-hidden="true">{planned ? "◷" : "‖"}</i>{what(o)}</span>
         {place === target ? null : place.split("/").length > 4 ? <a href={targetPath(place)} title={place}>{placeWords(place)}</a> : <span title={place}>{placeWords(place)}</span>}
+        {!target && place.split("/").length > 2 && <span class="muted small">{place.split("/").slice(1, -2).filter((_, i) => i % 2 === 0).reverse().map((n) => plainText(n, 253)).join(" · ")}</span>}
         <span class="o-when">
           {planned ? <>begins <At time={millis(o.startTime)} /> ({relative(millis(o.startTime), now)}), ends <At time={millis(o.expireTime)} /></>
             : <>until <At time={millis(o.expireTime)} /> ({relative(millis(o.expireTime), now)})</>}
