@@ -7,12 +7,16 @@ import { bytes, compact, count, integer } from "../lib/format";
 import { save as saveFile } from "../lib/save";
 import { Curve } from "./curve";
 import { difference, hunks } from "./diff";
-import { Editor, type Mark } from "./editor";
+import { lazy } from "../components/lazy";
+import type { Mark } from "./editor";
 import { type Answer, Engine, EngineError, type Finding, type Problem, type Run } from "./engine";
 import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
 import { edited, presets, withFile, withSpec } from "./presets";
 import { shared, stateOfFragment } from "./share";
 import { checked, filesOf, happenings, type Happening, hoursOf, isUsage, type Part, scenarioOf, shapes, type State, withUnit, workloadFields } from "./state";
+
+/** Most of the playground's bytes; the rest is there before. */
+const Editor = lazy(() => import("./editor").then((m) => m.Editor));
 
 const names = ["A", "B"];
 const profiles = ["", "v1.37", "v1.36", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"];
@@ -267,7 +271,7 @@ export function PlaygroundView() {
               </select>
             </div>
             <div id="pg-spec" role="tabpanel" aria-labelledby={`pg-tab-${tab}`}>
-              <Editor key={tab} completes label={`Spec ${names[tab]}, YAML`} value={state.specs[tab] ?? ""} marks={marks[tab] ?? []} onChange={(text) => setState((s) => withSpec(s, tab, text))} />
+              <div class="pg-editor-place"><Editor key={tab} completes label={`Spec ${names[tab]}, YAML`} value={state.specs[tab] ?? ""} marks={marks[tab] ?? []} onChange={(text) => setState((s) => withSpec(s, tab, text))} /></div>
             </div>
             <Problems problems={problems.filter((p) => p.in === names[tab])} />
             {problems.length === 0 && <Findings findings={findings.filter((f) => f.file === names[tab])} />}
@@ -443,7 +447,7 @@ function World(props: WorldProps) {
             Back to the form
           </button>
         </div>
-        <Editor label="Scenario, YAML" value={state.text} marks={marks} onChange={(text) => change({ text })} />
+        <div class="pg-editor-place"><Editor label="Scenario, YAML" value={state.text} marks={marks} onChange={(text) => change({ text })} /></div>
         <Problems problems={props.problems} />
       </section>
     );
