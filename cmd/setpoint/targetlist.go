@@ -139,6 +139,7 @@ func newTargetList(of *targetsCommand) *cobra.Command {
 			"  invalid     the spec or the selector\n" +
 			"  failing     a metric can't be read or computed\n" +
 			"  refused     the platform refused the last change\n" +
+			"  overridden  an override decides the count\n" +
 			"  max         the metrics ask for more than the maximum\n" +
 			"  flapping    the count turned at least three times within an hour\n" +
 			"  limited     a policy limits the rate\n" +
