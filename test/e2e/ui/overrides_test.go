@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp/kb"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -152,14 +153,19 @@ func TestOverridesFromThePage(t *testing.T) {
 	p.waitText("None for this target")
 }
 
-// A refusal has the service's words. The right went while the form was open.
+// A refusal has the service's words: the right went while the form was open. Ends are told on the reader's clock and in UTC.
 func TestRefusedOverride(t *testing.T) {
 	s, tokens := callers(t, "grants:"+onAnyone, "ops", "reader")
 	s.feed(t, 1, tokens["ops"])
 	p := s.as(t, tokens["ops"], webPage)
+	command(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kathmandu"})
+	p.goTo(webPage)
 	p.wait("the card", theCard+`?.querySelector("button") !== null`)
 	p.click(".overrides-card button")
 	p.wait("the form", theForm+`?.open`)
+	// 08:00 in Kathmandu is 02:15 UTC, all the year.
+	eval[int](p, `([...`+theForm+`.querySelectorAll("button")].find(b => b.textContent === "Tomorrow 08:00").click(), 0)`)
+	p.wait("both clocks", `/Ends .*08:00:00 \(Asia\/Kat[h]?mandu\), \d{4}-\d\d-\d\d 02:15:00 UTC/.test(`+theForm+`.innerText)`)
 	p.fill(`.override-form input[dir]`, "a test")
 	p.click(".override-form [type=submit]")
 	p.wait("what will happen", theForm+`.querySelector(".o-sentence") !== null`)

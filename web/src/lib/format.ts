@@ -64,6 +64,9 @@ export const localClock = (time: number): string => (Number.isNaN(time) ? "–" 
 /** Date and clock in the user's zone. */
 export const localTime = (time: number): string => (Number.isNaN(time) ? "never" : dayClock.format(time));
 
+/** The zone of these clocks, such as "Europe/Berlin": the user's when the page was loaded. */
+export const localZone = (): string => dayClock.resolvedOptions().timeZone;
+
 /** "2026-11-22 21:40:07 UTC". */
 export function utc(time: number): string {
   if (Number.isNaN(time)) return "";

@@ -157,6 +157,3 @@ export function toField(ms: number): string {
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`;
 }
 export const fromField = (text: string): number => (/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(text) ? new Date(text).getTime() : NaN);
-
-/** The reader's time zone, such as "Europe/Berlin". */
-export const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;

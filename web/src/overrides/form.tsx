@@ -4,8 +4,8 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { asError, type SetpointError } from "@setpoint-dev/client/json";
 import { serviceNow } from "../api/client";
-import { localTime, utc } from "../lib/format";
-import { fromField, kinds, mayOverride, mostReason, placesOf, placeWords, made, saidWhen, sentence, toField, tomorrowMorning, what, wrong, zone, type Draft, type Kind, type Known } from "../lib/overrides";
+import { localTime, localZone, utc } from "../lib/format";
+import { fromField, kinds, mayOverride, mostReason, placesOf, placeWords, made, saidWhen, sentence, toField, tomorrowMorning, what, wrong, type Draft, type Kind, type Known } from "../lib/overrides";
 import { useSession } from "../session";
 import { Refused } from "./list";
 import { create, newId } from "./store";
@@ -19,7 +19,7 @@ const ends: readonly { id: string; label: string; of?: (begin: number, now: numb
 
 /** Both clocks, so that nobody has to compute. */
 function Instant(props: { time: number }) {
-  return Number.isNaN(props.time) ? <>–</> : <time dateTime={new Date(props.time).toISOString()}>{zone() === "UTC" ? "" : `${localTime(props.time)} (${zone()}), `}{utc(props.time)}</time>;
+  return Number.isNaN(props.time) ? <>–</> : <time dateTime={new Date(props.time).toISOString()}>{localZone() === "UTC" ? "" : `${localTime(props.time)} (${localZone()}), `}{utc(props.time)}</time>;
 }
 
 /** Whole seconds: the service's texts have no others. */
@@ -137,7 +137,7 @@ export function OverrideForm(props: { target: string; known: Known; close: (done
             <div class="segments" role="group" aria-labelledby={`${id}-ends`}>
               {ends.map((e) => <button key={e.id} type="button" aria-pressed={endId === e.id} onClick={() => setEnd(e.id)}>{e.label}</button>)}
             </div>
-            {endId === "custom" && <input type="datetime-local" aria-label={`Ends, on your clock (${zone()})`} value={endText} onInput={(e) => setEndText(e.currentTarget.value)} {...invalid("end")} />}
+            {endId === "custom" && <input type="datetime-local" aria-label={`Ends, on your clock (${localZone()})`} value={endText} onInput={(e) => setEndText(e.currentTarget.value)} {...invalid("end")} />}
             {problem("end")}
             <span class="muted small">Ends <Instant time={shown.end} /></span>
           </div>
@@ -149,7 +149,7 @@ export function OverrideForm(props: { target: string; known: Known; close: (done
             </div>
             {begins === "at" && (
               <>
-                <input type="datetime-local" aria-label={`Begins, on your clock (${zone()})`} value={startText} onInput={(e) => setStart(e.currentTarget.value)} {...invalid("start")} />
+                <input type="datetime-local" aria-label={`Begins, on your clock (${localZone()})`} value={startText} onInput={(e) => setStart(e.currentTarget.value)} {...invalid("start")} />
                 {problem("start")}
                 <span class="muted small">Begins <Instant time={shown.start ?? NaN} /></span>
               </>
