@@ -56,7 +56,9 @@ type run struct {
 	suspects  []bool
 	suspicion string
 	// combined reports whether metrics were read; external and others are those in fallback.
-	combined         bool
+	combined bool
+	// remembered reports whether the count is recorded where failed metrics hold it.
+	remembered       bool
 	external, others string
 	// overridden is what the overrides in force do, and overriding the condition's reason; unchanged
 	// reports that they do nothing.
@@ -106,9 +108,8 @@ func (r *run) Combine(c *recommender.Combining) {
 	r.fallbacks(c)
 	r.propose(c)
 	r.combine(c)
-	if r.plan.WindowThroughFailures {
-		c.RecordsFailed = true
-	}
+	c.RecordsFailed = r.remembers(c)
+	r.remembered = c.RecordsFailed
 }
 
 // Finish implements recommender.Seam: guards, then overrides.

@@ -316,6 +316,18 @@ func TestZeroGuard(t *testing.T) {
 			}
 		})
 	}
+	t.Run("both wait at the same time", func(t *testing.T) {
+		both := stages.Plan{WindowThroughFailures: true, ZeroGuards: guard.ZeroGuards}
+		g := newQueue(t, both)
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		_, all := g.rounds("10:00:00", "10:06:00", 12, series(0))
+		counts(t, all, map[string]int32{"10:04:45": 12, "10:05:00": 2})
+		g = newQueue(t, both)
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		g.rounds("10:00:00", "10:10:15", 12, away)
+		_, all = g.rounds("10:10:15", "10:16:00", 12, series(0))
+		counts(t, all, map[string]int32{"10:15:00": 12, "10:15:15": 2})
+	})
 	t.Run("Z6 ends with the window", func(t *testing.T) {
 		g := newQueue(t, stages.Plan{WindowThroughFailures: true})
 		g.rounds("09:50:00", "10:00:00", 12, series(120))

@@ -7,10 +7,31 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
+// remembers reports whether the count is recorded if failed metrics hold it: where one fails in truth. Whose
+// fall is only not believed yet does not count: the window would begin anew with each doubt, and a true fall
+// wait for both, one after the other.
+func (r *run) remembers(c *recommender.Combining) bool {
+	if !r.plan.WindowThroughFailures {
+		return false
+	}
+	failed := 0
+	for i := range c.Metrics {
+		if e := &c.Metrics[i]; e.Failure != nil && !e.Ignored {
+			failed++
+		}
+	}
+	for i, suspect := range r.suspects {
+		if e := r.evaluationOf(c, i); suspect && e != nil && e.Failure != nil && !e.Ignored {
+			failed--
+		}
+	}
+	return failed > 0
+}
+
 // window tells that the count was recorded although the metrics failed: before what the guards and
 // overrides tell, which act later.
 func (r *run) window(d *recommender.Decision) {
-	if !r.plan.WindowThroughFailures || d.Path != recommender.PathMetricsFailed || len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
+	if !r.remembered || d.Path != recommender.PathMetricsFailed || len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
 		return
 	}
 	at := slices.IndexFunc(r.adjusted.Adjustments, func(a recommender.Adjustment) bool { return a.Stage > recommender.StageWindow })
