@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
@@ -138,10 +140,22 @@ func overrideViolations(req *setpointv1.CreateOverrideRequest, now time.Time) (v
 	if floored && capped && o.GetFloor() > o.GetCeiling() {
 		refuse("override.floor", "Invalid value: %d: must be at most the ceiling, %d", o.GetFloor(), o.GetCeiling())
 	}
-	if o.GetReason() != "" && strings.TrimSpace(o.GetReason()) == "" {
-		refuse("override.reason", "Required value: must say why")
+	if reason := o.GetReason(); reason != "" {
+		if i := strings.IndexFunc(reason, isHidden); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(reason[i:])
+			refuse("override.reason", "Invalid value: must be one line of text: it has the character %U", r)
+		} else if !strings.ContainsFunc(reason, func(r rune) bool { return unicode.IsPrint(r) && r != ' ' }) {
+			refuse("override.reason", "Required value: must say why")
+		}
 	}
 	return append(violations, timeViolations(o, now)...)
+}
+
+// isHidden reports whether a character is none of one line of text for people: it moves the cursor, ends the line or
+// turns the direction of writing. A reason goes into events, logs and calls of other programs as it is.
+func isHidden(r rune) bool {
+	const nonJoiner, joiner = '\u200c', '\u200d' // letters of some scripts and emoji need them
+	return !unicode.IsGraphic(r) && r != nonJoiner && r != joiner
 }
 
 // timeViolations returns what is wrong with when an override begins and ends.

@@ -227,7 +227,13 @@ func TestInvalidOverrides(t *testing.T) {
 			[]string{"override.startTime: Invalid value: must be an instant"}},
 		"no instant": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: &setpointv1.Override{Hold: true, Reason: "x", ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
 			[]string{"override.expireTime: Invalid value: must be an instant"}},
-		"blank": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, " \n" })}, []string{"override.reason: Required value"}},
+		"a line break": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\nforged" })},
+			[]string{"override.reason: Invalid value: must be one line of text: it has the character U+000A"}},
+		"an escape":  {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\x1b[2J" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+001B"}},
+		"turned":     {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\u202eb" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+202E"}},
+		"invisible":  {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u200b" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+200B"}},
+		"only joins": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u00a0\u200d" })}, []string{"override.reason: Required value"}},
+		"blank":      {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "  " })}, []string{"override.reason: Required value"}},
 	} {
 		_, err := overridesOf(s).CreateOverride(t.Context(), tt.req)
 		if status.Code(err) != codes.InvalidArgument {
@@ -412,7 +418,7 @@ func TestOverridesOverREST(t *testing.T) {
 	s := servertest.Start(t)
 	given := until(time.Hour, func(o *setpointv1.Override) {
 		o.Pin, o.Floor, o.Ceiling, o.NoScaleDown, o.NoScaleUp = new(int32(0)), new(int32(1)), new(int32(9)), true, true
-		o.Reason, o.StartTime = "ünïcode \"quoted\" <b>", timestamppb.New(servertest.T0.Add(time.Minute))
+		o.Reason, o.StartTime = "ünïcode \"quoted\" <b>; 50% of load&overrideId=evil 👩\u200d🚒", timestamppb.New(servertest.T0.Add(time.Minute))
 	})
 	answer := s.Ask(t, http.MethodPost, "/v1/"+servertest.Web+"/overrides?overrideId=freeze", given)
 	answer.Expect(t, http.StatusOK)

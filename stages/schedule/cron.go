@@ -39,8 +39,11 @@ func parseCron(text string) (crontab, error) {
 	}
 	for field := range strings.FieldsSeq(text) {
 		for part := range strings.SplitSeq(field, ",") {
-			if part == "" {
+			switch {
+			case part == "":
 				return crontab{}, fmt.Errorf("the list %q has an empty element", field)
+			case strings.HasPrefix(part, "*-"): // which the library reads as *
+				return crontab{}, fmt.Errorf("%q is no range: it needs a number on both sides", part)
 			}
 		}
 	}

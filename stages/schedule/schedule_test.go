@@ -379,6 +379,8 @@ func TestTimesThatAreRefused(t *testing.T) {
 		"an end that never comes":    {Text{Zone: "UTC", Cron: "0 0 * * *", EndCron: "0 0 31 2,4,6 *"}, []Field{EndCronField}},
 		"everything":                 {Text{Zone: "Mars/Olympus", Cron: "61 * * * *", EndCron: "nonsense"}, []Field{ZoneField, CronField, EndCronField}},
 		"the machine's zone":         {Text{Zone: "Local", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
+		"no zone of a place":         {Text{Zone: "Factory", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
+		"half a range":               {Text{Zone: "UTC", Cron: "*-5 * * * *", Duration: time.Hour}, []Field{CronField}},
 		"leap seconds":               {Text{Zone: "right/UTC", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
 		"a path":                     {Text{Zone: "../../etc/passwd", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
 		"no zone":                    {Text{Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},

@@ -109,7 +109,7 @@ func Zone(name string) (*time.Location, error) {
 		return nil, unknown
 	case name == "":
 		return nil, fmt.Errorf("a time zone is required, such as %q or %q", "Europe/Berlin", "UTC")
-	case name == "Local", name == "localtime", name == "posixrules", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"), len(name) > longestZone:
+	case name == "Local", name == "localtime", name == "posixrules", name == "Factory", strings.HasPrefix(name, "right/"), strings.HasPrefix(name, "posix/"), len(name) > longestZone:
 		return nil, errNoZone
 	case !isPlain(name):
 		return nil, noZone(name)
