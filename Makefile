@@ -214,13 +214,13 @@ test-modules: ## Run the tests of the modules beside the main one that no other 
 	for module in bench cmd/setpoint-external-metrics conformance/oracle conformance/cluster test/integrations tools/gremlins tools/licenses tools/openapi; do (cd $$module && go test -timeout=45m ./...); done
 
 .PHONY: conformance
-conformance: ## Compare 100,000 steps with each real controller, and write conformance/REPORT.md
-	cd conformance && go run . compare -steps=100000 -coverage -report=REPORT.md
+conformance: ## Compare 100,000 steps with each real controller, and 20,000 of each stage; write conformance/REPORT.md
+	cd conformance && go run . compare -steps=100000 -stages=20000 -coverage -report=REPORT.md
 
 .PHONY: conformance-nightly
 conformance-nightly: ## Compare CONFORMANCESTEPS (100000) with each real controller, from a fresh seed; write bin/nightly/CONFORMANCE.md
 	@mkdir -p bin/nightly
-	cd conformance && go run . compare -steps=$(CONFORMANCESTEPS) -coverage -report=../bin/nightly/CONFORMANCE.md
+	cd conformance && go run . compare -steps=$(CONFORMANCESTEPS) -stages=20000 -coverage -report=../bin/nightly/CONFORMANCE.md
 
 .PHONY: conformance-quick
 conformance-quick: ## Compare some thousand random steps with the real controllers; older ones only if sources changed, or with ALL=1

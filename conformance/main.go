@@ -12,17 +12,20 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/conformance/differential"
+	"github.com/setpoint-dev/setpoint/conformance/staged"
 )
 
-const usage = `usage: go run . compare|record [flags]
+const usage = `usage: go run . compare|stages|record [flags]
 
 compare runs random and saved scenarios through Setpoint and the real controllers,
-and fails if one comes out otherwise. record makes the recordings in testdata of the
-real controllers again. -h after either lists its flags.
+and fails if one comes out otherwise. stages does so with stages around the decision,
+which the real controllers get as an edited input. record makes the recordings in
+testdata of the real controllers again. -h after one of them lists its flags.
 `
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -35,7 +38,7 @@ func run(args []string) int {
 		fmt.Fprint(os.Stderr, usage)
 		return 2
 	}
-	commands := map[string]func(context.Context, []string) error{"compare": compare, "record": record}
+	commands := map[string]func(context.Context, []string) error{"compare": compare, "stages": stages, "record": record}
 	command, ok := commands[args[0]]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "unknown command %q\n\n%s", args[0], usage)
@@ -48,14 +51,14 @@ func run(args []string) int {
 	return 0
 }
 
-// common are the flags of both commands.
+// common are the flags of all commands.
 type common struct {
 	profiles string
 	workers  int
 }
 
 func (c *common) bind(flags *flag.FlagSet) {
-	flags.StringVar(&c.profiles, "profiles", "", "`profiles` to take, separated by commas; empty: all")
+	flags.StringVar(&c.profiles, "profiles", c.profiles, "`profiles` to take, separated by commas; empty: all")
 	flags.IntVar(&c.workers, "workers", 2, "controllers that are asked at a time")
 }
 
@@ -72,6 +75,7 @@ func compare(ctx context.Context, args []string) error {
 	c.bind(flags)
 	steps := flags.Int("steps", 2000, "random `steps` to compare with each version, at least")
 	seed := flags.Uint64("seed", 0, "first seed; 0: one that was never used, most likely")
+	stages := flags.Int("stages", 0, "random `steps` to compare of each stage with each version that is compared with stages; 0: none")
 	findings := flags.Int("findings", 1, "end with this `many` scenarios that come out otherwise")
 	coverage := flags.Bool("coverage", false, "measure which statements of the controllers are run")
 	report := flags.String("report", "", "write a report to this `file`")
@@ -122,8 +126,70 @@ func compare(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	versions = slices.DeleteFunc(versions, func(v differential.Version) bool { return !slices.Contains(staged.Profiles, v.Profile) })
+	if *stages > 0 && len(versions) > 0 {
+		names, err := staged.Named("")
+		if err != nil {
+			return err
+		}
+		p := staged.Plan{Root: ".", Work: work, Stages: names, Seed: *seed, Steps: *stages, Workers: c.workers}
+		if err := withStages(ctx, versions, p, *report); err != nil {
+			return err
+		}
+	}
 	if found > 0 {
 		return fmt.Errorf("%d scenarios come out otherwise than with the real controller", found)
+	}
+	return nil
+}
+
+func stages(ctx context.Context, args []string) error {
+	c := common{profiles: strings.Join(staged.Profiles, ",")}
+	flags := flag.NewFlagSet("stages", flag.ExitOnError)
+	c.bind(flags)
+	p := staged.Plan{Root: "."}
+	flags.IntVar(&p.Steps, "steps", 1000, "random `steps` to compare of each stage with each version, at least")
+	flags.Uint64Var(&p.Seed, "seed", 0, "first seed; 0: one that was never used, most likely")
+	only := flags.String("only", "", "`stages` to compare, separated by commas; empty: all, and mixtures")
+	report := flags.String("report", "", "write the section about stages of the report in this `file`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	versions, err := c.versions()
+	if err != nil {
+		return err
+	}
+	if p.Stages, err = staged.Named(*only); err != nil {
+		return err
+	}
+	if p.Seed == 0 {
+		p.Seed = freshSeed()
+	}
+	fmt.Printf("first seed %d\n", p.Seed)
+	if p.Work, err = os.MkdirTemp("", "conformance-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.Work)
+	p.Workers = c.workers
+	return withStages(ctx, versions, p, *report)
+}
+
+// withStages compares with stages, and writes the section of the report unless that is empty.
+func withStages(ctx context.Context, versions []differential.Version, p staged.Plan, report string) error {
+	r, err := staged.Run(ctx, versions, p)
+	if err != nil {
+		return err
+	}
+	if err := r.Summary(os.Stdout); err != nil {
+		return err
+	}
+	if report != "" {
+		if err := r.Replace(report); err != nil {
+			return err
+		}
+	}
+	if n := r.Findings(); n > 0 {
+		return fmt.Errorf("%d scenarios with stages come out otherwise than with the real controller", n)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ section() {
   "$@" >>"$report" 2>/dev/null || printf 'No result: see `%s/%s.log`.\n' "$into" "$name" >>"$report"
 }
 quoted() { printf '```\n'; "$@"; local code=$?; printf '```\n'; return $code; }
-section conformance 'Conformance' quoted grep -A8 '^profile' "$into/conformance.log"
+section conformance 'Conformance' quoted grep -A48 '^profile' "$into/conformance.log"
 section attack 'Attacks' quoted tail -n 40 "$into/attack.log"
 section figures-kubernetes 'Figures beside the native controller' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-kubernetes.log"
 section fuzz 'Fuzzing' quoted grep -E '^(==|ok|FAIL|---|[0-9]+ fuzz targets|fuzz: elapsed: [0-9hm]+s, .*\(total)' "$into/fuzz.log"

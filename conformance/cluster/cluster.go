@@ -47,6 +47,9 @@ func (c *Cluster) WriteScale(updated *autoscalingv1.Scale) (*autoscalingv1.Scale
 		return nil, errors.New(c.state.ScaleUpdateError)
 	}
 	replicas := updated.Spec.Replicas
+	if may := c.state.ScaleUpdates; may != nil && (replicas < may.Least || replicas > may.Most) {
+		return nil, errors.New(RefusedUpdate)
+	}
 	c.scaledTo = &replicas
 	return updated, nil
 }

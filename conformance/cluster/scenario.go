@@ -73,7 +73,18 @@ type State struct {
 	Errors           map[string]string                     `json:"errors"`
 	ScaleGetError    string                                `json:"scaleGetError"`
 	ScaleUpdateError string                                `json:"scaleUpdateError"`
+	// ScaleUpdates are the counts that may be written; nil: any.
+	ScaleUpdates *Counts `json:"scaleUpdates"`
 }
+
+// Counts are counts of replicas from one to another, inclusive.
+type Counts struct {
+	Least int32 `json:"least"`
+	Most  int32 `json:"most"`
+}
+
+// RefusedUpdate is the error of writing a count that is not one of State.ScaleUpdates.
+const RefusedUpdate = "another count is in force"
 
 // Object is an HPA by its metadata.
 type Object[HPA any] interface {

@@ -60,15 +60,17 @@ const upstream = "k8s.io/kubernetes/pkg/controller/podautoscaler/..."
 // into the folder for the program; it returns the program's path. With coverage the
 // program records which statements of the controller ran.
 func (v Version) Build(ctx context.Context, root, into string, coverage bool) (string, error) {
-	var flags []string
 	if coverage {
-		flags = []string{"-cover", "-coverpkg=" + upstream}
+		return v.build(ctx, root, filepath.Join(into, "covered-"+v.Profile), "-cover", "-coverpkg="+upstream)
 	}
-	return v.build(ctx, root, filepath.Join(into, "oracle-"+v.Profile), flags...)
+	return v.build(ctx, root, filepath.Join(into, "oracle-"+v.Profile))
 }
 
-// build builds the program with those flags of go test.
+// build builds the program with those flags of go test, unless it was built before.
 func (v Version) build(ctx context.Context, root, program string, flags ...string) (string, error) {
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
 	args := append([]string{"test", "-c", "-o", program}, flags...)
 	build := exec.CommandContext(ctx, "go", append(args, ".")...)
 	build.Dir = filepath.Join(root, v.Profile)
@@ -131,9 +133,14 @@ var ErrUndetermined = errors.New("the controller has no outcome")
 // Ask returns the controller's outcome of each step of the scenario. It runs the
 // scenario that many times, to find undetermined texts.
 func (o *Oracle) Ask(scenario *recording.Scenario, runs int) ([]recording.Expect, error) {
+	return o.AskText(scenario, len(scenario.Steps), runs)
+}
+
+// AskText is Ask for a scenario of that many steps in the form of JSON that package cluster reads.
+func (o *Oracle) AskText(scenario any, steps, runs int) ([]recording.Expect, error) {
 	request, err := json.Marshal(struct {
-		Runs     int                 `json:"runs"`
-		Scenario *recording.Scenario `json:"scenario"`
+		Runs     int `json:"runs"`
+		Scenario any `json:"scenario"`
 	}{runs, scenario})
 	if err != nil {
 		return nil, err
@@ -158,8 +165,8 @@ func (o *Oracle) Ask(scenario *recording.Scenario, runs int) ([]recording.Expect
 		first, _, _ := strings.Cut(answer.Error, "\n")
 		return nil, fmt.Errorf("%w: %s", ErrUndetermined, first)
 	}
-	if len(answer.Steps) != len(scenario.Steps) {
-		return nil, fmt.Errorf("the oracle answers %d of %d steps", len(answer.Steps), len(scenario.Steps))
+	if len(answer.Steps) != steps {
+		return nil, fmt.Errorf("the oracle answers %d of %d steps", len(answer.Steps), steps)
 	}
 	return answer.Steps, nil
 }

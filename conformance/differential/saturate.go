@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -79,24 +80,63 @@ const release = "k8s.io/kubernetes"
 
 // BuildSaturating builds the saturating oracle of a version, as Build does the real one.
 func (v Version) BuildSaturating(ctx context.Context, root, into string) (string, error) {
-	modfile, err := v.saturated(ctx, root, into)
-	if err != nil {
-		return "", fmt.Errorf("make the conversions of %s saturate: %w", v.Release, err)
-	}
-	return v.build(ctx, root, filepath.Join(into, "saturating-"+v.Profile), "-modfile="+modfile)
+	return v.buildChanged(ctx, root, into, "saturating", change{saturate, saturating})
 }
 
-// saturated copies the packages of the release that the oracle needs to a folder,
+// BuildIgnoringSurge builds the oracle of a version with the change that kubernetes/kubernetes#141134
+// proposes, which no release has: within the tolerance an average of an Object or External metric
+// proposes the replicas of the spec, not those of the status.
+func (v Version) BuildIgnoringSurge(ctx context.Context, root, into string) (string, error) {
+	return v.buildChanged(ctx, root, into, "surge", change{ignoreSurge, ""})
+}
+
+// ignoreSurge changes the two functions and their two calls.
+func ignoreSurge(source []byte) ([]byte, int, error) {
+	n := 0
+	for _, edit := range [][2]string{
+		{"PerPodMetricReplicas(statusReplicas int32", "PerPodMetricReplicas(specReplicas, statusReplicas int32"},
+		{"PerPodMetricReplicas(statusReplicas,", "PerPodMetricReplicas(specReplicas, statusReplicas,"},
+		{"replicaCount = statusReplicas\n", "replicaCount = specReplicas\n"},
+		{"PerPod) * float64(replicaCount))", "PerPod) * float64(statusReplicas))"},
+		{"AverageUsage) * float64(replicaCount))", "AverageUsage) * float64(statusReplicas))"},
+	} {
+		n += bytes.Count(source, []byte(edit[0]))
+		source = bytes.ReplaceAll(source, []byte(edit[0]), []byte(edit[1]))
+	}
+	if n != 0 && n != 2 && n != 6 {
+		return nil, 0, fmt.Errorf("%d places of kubernetes#141134 were found in a file", n)
+	}
+	return source, n, nil
+}
+
+// change is a change of the controller's source.
+type change struct {
+	// edit returns the source of a changed file, and the number of changes.
+	edit func(source []byte) ([]byte, int, error)
+	// added is added to the first changed file of each package.
+	added string
+}
+
+// buildChanged builds the oracle of a version with a change, under that name.
+func (v Version) buildChanged(ctx context.Context, root, into, name string, by change) (string, error) {
+	modfile, err := v.changed(ctx, root, into, name, by)
+	if err != nil {
+		return "", fmt.Errorf("change %s: %w", v.Release, err)
+	}
+	return v.build(ctx, root, filepath.Join(into, name+"-"+v.Profile), "-modfile="+modfile)
+}
+
+// changed copies the packages of the release that the oracle needs to a folder,
 // changes the controller's, and returns a go.mod that uses them. The source in the
 // module cache can't be overlaid.
-func (v Version) saturated(ctx context.Context, root, into string) (modfile string, err error) {
+func (v Version) changed(ctx context.Context, root, into, as string, by change) (modfile string, err error) {
 	dir := filepath.Join(root, v.Profile)
 	packages, err := goOutput(ctx, dir, "list", "-deps", "-test", "-f",
 		`{{with .Module}}{{if eq .Path "`+release+`"}}{{.Dir}}{{"\t"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\t"}}{{.}}{{end}}{{end}}{{end}}`, ".")
 	if err != nil {
 		return "", err
 	}
-	copied := filepath.Join(into, "release-"+v.Profile)
+	copied := filepath.Join(into, as+"-release-"+v.Profile)
 	controller := filepath.FromSlash("pkg/controller/podautoscaler")
 	from := ""
 	for line := range strings.Lines(packages) {
@@ -116,15 +156,18 @@ func (v Version) saturated(ctx context.Context, root, into string) (modfile stri
 		for _, embedded := range fields[2:] {
 			files = append(files, filepath.Join(fields[1], embedded))
 		}
-		change := name == controller || name == filepath.Join(controller, "metrics")
-		if err := copyPackage(from, copied, files, change); err != nil {
+		edits := &by
+		if name != controller && (name != filepath.Join(controller, "metrics") || by.added == "") {
+			edits = nil
+		}
+		if err := copyPackage(from, copied, files, edits); err != nil {
 			return "", err
 		}
 	}
 	if from == "" {
 		return "", fmt.Errorf("the oracle has no package of %s", release)
 	}
-	if err := copyPackage(from, copied, []string{filepath.Join(from, "go.mod")}, false); err != nil {
+	if err := copyPackage(from, copied, []string{filepath.Join(from, "go.mod")}, nil); err != nil {
 		return "", err
 	}
 	gomod, err := goOutput(ctx, dir, "env", "GOMOD")
@@ -132,8 +175,8 @@ func (v Version) saturated(ctx context.Context, root, into string) (modfile stri
 		return "", err
 	}
 	gomod = strings.TrimSpace(gomod)
-	modfile = filepath.Join(into, v.Profile+".mod")
-	for from, to := range map[string]string{gomod: modfile, strings.TrimSuffix(gomod, ".mod") + ".sum": filepath.Join(into, v.Profile+".sum")} {
+	modfile = filepath.Join(into, as+"-"+v.Profile+".mod")
+	for from, to := range map[string]string{gomod: modfile, strings.TrimSuffix(gomod, ".mod") + ".sum": strings.TrimSuffix(modfile, ".mod") + ".sum"} {
 		if err := copyFile(from, to); err != nil {
 			return "", err
 		}
@@ -147,9 +190,9 @@ func (v Version) saturated(ctx context.Context, root, into string) (modfile stri
 	return filepath.Abs(modfile)
 }
 
-// copyPackage copies files from one folder to another, with their paths. With change it
-// makes their conversions saturate.
-func copyPackage(from, into string, files []string, change bool) error {
+// copyPackage copies files from one folder to another, with their paths, and with the change
+// unless it is nil.
+func copyPackage(from, into string, files []string, by *change) error {
 	first := true
 	for _, file := range files {
 		name, err := filepath.Rel(from, file)
@@ -160,7 +203,7 @@ func copyPackage(from, into string, files []string, change bool) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if !change || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+		if by == nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			if err := copyFile(file, to); err != nil {
 				return err
 			}
@@ -170,19 +213,19 @@ func copyPackage(from, into string, files []string, change bool) error {
 		if err != nil {
 			return err
 		}
-		changed, n, err := saturate(source)
+		changed, n, err := by.edit(source)
 		if err != nil {
 			return err
 		}
 		if n > 0 && first {
-			changed, first = append(changed, saturating...), false
+			changed, first = append(changed, by.added...), false
 		}
 		if err := os.WriteFile(to, changed, 0o600); err != nil {
 			return err
 		}
 	}
-	if change && first {
-		return fmt.Errorf("%s: no conversion was found", into)
+	if by != nil && first {
+		return fmt.Errorf("%s: nothing to change was found", into)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,16 +27,22 @@ import (
 // Service is Setpoint in this process, called over gRPC on the loopback interface. It
 // is safe for concurrent use.
 type Service struct {
+	// Overrides are the service's.
+	Overrides setpointv1.OverrideServiceClient
+
 	backend *replay.Server
 	played  atomic.Int64
 	stop    func() error
 }
 
 // StartService starts a service. Callers must close it.
-func StartService() (*Service, error) {
+func StartService() (*Service, error) { return StartServiceAt(nil) }
+
+// StartServiceAt starts a service with that clock; nil: the usual one.
+func StartServiceAt(clock func() time.Time) (*Service, error) {
 	options := server.DefaultOptions()
-	options.AllowEvaluationTime = true
-	s, err := server.New(memory.New(memory.Options{}), nil, options)
+	options.AllowEvaluationTime, options.Clock = true, clock
+	s, err := server.New(memory.New(memory.Options{Clock: clock}), nil, options)
 	if err != nil {
 		return nil, fmt.Errorf("make the service: %w", err)
 	}
@@ -56,7 +63,8 @@ func StartService() (*Service, error) {
 		return nil, errors.Join(err, <-served)
 	}
 	return &Service{
-		backend: replay.NewServer(conn),
+		Overrides: setpointv1.NewOverrideServiceClient(conn),
+		backend:   replay.NewServer(conn),
 		stop: func() error {
 			err := conn.Close()
 			cancel()
@@ -79,6 +87,11 @@ type Play struct {
 	cluster string
 	target  string
 
+	// Asking sees each request before it is asked, and may add to it. Nil: nothing does.
+	Asking func(*setpointv1.RecommendRequest) error
+
+	// Adjusted is how many answers have adjustments.
+	Adjusted int
 	// Outcomes has one entry per step.
 	Outcomes []recording.Outcome
 	// Platform is the index of the first step whose outcome, by its explanation,
@@ -132,9 +145,17 @@ func (p *Play) Decide(step *recording.Step) (generate.Decision, error) {
 	}
 	request.Explain = p.explain
 	p.target = request.GetTarget()
+	if p.Asking != nil {
+		if err := p.Asking(request); err != nil {
+			return generate.Decision{}, err
+		}
+	}
 	answer, err := p.service.backend.Recommend(p.ctx, request)
 	if err != nil {
 		return generate.Decision{}, refused(err)
+	}
+	if len(answer.GetAdjustments()) > 0 {
+		p.Adjusted++
 	}
 	if p.Platform < 0 && slices.ContainsFunc(answer.GetExplanation().GetWarnings(), dependsOnPlatform) {
 		p.Platform = len(p.Outcomes)

@@ -12,6 +12,9 @@ func (g *generator) behavior() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	if !g.chance(g.version.behavior) {
 		return nil
 	}
+	if g.parameters.Restless && g.chance(0.8) {
+		return nil
+	}
 	b := &autoscalingv2.HorizontalPodAutoscalerBehavior{}
 	if g.chance(0.12) {
 		return b
@@ -45,7 +48,7 @@ func (g *generator) rules(windows []int32) *autoscalingv2.HPAScalingRules {
 			rules.Policies = append(rules.Policies, g.policy())
 		}
 	}
-	if g.chance(g.version.tolerance) {
+	if g.chance(g.version.tolerance) && g.parameters.Tolerance == nil {
 		tolerance := parse(oneOf(g.random, "0", "0", "1m", "0.02", "50m", "100m", "0.1", "200m", "0.25", "5e-2", "1", "1500u"))
 		rules.Tolerance = &tolerance
 	}

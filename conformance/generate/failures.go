@@ -13,8 +13,11 @@ type failures struct {
 	steps int
 }
 
-// newFailures returns none for most scenarios.
+// newFailures returns none for most scenarios, unless they are wanted.
 func (g *generator) newFailures() failures {
+	if g.parameters.Failing {
+		return failures{rate: oneOf(g.random, 0.15, 0.4)}
+	}
 	return failures{rate: oneOf(g.random, 0, 0, 0, 0.05, 0.15, 0.4)}
 }
 

@@ -27,7 +27,26 @@ type Parameters struct {
 	// MaxPods limits the workload's listed pods of a step. With more replicas, as many
 	// are listed.
 	MaxPods int
+	// Tolerance is the controller's, and then specs have none; nil: as usual.
+	Tolerance *float64
+	// Restless makes counts follow loads without delay.
+	Restless bool
+	// Failing makes failures in the cluster frequent in each scenario.
+	Failing bool
+	// Zero is whether workloads may scale to zero: [ZeroSometimes], as the version does, [ZeroNever] or
+	// [ZeroAlways].
+	Zero Zero
 }
+
+// Zero is whether workloads of scenarios may scale to zero.
+type Zero int
+
+// The choices.
+const (
+	ZeroSometimes Zero = iota
+	ZeroNever
+	ZeroAlways
+)
 
 // DefaultParameters returns parameters for a differential test of a version.
 func DefaultParameters(version string) Parameters {
@@ -117,6 +136,15 @@ func newGenerator(seed uint64, p Parameters, v *version) *generator {
 	}
 	g.scenario = &recording.Scenario{
 		Name: fmt.Sprintf("random/%s/%d", p.Version, seed), Source: "random", Config: g.config(v),
+	}
+	if p.Tolerance != nil {
+		g.scenario.Config.Tolerance = *p.Tolerance
+	}
+	if p.Restless {
+		g.scenario.Config.DownscaleStabilizationSeconds = 0
+	}
+	if p.Zero != ZeroSometimes {
+		g.scenario.Config.ScaleToZero = p.Zero == ZeroAlways
 	}
 	if g.extreme {
 		g.scenario.Tags = []string{TagExtreme}
