@@ -2,6 +2,7 @@ package staged
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -173,7 +174,11 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 	put := func(name string, replicas int32) autoscalingv2.MetricSpec {
 		m, series := proposes(fmt.Sprintf("%d-%d", s.of, len(external)), replicas, s.Time)
 		external = append(external, series)
-		names["external metric "+m.External.Metric.Name+"(nil)"] = name
+		its := "external metric " + m.External.Metric.Name + "(nil)"
+		names[its] = name
+		if strings.HasPrefix(name, fallbackOf) { // it has no target
+			names[its+" above target"] = name + " proposes more"
+		}
 		return m
 	}
 	for _, v := range s.voters {
@@ -216,7 +221,7 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		case i >= len(metrics):
 			now = append(now, put("external metric "+s.voters[i-len(metrics)].rule+"(nil)", v.proposal))
 		case v.fallenBack:
-			now = append(now, put(described(&metrics[i]), v.proposal))
+			now = append(now, put(fallbackOf+generate.MetricName(&metrics[i]), v.proposal))
 		default:
 			now = append(now, metrics[i])
 			continue
@@ -231,6 +236,9 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		s.remembers = true
 	}
 }
+
+// fallbackOf begins the name of what a fallback proposes.
+const fallbackOf = "the fallback of "
 
 // add adds series that the external metrics API has whatever fails there.
 func (s *step) add(series []externalmetrics.ExternalMetricValue) {
@@ -266,30 +274,6 @@ func proposes(id string, replicas int32, at time.Time) (autoscalingv2.MetricSpec
 	series := externalmetrics.ExternalMetricValue{MetricName: name, Value: *resource.NewQuantity(int64(replicas), resource.DecimalSI)}
 	series.Timestamp.Time = at
 	return m, series
-}
-
-// described is how the controller calls a metric in its texts.
-func described(m *autoscalingv2.MetricSpec) string {
-	total := func(id *autoscalingv2.MetricIdentifier) string {
-		return fmt.Sprintf("external metric %s(%+v)", id.Name, id.Selector)
-	}
-	switch {
-	case m.Resource != nil && m.Resource.Target.AverageValue != nil:
-		return string(m.Resource.Name) + " resource"
-	case m.Resource != nil:
-		return string(m.Resource.Name) + " resource utilization (percentage of request)"
-	case m.ContainerResource != nil && m.ContainerResource.Target.AverageValue != nil:
-		return string(m.ContainerResource.Name) + " resource"
-	case m.ContainerResource != nil:
-		return string(m.ContainerResource.Name) + " container resource utilization (percentage of request)"
-	case m.Pods != nil:
-		return "pods metric " + m.Pods.Metric.Name
-	case m.Object != nil && m.Object.Target.Type == autoscalingv2.ValueMetricType && m.Object.Target.Value != nil:
-		return m.Object.DescribedObject.Kind + " metric " + m.Object.Metric.Name
-	case m.Object != nil:
-		return total(&m.Object.Metric)
-	}
-	return total(&m.External.Metric)
 }
 
 // fall lets fallbacks propose for the metrics that have failed for long enough.
@@ -446,8 +430,8 @@ func (e *editor) named(text *recording.Text) bool {
 	if !strings.Contains(text.Value, inPlace) {
 		return false
 	}
-	for from, to := range e.names {
-		text.Value = strings.ReplaceAll(text.Value, from, to)
+	for _, from := range slices.Backward(slices.Sorted(maps.Keys(e.names))) { // the longer of two first
+		text.Value = strings.ReplaceAll(text.Value, from, e.names[from])
 	}
 	return true
 }

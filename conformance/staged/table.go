@@ -54,7 +54,7 @@ var Differences = []Difference{
 	{Conditions, "conditions `Overridden`, `ExternalMetricFallbackActive`, `MetricFallbackActive`, `MetricSuspect`",
 		"No controller has them. They are left out, and the others are compared in their order."},
 	{Renamed, "texts that name the metric whose proposal counts",
-		"The controller names the External metric that stands for a stage. Its name is replaced by that of the metric, the proposal, the schedule or the method."},
+		"The controller names the External metric that stands for a stage. Its name is replaced by that of the fallback, the proposal, the schedule or the method."},
 	{Read, "current metrics, and events of failing metrics, of a step whose metrics were replaced",
 		"They are those of the metrics that the spec has, as the one-metric runs of the real controller tell them: a fallback does not hide that its metric fails."},
 	{Remembered, "`ScalingActive` and `ScalingLimited` after one more reconcile",
