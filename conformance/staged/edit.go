@@ -2,6 +2,7 @@ package staged
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"time"
@@ -404,6 +405,9 @@ func (e *editor) idle(s *step) error {
 	value := func(m *autoscalingv2.MetricSpec) (milli int64, ok bool) {
 		samples, ok := s.total(m)
 		for _, v := range samples {
+			if v.milli > 0 && milli > math.MaxInt64-v.milli {
+				return math.MaxInt64, ok
+			}
 			milli += v.milli
 		}
 		return milli, ok
