@@ -119,8 +119,8 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 		}
 	}
 	if floor != nil && ceiling != nil && floor.Floor > ceiling.Ceiling {
-		return hold("contradiction", "held at "+itoa(current)+" (the floor of "+itoa(floor.Floor)+", "+floor.title()+
-			", contradicts the ceiling of "+itoa(ceiling.Ceiling)+", "+ceiling.title()+")", floor, ceiling)
+		return hold("contradiction", "held at "+itoa(current)+" (the floor of "+itoa(floor.Floor)+
+			" contradicts the ceiling of "+itoa(ceiling.Ceiling)+", "+ceiling.title()+")", floor, ceiling)
 	}
 	if floor != nil && e.replicas < floor.Floor {
 		e = effect{replicas: floor.Floor, rule: "floor", did: "raised to the floor of " + itoa(floor.Floor), by: []*Override{floor}}
@@ -169,10 +169,21 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		e.replicas = current
 	}
 	first := e.by[0]
-	until := first.Expires
-	for _, o := range e.by {
-		if o.Expires.Before(until) {
-			until = o.Expires
+	author, until, reason, note, other := cmp.Or(first.Author, "somebody"), first.Expires, first.Reason, "", ""
+	if len(e.by) == 2 && e.by[1] != first { // the floor and the ceiling are whose they are, and the hold ends with the first of them
+		second := e.by[1]
+		other = " and the other"
+		if by := cmp.Or(second.Author, "somebody"); by != author {
+			author += " and " + by
+		}
+		if second.Reason != reason {
+			reason += "; " + second.Reason
+		}
+		switch {
+		case second.Expires.Before(until):
+			until, note = second.Expires, " (the end of the ceiling)"
+		case until.Before(second.Expires):
+			note = " (the end of the floor)"
 		}
 	}
 	would := "the recommendation would be " + itoa(decided)
@@ -180,12 +191,12 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		would = "as is the recommendation"
 	}
 	sentence := func(why string) string {
-		return e.did + limited + " by " + cmp.Or(first.Author, "somebody") + " until " + until.UTC().Format(time.RFC3339) +
-			": " + strconv.Quote(why) + " (" + first.title() + "); " + would
+		return e.did + limited + " by " + author + " until " + until.UTC().Format(time.RFC3339) + note +
+			": " + strconv.Quote(why) + " (" + first.title() + other + "); " + would
 	}
-	message := sentence(first.Reason)
+	message := sentence(reason)
 	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {
-		message = sentence(strings.ToValidUTF8(first.Reason[:max(0, len(first.Reason)-excess-len("…"))], "") + "…")
+		message = sentence(strings.ToValidUTF8(reason[:max(0, len(reason)-excess-len("…"))], "") + "…")
 	}
 	r.overridden, r.overriding = message, overriddenReasons[e.rule]
 	if e.replicas == decided {
@@ -194,18 +205,14 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	r.tell(recommender.Adjustment{
 		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
 	})
-	return e.replicas, Overridden + " (" + first.Name + "): " + first.Reason
+	return e.replicas, Overridden + " (" + first.Name + "): " + reason
 }
 
 // inForce returns the overrides in force, the most specific first, of one level the newest.
 func (r *run) inForce() []*Override {
-	at := r.OverridesAt
-	if at.IsZero() {
-		at = r.now
-	}
 	var out []*Override
 	for i := range r.Overrides {
-		if o := &r.Overrides[i]; o.InForce(at) {
+		if o := &r.Overrides[i]; o.InForce(r.now) {
 			out = append(out, o)
 		}
 	}

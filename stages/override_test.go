@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +89,10 @@ func override(o stages.Override) stages.Override {
 	if o.Ceiling == 0 {
 		o.Ceiling = -1
 	}
-	o.Start, o.Expires, o.Author, o.Reason = noon.Add(-time.Hour), noon.Add(2*time.Hour), "alice", "migration"
+	if o.Expires.IsZero() {
+		o.Expires = noon.Add(2 * time.Hour)
+	}
+	o.Start, o.Author, o.Reason = noon.Add(-time.Hour), cmp.Or(o.Author, "alice"), cmp.Or(o.Reason, "migration")
 	if o.Level == 0 {
 		o.Level = stages.OfTarget
 	}
@@ -113,7 +117,11 @@ func TestOverrides(t *testing.T) {
 			`pinned to 6 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 20`},
 		"O3 no scale-down": {[]stages.Override{override(stages.Override{NoScaleDown: true})}, 10, 150, 15, ""},
 		"O4 contradiction": {[]stages.Override{override(stages.Override{Name: "n", Floor: 8, Level: stages.OfNamespace}), override(stages.Override{Name: "c", Ceiling: 6, Level: stages.OfCluster})}, 10, 200, 10,
-			`held at 10 (the floor of 8, override n of the namespace, contradicts the ceiling of 6, override c of the cluster) by alice until 2026-11-23T14:00:00Z: "migration" (override n of the namespace); the recommendation would be 20`},
+			`held at 10 (the floor of 8 contradicts the ceiling of 6, override c of the cluster) by alice until 2026-11-23T14:00:00Z: "migration" (override n of the namespace and the other); the recommendation would be 20`},
+		"O4 contradiction of two people": {[]stages.Override{override(stages.Override{Name: "f10", Floor: 10}), override(stages.Override{Name: "c5", Ceiling: 5, Author: "bob", Reason: "incident", Expires: noon.Add(time.Hour)})}, 10, 200, 10,
+			`held at 10 (the floor of 10 contradicts the ceiling of 5, override c5 of the target) by alice and bob until 2026-11-23T13:00:00Z (the end of the ceiling): "migration; incident" (override f10 of the target and the other); the recommendation would be 20`},
+		"O4 contradiction that the floor ends": {[]stages.Override{override(stages.Override{Name: "f", Floor: 9, Reason: "sale", Expires: noon.Add(time.Hour)}), override(stages.Override{Name: "c", Ceiling: 5})}, 10, 200, 10,
+			`held at 10 (the floor of 9 contradicts the ceiling of 5, override c of the target) by alice until 2026-11-23T13:00:00Z (the end of the floor): "sale; migration" (override f of the target and the other); the recommendation would be 20`},
 		"O5 beyond the bounds": {[]stages.Override{override(stages.Override{Pin: 30})}, 10, 100, 20,
 			`pinned to 30 (limited to maxReplicas 20) by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 10`},
 		"one way only, of two": {[]stages.Override{override(stages.Override{Ceiling: 5}), override(stages.Override{Name: "d", NoScaleDown: true})}, 10, 200, 10,

@@ -9,7 +9,7 @@ import (
 )
 
 // told is the sentence of an override: what was done, by whom, until when, why, and which override it was.
-var told = regexp.MustCompile(`(?s)^(.*?) by (.*) until (\S+): ("(?:[^"\\]|\\.)*") \(override( [a-z0-9-]*)?(?: of the (cluster|namespace|target))?\); (?:the recommendation would be (\d+))?`)
+var told = regexp.MustCompile(`(?s)^(.*?) by (.*) until (\S+)(?: \(the end of the (floor|ceiling)\))?: ("(?:[^"\\]|\\.)*") \(override( [a-z0-9-]*)?(?: of the (cluster|namespace|target))?( and the other)?\); (?:the recommendation would be (\d+))?`)
 
 // bound is a count of an override, in what was done, and came the one that it came to otherwise.
 var (
@@ -33,10 +33,10 @@ func Retold(message, change string) []Override {
 	if until, err := time.Parse(time.RFC3339, m[3]); err == nil {
 		o.Expires = until.Add(time.Second - 1) // it is told in whole seconds
 	}
-	o.Reason, _ = strconv.Unquote(m[4])
-	o.Name = "/" + strings.TrimSpace(m[5])
+	o.Reason, _ = strconv.Unquote(m[5])
+	o.Name = "/" + strings.TrimSpace(m[6])
 	for level, word := range map[Level]string{OfCluster: "cluster", OfNamespace: "namespace"} {
-		if m[6] == word {
+		if m[7] == word {
 			o.Level = level
 		}
 	}
@@ -48,14 +48,25 @@ func Retold(message, change string) []Override {
 	if i := strings.LastIndex(did, "override "); i >= 0 {
 		other.retitle(strings.TrimSuffix(did[i+len("override "):], ")"))
 	}
-	decided := countOf(m[7])
+	decided := countOf(m[9])
 	if c := came.FindStringSubmatch(did); decided < 0 && c != nil {
 		decided = countOf(c[1] + c[2])
 	}
 	switch {
 	case strings.Contains(did, "contradicts") && len(counts) == 2:
 		o.set(counts[0])
+		if m[8] == "" {
+			o.set(counts[1])
+			return []Override{o}
+		}
 		other.set(counts[1])
+		other.Author, other.Reason = o.Author, o.Reason // what is told of both is told again
+		switch m[4] {
+		case "floor":
+			other.Expires = other.Expires.Add(time.Second)
+		case "ceiling":
+			o.Expires = o.Expires.Add(time.Second)
+		}
 		return []Override{o, other}
 	case strings.Contains(did, "no scale-down"):
 		o.NoScaleDown = true
