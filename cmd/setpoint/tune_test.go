@@ -67,6 +67,9 @@ func TestTuneKeepsStages(t *testing.T) {
 		}
 	}
 	manifest := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "yaml").Stdout
+	if strings.Contains(manifest, "[]") || !strings.Contains(manifest, `{"schedules":[{`) {
+		t.Errorf("stages that are not set stand in the annotation:\n%s", manifest)
+	}
 	if again := run(t, manifest, "simulate", "-f", world, "-", "-o", "json"); again.Code != 0 || !strings.Contains(again.Stdout, `"replicas":7`) {
 		t.Errorf("exit code %d\n%s\n%.500s%s", again.Code, manifest, again.Stdout, again.Stderr)
 	}

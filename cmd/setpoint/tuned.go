@@ -3,9 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -13,7 +16,6 @@ import (
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
 // tunedObject is an autoscaler with what a search changes of a spec: targets, minReplicas and
@@ -44,8 +46,13 @@ func annotationsOf(stages *setpointv1.Stages) (map[string]string, error) {
 	if stages == nil {
 		return nil, nil
 	}
-	text, err := (&restjson.Marshaler{}).Marshal(stages)
-	return map[string]string{autoscalingv1.StagesAnnotation: string(text)}, err
+	text, err := protojson.Marshal(stages) // without what is not set
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, text)
+	return map[string]string{autoscalingv1.StagesAnnotation: compact.String()}, err
 }
 
 func targetOf(m *autoscalingv2.MetricSpec) *autoscalingv2.MetricTarget {

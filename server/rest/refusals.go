@@ -36,9 +36,20 @@ func Refuse(w http.ResponseWriter, r *http.Request, code int, err error) {
 func RefuseMethod(allowed ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		Refuse(w, r, http.StatusMethodNotAllowed, status.Errorf(codes.Unimplemented, "%s is not served at %s: use %s; see /docs",
-			apierror.Clip(r.Method), apierror.Clip(r.URL.Path), strings.Join(allowed, " or ")))
+		Refuse(w, r, http.StatusMethodNotAllowed, status.Errorf(codes.Unimplemented, "%s is not served at %s: use %s%s; see /docs",
+			apierror.Clip(r.Method), apierror.Clip(r.URL.Path), strings.Join(allowed, " or "), listedElsewhere(r)))
 	})
+}
+
+// listedElsewhere says where the overrides of a place are listed: with all of its cluster. Empty: it is another call.
+func listedElsewhere(r *http.Request) string {
+	place, overrides := strings.CutSuffix(r.URL.Path, "/overrides")
+	rest, inCluster := strings.CutPrefix(place, clustersPath+"/")
+	cluster, _, within := strings.Cut(rest, "/")
+	if r.Method != http.MethodGet || !overrides || !inCluster || !within {
+		return ""
+	}
+	return fmt.Sprintf("; overrides are listed by GET %s/%s/overrides, and with ?resource=%s only those that act there", clustersPath, apierror.Clip(cluster), apierror.Clip(strings.TrimPrefix(place, "/v1/")))
 }
 
 // Beginnings of the contract's paths: of targets and their namespaces, and of integrations.

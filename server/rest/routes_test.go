@@ -223,6 +223,10 @@ func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 				if want := "use " + strings.Join(methods, " or "); method != "HEAD" && !strings.Contains(string(a.Raw), want) {
 					t.Errorf("%s %s: told %s, want %q", method, path, a.Raw, want)
 				}
+				listed := strings.Contains(string(a.Raw), "overrides are listed by GET /v1/clusters/")
+				if want := method == "GET" && strings.Contains(path, "/namespaces/") && strings.HasSuffix(path, "/overrides"); listed != want {
+					t.Errorf("%s %s: told %s", method, path, a.Raw)
+				}
 			}
 		}
 		// No method is served under a verb that does not exist.

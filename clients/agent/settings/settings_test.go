@@ -118,7 +118,7 @@ func TestAllProblemsAreTold(t *testing.T) {
 		"a source without a metric of the spec": {`{"spec": {"maxReplicas": 3}, "metric": {"queue": {"source": "a"}}}`, []string{"p.metric.queue: the spec has no such metric"}},
 		"usage has no source where the platform measures it": {`{"spec": {"maxReplicas": 3, "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}]}, "metric": {"Resource:cpu": {"source": "a"}}}`,
 			[]string{"p.metric.Resource:cpu: the spec has no such metric"}},
-		"stages of wrong shapes": {`{"max": 3, "stages": {"schedule": [], "fallbacks": [{"metrc": "a", "replicas": "ten", "failureDuration": "3m"}], "zeroGuards": [{"metric": 5}], "idle": []}}`, []string{
+		"stages of wrong shapes": {`{"max": 3, "stages": {"schedule": [], "fallbacks": [{"metrc": "a", "replicas": "ten", "failureDuration": "soon"}], "zeroGuards": [{"metric": 5}], "idle": []}}`, []string{
 			`p.stages.fallbacks[0].failureDuration: must be a Duration, such as "300s"`, "p.stages.fallbacks[0].metrc: there is no such key; did you mean metric?",
 			"p.stages.fallbacks[0].replicas: must be a whole number", "p.stages.idle: must be a mapping", "p.stages.schedule: there is no such key; did you mean schedules?", "p.stages.zeroGuards[0].metric: must be a text",
 		}},
