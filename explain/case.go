@@ -35,6 +35,8 @@ type oneCase struct {
 	trace *setpointv1.Explanation
 	// missing says why; empty: explain was not set.
 	missing string
+	// unasked is Options.Unasked.
+	unasked bool
 	habits  habits
 	clock   clock
 	metrics []*metric

@@ -36,6 +36,9 @@ type Options struct {
 	// Ahead are the bounds by schedules from the evaluation time on, in the order of time, as an outlook has
 	// them.
 	Ahead []*setpointv1.OutlookBounds
+	// Unasked reports whether the answer was computed without the service that the target has: it knows no overrides,
+	// of which the status in the request may tell.
+	Unasked bool
 }
 
 // Widths of the text, in columns.
@@ -57,7 +60,7 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 	}
 	p.width = max(p.width, minimumWidth)
 	c := newCase(req, resp, opts.Zone)
-	c.missing = opts.Missing
+	c.missing, c.unasked = opts.Missing, opts.Unasked
 	c.writeVerdict(p)
 	c.writeStages(p)
 	c.writeAhead(p, opts.Ahead)

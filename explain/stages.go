@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -100,12 +101,26 @@ func (c *oneCase) stagesVerdict(v *verdict) {
 	}
 }
 
+// unaskedVerdict says what the target's status has of overrides, where nobody was asked for those in force.
+func (c *oneCase) unaskedVerdict(v *verdict) {
+	if !c.unasked {
+		return
+	}
+	for _, cond := range c.req.GetPreviousStatus().GetConditions() {
+		if cond.GetType() == "Overridden" && cond.GetStatus() == conditionTrue {
+			v.style = notice
+			v.because(yellow, "its status says that an override holds it: "+clean(cond.GetMessage()))
+			v.because(yellow, "this is the count without: the service, which has the overrides, is not asked; see setpoint override list")
+		}
+	}
+}
+
 // writeStages writes what the stages changed, and the count without them.
 func (c *oneCase) writeStages(p *page) {
 	if c.resp.PlainDesiredReplicas == nil {
 		return
 	}
-	plainCount := "without them " + count(c.resp.GetPlainDesiredReplicas(), "replica")
+	plainCount := adjusted.Without(c.resp.GetPlainDesiredReplicas())
 	if len(c.resp.GetAdjustments()) == 0 {
 		p.heading("Stages", "they changed nothing; "+plainCount)
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -37,16 +38,16 @@ func TestStagesAreExplained(t *testing.T) {
 	}{
 		"held": {`{}`, []stages.Override{hold}, []string{
 			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\" (override freeze of the target); the recommendation would be 20\n",
-			"\nStages: without them 20 replicas\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
+			"\nStages: without stages and overrides, this step: 20\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
 			"asks for 20"}},
 		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration\n"}},
 		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
 			"shop/web: 10 → 12 replicas (scale up)\n  MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n",
-			"\nStages: without them 20 replicas\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
+			"\nStages: without stages and overrides, this step: 20\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
 		"held by a failure": {`{"combine": {"method": "QUORUM", "quorum": 2}}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "200"}]`, nil, []string{
 			"shop/web: stays at 10 replicas\n",
 			"the other metrics ask for at most 20, of which stages make fewer than 10; nothing scales down while a metric is unknown, so the count is held\n",
-			"\nStages: without them 20 replicas\n  COMBINE QUORUM: 20 → 10: QUORUM 2 of External:queue 20, External:mails failed: at least 0, held at 10 because a metric failed; MAX would be 20\n"}},
+			"\nStages: without stages and overrides, this step: 20\n  COMBINE QUORUM: 20 → 10: QUORUM 2 of External:queue 20, External:mails failed: at least 0, held at 10 because a metric failed; MAX would be 20\n"}},
 		"proposed by the caller": {`{}, "proposals": [{"name": "forecast", "replicas": 19, "role": "VOTER", "expireTime": "2026-11-23T12:10:00Z"}],
 			"externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}, {"metric": {"name": "mails"}, "value": "120"}]`, nil, []string{
 			"shop/web: 10 → 19 replicas (scale up)\n  proposal/forecast asks for 19\n",
@@ -61,7 +62,7 @@ func TestStagesAreExplained(t *testing.T) {
 		"at once by a schedule": {`{"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "minReplicas": 14},
 			{"name": "night", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "maxReplicas": 12}]}`, nil, []string{
 			"shop/web: 10 → 14 replicas (scale up)\n  10 is below minReplicas 14, which is enforced at once\n  schedule \"day\" raises minReplicas from 2 to 14; that counts more than the 12 of schedule \"night\"\n"}},
-		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without them 20 replicas\n"}},
+		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without stages and overrides, this step: 20\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := &setpointv1.RecommendRequest{}
@@ -103,23 +104,64 @@ func TestSchedulesAheadAreExplained(t *testing.T) {
 		return timestamppb.New(time.Date(2026, 11, 23, 6, minutes, 0, 0, time.UTC))
 	}
 	resp := &setpointv1.RecommendResponse{EvaluationTime: at(0)}
+	day := durationpb.New(24 * time.Hour)
+	req := &setpointv1.RecommendRequest{Stages: &setpointv1.Stages{Schedules: []*setpointv1.Schedule{
+		{Name: "office", TimeZone: "America/New_York", Cron: "0 2 * * *"}, {Name: "late", TimeZone: "UTC", Cron: "0 8 * * *"}, {Name: "off", Suspended: true},
+		{Name: "far", TimeZone: "Asia/Tokyo", Cron: "0 8 * * *"}, {Name: "sale", TimeZone: "UTC", At: at(-1441), Duration: day},
+		{Name: "fair", TimeZone: "UTC", At: at(-1439), Duration: day}, {Name: "fete", TimeZone: "UTC", At: at(-1439), EndCron: "0 4 * * *"}, {Name: "wrong", TimeZone: "Nowhere", At: at(-9999)},
+	}}}
 	var text strings.Builder
-	if err := explain.Write(&text, nil, resp, explain.Options{Width: 200, Ahead: []*setpointv1.OutlookBounds{
+	if err := explain.Write(&text, req, resp, explain.Options{Width: 200, Ahead: []*setpointv1.OutlookBounds{
 		{Time: at(0), MinReplicas: 2, MaxReplicas: 50},
 		{Time: at(30), MinReplicas: 2, MaxReplicas: 50, Event: "schedule \"office\x1b[31m\" begins to rise"},
 		{Time: at(31), MinReplicas: 3, MaxReplicas: 50},
 		{Time: at(60), MinReplicas: 20, MaxReplicas: 50, Event: `schedule "office" starts`},
+		{Time: at(61), MinReplicas: 20, MaxReplicas: 40, Event: `schedule "late" starts`},
+		{Time: at(1000), MinReplicas: 20, MaxReplicas: 30, Event: `schedule "far" ends`},
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "\nSchedules: minReplicas 2, maxReplicas 50 from 06:00:00 on\n" +
-		"  06:30:00 (in 30m): schedule \"office[31m\" begins to rise: minReplicas 2, maxReplicas 50\n" +
-		"  07:00:00 (in 1h): schedule \"office\" starts: minReplicas 20, maxReplicas 50\n"
+		"  schedule \"office[31m\" begins to rise at 06:30 UTC (in 30m): minReplicas 2, maxReplicas 50\n" +
+		"  schedule \"office\" starts at 02:00 America/New_York (07:00 UTC, in 1h): minReplicas 20, maxReplicas 50\n" +
+		"  schedule \"late\" starts at 07:01 UTC (in 1h1m): minReplicas 20, maxReplicas 40\n" +
+		"  schedule \"far\" ends at 2026-11-24 07:40 Asia/Tokyo (22:40 UTC, in 16h40m): minReplicas 20, maxReplicas 30\n" +
+		"  schedule \"off\" is suspended\n  schedule \"sale\" is over: it starts no more\n  schedule \"fete\" is over: it starts no more\n"
 	if !strings.Contains(text.String(), want) {
 		t.Errorf("got %q, want %q", text.String(), want)
 	}
 	text.Reset()
+	if _ = explain.Write(&text, req, resp, explain.Options{}); !strings.Contains(text.String(), "\nSchedules\n  schedule \"off\" is suspended\n") {
+		t.Errorf("no schedule starts:\n%s", text.String())
+	}
+	text.Reset()
 	if _ = explain.Write(&text, nil, resp, explain.Options{}); strings.Contains(text.String(), "Schedules") {
 		t.Errorf("schedules of a request that has none:\n%s", text.String())
+	}
+}
+
+// An override that the status tells of is said at the top where nobody asked the service for overrides.
+func TestAnOverrideOfTheStatusIsSaidFirst(t *testing.T) {
+	t.Parallel()
+	overridden := func(status string) *setpointv1.RecommendRequest {
+		return &setpointv1.RecommendRequest{PreviousStatus: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+			{Type: "Overridden", Status: status, Reason: "Held", Message: "held at 3 by alice\x1b"},
+		}}}
+	}
+	resp := &setpointv1.RecommendResponse{CurrentReplicas: 3, DesiredReplicas: 6, Reason: "above target"}
+	for name, tt := range map[string]struct {
+		req     *setpointv1.RecommendRequest
+		unasked bool
+		want    string
+	}{
+		"held":            {overridden("True"), true, "3 → 6 replicas (scale up)\n  its status says that an override holds it: held at 3 by alice\n  this is the count without: the service, which has the overrides, is not asked; see setpoint override list\n  above target\n"},
+		"not held":        {overridden("False"), true, "3 → 6 replicas (scale up)\n  above target\n"},
+		"asked":           {overridden("True"), false, "3 → 6 replicas (scale up)\n  above target\n"},
+		"without request": {nil, true, "3 → 6 replicas (scale up)\n  above target\n"},
+	} {
+		var text strings.Builder
+		if err := explain.Write(&text, tt.req, resp, explain.Options{Width: 200, Unasked: tt.unasked}); err != nil || !strings.Contains(text.String(), tt.want) {
+			t.Errorf("%s: %v\n%s", name, err, text.String())
+		}
 	}
 }

@@ -75,6 +75,7 @@ func (c *oneCase) warningCount() string {
 func (c *oneCase) verdict() *verdict {
 	v := &verdict{head: c.headline(), style: c.headStyle()}
 	c.stagesVerdict(v)
+	c.unaskedVerdict(v)
 	if w := c.trace.GetWithheld(); w != nil {
 		v.style = notice
 		v.because(yellow, "a scale-down to "+count(w.GetReplicas(), "replica")+" is withheld: the history store can't be reached")

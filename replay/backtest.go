@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
 // Backtest is what another spec would have done with a scenario: in a closed loop, and what it
@@ -54,7 +55,7 @@ type Change struct {
 	Current  int32     `json:"current"`
 	Recorded int32     `json:"recorded"`
 	Other    int32     `json:"other"`
-	// Reasons in upstream's words.
+	// Reasons in upstream's words, and what stages say.
 	RecordedReason string `json:"recordedReason,omitempty"`
 	OtherReason    string `json:"otherReason,omitempty"`
 }
@@ -143,6 +144,10 @@ func (b *Backtest) compare(s *Step, was, is *setpointv1.RecommendResponse) {
 // reasonOf is why a count was decided: the reason of a change, else the limit or window that
 // held it.
 func reasonOf(r *setpointv1.RecommendResponse) string {
+	return adjusted.Reason(plainReasonOf(r), adjusted.Messages(r.GetAdjustments())...)
+}
+
+func plainReasonOf(r *setpointv1.RecommendResponse) string {
 	if r.GetReason() != "" {
 		return r.GetReason()
 	}

@@ -234,7 +234,7 @@ func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual
 		return
 	}
 	if c.Changed++; len(c.Changes) < MaxDifferences {
-		c.Changes = append(c.Changes, LoopChange{Time: s.Time, From: from, To: o.Replicas, Reason: o.Decision.Reason, Recorded: s.After})
+		c.Changes = append(c.Changes, LoopChange{Time: s.Time, From: from, To: o.Replicas, Reason: simulation.ReasonOf(&o.Decision), Recorded: s.After})
 	}
 }
 

@@ -3,7 +3,9 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -21,8 +23,35 @@ const (
 	CauseOther         Cause = "other"
 )
 
-// causeOf returns what determined the count last: an override, else a bound or a policy, else a window,
-// else the metrics.
+// ReasonOf is the reason of a decision in upstream's words, and what stages and overrides say of it.
+func ReasonOf(d *recommender.Decision) string {
+	if d.Adjusted == nil {
+		return d.Reason
+	}
+	messages := make([]string, 0, len(d.Adjusted.Adjustments))
+	for i := range d.Adjusted.Adjustments {
+		messages = append(messages, d.Adjusted.Adjustments[i].Message)
+	}
+	return adjusted.Reason(d.Reason, messages...)
+}
+
+// bound is a bound of the spec as a cause, or what moved it: schedule "office".
+func bound(d *recommender.Decision, own Cause) Cause {
+	if d.Adjusted == nil {
+		return own
+	}
+	for i := range d.Adjusted.Adjustments {
+		a := &d.Adjusted.Adjustments[i]
+		kind, of, named := strings.Cut(a.Rule, "/")
+		if a.Stage == recommender.StageBounds && named && (a.After > a.Before) == (own == CauseMinimum) {
+			return Cause(fmt.Sprintf("%s %q", kind, of))
+		}
+	}
+	return own
+}
+
+// causeOf returns what determined the count last: an override, else a bound, the spec's or a schedule's, or a policy,
+// else a window, else the metrics.
 func causeOf(d *recommender.Decision) Cause {
 	if d.Adjusted != nil && slices.ContainsFunc(d.Adjusted.Adjustments, func(a recommender.Adjustment) bool { return a.Stage == recommender.StageOverride }) {
 		return CauseOverride
@@ -33,9 +62,9 @@ func causeOf(d *recommender.Decision) Cause {
 	case recommender.PathScalingDisabled:
 		return CauseDisabled
 	case recommender.PathAboveMax:
-		return CauseMaximum
+		return bound(d, CauseMaximum)
 	case recommender.PathBelowMin:
-		return CauseMinimum
+		return bound(d, CauseMinimum)
 	case recommender.PathMetrics:
 	default:
 		return CauseOther
@@ -46,9 +75,9 @@ func causeOf(d *recommender.Decision) Cause {
 	}
 	switch e.Bounds.Reason {
 	case recommender.TooManyReplicas:
-		return CauseMaximum
+		return bound(d, CauseMaximum)
 	case recommender.TooFewReplicas:
-		return CauseMinimum
+		return bound(d, CauseMinimum)
 	case recommender.ScaleUpLimit, recommender.ScaleDownLimit:
 		return policyOf(&e.RateLimit)
 	}

@@ -46,7 +46,7 @@ type Result struct {
 type Action struct {
 	At       time.Duration
 	From, To int32
-	// Load at that instant, Reason in upstream's words, and Cause as in Step.
+	// Load at that instant, Reason as ReasonOf has it, and Cause as in Step.
 	Load   float64
 	Reason string
 	Cause  Cause
@@ -151,7 +151,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 	}
 	if w.keepsActions {
 		result.Actions = append(result.Actions, Action{
-			At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: decision.Reason, Cause: cause,
+			At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: ReasonOf(&decision), Cause: cause,
 		})
 	}
 	w.pendingWrite = write{at: w.now + w.scenario.Loop.ApplyDelay, id: decision.ID, replicas: decision.Desired}

@@ -189,6 +189,28 @@ func TestAdjustedBy(t *testing.T) {
 	}
 }
 
+// The controller's reason comes first, then what stages say, and an override at last.
+func TestWhyACountChanges(t *testing.T) {
+	t.Parallel()
+	office := &setpointv1.Adjustment{Stage: "BOUNDS", Rule: "schedule/office", Message: "schedule \"office\" raises minReplicas from 2 to 8"}
+	held := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "pin", Message: strings.Repeat("x", 2000)}
+	const below = "Current number of replicas below Spec.MinReplicas"
+	for _, tt := range []struct {
+		answer *setpointv1.RecommendResponse
+		want   string
+	}{
+		{&setpointv1.RecommendResponse{}, ""},
+		{&setpointv1.RecommendResponse{Reason: below}, below},
+		{&setpointv1.RecommendResponse{Reason: below, Adjustments: []*setpointv1.Adjustment{office}}, below + "; " + office.GetMessage()},
+		{&setpointv1.RecommendResponse{Adjustments: []*setpointv1.Adjustment{office}}, office.GetMessage()},
+		{&setpointv1.RecommendResponse{Adjustments: []*setpointv1.Adjustment{held}}, strings.Repeat("x", 1024) + "… (976 bytes more)"},
+	} {
+		if got := agent.Why(tt.answer); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // rival asks about the agent's target, with another count, before each report.
 type rival struct{ *agenttest.Service }
 

@@ -137,6 +137,8 @@ type Change struct {
 	From, To int32
 	// Reason is why, in a few words. RecommendationID names the recommendation.
 	Reason, RecommendationID string
+	// Why is Reason, and what stages and overrides made of it.
+	Why string
 	// Figures are those that led to it.
 	Figures Figures
 }

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
@@ -252,8 +253,8 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		// in the service's windows, and its policies count no change.
 		h := held.Hold
 		h.wants = fmt.Sprintf("; it would be scaled from %d to %d", e.Answer.GetCurrentReplicas(), e.Answer.GetDesiredReplicas())
-		if reason := reasonOf(e.Answer); reason != "" {
-			h.wants += ": " + reason
+		if why := Why(e.Answer); why != "" {
+			h.wants += ": " + why
 		}
 		return false, r.hold(h)
 	}
@@ -277,7 +278,12 @@ func reasonOf(answer *setpointv1.RecommendResponse) string {
 	case limited.GetStatus() == "True":
 		return limited.GetMessage()
 	}
-	return AdjustedBy(answer)
+	return ""
+}
+
+// Why is why a count changes, and what stages and overrides made of it, in at most some 1,024 bytes.
+func Why(answer *setpointv1.RecommendResponse) string {
+	return Shorten(adjusted.Reason(reasonOf(answer), adjusted.Messages(answer.GetAdjustments())...))
 }
 
 // apply writes the count.
@@ -286,15 +292,12 @@ func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
 		Reason: reasonOf(e.Answer), RecommendationID: e.Answer.GetRecommendationId(),
-		Figures: FiguresOf(e.Answer, e.Request.GetSpec()),
+		Figures: FiguresOf(e.Answer, e.Request.GetSpec()), Why: Why(e.Answer),
 	}
 	err := r.platform.Apply(ctx, r.o, e.Observation, change)
 	r.metrics.took(partApply, began)
 	log := r.log.With(zap.Int32("current", change.From), zap.Int32("desired", change.To),
-		zap.String("reason", change.Reason), zap.String("recommendation", change.RecommendationID))
-	if change.Figures.Adjusted != "" {
-		log = log.With(zap.String("adjusted", change.Figures.Adjusted))
-	}
+		zap.String("reason", change.Why), zap.String("recommendation", change.RecommendationID))
 	var held *HoldError
 	if errors.As(err, &held) || errors.Is(err, ErrMoved) {
 		return err // told by the caller

@@ -459,7 +459,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 			Count: new(int64(change.To)), JobModifyIndex: index,
 			Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Figures.With(change.Reason))),
 			Meta: map[string]any{
-				metaRecommendation: change.RecommendationID, metaReason: agent.Shorten(change.Reason), metaFrom: change.From, metaTo: change.To,
+				metaRecommendation: change.RecommendationID, metaReason: change.Why, metaFrom: change.From, metaTo: change.To,
 			},
 		})
 		// Whatever the outcome, cached reads are out of date: the job has another version, and a

@@ -65,7 +65,7 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	if p.event(ctx, t, wants, Scaling{
 		Message: agent.Shorten(told + ": " + agent.FiguresOf(answer, t.Decision.Request.GetSpec()).With(answer.GetReason())),
 		Meta: map[string]any{
-			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Shorten(answer.GetReason()), metaFrom: from, metaTo: to,
+			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Why(answer), metaFrom: from, metaTo: to,
 		},
 	}) {
 		wants.kept.lastEvent = told

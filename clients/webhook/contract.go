@@ -91,7 +91,7 @@ type Application struct {
 	// RecommendationID is the same when the call is made again, as after an answer that was
 	// lost: what was done is not done twice.
 	RecommendationID string `json:"recommendationId"`
-	// Reason says why, in a few words.
+	// Reason says why, in a few words: the controller's, then what stages and overrides say. For people.
 	Reason string `json:"reason,omitempty"`
 	// Version is that of the observation.
 	Version string `json:"version,omitempty"`

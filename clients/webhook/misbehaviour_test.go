@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -467,12 +468,14 @@ func TestACountIsAppliedOnce(t *testing.T) {
 				*r = reply{http.StatusBadGateway, http.Header{}, []byte("proxy")}
 			}
 		})
-		change := agent.Change{From: 3, To: 5, RecommendationID: "r1"}
+		change := agent.Change{From: 3, To: 5, RecommendationID: "r1", Reason: "above target", Why: "above target; schedule \"office\" starts"}
 		if err := w.platform.Apply(t.Context(), o, seen, change); err != nil {
 			t.Fatal(err)
 		}
 		if calls := w.recorded(); len(calls) != 2 || w.Changes() != 1 || w.Replicas("web") != 5 {
 			t.Errorf("%d calls, %d changes, %d replicas", len(calls), w.Changes(), w.Replicas("web"))
+		} else if !bytes.Contains(calls[0].body, []byte(`"reason":"above target; schedule \"office\" starts"`)) {
+			t.Errorf("what stages say is not in the reason: %s", calls[0].body)
 		}
 		// The decision is outdated.
 		change.RecommendationID = "r2"

@@ -261,7 +261,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	body, err := json.Marshal(Application{
 		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
 		CurrentReplicas: change.From, DesiredReplicas: change.To,
-		RecommendationID: change.RecommendationID, Reason: change.Reason, Version: seen.Native.(string),
+		RecommendationID: change.RecommendationID, Reason: change.Why, Version: seen.Native.(string),
 	})
 	if err != nil {
 		return err

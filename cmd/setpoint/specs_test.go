@@ -64,7 +64,7 @@ func TestStagesOfAStoredSpecAreShown(t *testing.T) {
 	later := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
 	stored := `{spec: {minReplicas: 3, maxReplicas: 9, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}}]},
   stages: {fallbacks: [{metric: "External:queue", replicas: 7}], schedules: [{name: office, timeZone: UTC, cron: "* * * * *", duration: 3600s, minReplicas: 5},
-    {name: night, timeZone: UTC, at: "` + later + `", duration: 3600s, maxReplicas: 8}]}}`
+    {name: night, timeZone: Europe/Berlin, at: "` + later + `", duration: 3600s, maxReplicas: 8}, {name: spare, timeZone: UTC, cron: "0 0 * * *", duration: 60s, minReplicas: 4, suspended: true}]}}`
 	const held = "held at 4 by somebody until "
 	for _, tt := range []struct {
 		name, stdin string
@@ -72,13 +72,13 @@ func TestStagesOfAStoredSpecAreShown(t *testing.T) {
 		want        []string
 		never       string
 	}{
-		{"set", stored, []string{"specs", "set", demoTarget, "-f", "-"}, []string{"Stages     fallbacks (1), schedules (2)\n"}, ""},
-		{"get", "", []string{"specs", "get", demoTarget}, []string{"Stages     fallbacks (1), schedules (2)\n"}, ""},
+		{"set", stored, []string{"specs", "set", demoTarget, "-f", "-"}, []string{"Stages     fallbacks (1), schedules (3)\n"}, ""},
+		{"get", "", []string{"specs", "get", demoTarget}, []string{"Stages     fallbacks (1), schedules (3)\n"}, ""},
 		{"override", "", []string{"override", "create", demoTarget, "--hold", "--for=2h", "--reason=freeze\u001b[31m", "--id=f"}, []string{"created: hold"}, ""},
-		{"poll", "", []string{"specs", "poll", demoTarget, "--current-replicas=4"}, []string{"\nStages ", "OVERRIDE hold: ", held, "\nWithout stages "}, "\x1b"},
-		{"get target", "", []string{"targets", "get", demoTarget}, []string{"OVERRIDE hold: ", "\nWithout stages "}, "\x1b"},
+		{"poll", "", []string{"specs", "poll", demoTarget, "--current-replicas=4"}, []string{"\nStages ", "OVERRIDE hold: ", held, "without stages and overrides, this step: "}, "\x1b"},
+		{"get target", "", []string{"targets", "get", demoTarget}, []string{"OVERRIDE hold: ", "without stages and overrides, this step: ", "\nSchedules", ` Europe/Berlin (`, `schedule "spare" is suspended`}, "\x1b"},
 		{"decisions", "", []string{"targets", "decisions", demoTarget}, []string{"   NONE      schedule \"office\""}, "\x1b"},
-		{"explain", "", []string{"targets", "explain", demoTarget}, []string{"afterwards, as stages or overrides took part", held, "Schedules: minReplicas 5, maxReplicas 9 from ", `schedule "night" starts: minReplicas 5, maxReplicas 8`, `schedule "night" ends: minReplicas 5, maxReplicas 9`}, "explain was not set"},
+		{"explain", "", []string{"targets", "explain", demoTarget}, []string{"afterwards, as stages or overrides took part", held, "Schedules: minReplicas 5, maxReplicas 9 from ", `schedule "night" starts at `, ` Europe/Berlin (`, `: minReplicas 5, maxReplicas 8`, `schedule "night" ends at `, `: minReplicas 5, maxReplicas 9`, `schedule "spare" is suspended`}, "explain was not set"},
 	} {
 		got := run(t, tt.stdin, append(tt.args, "--server", address)...)
 		text := strings.Join(strings.Fields(got.Stdout), " ") + got.Stdout

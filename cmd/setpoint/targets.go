@@ -176,22 +176,11 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	defer all.leftOut(cmd, "decisions")
 	answer := &setpointv1.ListDecisionsResponse{Decisions: all.items, NextPageToken: all.next}
 	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
-		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON\tERROR")
+		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON")
 		for _, d := range all.items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), cli.Plain(decisionReason(d)), cli.Plain(d.GetError()))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), cli.Plain(why(d)))
 		}
 	})
-}
-
-// mostReason is how much of a stage's sentence stands for a reason.
-const mostReason = 80
-
-// decisionReason is why the count changes; where it has no reason, what the first stage says.
-func decisionReason(d *setpointv1.Decision) string {
-	if d.GetReason() != "" || len(d.GetAdjustments()) == 0 {
-		return d.GetReason()
-	}
-	return shortened(d.GetAdjustments()[0].GetMessage(), mostReason)
 }
 
 // write writes a message in the selected form, or the table.

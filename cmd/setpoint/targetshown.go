@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
 // writeTarget writes what is known of a target, and the overrides that act on its next decisions.
@@ -52,6 +52,13 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		}
 		row(name, "%s", line)
 	}
+	for i, line := range explain.Schedules(t.GetSpecInUse().GetStages(), t.GetOutlook().GetBounds(), time.Now()) {
+		name := ""
+		if i == 0 {
+			name = "Schedules"
+		}
+		row(name, "%s", line)
+	}
 	row("History", "%d recommendations, %d scale-ups, %d scale-downs",
 		len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
 }
@@ -59,15 +66,14 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 // stageRows are names and values of what the stages changed; without is the count without them, nil: they took
 // no part.
 func stageRows(adjustments []*setpointv1.Adjustment, without *int32) (rows [][2]string) {
-	for i, a := range adjustments {
-		name := ""
-		if i == 0 {
-			name = "Stages"
-		}
-		rows = append(rows, [2]string{name, explain.Adjustment(a)})
+	for _, a := range adjustments {
+		rows = append(rows, [2]string{"", explain.Adjustment(a)})
 	}
 	if without != nil {
-		rows = append(rows, [2]string{"Without stages", strconv.Itoa(int(*without))})
+		rows = append(rows, [2]string{"", adjusted.Without(*without)})
+	}
+	if len(rows) > 0 {
+		rows[0][0] = "Stages"
 	}
 	return rows
 }
@@ -220,7 +226,7 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 // lastCall returns the last call on a target and its answer, as far as they are known.
 func lastCall(t *setpointv1.Target) (*setpointv1.RecommendRequest, *setpointv1.RecommendResponse) {
 	last, use := t.GetLastDecision(), t.GetSpecInUse()
-	req := &setpointv1.RecommendRequest{Target: t.GetName(), Spec: use.GetSpec(), Options: use.GetOptions()}
+	req := &setpointv1.RecommendRequest{Target: t.GetName(), Spec: use.GetSpec(), Options: use.GetOptions(), Stages: use.GetStages()}
 	return req, &setpointv1.RecommendResponse{
 		DesiredReplicas: last.GetDesiredReplicas(), CurrentReplicas: last.GetCurrentReplicas(), Action: last.GetAction(),
 		RecommendationId: last.GetRecommendationId(), Reason: last.GetReason(), Error: last.GetError(), EvaluationTime: last.GetTime(),

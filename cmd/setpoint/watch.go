@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/restjson"
@@ -190,10 +191,8 @@ func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse
 
 // why is the reason of a decision, its error, what stages changed, and what became of its change if it was not applied.
 func why(d *setpointv1.Decision) string {
-	parts := []string{d.GetReason(), d.GetError()}
-	for _, a := range d.GetAdjustments() {
-		parts = append(parts, a.GetMessage())
-	}
+	// Never cut: it has until when an override acts, whose it is and why.
+	parts := []string{adjusted.Reason(d.GetReason(), adjusted.Messages(d.GetAdjustments())...), d.GetError()}
 	switch d.GetOutcome() {
 	case "FAILED":
 		for _, condition := range d.GetConditions() {

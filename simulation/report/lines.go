@@ -140,7 +140,7 @@ func (j *JSON) Step(spec string, s *simulation.Step) error {
 	j.step++
 	line := stepLine{
 		Spec: spec, Step: j.step, Time: s.Time, Load: s.Load, Replicas: s.Replicas, Ready: s.Ready, Running: s.Running, Needed: s.Needed,
-		Desired: s.Decision.Desired, Cause: string(s.Cause), Reason: s.Decision.Reason, Queued: s.Queued, Served: s.Served, Late: s.Late, Lost: s.Lost,
+		Desired: s.Decision.Desired, Cause: string(s.Cause), Reason: simulation.ReasonOf(s.Decision), Queued: s.Queued, Served: s.Served, Late: s.Late, Lost: s.Lost,
 	}
 	if !math.IsInf(s.Capacity, 1) {
 		line.Capacity = &s.Capacity

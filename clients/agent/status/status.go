@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
 // Status is an agent's status.
@@ -141,7 +142,7 @@ func (d *Decided) adjusted() string {
 	if d.Adjusted == "" || d.Plain == nil {
 		return d.Adjusted
 	}
-	return fmt.Sprintf("%s; without: %d", d.Adjusted, *d.Plain)
+	return d.Adjusted + "; " + adjusted.Without(*d.Plain)
 }
 
 // age is how long ago something was, as a person would say it.

@@ -108,7 +108,7 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 				{Stage: "OVERRIDE", Message: "held at 4 by alice until 14:00:00Z"},
 			}, Status: &setpointv1.HorizontalPodAutoscalerStatus{
 				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Overridden", Status: "True", Message: "held at 4 by alice until 14:00:00Z"}},
-			}}, "", "ok", "held at 4 by alice until 14:00:00Z; without: 6",
+			}}, "", "ok", "held at 4 by alice until 14:00:00Z; without stages and overrides, this step: 6",
 		},
 		{
 			"an override that agrees", &setpointv1.RecommendRequest{Spec: spec},
@@ -122,7 +122,7 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 				{Stage: "BOUNDS", Message: "schedule raises minReplicas to 4"},
 			}, Status: &setpointv1.HorizontalPodAutoscalerStatus{
 				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "Overridden", Status: "True", Message: "held at 4 by alice"}},
-			}}, "", "ok", "schedule raises minReplicas to 4; held at 4 by alice; without: 3",
+			}}, "", "ok", "schedule raises minReplicas to 4; held at 4 by alice; without stages and overrides, this step: 3",
 		},
 		{
 			"a suspicion", &setpointv1.RecommendRequest{MetricErrors: failed("External:q", "it is 0")},

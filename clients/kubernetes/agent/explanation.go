@@ -8,18 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
 // explanation returns a sentence about the count of an Autoscaler, and one about what stages and
 // overrides changed.
 func explanation(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
-	text, adjusted := decided(d, status), agent.AdjustedBy(d.Answer)
-	if adjusted == "" {
+	text, by := decided(d, status), agent.AdjustedBy(d.Answer)
+	if by == "" {
 		return text
 	}
-	text += " Adjusted: " + adjusted + "."
+	text += " Adjusted: " + by + "."
 	if plain := d.Answer.PlainDesiredReplicas; plain != nil && *plain != d.Answer.GetDesiredReplicas() {
-		text += fmt.Sprintf(" Without: %d.", *plain)
+		text += " W" + adjusted.Without(*plain)[1:] + "."
 	}
 	return text
 }

@@ -124,7 +124,7 @@ func TestTheExplanationTellsAdjustments(t *testing.T) {
 		}
 		key := w.add(&v1.Autoscaler{ObjectMeta: hpa.ObjectMeta, Spec: v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: hpa.Spec}})
 		settle()
-		want(t, "explanation", w.autoscaler(key).Status.Explanation, "Kept at 3: recommended size matches current size. Adjusted: External:queue has failed for 0s. Without: 2.")
+		want(t, "explanation", w.autoscaler(key).Status.Explanation, "Kept at 3: recommended size matches current size. Adjusted: External:queue has failed for 0s. Without stages and overrides, this step: 2.")
 		want(t, "events", fmt.Sprint(w.events()), "[Normal Adjusted External:queue has failed for 0s]")
 		time.Sleep(period)
 		written := w.written()
@@ -154,8 +154,8 @@ func TestAScheduleMovesTheMinimum(t *testing.T) {
 		time.Sleep(4 * period)
 		want(t, "replicas", w.count("shop/web"), 8)
 		want(t, "explanation", w.autoscaler(key).Status.Explanation,
-			`Kept at 8: recommended size matches current size. Adjusted: schedule "office" raises minReplicas from 1 to 8. Without: 3.`)
+			`Kept at 8: recommended size matches current size. Adjusted: schedule "office" raises minReplicas from 1 to 8. Without stages and overrides, this step: 3.`)
 		want(t, "events", fmt.Sprint(w.events()),
-			`[Normal Adjusted schedule "office" raises minReplicas from 1 to 8 Normal SuccessfulRescale New size: 8; reason: Current number of replicas below Spec.MinReplicas]`)
+			`[Normal Adjusted schedule "office" raises minReplicas from 1 to 8 Normal SuccessfulRescale New size: 8; reason: Current number of replicas below Spec.MinReplicas; schedule "office" raises minReplicas from 1 to 8]`)
 	})
 }

@@ -16,7 +16,11 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
+
+// successfulRescale is the reason of the event of a change.
+const successfulRescale = "SuccessfulRescale"
 
 // telling shows one reconcile.
 type telling struct {
@@ -31,7 +35,11 @@ type telling struct {
 func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
 	t := &telling{p, seenOf(reconcile.Object), reconcile, p.log.With(zap.Stringer("object", reconcile.Object.Key))}
 	for _, e := range reconcile.Events {
-		t.events.Event(t.object.stored, e.GetType(), e.GetReason(), e.GetMessage())
+		message := e.GetMessage()
+		if d := reconcile.Decision; d != nil && e.GetReason() == successfulRescale { // the controller's words first
+			message = agent.Shorten(adjusted.Reason(message, adjusted.Messages(d.Answer.GetAdjustments())...))
+		}
+		t.events.Event(t.object.stored, e.GetType(), e.GetReason(), message)
 	}
 	switch {
 	case reconcile.Object.Shadow:

@@ -145,7 +145,7 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp)
 	}
 	options := cli.Terminal(cmd.OutOrStdout())
-	options.AllPods, options.Ahead = c.allPods, Ahead(req, resp)
+	options.AllPods, options.Unasked, options.Ahead = c.allPods, true, Ahead(req, resp)
 	return explain.Write(cmd.OutOrStdout(), req, resp, options)
 }
 
