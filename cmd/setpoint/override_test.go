@@ -23,9 +23,9 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		code int
 		want string
 	}{
-		{"none", []string{"list"}, 0, "OVERRIDE"},
+		{"none", []string{"list"}, 0, "no overrides that you may read, in force or planned\n"},
 		{"create", []string{"create", demoTarget, "--hold", "--for=2h", "--reason=database migration", "--id=freeze"}, 0, own + " created: hold until 2"},
-		{"another one of that name", []string{"create", demoTarget, "--pin=0", "--for=2h", "--reason=x", "--id=freeze"}, cli.ExitFailed, "there is another override " + own},
+		{"another one of that name", []string{"create", demoTarget, "--pin=0", "--for=2h", "--reason=x", "--id=freeze"}, cli.ExitFailed, "there is another override " + own + ": choose another --id, or delete it first. A repeated call needs the same --until"},
 		{"of a namespace", []string{"create", shop, "--floor=2", "--ceiling=8", "--no-scale-down", "--no-scale-up", "--for=1h", "--reason=x\u001b[31m", "--id=limits"}, 0, shop + "/overrides/limits created: floor 2, ceiling 8, no-scale-down, no-scale-up until 2"},
 		{"that begins later", []string{"create", "clusters/demo", "--pin=0", "--start=2100-01-01T00:00:00Z", "--for=1h", "--reason=x"}, cli.ExitUsage, "override.startTime: Invalid value: 2100-01-01T00:00:00Z: must be at most 365 days from now"},
 		{"list", []string{"list"}, 0, own + "   hold"},
@@ -33,9 +33,9 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		{"of the namespace", []string{"list", shop}, 0, own + "   hold"},
 		{"of another namespace", []string{"list", "clusters/demo/namespaces/other", "-o=json"}, 0, `"overrides": []`},
 		{"as JSON", []string{"list", "clusters/demo", "-o", "json"}, 0, `"reason": "database migration"`},
-		{"of the cluster itself", []string{"list", "clusters/other"}, 0, "REASON"},
+		{"of the cluster itself", []string{"list", "clusters/other"}, 0, "no overrides of clusters/other that you may read"},
 		{"some", []string{"list", "--limit=1"}, 0, "listed 1 overrides, and there are more: --limit=0 lists all"},
-		{"no more than all", []string{"list", "--limit=2"}, 0, "in force"},
+		{"no more than all", []string{"list", "--limit=2"}, 0, "BEGINS                 AGE"},
 		{"created as YAML", []string{"create", "clusters/demo", "--pin=3", "--for=1h", "--reason=y", "--id=all", "-o=yaml"}, 0, "pin: 3"},
 		{"delete", []string{"delete", own}, 0, own + " deleted"},
 		{"delete what is gone", []string{"delete", own}, cli.ExitFailed, "there is no override " + own},
@@ -90,10 +90,15 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"nothing said", []string{"create", "web"}, []string{"--for or --until must say when it ends", "--reason must say why", "it does nothing: set --hold", `"web" must be clusters/CLUSTER`}},
+		{"nothing said", []string{"create", "web"}, []string{"--for or --until must say when it ends", "--reason must say why", "it does nothing: set --hold", `"web" needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/web`}},
+		{"another kind", []string{"create", "deploy/web", "-n=shop", "--hold", "--for=1h", "--reason=x"}, []string{`"deploy/web" must be clusters/CLUSTER`, "or, with -n NAMESPACE, a target's name such as web or hpa/web"}},
+		{"no namespace", []string{"create", "web", "-n=a/b", "--cluster=c", "--hold", "--for=1h", "--reason=x"}, []string{`"a/b" is no name of a namespace`}},
+		{"no cluster", []string{"list", "web", "-n=shop", "--cluster=.."}, []string{`".." is no name of a cluster`}},
 		{"two ends", []string{"create", demoTarget, "--hold", "--for=1h", "--until=2026-01-01T00:00:00Z", "--reason=x"}, []string{"--for and --until both"}},
 		{"no instants", []string{"create", demoTarget, "--hold", "--start=monday", "--until=2pm", "--reason=x"}, []string{`--start: "monday" is no instant such as 2`, `--until: "2pm" is no instant`}},
-		{"negative", []string{"create", demoTarget, "--hold", "--for=-1h", "--reason=x"}, []string{"--for: -1h0m0s is negative"}},
+		{"negative", []string{"create", demoTarget, "--hold", "--for=-1h", "--reason=x"}, []string{"--for: it lasts -1h0m0s: must be longer than 0s"}},
+		{"no time at all", []string{"create", demoTarget, "--hold", "--for=0s", "--reason=x"}, []string{"--for: it lasts 0s: must be longer than 0s"}},
+		{"no time and an end", []string{"create", demoTarget, "--hold", "--for=0s", "--until=2026-01-01T00:00:00Z", "--reason=x"}, []string{"--for and --until both"}},
 		{"negative counts", []string{"create", demoTarget, "--pin", "-3", "--floor=-1", "--ceiling=-2", "--for=1h", "--reason=x"}, []string{"--pin: -3 is below 0", "--floor: -1 is below 0", "--ceiling: -2 is below 0"}},
 		{"no duration", []string{"create", demoTarget, "--hold", "--for=tomorrow", "--reason=x"}, []string{`invalid argument "tomorrow" for "--for" flag: must be a duration such as 90m, 2h or 2d12h`}},
 		{"no days", []string{"create", demoTarget, "--hold", "--for=1.5d", "--reason=x"}, []string{`must be a duration such as 90m, 2h or 2d12h`}},
@@ -104,7 +109,7 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		{"a flag without its command", []string{"--hold", "create"}, []string{"unknown flag: --hold; see setpoint override --help"}},
 		{"a flag that is another command's", []string{"list", "clusters/demo", "--hold"}, []string{"unknown flag: --hold; see setpoint override list --help"}},
 		{"no place", []string{"create", "--hold"}, []string{"an argument is missing"}},
-		{"list nowhere", []string{"list", "shop"}, []string{`"shop" must be clusters/CLUSTER`}},
+		{"list nowhere", []string{"list", "clusters/"}, []string{`"clusters/" must be clusters/CLUSTER`}},
 		{"limit", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
 	} {
 		got := run(t, "", append(append([]string{"override"}, tt.args...), "--server=127.0.0.1:1")...)
@@ -117,4 +122,46 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A target's name is enough where its cluster is told or is the only one that has it; what begins later says so, and
+// the list has the oldest first, with when they began.
+func TestOverridesByTheNameOfATarget(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	const namespace = "-n=shop"
+	name := demoTarget[strings.LastIndexByte(demoTarget, '/')+1:]
+	later := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	decide := func(target string) step {
+		return step{"decide " + target, []string{"recommend", "-f", demoRequest, "--target", target}, 0, []string{""}}
+	}
+	for _, tt := range []step{
+		{"not known", []string{"override", "create", name, namespace, "--hold", "--for=1h", "--reason=x"}, cli.ExitFailed, []string{"no target " + name + " of a namespace shop is known that you may read: give --cluster CLUSTER"}},
+		{"told", []string{"override", "create", "hpa/" + name, namespace, "--cluster=eu", "--no-scale-up", "--for=1h", "--reason=x", "--id=told"}, 0, []string{"clusters/eu/namespaces/shop/targets/" + name + "/overrides/told created"}},
+		decide(demoTarget),
+		{"planned", []string{"override", "create", "HPA/" + name, namespace, "--floor=3", "--start=" + later, "--for=1h", "--reason=x", "--id=planned"}, 0, []string{demoTarget + "/overrides/planned created: floor 3 from " + later + " until "}},
+		{"known", []string{"override", "create", name, namespace, "--hold", "--for=1h", "--reason=x", "--id=known"}, 0, []string{demoTarget + "/overrides/known created: hold until "}},
+		{"list", []string{"override", "list", name, namespace}, 0, []string{"/known ", "/planned ", "   " + later + "   planned   "}},
+		decide("clusters/eu/namespaces/shop/targets/" + name),
+		{"two of the name", []string{"override", "list", name, namespace}, cli.ExitFailed, []string{"2 targets have this name, ", demoTarget, ": give --cluster CLUSTER"}},
+		{"one of two", []string{"override", "list", "asr/" + name, namespace, "--cluster=eu"}, 0, []string{"/overrides/told   no-scale-up   " + time.Now().UTC().Format("2006-01-02T")}},
+	} {
+		got := run(t, "", append(tt.args, "--server", address)...)
+		rest := got.Stdout + got.Stderr
+		for _, want := range tt.want {
+			_, after, ok := strings.Cut(rest, want)
+			if got.Code != tt.code || !ok {
+				t.Errorf("%s: exit code %d\n%s%s\nwant %q", tt.name, got.Code, got.Stdout, got.Stderr, want)
+			}
+			rest = after
+		}
+	}
+}
+
+// step is a command and what it says, in this order.
+type step struct {
+	name string
+	args []string
+	code int
+	want []string
 }

@@ -134,7 +134,7 @@ func newTargetList(of *targetsCommand) *cobra.Command {
 		Long: "List targets, the most urgent first; - stands for all clusters or namespaces.\n\n" +
 			"A state says what is the matter, the most urgent first:\n" +
 			"  unread      nothing was decided, or the record can't be read\n" +
-			"  not-asked   the last call is more than three of its intervals ago\n" +
+			"  not-asked   the last decision is more than three of its intervals ago: nobody asks, or its requests are refused\n" +
 			"  unreadable  the caller can't read the count\n" +
 			"  invalid     the spec or the selector\n" +
 			"  failing     a metric can't be read or computed\n" +
@@ -324,7 +324,7 @@ func (l *listedTarget) cells(now time.Time, wide bool) []string {
 		lack = fmt.Sprint(l.lack)
 	}
 	if !l.asked.IsZero() {
-		age = shortAge(now.Sub(l.asked))
+		age = cli.Age(now.Sub(l.asked))
 	}
 	return []string{printable.Text(l.GetName()), strings.Join(names, ","), l.replicas(), l.bounds(), printable.Text(metric), lack, age}
 }
@@ -436,17 +436,4 @@ func valueOf(q quantities) string {
 		return fmt.Sprintf("%d%%", *utilization)
 	}
 	return cmp.Or(q.GetAverageValue(), q.GetValue(), unknown)
-}
-
-// shortAge is a time in its largest unit.
-func shortAge(age time.Duration) string {
-	switch age = max(0, age); {
-	case age < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(age.Seconds()))
-	case age < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(age.Minutes()))
-	case age < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(age.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(age.Hours()/24))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -44,14 +45,19 @@ type command struct {
 	server *connection.Settings
 	output *cli.OutputFlag
 	limit  int
+	// Where PLACE is the name of a target alone.
+	namespace, cluster string
 	// What create takes.
 	override         setpointv1.Override
 	id, start, until string
-	lasts            time.Duration
+	lasts            *time.Duration // nil: not given
 }
 
-// places says what may be overridden.
-const places = "clusters/CLUSTER, clusters/CLUSTER/namespaces/NAMESPACE or clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET"
+// places says what may be overridden, and named what stands for the last of them.
+const (
+	places = "clusters/CLUSTER, clusters/CLUSTER/namespaces/NAMESPACE or clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET"
+	named  = "or, with -n NAMESPACE, a target's name such as web or hpa/web"
+)
 
 // New returns the command.
 func New() *cobra.Command {
@@ -67,12 +73,14 @@ incident or a load test. The decisions below go on, so that windows and policies
 	c.server.FromEnvironment()
 	c.server.Bind(cmd.PersistentFlags(), "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
+	cmd.PersistentFlags().StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of a target whose name alone is given")
+	cmd.PersistentFlags().StringVar(&c.cluster, "cluster", "", "its `cluster`; empty: the one in which the server knows such a target")
 
 	list := &cobra.Command{
 		Use:   "list [PLACE]",
 		Short: "List all overrides, or those that act on a cluster, a namespace or a target",
 		Long: "List the overrides that have not ended: all of them, or those that act on PLACE or on something in it. PLACE is\n" +
-			places + ".",
+			places + ",\n" + named + ". The oldest come first.",
 		Example: "  setpoint override list clusters/eu-1/namespaces/shop/targets/web",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
@@ -92,12 +100,13 @@ func (c *command) newCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create PLACE --for DURATION --reason TEXT [what]",
 		Short: "Create an override of a target, a namespace or a cluster",
-		Long: "Create an override of a target, a namespace or a cluster: PLACE is " + places + ".\n" +
+		Long: "Create an override of a target, a namespace or a cluster: PLACE is " + places + ",\n" + named + ".\n" +
 			"At least one flag says what: --hold, --pin, --floor, --ceiling, --no-scale-down or --no-scale-up.\n\n" +
 			"Of all that are in force for a target any hold holds; of pins the most specific counts, then the newest; then the\n" +
 			"largest floor and the smallest ceiling, which hold if they contradict each other. The result never leaves the bounds\n" +
 			"of the target's spec, except that the current replicas may always be kept.",
 		Example: "  setpoint override create clusters/eu-1/namespaces/shop --hold --for 2h --reason \"database migration\"\n" +
+			"  setpoint override create web -n shop --no-scale-down --for 90m --reason \"load test\"\n" +
 			"  setpoint override create clusters/eu-1/namespaces/shop/targets/web --floor 8 --until 2026-11-27T06:00:00Z --reason \"sale\"",
 		Args: cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE: c.create,
@@ -139,20 +148,22 @@ func (f countFlag) Set(text string) error {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int32" }
 
-// durationFlag is a flag of a duration, which may begin with days; 0: not set.
-type durationFlag struct{ to *time.Duration }
+// durationFlag is a flag of a duration, which may begin with days; nil: not set.
+type durationFlag struct{ to **time.Duration }
 
 func (f durationFlag) String() string {
-	if f.to == nil || *f.to == 0 {
+	if f.to == nil || *f.to == nil {
 		return ""
 	}
-	return f.to.String()
+	return (*f.to).String()
 }
 
-func (f durationFlag) Set(text string) (err error) {
-	if *f.to, err = document.ParseDuration(text); err != nil {
+func (f durationFlag) Set(text string) error {
+	d, err := document.ParseDuration(text)
+	if err != nil {
 		return errors.New("must be a duration such as 90m, 2h or 2d12h")
 	}
+	*f.to = &d
 	return nil
 }
 
@@ -185,15 +196,15 @@ func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverri
 	}
 	o.StartTime, o.ExpireTime = at("start", c.start), at("until", c.until)
 	switch {
-	case c.lasts != 0 && c.until != "":
+	case c.lasts != nil && c.until != "":
 		problems = append(problems, errors.New("--for and --until both say when it ends: set one"))
-	case c.lasts < 0:
-		problems = append(problems, fmt.Errorf("--for: %s is negative", c.lasts))
-	case c.lasts > 0:
+	case c.lasts != nil && *c.lasts <= 0:
+		problems = append(problems, fmt.Errorf("--for: it lasts %s: must be longer than 0s, such as 90m", *c.lasts))
+	case c.lasts != nil:
 		if o.GetStartTime() != nil {
 			now = o.GetStartTime().AsTime()
 		}
-		o.ExpireTime = timestamppb.New(now.Add(c.lasts))
+		o.ExpireTime = timestamppb.New(now.Add(*c.lasts))
 	case c.until == "":
 		problems = append(problems, errors.New("--for or --until must say when it ends"))
 	}
@@ -203,8 +214,8 @@ func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverri
 	if whatOf(o) == "" {
 		problems = append(problems, errors.New("it does nothing: set --hold, --pin, --floor, --ceiling, --no-scale-down or --no-scale-up"))
 	}
-	if _, ok := target.ParsePlace(place); !ok {
-		problems = append(problems, fmt.Errorf("%q must be %s", place, places))
+	if err := c.checkPlace(place); err != nil {
+		problems = append(problems, err)
 	}
 	return &setpointv1.CreateOverrideRequest{Parent: place, OverrideId: c.id, Override: o}, cli.BadInput(errors.Join(problems...))
 }
@@ -215,7 +226,15 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return c.connected(func(conn grpc.ClientConnInterface) error {
+		var err error
+		if req.Parent, err = c.place(cmd.Context(), conn, req.GetParent()); err != nil {
+			return err
+		}
 		resp, err := setpointv1.NewOverrideServiceClient(conn).CreateOverride(cmd.Context(), req)
+		if status.Code(err) == codes.AlreadyExists && c.id != "" { // the service speaks of overrideId
+			return fmt.Errorf("there is another override %s/overrides/%s: choose another --id, or delete it first. A repeated call needs the same --until, as --for has another end each time",
+				req.GetParent(), c.id)
+		}
 		if err != nil {
 			return err
 		}
@@ -225,7 +244,8 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		if c.output.Form != asTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s until %s\n", resp.GetOverride().GetName(), whatOf(resp.GetOverride()), instant(resp.GetOverride().GetExpireTime()))
+		o := resp.GetOverride()
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s%s until %s\n", o.GetName(), whatOf(o), from(o, time.Now()), instant(o.GetExpireTime()))
 		return err
 	})
 }
@@ -241,26 +261,34 @@ func (c *command) delete(cmd *cobra.Command, args []string) error {
 }
 
 func (c *command) list(cmd *cobra.Command, args []string) error {
-	req := &setpointv1.ListOverridesRequest{Parent: "clusters/-"}
-	var listed func(target.Place) bool // nil: all
-	if len(args) > 0 && args[0] != req.GetParent() {
-		place, ok := target.ParsePlace(args[0])
-		if !ok {
-			return cli.BadInput(fmt.Errorf("%q must be %s", args[0], places))
-		}
-		req.Parent = target.Place{Cluster: place.Cluster}.String()
-		if place.Target != "" {
-			req.Resource = args[0]
-		} else if place.Namespace != "" {
-			listed = func(o target.Place) bool { return o.Has(place) || place.Has(o) }
+	const everywhere = "clusters/-"
+	of := everywhere
+	if len(args) > 0 && args[0] != everywhere {
+		of = args[0]
+		if err := c.checkPlace(of); err != nil {
+			return cli.BadInput(err)
 		}
 	}
 	if c.limit < 0 {
 		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
 	}
 	answer := &setpointv1.ListOverridesResponse{}
-	if err := c.ask(func(client setpointv1.OverrideServiceClient) error {
-		return c.collect(cmd, client, req, listed, answer)
+	if err := c.connected(func(conn grpc.ClientConnInterface) (err error) {
+		req := &setpointv1.ListOverridesRequest{Parent: everywhere}
+		var listed func(target.Place) bool // nil: all
+		if of != everywhere {
+			if of, err = c.place(cmd.Context(), conn, of); err != nil {
+				return err
+			}
+			place, _ := target.ParsePlace(of)
+			req.Parent = target.Place{Cluster: place.Cluster}.String()
+			if place.Target != "" {
+				req.Resource = of
+			} else if place.Namespace != "" {
+				listed = func(o target.Place) bool { return o.Has(place) || place.Has(o) }
+			}
+		}
+		return c.collect(cmd, setpointv1.NewOverrideServiceClient(conn), req, listed, answer)
 	}); err != nil {
 		return err
 	}
@@ -271,8 +299,86 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 	if c.output.Form != asTable {
 		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
 	}
+	if len(answer.GetOverrides()) == 0 {
+		where := ""
+		if of != everywhere {
+			where = " of " + of
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no overrides"+where+" that you may read, in force or planned")
+		return err
+	}
 	return write(cmd.OutOrStdout(), answer.GetOverrides(), time.Now())
 }
+
+// checkPlace refuses what is neither a place nor the name of a target.
+func (c *command) checkPlace(text string) error {
+	if _, ok := target.ParsePlace(text); ok {
+		return nil
+	}
+	name, ok := nameIn(text)
+	switch {
+	case !ok:
+		return fmt.Errorf("%q must be %s, %s", text, places, named)
+	case c.namespace == "":
+		return fmt.Errorf("%q needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/%s", text, name)
+	case !target.IsSegment(c.namespace):
+		return fmt.Errorf("--namespace: %q is no name of a namespace", c.namespace)
+	case c.cluster != "" && !target.IsSegment(c.cluster):
+		return fmt.Errorf("--cluster: %q is no name of a cluster", c.cluster)
+	}
+	return nil
+}
+
+// nameIn is the name of the target in web, hpa/web or asr/web.
+func nameIn(text string) (name string, ok bool) {
+	kind, name, of := strings.Cut(text, "/")
+	switch strings.ToLower(kind) {
+	case "hpa", "horizontalpodautoscaler", "horizontalpodautoscalers", "asr", "autoscaler", "autoscalers":
+	default:
+		if of {
+			return "", false
+		}
+		name = text
+	}
+	return name, target.IsSegment(name)
+}
+
+// place is the place that a text names. Of a target's name alone the server tells the cluster.
+func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text string) (string, error) {
+	if _, ok := target.ParsePlace(text); ok {
+		return text, nil
+	}
+	name, _ := nameIn(text)
+	if c.cluster != "" {
+		return target.Name{Cluster: c.cluster, Namespace: c.namespace, Target: name}.String(), nil
+	}
+	var found []string
+	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/" + c.namespace, PageSize: largestPage}
+	for {
+		page, err := setpointv1.NewTargetServiceClient(conn).ListTargets(ctx, req)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range page.GetTargets() {
+			if of, ok := target.Parse(t.GetName()); ok && of.Namespace == c.namespace && of.Target == name {
+				found = append(found, t.GetName())
+			}
+		}
+		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			break
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return "", fmt.Errorf("no target %s of a namespace %s is known that you may read: give --cluster CLUSTER, or its whole name", name, c.namespace)
+	case len(found) > 1:
+		return "", fmt.Errorf("%d targets have this name, %s: give --cluster CLUSTER", len(found), strings.Join(found[:min(len(found), mostFound)], ", "))
+	}
+	return found[0], nil
+}
+
+// mostFound is how many of several targets are named.
+const mostFound = 4
 
 // collect reads pages until it has more overrides than the limit, if there are more. Listed are those of the places that a
 // function selects.
@@ -296,16 +402,19 @@ func (c *command) collect(cmd *cobra.Command, client setpointv1.OverrideServiceC
 	}
 }
 
-// write writes a table.
+// write writes a table, the oldest first.
 func write(to io.Writer, all []*setpointv1.Override, now time.Time) error {
 	w := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "OVERRIDE\tWHAT\tBEGINS\tENDS\tAUTHOR\tREASON")
+	fmt.Fprintln(w, "OVERRIDE\tWHAT\tBEGINS\tAGE\tENDS\tAUTHOR\tREASON")
+	slices.SortStableFunc(all, func(a, b *setpointv1.Override) int {
+		return a.GetStartTime().AsTime().Compare(b.GetStartTime().AsTime())
+	})
 	for _, o := range all {
-		begins := "in force"
-		if o.GetStartTime().AsTime().After(now) {
-			begins = instant(o.GetStartTime())
+		age := "planned"
+		if begins := o.GetStartTime().AsTime(); !begins.After(now) {
+			age = cli.Age(now.Sub(begins))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), begins, instant(o.GetExpireTime()), printable.Text(cmp.Or(o.GetAuthor(), unknown)), printable.Text(o.GetReason()))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), instant(o.GetStartTime()), age, instant(o.GetExpireTime()), printable.Text(cmp.Or(o.GetAuthor(), unknown)), printable.Text(o.GetReason()))
 	}
 	return w.Flush()
 }
@@ -355,7 +464,10 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 		if status.Code(err) == codes.NotFound {
 			return "the target is not known yet: the override acts once there is a decision on " + name
 		}
-		return limits(override, spec)
+		if said := limits(override, spec); said != "" {
+			return said
+		}
+		return silent(known.GetTarget(), time.Now())
 	}
 	parent := name
 	if place.Namespace == "" {
@@ -370,6 +482,19 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 		return ""
 	}
 	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
+}
+
+// missedIntervals is after how many of its intervals without a decision a target's override is warned of.
+const missedIntervals = 3
+
+// silent says that no decision was made on a target for some time: an override acts on decisions only.
+func silent(t *setpointv1.Target, now time.Time) string {
+	interval, last := t.GetInterval().AsDuration(), t.GetLastDecision().GetTime().AsTime()
+	if interval <= 0 || now.Sub(last) <= missedIntervals*interval {
+		return ""
+	}
+	return "the last decision on the target was made " + cli.Age(now.Sub(last)) + " ago, though it has one each " + interval.String() +
+		": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
 }
 
 // limits says which bounds of a target's spec limit an override; empty: none, or the spec is not known.
@@ -396,6 +521,14 @@ func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec
 	return ""
 }
 
+// from says from when on an override acts that does not yet.
+func from(o *setpointv1.Override, now time.Time) string {
+	if !o.GetStartTime().AsTime().After(now) {
+		return ""
+	}
+	return " from " + instant(o.GetStartTime())
+}
+
 // Of are the overrides that act on a target, now or later, as far as the caller may read them: a line each.
 func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now time.Time) (lines []string, err error) {
 	place, ok := target.ParsePlace(name)
@@ -406,11 +539,7 @@ func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now tim
 		Parent: target.Place{Cluster: place.Cluster}.String(), Resource: name, PageSize: largestPage,
 	})
 	for _, o := range page.GetOverrides() {
-		from := ""
-		if o.GetStartTime().AsTime().After(now) {
-			from = " from " + instant(o.GetStartTime())
-		}
-		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from, instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))
+		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from(o, now), instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))
 	}
 	return lines, err
 }
