@@ -27,12 +27,18 @@ func (s *subject) eachSchedule(check func(at string, one *stages.Schedule)) {
 func scheduleOutOfBounds(s *subject) {
 	least, most := s.spec.MinReplicas, s.spec.MaxReplicas
 	s.eachSchedule(func(at string, one *stages.Schedule) {
+		refused := func(format string, n int32) string { // in the service's words
+			if s.manifest {
+				return ""
+			}
+			return fmt.Sprintf("; as a stored spec it is refused: "+format, n)
+		}
 		outside := func(field string, n int32) {
 			switch {
 			case n > most:
-				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is above maxReplicas: it counts as %d", one.Name, n, most), fmt.Sprintf("%d > %d", n, most))
+				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is above maxReplicas: it counts as %d", one.Name, n, most)+refused("must be at most the spec's maxReplicas, which is %d", most), fmt.Sprintf("%d > %d", n, most))
 			case n >= 0 && n < least:
-				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is below minReplicas: it counts as %d", one.Name, n, least), fmt.Sprintf("%d < %d", n, least))
+				s.report(at+"."+field, fmt.Sprintf("schedule %s: %d is below minReplicas: it counts as %d", one.Name, n, least)+refused("must be at least the spec's minReplicas, which is %d", least), fmt.Sprintf("%d < %d", n, least))
 			}
 		}
 		outside("minReplicas", one.Min)

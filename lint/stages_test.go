@@ -74,6 +74,9 @@ func TestStagesOfStoredSpecs(t *testing.T) {
 				if rules = append(rules, f.Rule); len(rules) == 1 && field != tt.field {
 					t.Errorf("%s: %+v", name, f)
 				}
+				if refused := strings.Contains(f.Message, "; as a stored spec it is refused: must be at "); refused != (f.Rule == "schedule-out-of-bounds" && name != "annotation") {
+					t.Errorf("%s: %s", name, f.Message)
+				}
 				if name != "annotation" && (staged || f.Line < 3) {
 					t.Errorf("%s: line %d of %s", name, f.Line, f.Field)
 				}

@@ -6,17 +6,23 @@
 //	}
 package spelling
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // maxEdits limits how far off a guess may be, however long the word is. Beyond it
 // guesses amuse rather than help.
 const maxEdits = 3
 
+// ofSchedules are keys of KEDA's trigger cron, with those of schedules that mean the same: words that are not alike.
+var ofSchedules = map[string]string{"start": "cron", "end": "endCron", "desiredReplicas": "minReplicas"}
+
 // Closest returns the candidate that takes the fewest edits to get from word,
 // letter case aside; the earlier of two that take as many. An edit inserts,
 // drops or replaces a byte or swaps two neighbours. It returns false when every
 // candidate is too far off: more than a third of the word, or more than 3 edits
-// (one edit is always allowed). Words much longer than every candidate cost
+// (one edit is always allowed). Among the keys of schedules it also knows KEDA's words for them. Words much longer than every candidate cost
 // nothing, so word may come from an untrusted source.
 func Closest(word string, candidates []string) (string, bool) {
 	limit := min(max(len(word)/3, 1), maxEdits)
@@ -28,6 +34,9 @@ func Closest(word string, candidates []string) (string, bool) {
 		if n := edits(strings.ToLower(word), strings.ToLower(candidate)); n < fewest {
 			closest, fewest = candidate, n
 		}
+	}
+	if means, known := ofSchedules[word]; fewest > limit && known && slices.Contains(candidates, "endCron") {
+		return means, true
 	}
 	return closest, fewest <= limit
 }

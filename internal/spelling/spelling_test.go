@@ -38,6 +38,20 @@ func TestClosest(t *testing.T) {
 	}
 }
 
+// KEDA's keys of a schedule are known where there are schedules.
+func TestClosestOfSchedules(t *testing.T) {
+	t.Parallel()
+	keys := []string{"name", "timeZone", "cron", "at", "duration", "endCron", "minReplicas", "maxReplicas"}
+	for word, want := range map[string]string{"start": "cron", "end": "endCron", "desiredReplicas": "minReplicas", "timezone": "timeZone", "begin": ""} {
+		if got, ok := spelling.Closest(word, keys); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %t, want %q", word, got, ok, want)
+		}
+		if got, ok := spelling.Closest(word, []string{"name", "minReplicas"}); ok {
+			t.Errorf("%s of a spec: %q", word, got)
+		}
+	}
+}
+
 func TestClosestWithoutCandidates(t *testing.T) {
 	if got, ok := spelling.Closest("target", nil); ok {
 		t.Errorf("got %q, want no guess", got)
