@@ -82,6 +82,16 @@ type Hold struct {
 // the proposal is the one that the history recorded, which it does in all profiles but "cooldown" and
 // "design-2015". Observed replicas are taken as equal to the requested ones, and readings as new.
 func (h *History) Outlook(in *Input, basis *Basis, now time.Time, period time.Duration) (o Outlook, known bool) {
+	return h.OutlookAround(nil, in, basis, now, period)
+}
+
+// Decide decides as Recommend does, with something around the decision, and returns the first instant after it at
+// which that may do something else; the zero time: there is none.
+type Decide func(at time.Time, in *Input, history *History) (Decision, History, time.Time)
+
+// OutlookAround is Outlook of a target that decide decides, nil for Recommend. What is around a decision must not
+// depend on readings.
+func (h *History) OutlookAround(decide Decide, in *Input, basis *Basis, now time.Time, period time.Duration) (o Outlook, known bool) {
 	if !h.Seen {
 		return Outlook{}, false
 	}
@@ -89,6 +99,15 @@ func (h *History) Outlook(in *Input, basis *Basis, now time.Time, period time.Du
 		now = h.Updated
 	}
 	last := h.lastKnown(in, basis)
+	if decide == nil {
+		decide = func(at time.Time, in *Input, history *History) (Decision, History, time.Time) {
+			d, next := Recommend(at, in, history)
+			return d, next, time.Time{}
+		}
+	} else if !basis.Decided && last.path != PathScaleUnavailable && last.path != PathScalingDisabled {
+		// An override may have replaced what tells of a bound: conditions and recommendations are older then.
+		last.Decided, last.path = false, PathMetrics
+	}
 	o = Outlook{Replicas: h.Last.To, Proposal: failed}
 	if h.Last.Outcome == Failed || h.Last.Outcome == Dropped {
 		o.Replicas = h.Last.From
@@ -98,16 +117,11 @@ func (h *History) Outlook(in *Input, basis *Basis, now time.Time, period time.Du
 	}
 	repeated, profile := last.input(in), in.Options.profile()
 	unread := !last.Decided && (last.path == PathMetrics || last.path == PathAboveMax || last.path == PathBelowMin || last.path == PathScalingDisabled)
-	o.reach(&repeated, now, h, h.possible(&last, profile))
+	o.reach(decide, &repeated, now, h, h.possible(&last, profile))
 	repeated.proposals = h.proposed(&last, profile)
-	o.follow(&repeated, now, max(1, period), h)
+	o.follow(decide, &repeated, now, max(1, period), h, unread)
 	if unread && o.Path == PathMetricsFailed {
 		o.Path = PathMetrics // nothing is known to fail
-	}
-	if unread && o.Path != PathScalingDisabled {
-		if o.Until = now; len(o.Changes) > 0 {
-			o.Until = o.Changes[len(o.Changes)-1].At.Add(max(1, period))
-		}
 	}
 	return o, true
 }
@@ -165,7 +179,7 @@ func (h *History) possible(last *lastKnown, profile *Profile) proposals {
 }
 
 // reach sets Lowest and Highest: what the least and the greatest proposals come to.
-func (o *Outlook) reach(in *Input, now time.Time, h *History, possible proposals) {
+func (o *Outlook) reach(decide Decide, in *Input, now time.Time, h *History, possible proposals) {
 	in.Scale = Scale{o.Replicas, o.Replicas}
 	o.Lowest, o.Highest = math.MaxInt32, math.MinInt32
 	extremes := []int32{0, math.MaxInt32}
@@ -179,24 +193,31 @@ func (o *Outlook) reach(in *Input, now time.Time, h *History, possible proposals
 				in.proposals[i] = failed
 			}
 		}
-		d, _ := Recommend(now, in, h)
+		d, _, _ := decide(now, in, h)
 		o.Lowest, o.Highest = min(o.Lowest, d.Desired), max(o.Highest, d.Desired)
 	}
 }
 
-// follow makes the decisions that may change something, and sets the rest of the outlook.
-func (o *Outlook) follow(in *Input, now time.Time, period time.Duration, h *History) {
+// follow makes the decisions that may change something, up to the first one that depends on proposals that were not
+// read, and sets the rest of the outlook.
+func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Duration, h *History, unread bool) {
 	in.Explain = true
 	history, count, ahead := *h, o.Replicas, time.Duration(0)
 	for i := 0; i < OutlookDecisions && ahead <= OutlookHorizon; i++ {
 		in.Scale, in.ID[0] = Scale{count, count}, byte(i+1)
 		at := now.Add(ahead)
-		d, next := Recommend(at, in, &history)
+		d, next, turn := decide(at, in, &history)
 		hold, released := d.hold(), d.Explanation.released(at.UnixNano())
+		if n := turn.UnixNano(); !turn.IsZero() && (released == 0 || n < released) {
+			released = n
+		}
 		if i == 0 {
 			o.Path, o.Hold = d.Path, hold
 		}
 		switch {
+		case unread && d.Path == PathMetricsFailed:
+			o.Until = at
+			return
 		case d.Changes():
 			// The proposals were made for the count of the last evaluation.
 			doubtful := d.Path == PathMetrics && count != h.Status.CurrentReplicas && d.Explanation.Tolerances.mayHold(o.Proposal, count)
@@ -243,8 +264,26 @@ func (r *RateLimit) released(now int64) (first int64) {
 	return first
 }
 
+// overridden is the reason of a hold by an override.
+const overridden = "Overridden"
+
+// last returns the last adjustment, nil: there is none.
+func (a *Adjusted) last() *Adjustment {
+	if a == nil || len(a.Adjustments) == 0 {
+		return nil
+	}
+	return &a.Adjustments[len(a.Adjustments)-1]
+}
+
 // hold returns what keeps the decision from the metrics' proposal.
 func (d *Decision) hold() Hold {
+	if a := d.Adjusted.last(); a != nil && a.Stage == StageOverride {
+		h := Hold{Reason: overridden}
+		if !a.Until.IsZero() {
+			h.Until = a.Until.UnixNano()
+		}
+		return h
+	}
 	s, b, rate := &d.Explanation.Stabilization, &d.Explanation.Bounds, &d.Explanation.RateLimit
 	switch {
 	case b.Bounded != b.Wanted && b.Bounded == d.Desired:

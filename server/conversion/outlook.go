@@ -27,19 +27,26 @@ func Outlook(h *recommender.History, in *recommender.Input, basis *recommender.B
 	if !known {
 		return nil
 	}
+	return outlookOf(&o, h, &in.Spec, start, interval)
+}
+
+// outlookOf converts an outlook. Without a spec it is not told where bounds hold.
+func outlookOf(o *recommender.Outlook, h *recommender.History, spec *recommender.Spec, start time.Time, interval time.Duration) *setpointv1.Outlook {
 	out := &setpointv1.Outlook{StartTime: timestamppb.New(start), Interval: durationpb.New(interval)}
-	if out.Problem = problem(&o, &h.Status); out.GetProblem() != "" {
-		return out
+	if len(o.Changes) == 0 {
+		if out.Problem = problem(o, &h.Status); out.GetProblem() != "" {
+			return out
+		}
 	}
 	out.Replicas, out.LowestReplicas, out.HighestReplicas = o.Replicas, o.Lowest, o.Highest
 	if o.Proposal >= 0 {
 		out.Proposal = &o.Proposal
 	}
-	out.Hold = outlookHold(&o.Hold, &in.Spec)
+	out.Hold = outlookHold(&o.Hold, spec)
 	for i := range o.Changes {
 		c := &o.Changes[i]
 		out.Changes = append(out.Changes, &setpointv1.OutlookChange{
-			Time: timestamppb.New(c.At), Replicas: c.Replicas, Hold: outlookHold(&c.Hold, &in.Spec), Doubtful: c.Doubtful,
+			Time: timestamppb.New(c.At), Replicas: c.Replicas, Hold: outlookHold(&c.Hold, spec), Doubtful: c.Doubtful,
 		})
 	}
 	out.UntilTime = timestamp(o.Until)
@@ -80,6 +87,7 @@ func outlookHold(h *recommender.Hold, spec *recommender.Spec) *setpointv1.Outloo
 	switch {
 	case h.Rate != nil && h.Rate.HasLimit:
 		out.LimitReplicas = &h.Rate.Limit
+	case spec == nil:
 	case h.Reason == string(recommender.TooManyReplicas):
 		out.LimitReplicas = &spec.MaxReplicas
 	case h.Reason == string(recommender.TooFewReplicas):

@@ -13,13 +13,24 @@ import (
 	"github.com/setpoint-dev/setpoint/stages"
 )
 
-// WithStages is the problem of an outlook that the engine can't give.
-const WithStages = "stages or overrides take part in the decisions, so what comes next is not known in advance"
+// WithStages ends the problem of an outlook that can't be given, after the stage.
+const WithStages = " takes part in the decisions, so what comes next is not known in advance"
 
-// OutlookWithStages is the outlook of a target in whose decisions stages or overrides take part: the
-// engine, which computes outlooks, knows none of them. plan, which may be nil, has the schedules.
-func OutlookWithStages(start time.Time, interval time.Duration, plan *stages.Plan, spec *recommender.Spec) *setpointv1.Outlook {
-	return &setpointv1.Outlook{StartTime: timestamppb.New(start), Interval: durationpb.New(interval), Problem: WithStages, Bounds: Bounds(plan, spec, start)}
+// OutlookWithStages is Outlook of a target in whose decisions stages or overrides take part. It says which one if what
+// that does is not known in advance; unforeseen, 0 for none, is one that around does not have.
+func OutlookWithStages(h *recommender.History, in *recommender.Input, basis *recommender.Basis, start time.Time, interval time.Duration, around *stages.Around, unforeseen recommender.Stage) (out *setpointv1.Outlook) {
+	if unforeseen == 0 {
+		unforeseen = around.Unforeseen()
+	}
+	if unforeseen != 0 {
+		out = &setpointv1.Outlook{StartTime: timestamppb.New(start), Interval: durationpb.New(interval), Problem: unforeseen.String() + WithStages}
+	} else if o, known := around.Outlook(h, in, basis, start, interval); known {
+		out = outlookOf(&o, h, nil, start, interval)
+	} else {
+		return nil
+	}
+	out.Bounds = Bounds(around.Plan, &in.Spec, start)
+	return out
 }
 
 // Bounds returns what the schedules of a plan, which may be nil, make of a spec's bounds from an instant on.

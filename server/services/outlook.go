@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // tell fills in what the engine makes of the record: why the last decision is what it is, and what
@@ -39,26 +41,37 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	if known.Adjusted == nil { // else stages decided, too, and retracing knows none
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	}
-	if s.staged(target, known, use) {
-		// What is wrong with its stages is of another version.
-		plan, _ := conversion.Stages(use.GetStages(), in, "stages")
-		target.Outlook = conversion.OutlookWithStages(next, interval, plan, &in.Spec)
+	if around, unforeseen := s.around(target, known, use, in); around != nil {
+		target.Outlook = conversion.OutlookWithStages(&known.History, in, &basis, next, interval, around, unforeseen)
 		return
 	}
 	target.Outlook = conversion.Outlook(&known.History, in, &basis, next, interval)
 }
 
-// staged reports whether stages or overrides take part in the next decision, or did in the last one.
-func (s *Targets) staged(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse) bool {
-	if known.Adjusted != nil || proto.Size(use.GetStages()) > 0 {
-		return true
+// around returns what is around the next decision, nil if nothing is, nor was around the last one. unforeseen is a
+// stage of which it is not known what it does next, 0: none is known.
+func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse, in *recommender.Input) (a *stages.Around, unforeseen recommender.Stage) {
+	a = &stages.Around{}
+	if proto.Size(use.GetStages()) > 0 {
+		a.Plan, _ = conversion.Stages(use.GetStages(), in, "stages") // what is wrong with them is of another version
 	}
-	of := s.targets.Overrides
-	if of == nil {
-		return false
+	if of := s.targets.Overrides; of != nil {
+		read := false
+		if a.Overrides, read = of.For(decision.ParseTarget(target.GetName())); !read {
+			unforeseen = recommender.StageOverride
+		}
 	}
-	all, read := of.For(decision.ParseTarget(target.GetName()))
-	return len(all) > 0 || !read
+	if known.Adjusted != nil {
+		for i := range known.Adjusted.Adjustments { // of the last call: whether the next one has it again is not known
+			if strings.HasPrefix(known.Adjusted.Adjustments[i].Rule, "proposal/") {
+				unforeseen = recommender.StageProposal
+			}
+		}
+	}
+	if a.Empty() && known.Adjusted == nil && unforeseen == 0 {
+		return nil, 0
+	}
+	return a, unforeseen
 }
 
 // manyRecommendations and manySchedules are from when on only a few outlooks are computed at a time: they

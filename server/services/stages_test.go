@@ -75,7 +75,7 @@ func TestStagesAreTold(t *testing.T) {
 
 	target := s.Target(t, web)
 	check("the target", target.GetLastDecision())
-	if target.GetExplanation() != nil || target.GetOutlook().GetProblem() != conversion.WithStages || len(target.GetOutlook().GetChanges()) > 0 {
+	if target.GetExplanation() != nil || target.GetOutlook().GetProblem() != "COMBINE"+conversion.WithStages || len(target.GetOutlook().GetChanges()) > 0 {
 		t.Errorf("explained by %v, next %v", target.GetExplanation(), target.GetOutlook())
 	}
 	body := s.Ask(t, http.MethodGet, "/v1/"+web, nil).Expect(t, http.StatusOK)
@@ -152,7 +152,9 @@ func TestSchedulesAheadAreTold(t *testing.T) {
 		{Time: timestamppb.New(begin), MinReplicas: 6, MaxReplicas: most, Event: `schedule "sale" starts`},
 		{Time: timestamppb.New(begin.Add(time.Hour)), MinReplicas: 1, MaxReplicas: most, Event: `schedule "sale" ends`},
 	}
-	if outlook.GetProblem() != conversion.WithStages || !slices.EqualFunc(outlook.GetBounds(), want, func(a, b *setpointv1.OutlookBounds) bool { return proto.Equal(a, b) }) {
+	changes := outlook.GetChanges()
+	if outlook.GetProblem() != "" || len(changes) != 2 || changes[0].GetReplicas() != 6 || !changes[0].GetTime().AsTime().Equal(begin) || changes[1].GetReplicas() != 3 ||
+		!changes[1].GetTime().AsTime().Equal(begin.Add(time.Hour)) || !slices.EqualFunc(outlook.GetBounds(), want, func(a, b *setpointv1.OutlookBounds) bool { return proto.Equal(a, b) }) {
 		t.Errorf("told %v\nwant %v", outlook, want)
 	}
 	s.Clock.Advance(2 * time.Hour)
