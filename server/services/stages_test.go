@@ -84,6 +84,20 @@ func TestStagesAreTold(t *testing.T) {
 	}
 }
 
+// Where stages changed nothing, the engine's arithmetic is the decision's.
+func TestStagesThatChangeNothingAreExplained(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	const web = servertest.Web
+	answer := s.Recommend(t, twoQueues(func(r *setpointv1.RecommendRequest) {
+		r.Stages = &setpointv1.Stages{WindowThroughFailures: true}
+	}))
+	target := s.Target(t, web)
+	if answer.PlainDesiredReplicas == nil || target.GetExplanation() == nil || target.GetOutlook().GetProblem() != "" {
+		t.Errorf("answered %v, explained by %v, next %v", answer, target.GetExplanation(), target.GetOutlook())
+	}
+}
+
 // Without stages nothing tells of any: no field of an answer in JSON, nothing in the record, and the
 // engine explains and looks ahead again.
 func TestWithoutStagesNothingIsTold(t *testing.T) {
