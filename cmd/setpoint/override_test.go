@@ -26,8 +26,9 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		{"none", []string{"list"}, 0, "no overrides that you may read, in force or planned\n"},
 		{"create", []string{"create", demoTarget, "--hold", "--for=2h", "--reason=database migration", "--id=freeze"}, 0, own + " created: hold until 2"},
 		{"another one of that name", []string{"create", demoTarget, "--pin=0", "--for=2h", "--reason=x", "--id=freeze"}, cli.ExitFailed, "there is another override " + own + ": choose another --id, or delete it first. A repeated call needs the same --until"},
-		{"of a namespace", []string{"create", shop, "--floor=2", "--ceiling=8", "--no-scale-down", "--no-scale-up", "--for=1h", "--reason=x\u001b[31m", "--id=limits"}, 0, shop + "/overrides/limits created: floor 2, ceiling 8, no-scale-down, no-scale-up until 2"},
+		{"of a namespace", []string{"create", shop, "--floor=2", "--ceiling=8", "--no-scale-down", "--no-scale-up", "--for=1h", "--reason=x", "--id=limits"}, 0, shop + "/overrides/limits created: floor 2, ceiling 8, no-scale-down, no-scale-up until 2"},
 		{"that begins later", []string{"create", "clusters/demo", "--pin=0", "--start=2100-01-01T00:00:00Z", "--for=1h", "--reason=x"}, cli.ExitUsage, "override.startTime: Invalid value: 2100-01-01T00:00:00Z: must be at most 365 days from now"},
+		{"a reason that is no text", []string{"create", shop, "--hold", "--for=1h", "--reason=x\u001b[31m"}, cli.ExitUsage, "override.reason: Invalid value: must be one line of text"},
 		{"list", []string{"list"}, 0, own + "   hold"},
 		{"of the target", []string{"list", demoTarget}, 0, "database migration"},
 		{"of the namespace", []string{"list", shop}, 0, own + "   hold"},
@@ -71,7 +72,7 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 	}
 	for _, place := range []string{demoTarget, shop, "clusters/demo"} {
 		ends := time.Now().Add(60 * time.Hour).UTC()
-		got := run(t, "", "override", "create", place, "--hold", "--for=2d12h", "--reason=late\u001b[31m", "--id=late", "--server", address)
+		got := run(t, "", "override", "create", place, "--hold", "--for=2d12h", "--reason=late", "--id=late", "--server", address)
 		if got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, "hold until "+ends.Format("2006-01-02T15:")) && !strings.Contains(got.Stdout, "hold until "+ends.Add(time.Minute).Format("2006-01-02T15:")) {
 			t.Errorf("an override of %s with a target, until %s: %d\n%s%s", place, ends, got.Code, got.Stdout, got.Stderr)
 		}
