@@ -41,6 +41,8 @@ type cluster struct {
 	// was; only Run has it.
 	used atomic.Bool
 	idle int
+	// empty is for how many periods the record has had nothing that is in force or will be; only Run has it.
+	empty int
 
 	mu sync.Mutex
 	// changes counts what this instance has changed. A read that began before the last of them is of no use.
@@ -164,14 +166,15 @@ func (c *cluster) endWait() {
 }
 
 // learn takes what a read has found, unless this instance has changed something meanwhile, or a later read
-// was faster.
-func (r reading) learn(k *known) {
+// was faster. It returns what it takes the place of, nil: nothing.
+func (r reading) learn(k *known) (old *known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if began := r.began.UnixNano(); r.cluster.changes == r.changes && began >= r.readAt.Load() {
-		r.known.Store(k)
+		old = r.known.Swap(k)
 		r.readAt.Store(began)
 	}
+	return old
 }
 
 // confirm takes that a read has found what is known.

@@ -3,7 +3,6 @@ package overrides
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +15,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-const (
-	// maxSwaps limits the attempts of a change.
-	maxSwaps = 16
-	// chosenID is the length of an id that the server chooses: 60 random bits.
-	chosenID = 12
-)
+// chosenID is the length of an id that the server chooses: 60 random bits.
+const chosenID = 12
 
-// Create creates an override of a place in the name of its author, and returns it as stored. The override is valid
-// at now. If there is one with that id, it is returned if it is the same, else ErrExists. Without an id one is chosen.
-func (o *Overrides) Create(ctx context.Context, place target.Place, id string, asked *setpointv1.Override, author string, now time.Time) (*setpointv1.Override, error) {
+// Create creates an override of a place in the name of its author, and returns it as stored, and whether it is new: if
+// there is one with that id, it is returned if it is the same, else ErrExists. The override is valid at now. Without an
+// id one is chosen.
+func (o *Overrides) Create(ctx context.Context, place target.Place, id string, asked *setpointv1.Override, author string, now time.Time) (result *setpointv1.Override, isNew bool, err error) {
 	if id == "" {
 		id = strings.ToLower(rand.Text()[:chosenID])
 	}
@@ -34,102 +30,42 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 	if created.GetStartTime() == nil {
 		created.StartTime = created.GetCreateTime()
 	}
-	result := created
-	most := MostBytes
-	if place.Namespace != "" {
-		most -= ReservedBytes
-	}
-	err := o.change(ctx, place.Cluster, most, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
-		result = created
+	err = o.change(ctx, place.Cluster, author, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+		result, isNew = created, true
 		at, exists := find(all, created.GetName())
 		switch {
 		case exists && sameAs(all[at], asked):
-			result = all[at]
+			result, isNew = all[at], false
 			return nil, nil
 		case exists:
 			return nil, ErrExists
-		case len(all) >= MostOfCluster, place.Namespace != "" && len(all) >= MostOfCluster-ReservedOfCluster:
-			return nil, &FullError{"maxOverridesOfCluster", MostOfCluster, fmt.Sprintf("cluster %q has %d overrides, and %d places are for those of the cluster as a whole: delete some, or override the cluster", place.Cluster, len(all), ReservedOfCluster)}
 		}
-		ofPlace, ofNamespace := 0, 0
-		for _, other := range all {
-			p, _, ok := target.ParseOverride(other.GetName())
-			if ok && p == place {
-				ofPlace++
-			}
-			if ok && p.Namespace == place.Namespace {
-				ofNamespace++
-			}
-		}
-		if place.Namespace != "" && ofNamespace >= MostOfNamespace {
-			return nil, &FullError{"maxOverridesOfNamespace", MostOfNamespace, fmt.Sprintf("namespace %q has %d overrides, as many as there may be: delete some", place.Namespace, ofNamespace)}
-		}
-		if ofPlace >= MostOfPlace {
-			return nil, &FullError{"maxOverrides", MostOfPlace, fmt.Sprintf("%s has %d overrides of its own, as many as there may be: delete some", place, ofPlace)}
+		if err := room(all, place, created); err != nil {
+			return nil, err
 		}
 		return slices.Insert(all, at, created), nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err // result may change even now
 	}
-	return result, nil
+	return result, isNew, nil
 }
 
-// Delete deletes an override, and returns it. ErrNotFound if there is none.
-func (o *Overrides) Delete(ctx context.Context, place target.Place, id string, now time.Time) (deleted *setpointv1.Override, err error) {
-	err = o.change(ctx, place.Cluster, MostBytes, now, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+// Delete deletes an override in the name of a caller, and returns it. ErrNotFound if there is none.
+func (o *Overrides) Delete(ctx context.Context, place target.Place, id, caller string) (*setpointv1.Override, error) {
+	var deleted *setpointv1.Override
+	err := o.change(ctx, place.Cluster, caller, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
 		at, exists := find(all, place.Override(id))
 		if !exists {
 			return nil, ErrNotFound
 		}
 		deleted = all[at]
-		return append([]*setpointv1.Override{}, slices.Delete(all, at, at+1)...), nil
+		return slices.Delete(all, at, at+1), nil
 	})
-	return deleted, err
-}
-
-// change changes the overrides of a cluster that have not expired, and retries until no other write comes in between.
-// The new record takes at most that many bytes. next returns the new ones, nil for no change, or an error to stop with.
-func (o *Overrides) change(ctx context.Context, cluster string, most int, now time.Time, next func([]*setpointv1.Override) ([]*setpointv1.Override, error)) error {
-	key := keyOf(cluster)
-	record, err := o.records.Load(ctx, key)
 	if err != nil {
-		return err
+		return nil, err // deleted may change even now
 	}
-	for range maxSwaps {
-		all, err := decode(cluster, record, now)
-		if err != nil {
-			return err
-		}
-		if all, err = next(all); err != nil || all == nil {
-			return err
-		}
-		value, err := encode(all)
-		if err != nil {
-			return err
-		}
-		if len(value) > most {
-			return &FullError{"maxOverrideBytes", most, fmt.Sprintf("the overrides of cluster %q would take %d bytes, and %d is the most: delete some", cluster, len(value), most)}
-		}
-		result, err := o.swap(ctx, store.Swap{Key: key, Old: record.Version, Value: value}, len(all) == 0)
-		if err != nil {
-			return err
-		}
-		if result.Swapped {
-			o.changed(cluster)
-			return nil
-		}
-		record = result.Record
-	}
-	return fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
-}
-
-// swap swaps a record, or deletes it if nothing is left in it.
-func (o *Overrides) swap(ctx context.Context, swap store.Swap, empty bool) (store.SwapResult, error) {
-	if empty && swap.Old != "" {
-		return o.records.DeleteVersion(ctx, swap.Key, swap.Old)
-	}
-	return o.records.CompareAndSwap(ctx, swap)
+	return deleted, nil
 }
 
 // Of returns the overrides of clusters that have not expired, each by name.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -76,6 +77,13 @@ func (e ends) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(endOf, prometheus.GaugeValue, float64(one.Expires.UnixMilli())/1000,
 			place.Cluster, place.Namespace, place.Target, id, what(one), author)
 	}
+}
+
+// What is what an override does, as the command lists it.
+func What(o *setpointv1.Override) string {
+	place, _, _ := target.ParseOverride(o.GetName())
+	one := decisionsOf(place, o)
+	return what(&one)
 }
 
 // what is what an override does, as the command lists it: "floor 2, no-scale-down".

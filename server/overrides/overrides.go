@@ -31,6 +31,11 @@ const (
 	readAtOnce, loadedAtOnce = 256, 16
 	// idlePeriods is after how many periods without a decision a cluster without overrides leaves the cache.
 	idlePeriods = 600
+	// emptyPeriods is after how many periods an empty record is deleted: until then it tells the instances that its
+	// overrides were deleted, and not lost.
+	emptyPeriods = 600
+	// mostLost limits the names of lost overrides in a line of the log.
+	mostLost = 20
 )
 
 // Options are the settings of Overrides.
@@ -52,6 +57,8 @@ type Overrides struct {
 	cache   cache
 	// logged reports whether the log has that reads fail.
 	logged atomic.Bool
+	// queues are the changes that wait.
+	queues queues
 }
 
 // New returns the overrides in an engine; nil if it keeps no parts.
@@ -73,7 +80,8 @@ func New(engine store.Store, o Options) (*Overrides, error) {
 	if o.Life == nil {
 		o.Life = context.Background()
 	}
-	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache()}, nil
+	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(),
+		queues: queues{of: map[string]*queue{}}}, nil
 }
 
 // For returns the overrides for a target that may be in force, in no order; the caller must not change them.
@@ -206,16 +214,32 @@ func (o *Overrides) changedOf(ctx context.Context, all []reading) (changed []rea
 func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 	now := o.clock()
 	var records []store.Record
-	return o.each(some, func(keys []store.Key) (err error) {
+	var lost []string
+	err := o.each(some, func(keys []store.Key) (err error) {
 		records, err = o.records.LoadBatch(ctx, keys)
 		return err
 	}, func(i int, r reading) error {
 		all, err := decode(r.name, records[i], now)
-		if err == nil {
-			r.learn(knownOf(all, records[i].Version))
+		if err != nil {
+			return err
 		}
-		return err
-	}) == nil
+		if old := r.learn(knownOf(all, records[i].Version)); old != nil && !records[i].Exists() {
+			lost = append(lost, old.names(now)...)
+		}
+		return nil
+	})
+	o.lost(lost)
+	return err == nil
+}
+
+// lost records that overrides have vanished with their record, which a deletion leaves.
+func (o *Overrides) lost(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	o.log.Warn("overrides are gone from the store before their end, which nobody deleted: it has lost data; they are no longer in force, so create them again where they are needed",
+		zap.Int("count", len(names)), zap.Strings("overrides", names[:min(len(names), mostLost)]))
 }
 
 // each makes one call for all of them, and then do for each that did not fail. It returns an error if any failed.
@@ -287,7 +311,7 @@ func (o *Overrides) Run(ctx context.Context) {
 // apart, so that a shard that does not respond does not delay the others.
 func (o *Overrides) refresh(ctx context.Context) {
 	now := o.clock()
-	var well, ill []*cluster
+	var well, ill, empty []*cluster
 	for _, c := range o.cache.all() {
 		if c.idle++; c.used.Swap(false) {
 			c.idle = 0
@@ -296,8 +320,14 @@ func (o *Overrides) refresh(ctx context.Context) {
 		if k != nil {
 			c.known.CompareAndSwap(k, k.without(now))
 		}
+		if c.empty++; k == nil || k.version == "" || !k.ends.IsZero() {
+			c.empty = 0
+		}
+		if c.empty > emptyPeriods && len(empty) < loadedAtOnce {
+			empty = append(empty, c)
+		}
 		switch {
-		case c.idle > idlePeriods && (k == nil || k.ends.IsZero()) && o.cache.drop(c):
+		case c.idle > idlePeriods && (k == nil || k.version == "") && o.cache.drop(c):
 		case c.failed.Load():
 			ill = append(ill, c)
 		default:
@@ -308,6 +338,9 @@ func (o *Overrides) refresh(ctx context.Context) {
 	illOK := true
 	if ill != nil {
 		apart.Go(func() { illOK = o.readAll(ctx, ill) })
+	}
+	if empty != nil {
+		apart.Go(func() { o.tidy(ctx, empty) })
 	}
 	ok := o.readAll(ctx, well)
 	if apart.Wait(); ok && illOK && o.logged.Swap(false) {
@@ -322,6 +355,17 @@ func (o *Overrides) readAll(ctx context.Context, all []*cluster) (ok bool) {
 		ok = o.read(ctx, some) && ok
 	}
 	return ok
+}
+
+// tidy deletes empty records, within patience. One that can't be deleted stays until the next period.
+func (o *Overrides) tidy(ctx context.Context, empty []*cluster) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, c := range empty {
+		if _, err := o.records.DeleteVersion(ctx, keyOf(c.name), c.known.Load().version); err != nil {
+			return
+		}
+	}
 }
 
 // inForce calls do for each known override in force.

@@ -143,7 +143,7 @@ func held(d time.Duration) *setpointv1.Override {
 
 func create(t *testing.T, o *overrides.Overrides, place target.Place, id string, one *setpointv1.Override) *setpointv1.Override {
 	t.Helper()
-	created, err := o.Create(t.Context(), place, id, one, "token:alice", time.Now())
+	created, _, err := o.Create(t.Context(), place, id, one, "token:alice", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestOtherInstancesFollowWithinASecond(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		want(t, b, "created there", one)
-		if _, err := b.Delete(t.Context(), shop, "freeze", time.Now()); err != nil {
+		if _, err := b.Delete(t.Context(), shop, "freeze", ""); err != nil {
 			t.Fatal(err)
 		}
 		want(t, b, "deleted here")
@@ -265,7 +265,7 @@ func TestAShardDoesNotRespond(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("another instance's change acts after %s", took)
 			}
-			if _, err := other.Delete(t.Context(), shop, "more", time.Now()); err != nil {
+			if _, err := other.Delete(t.Context(), shop, "more", ""); err != nil {
 				t.Fatal(err)
 			}
 			for len(of(o, web)) > 1 {
@@ -320,7 +320,7 @@ func TestUnchangedListsAreNotLoaded(t *testing.T) {
 		synctest.Wait()
 		wantLoads("after an end", 2)
 		want(t, b, "after an end", one)
-		if _, err := a.Delete(t.Context(), shop, "freeze", time.Now()); err != nil {
+		if _, err := a.Delete(t.Context(), shop, "freeze", ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -421,15 +421,8 @@ func TestConcurrentChanges(t *testing.T) {
 	var changes sync.WaitGroup
 	for i := range 30 {
 		changes.Go(func() {
-			for {
-				_, err := o.Create(t.Context(), shop, fmt.Sprintf("id-%02d", i), held(time.Hour), "", time.Now())
-				if err == nil {
-					return
-				}
-				if !errors.Is(err, overrides.ErrContended) {
-					t.Error(err)
-					return
-				}
+			if _, _, err := o.Create(t.Context(), shop, fmt.Sprintf("id-%02d", i), held(time.Hour), "", time.Now()); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -460,14 +453,14 @@ func TestOverridesOfEachLevel(t *testing.T) {
 		want(t, o, fmt.Sprintf("%b", bits), names...)
 		for i, place := range places {
 			if bits>>i&1 == 1 {
-				if _, err := o.Delete(t.Context(), place, fmt.Sprintf("x-%d", bits), time.Now()); err != nil {
+				if _, err := o.Delete(t.Context(), place, fmt.Sprintf("x-%d", bits), ""); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 	}
-	if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || len(clusters) != 0 {
-		t.Errorf("records are left of %v, %v", clusters, err)
+	if left, err := o.Of(t.Context(), []string{"demo", "other"}); err != nil || len(left[0])+len(left[1]) > 0 {
+		t.Errorf("some are left: %v, %v", left, err)
 	}
 }
 
@@ -493,7 +486,7 @@ func TestUnreadableRecord(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		want(t, o, "unreadable", one)
 		var unreadable *overrides.UnreadableError
-		if _, err := o.Create(t.Context(), shop, "more", held(time.Hour), "", time.Now()); !errors.As(err, &unreadable) {
+		if _, _, err := o.Create(t.Context(), shop, "more", held(time.Hour), "", time.Now()); !errors.As(err, &unreadable) {
 			t.Errorf("create: %v", err)
 		}
 	})
@@ -559,7 +552,7 @@ func BenchmarkFor(b *testing.B) {
 				b.Fatal(err)
 			}
 			for _, place := range some {
-				if _, err := o.Create(b.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
+				if _, _, err := o.Create(b.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -606,7 +599,7 @@ func TestEndsAreMetrics(t *testing.T) {
 	limits.Hold, limits.Floor, limits.Ceiling, limits.NoScaleDown = false, new(int32(2)), new(int32(8)), true
 	later := held(2 * time.Hour)
 	later.StartTime = timestamppb.New(time.Now().Add(time.Hour))
-	created, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
+	created, _, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,8 @@ const (
 	MostOfNamespace   = 512
 	ReservedOfCluster = MostOfPlace
 	ReservedBytes     = 32 << 10
+	// MostBytesOfNamespace limits the bytes of a namespace and its targets: half of those that namespaces may take.
+	MostBytesOfNamespace = (MostBytes - ReservedBytes) / 2
 	// LongestLife is how long after its start an override may end, and FarthestStart how far ahead it may start.
 	LongestLife   = 30 * 24 * time.Hour
 	FarthestStart = 365 * 24 * time.Hour
@@ -84,10 +86,14 @@ func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.O
 	}), nil
 }
 
-// encode returns the value of a record, and sorts the overrides by name.
+// encode returns the value of a record of overrides, which are sorted by name. It has bytes even of none: the store does
+// not tell an empty value from none.
 func encode(all []*setpointv1.Override) ([]byte, error) {
-	slices.SortFunc(all, func(a, b *setpointv1.Override) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&setpointv1.ListOverridesResponse{Overrides: all})
+	list := &setpointv1.ListOverridesResponse{Overrides: all}
+	if len(all) == 0 {
+		list.NextPageToken = "-" // nobody reads it
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(list)
 }
 
 // find returns where the override of a name is, or would be.
@@ -206,6 +212,16 @@ func (k *known) each(do func(*stages.Override)) {
 	for _, all := range k.ofTargets {
 		some(all)
 	}
+}
+
+// names returns the names of those that have not expired by then.
+func (k *known) names(now time.Time) (names []string) {
+	k.each(func(one *stages.Override) {
+		if now.Before(one.Expires) {
+			names = append(names, one.Name)
+		}
+	})
+	return names
 }
 
 // decisionsOf returns an override as decisions have it.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +63,7 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 		}
 		server.Kill()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if _, err := a.Create(ctx, shop, "during-"+id, held(time.Hour), "", time.Now()); err == nil {
+		if _, _, err := a.Create(ctx, shop, "during-"+id, held(time.Hour), "", time.Now()); err == nil {
 			t.Error("created without Redis")
 		}
 		cancel()
@@ -74,7 +76,7 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 		// The same call again, until it is answered: it creates one, whatever became of the first.
 		deadline := time.Now().Add(time.Minute)
 		for {
-			one, err := a.Create(t.Context(), target.Place(web), "after-"+id, held(time.Hour), "", time.Now())
+			one, _, err := a.Create(t.Context(), target.Place(web), "after-"+id, held(time.Hour), "", time.Now())
 			if err == nil {
 				acknowledged[one.GetName()] = true
 				break
@@ -97,6 +99,44 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 				t.Errorf("%s was not acknowledged", one.Name)
 			}
 		}
+	}
+}
+
+// Many at once on two instances of a real Redis: each change is made once, and none is refused.
+func TestManyChangeOneCluster(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	options, err := redis.ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both [2]*overrides.Overrides
+	for i := range both {
+		engine, err := redis.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		both[i] = instance(t, engine)
+	}
+	const creates = 60
+	var refused atomic.Int64
+	var calls sync.WaitGroup
+	began := time.Now()
+	for i := range creates {
+		calls.Go(func() {
+			place := target.Place{Cluster: "demo", Namespace: fmt.Sprint("n-", i/4)}
+			if _, _, err := both[i%2].Create(t.Context(), place, fmt.Sprint("id-", i), held(time.Hour), fmt.Sprint("token:", i), time.Now()); err != nil {
+				refused.Add(1)
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	t.Logf("%d of %d creates failed, in %s", refused.Load(), creates, time.Since(began))
+	all, err := both[0].Of(t.Context(), []string{"demo"})
+	if err != nil || len(all[0]) != creates {
+		t.Errorf("there are %d, want %d; %v", len(all[0]), creates, err)
 	}
 }
 
@@ -134,7 +174,9 @@ func TestBytesOfUnchangedLists(t *testing.T) {
 	}
 	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
 		place := target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
-		create(t, o, place, "freeze", held(time.Hour))
+		if _, _, err := o.Create(t.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	o.For(web)
 	const periods = 20

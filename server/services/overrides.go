@@ -57,12 +57,13 @@ func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOv
 		return nil, err
 	}
 	place, _ := target.ParsePlace(req.GetParent())
-	created, err := s.overrides.Create(ctx, place, req.GetOverrideId(), req.GetOverride(), access.CallerOf(ctx).Name(), now)
+	created, isNew, err := s.overrides.Create(ctx, place, req.GetOverrideId(), req.GetOverride(), access.CallerOf(ctx).Name(), now)
 	if err != nil {
 		return nil, ofOverride(ctx, place.Override(req.GetOverrideId()), err)
 	}
-	s.log.Info("override created", zap.String("override", created.GetName()), zap.String("author", created.GetAuthor()),
-		zap.Time("expires", created.GetExpireTime().AsTime()), zap.String("reason", created.GetReason()))
+	if isNew {
+		s.record("override created", created)
+	}
 	return &setpointv1.CreateOverrideResponse{Override: created}, nil
 }
 
@@ -79,13 +80,20 @@ func (s *Overrides) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOv
 	if err := apierror.Invalid(violations); err != nil {
 		return nil, err
 	}
-	deleted, err := s.overrides.Delete(ctx, place, id, s.overrides.Now())
+	deleted, err := s.overrides.Delete(ctx, place, id, access.CallerOf(ctx).Name())
 	if err != nil {
 		return nil, ofOverride(ctx, req.GetName(), err)
 	}
-	s.log.Info("override deleted", zap.String("override", deleted.GetName()), zap.String("author", deleted.GetAuthor()),
-		zap.String("by", access.CallerOf(ctx).Name()))
+	s.record("override deleted", deleted, zap.String("by", access.CallerOf(ctx).Name()))
 	return &setpointv1.DeleteOverrideResponse{}, nil
+}
+
+// record writes to the log what has happened to an override.
+func (s *Overrides) record(what string, o *setpointv1.Override, more ...zap.Field) {
+	s.log.Info(what, append([]zap.Field{
+		zap.String("override", o.GetName()), zap.String("what", overrides.What(o)), zap.String("author", o.GetAuthor()),
+		zap.Time("starts", o.GetStartTime().AsTime()), zap.Time("expires", o.GetExpireTime().AsTime()), zap.String("reason", o.GetReason()),
+	}, more...)...)
 }
 
 // ofOverride maps an error about an override.

@@ -62,6 +62,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	reasons = append(reasons, constants(t, func(name, _ string) bool {
 		return slices.Contains([]string{"AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero"}, name)
 	}, "recommender/status.go")...)
+	reasons = append(reasons, constants(t, func(name, _ string) bool { return strings.HasPrefix(name, "limitOf") }, "server/overrides/room.go")...)
 	reasons = append(reasons, "ConflictingController", "FailedUpdateStatus") // Kubernetes' own types
 	if len(reasons) < 45 {
 		t.Fatalf("%d reasons: have the constants another form?", len(reasons))

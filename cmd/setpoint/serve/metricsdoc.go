@@ -86,7 +86,7 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 	}
 	// One in force, which the decisions below read.
 	hold := &setpointv1.Override{Hold: true, Reason: "documentation", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))}
-	if _, err := all.Create(context.Background(), target.Place{Cluster: "c"}, "", hold, "", time.Now()); err != nil {
+	if _, _, err := all.Create(context.Background(), target.Place{Cluster: "c"}, "", hold, "", time.Now()); err != nil {
 		return nil, err
 	}
 	srv, err := server.New(histories, histories, options)

@@ -1,0 +1,383 @@
+package overrides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// slow is a store each of whose loads and swaps takes a while.
+type slow struct {
+	*memory.Store
+	each time.Duration
+}
+
+func (s slow) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := s.Store.Part(part, ttl)
+	return slowPart{records, s.each}, err
+}
+
+type slowPart struct {
+	store.PartStore
+	each time.Duration
+}
+
+func (s slowPart) wait(ctx context.Context) error {
+	select {
+	case <-time.After(s.each):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slowPart) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	if err := s.wait(ctx); err != nil {
+		return store.Record{}, err
+	}
+	return s.PartStore.Load(ctx, key)
+}
+
+func (s slowPart) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if err := s.wait(ctx); err != nil {
+		return store.SwapResult{}, err
+	}
+	return s.PartStore.CompareAndSwap(ctx, swap)
+}
+
+// place is a place of its own.
+func place(i int) target.Place { return target.Place{Cluster: "demo", Namespace: fmt.Sprint("n-", i)} }
+
+// A caller with many changes delays another one's by a swap, whether on its instance or on another one.
+func TestManyChangesStarveNobody(t *testing.T) {
+	for name, instances := range map[string]int{"one instance": 1, "two instances": 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const each = 5 * time.Millisecond
+				engine := slow{memory.New(memory.Options{}), each}
+				var all []*overrides.Overrides
+				for range instances {
+					all = append(all, instance(t, engine))
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				var flood sync.WaitGroup
+				for i := range 300 {
+					flood.Go(func() {
+						for ctx.Err() == nil {
+							if _, _, err := all[0].Create(ctx, place(i), "x", held(time.Hour), "token:mallory", time.Now()); err == nil {
+								_, _ = all[0].Delete(ctx, place(i), "x", "token:mallory")
+							}
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				var longest time.Duration
+				for i := range 50 {
+					began := time.Now()
+					if _, _, err := all[instances-1].Create(t.Context(), shop, fmt.Sprint("id-", i%20), held(time.Hour), "token:bob", time.Now()); err != nil {
+						t.Fatal(err)
+					}
+					longest = max(longest, time.Since(began))
+					if _, err := all[instances-1].Delete(t.Context(), shop, fmt.Sprint("id-", i%20), "token:bob"); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(7 * time.Millisecond)
+				}
+				stop()
+				flood.Wait()
+				t.Logf("the longest create took %s", longest)
+				// The swap that is under way, and its own; with another instance some that were lost.
+				if most := map[int]time.Duration{1: 4 * each, 2: time.Second}[instances]; longest > most {
+					t.Errorf("the longest create took %s, want at most %s", longest, most)
+				}
+			})
+		})
+	}
+}
+
+// A queue that is full has room for a caller with few changes: the one with the most goes without.
+func TestFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := instance(t, slow{memory.New(memory.Options{}), time.Minute})
+		var refused atomic.Int64
+		var calls sync.WaitGroup
+		const mallorys, bobs = 545, 10
+		for i := range mallorys {
+			calls.Go(func() {
+				_, err := o.Delete(t.Context(), shop, fmt.Sprint("id-", i), "token:mallory")
+				switch {
+				case errors.Is(err, overrides.ErrContended) && strings.Contains(err.Error(), "512 changes wait"):
+					refused.Add(1)
+				case !errors.Is(err, overrides.ErrNotFound):
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // one after the other
+		}
+		// The first one is under way alone, 512 wait.
+		if n := refused.Load(); n != mallorys-513 {
+			t.Errorf("%d were refused, want %d", n, mallorys-513)
+		}
+		began := time.Now()
+		for i := range bobs {
+			calls.Go(func() {
+				if _, _, err := o.Create(t.Context(), shop, fmt.Sprint("bob-", i), held(24*time.Hour), "token:bob", time.Now()); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(began); took > 3*time.Minute {
+					t.Errorf("bob waited for %s", took)
+				}
+			})
+			synctest.Wait()
+		}
+		if n := refused.Load(); n != mallorys-513+bobs {
+			t.Errorf("%d were refused, want %d", n, mallorys-513+bobs)
+		}
+		calls.Wait()
+	})
+}
+
+// A call ends with its caller, though the store stalls, and what had not begun by then is not done; others go on.
+func TestCallersThatLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := instance(t, slow{memory.New(memory.Options{}), time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		var calls sync.WaitGroup
+		leave := func(id string) {
+			began := time.Now()
+			if _, _, err := o.Create(ctx, shop, id, held(time.Hour), "", time.Now()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 100*time.Millisecond {
+				t.Errorf("%s after %s: %v", id, time.Since(began), err)
+			}
+		}
+		calls.Go(func() { leave("begun") })
+		synctest.Wait()
+		calls.Go(func() { leave("waiting") })
+		calls.Go(func() { create(t, o, shop, "stays", held(time.Hour)) })
+		began := time.Now()
+		calls.Wait()
+		// The first load ends with its caller; then a load and a swap.
+		if took := time.Since(began); took != 2100*time.Millisecond {
+			t.Errorf("who stays waited for %s", took)
+		}
+		all, err := o.Of(t.Context(), []string{"demo"})
+		if err != nil || len(all[0]) != 1 || all[0][0].GetName() != shop.Override("stays") {
+			t.Errorf("there are %v, %v", all, err)
+		}
+	})
+}
+
+// Each of the changes that one swap makes has its own answer.
+func TestChangesOfOneSwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := instance(t, slow{memory.New(memory.Options{}), time.Second})
+		first := create(t, o, shop, "first", held(time.Hour))
+		began := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() { create(t, o, place(0), "busy", held(time.Hour)) }) // the others wait for it
+		synctest.Wait()
+		same := held(time.Hour)
+		same.ExpireTime = first.GetExpireTime()
+		calls.Go(func() {
+			if got, isNew, err := o.Create(t.Context(), shop, "first", same, "token:bob", time.Now()); err != nil || isNew || got.GetAuthor() != "token:alice" {
+				t.Errorf("the same again: %v, %v, %v", got, isNew, err)
+			}
+		})
+		calls.Go(func() {
+			if _, _, err := o.Create(t.Context(), shop, "first", held(2*time.Hour), "", time.Now()); !errors.Is(err, overrides.ErrExists) {
+				t.Errorf("another one of that name: %v", err)
+			}
+		})
+		calls.Go(func() {
+			if _, err := o.Delete(t.Context(), shop, "none", ""); !errors.Is(err, overrides.ErrNotFound) {
+				t.Errorf("delete none: %v", err)
+			}
+		})
+		calls.Go(func() { create(t, o, place(1), "more", held(time.Hour)) })
+		calls.Wait()
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("they took %s, want two loads and two swaps", took)
+		}
+	})
+}
+
+// fill creates overrides with long reasons until one is refused.
+func fill(t *testing.T, o *overrides.Overrides, author string, reason int, place func(int) target.Place) (n int, full *overrides.FullError) {
+	t.Helper()
+	for ; ; n++ {
+		one := held(time.Hour)
+		one.Reason = strings.Repeat("😀", reason)
+		_, _, err := o.Create(t.Context(), place(n), fmt.Sprintf("id-%d", n), one, author, time.Now())
+		if errors.As(err, &full) {
+			return n, full
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// However many namespaces a caller may override, others find room.
+func TestSharesOfACluster(t *testing.T) {
+	t.Parallel()
+	const kilo = 1 << 10
+	ofNamespaces := (overrides.MostBytes - overrides.ReservedBytes) / kilo
+	within := func(cluster, namespace string) func(int) target.Place {
+		return func(i int) target.Place {
+			return target.Place{Cluster: cluster, Namespace: namespace, Target: fmt.Sprint("t-", i)}
+		}
+	}
+	many := func(cluster, namespaces string) func(int) target.Place {
+		return func(i int) target.Place {
+			return target.Place{Cluster: cluster, Namespace: fmt.Sprint(namespaces, i/20), Target: fmt.Sprint("t-", i)}
+		}
+	}
+	type filling struct {
+		author string
+		reason int // characters of 4 bytes
+		where  func(int) target.Place
+		limit  string
+		most   int // of the limit; 0: any
+		// least and more are how many there may be.
+		least, more int
+		says        string
+	}
+	for name, steps := range map[string][]filling{
+		"one namespace, then another": {
+			{"", 256, within("a", "n"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, `namespace "n" would take 11`},
+			{"", 256, within("a", "m"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, "114688 is a namespace's share: delete some of that namespace, or shorten reasons"},
+			{"", 256, within("a", "l"), "maxOverrideBytes", ofNamespaces * kilo, 0, 2, "229376 is the most: delete some, or shorten reasons"},
+		},
+		"one author, then others, by bytes": {
+			{"token:a", 256, many("b", "a-"), "maxOverrideBytesOfAuthor", ofNamespaces / 2 * kilo, 90, 112, `the overrides of author "token:a" in cluster "b" would take 11`},
+			{"token:b", 256, many("b", "b-"), "maxOverrideBytesOfAuthor", 0, 45, 56, "is the author's share, half of what others leave: delete some of that author, or shorten reasons"},
+			{"token:c", 256, many("b", "c-"), "maxOverrideBytesOfAuthor", 0, 20, 28, `"token:c"`},
+			{"token:a", 256, many("b", "a2-"), "maxOverrideBytesOfAuthor", 0, 0, 0, `"token:a"`},
+		},
+		"one author, then others, by count": {
+			{"token:a", 1, many("c", "a-"), "maxOverridesOfAuthor", 484, 484, 484, `the overrides of author "token:a" in cluster "c" would be 485, and 484 is the author's share`},
+			{"token:b", 1, many("c", "b-"), "maxOverridesOfAuthor", 242, 242, 242, `"token:b"`},
+		},
+		"without authentication all are one": {
+			{"", 1, many("d", "a-"), "maxOverridesOfCluster", 0, 968, 968, `cluster "d" has 968 overrides`},
+			{"", 1, func(int) target.Place { return target.Place{Cluster: "d"} }, "maxOverrides", 0, 32, 32, "clusters/d has 32 overrides of its own"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := instance(t, memory.New(memory.Options{}))
+			for _, step := range steps {
+				n, full := fill(t, o, step.author, step.reason, step.where)
+				if full.Limit != step.limit || step.most != 0 && full.Most != step.most || n < step.least || n > step.more || !strings.Contains(full.Error(), step.says) {
+					t.Errorf("%q created %d, want %d to %d; then %s, %d: %s", step.author, n, step.least, step.more, full.Limit, full.Most, full)
+				}
+			}
+			// The cluster as a whole always has room.
+			cluster := steps[0].where(0).Cluster
+			if step := steps[len(steps)-1]; step.limit != "maxOverrides" {
+				if _, _, err := o.Create(t.Context(), target.Place{Cluster: cluster}, "all", held(time.Hour), steps[0].author, time.Now()); err != nil {
+					t.Error(err)
+				}
+			}
+			// Who deletes has room again.
+			if _, err := o.Delete(t.Context(), steps[0].where(0), "id-0", ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// watched returns an instance on an engine, which reads once a second, and its warnings.
+func watched(t *testing.T, e store.Store) (*overrides.Overrides, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.WarnLevel)
+	o, err := overrides.New(e, overrides.Options{Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running(t, o), logs
+}
+
+// A store that comes back without its data ends every override: the log says so, once, with names. A deletion, also of
+// the last one and by another instance, and an end are no loss.
+func TestLostOverridesAreLogged(t *testing.T) {
+	for name, step := range map[string]struct {
+		do func(t *testing.T, o, other *overrides.Overrides, records store.PartStore)
+		// count is 0 for no warning.
+		count int
+	}{
+		"the store lost its data": {func(t *testing.T, _, _ *overrides.Overrides, records store.PartStore) {
+			if _, err := records.Delete(t.Context(), store.Key{Cluster: "demo", Namespace: "-", Target: "-"}); err != nil {
+				t.Error(err)
+			}
+		}, 25},
+		"it did, and this instance is the first to write": {func(t *testing.T, o, _ *overrides.Overrides, records store.PartStore) {
+			if _, err := records.Delete(t.Context(), store.Key{Cluster: "demo", Namespace: "-", Target: "-"}); err != nil {
+				t.Error(err)
+			}
+			create(t, o, shop, "next", held(time.Hour))
+		}, 25},
+		"another instance deleted them": {func(t *testing.T, _, other *overrides.Overrides, _ store.PartStore) {
+			for i := range 25 {
+				if _, err := other.Delete(t.Context(), place(i), "freeze", ""); err != nil {
+					t.Error(err)
+				}
+			}
+		}, 0},
+		"they ended": {func(*testing.T, *overrides.Overrides, *overrides.Overrides, store.PartStore) {
+			time.Sleep(2 * time.Hour)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := memory.New(memory.Options{})
+				o, logs := watched(t, e)
+				for i := range 25 {
+					create(t, o, place(i), "freeze", held(time.Hour))
+				}
+				o.For(web)
+				time.Sleep(time.Second)
+				records, err := e.Part(store.Overrides, overrides.Kept)
+				if err != nil {
+					t.Fatal(err)
+				}
+				step.do(t, o, instance(t, e), records)
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				// What is empty is kept for ten minutes.
+				if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || len(clusters) != 0 && name != "it did, and this instance is the first to write" {
+					t.Errorf("there are records of %v, %v", clusters, err)
+				}
+				entries := logs.All()
+				if step.count == 0 {
+					if len(entries) > 0 {
+						t.Errorf("the log has %v", entries)
+					}
+					return
+				}
+				if len(entries) != 1 {
+					t.Fatalf("the log has %v, want one line", entries)
+				}
+				fields := entries[0].ContextMap()
+				if names, _ := fields["overrides"].([]any); fields["count"] != int64(step.count) || len(names) != 20 || names[0] != place(0).Override("freeze") {
+					t.Errorf("the line has %v", fields)
+				}
+			})
+		})
+	}
+}
