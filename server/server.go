@@ -105,7 +105,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if t.Specs, err = decision.NewSpecs(t, engine); err != nil {
 		return nil, err
 	}
-	if s.overrides, err = overrides.New(engine, overrides.Options{Clock: s.options.Clock, Log: s.log, Life: life}); err != nil {
+	if s.overrides, err = overrides.New(engine, overrides.Options{Clock: t.StoreTime, Log: s.log, Life: life}); err != nil {
 		return nil, err
 	}
 	if s.overrides != nil {

@@ -17,6 +17,8 @@ type Around struct {
 	// Overrides are those of the target, its namespace and its cluster, in any order; those that are not in
 	// force are left out here.
 	Overrides []Override
+	// OverridesAt is the instant by which they are in force, by the clock of the store. Zero: that of the decision.
+	OverridesAt time.Time
 	// Turns are when the count turned, newest first, in milliseconds since the Unix epoch.
 	Turns []int64
 }

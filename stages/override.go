@@ -210,9 +210,13 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 
 // inForce returns the overrides in force, the most specific first, of one level the newest.
 func (r *run) inForce() []*Override {
+	at := r.OverridesAt
+	if at.IsZero() {
+		at = r.now
+	}
 	var out []*Override
 	for i := range r.Overrides {
-		if o := &r.Overrides[i]; o.InForce(r.now) {
+		if o := &r.Overrides[i]; o.InForce(at) {
 			out = append(out, o)
 		}
 	}

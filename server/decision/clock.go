@@ -35,6 +35,9 @@ type clock struct {
 	// wrong reports that the difference exceeds it.
 	wrong  atomic.Bool
 	offset atomic.Int64 // wall's lead in nanoseconds
+	// certain is it, where it is more than the comparison may be wrong by, else 0; 0 where the difference is unlimited,
+	// for then nobody trusts the store's clock.
+	certain atomic.Int64
 
 	skew   prometheus.Gauge
 	future prometheus.Counter
@@ -66,6 +69,9 @@ func (c *clock) now() time.Time {
 	return c.wall()
 }
 
+// ofStore returns the store's time at an instant of this clock.
+func (c *clock) ofStore(at time.Time) time.Time { return at.Add(-time.Duration(c.certain.Load())) }
+
 // lead is how far in the future a record may be: two instances may differ by that much.
 // 0: unlimited.
 func (c *clock) lead() time.Duration { return 2 * c.bound }
@@ -84,6 +90,10 @@ func (c *clock) measure(ctx context.Context) {
 	}
 	offset := wall.Add(-took / 2).Sub(theirs)
 	c.offset.Store(int64(offset))
+	c.certain.Store(0)
+	if c.bound > 0 && offset.Abs() > took/2 {
+		c.certain.Store(int64(offset))
+	}
 	c.skew.Set(offset.Seconds())
 	wrong := c.bound > 0 && offset.Abs()-took/2 > c.bound
 	if was := c.wrong.Swap(wrong); wrong != was {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -31,6 +32,8 @@ type Job struct {
 	history *decoded
 	// overrides are those in force.
 	overrides []stages.Override
+	// overridesAt is the instant by which they are in force.
+	overridesAt time.Time
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -329,7 +332,14 @@ func (j *Job) findOverrides() bool {
 		j.Err = apierror.OfStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
 		return false
 	}
-	j.overrides = stages.InForce(all, j.Now)
+	if len(all) == 0 {
+		return true
+	}
+	j.overridesAt = j.Now
+	if !j.Timed { // they begin and end at the same instant on all instances
+		j.overridesAt = j.targets.clock.ofStore(j.Now)
+	}
+	j.overrides = stages.InForce(all, j.overridesAt)
 	return true
 }
 
@@ -339,7 +349,7 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 		reused = nil
 	}
 	around := j.Around
-	around.Overrides = j.overrides
+	around.Overrides, around.OverridesAt = j.overrides, j.overridesAt
 	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		return next, nil

@@ -130,6 +130,9 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 	return t
 }
 
+// StoreTime is the time by the clock of the store, which all instances share; without one it is the time of decisions.
+func (t *Targets) StoreTime() time.Time { return t.clock.ofStore(t.clock.now()) }
+
 // Store is the store, whose operations are timed, counted and traced.
 func (t *Targets) Store() store.Store { return t.store }
 

@@ -102,5 +102,5 @@ func (o *Overrides) Clusters(ctx context.Context, after string, limit int) ([]st
 	return clusters, err
 }
 
-// Now is the time of decisions.
+// Now is the time by which overrides begin and end.
 func (o *Overrides) Now() time.Time { return o.clock() }

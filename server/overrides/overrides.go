@@ -40,7 +40,7 @@ const (
 
 // Options are the settings of Overrides.
 type Options struct {
-	// Clock tells the time of decisions. Nil: time.Now.
+	// Clock tells the time by which overrides begin and end, that of the store. Nil: time.Now.
 	Clock func() time.Time
 	// Log may be nil.
 	Log *zap.Logger

@@ -262,7 +262,7 @@ func TestAShardDoesNotRespond(t *testing.T) {
 			for len(of(o, web)) < 2 {
 				time.Sleep(10 * time.Millisecond)
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > time.Second+10*time.Millisecond {
 				t.Errorf("another instance's change acts after %s", took)
 			}
 			if _, err := other.Delete(t.Context(), shop, "more", ""); err != nil {

@@ -525,3 +525,40 @@ func TestABatchReadsItsClustersTogether(t *testing.T) {
 		t.Errorf("%d reads for 50 clusters, want at most %d", reads.Load(), most)
 	}
 }
+
+// An override ends by the clock of the store, which all instances share: not earlier on one whose clock is ahead, nor
+// later on one that is behind. Where the store's clock does not count, the instance's own does.
+func TestOverridesEndByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	const exact = 20 * time.Millisecond // of a comparison of clocks
+	for name, c := range map[string]struct{ bound, ahead, counts time.Duration }{
+		"ahead":    {time.Minute, 20 * time.Second, 20 * time.Second},
+		"behind":   {time.Minute, -20 * time.Second, -20 * time.Second},
+		"switched": {0, 20 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t, func(su *servertest.Setup) {
+				now := su.Options.Clock
+				su.Options.AllowEvaluationTime, su.Options.MaxClockSkew = false, c.bound
+				su.Store.OnTime = func() time.Time { return now().Add(-c.ahead) }
+			})
+			created := create(t, s, servertest.Web, "freeze", until(time.Hour, hold))
+			if at, want := created.GetCreateTime().AsTime(), servertest.T0.Add(-c.counts); at.Sub(want).Abs() > exact {
+				t.Errorf("created at %v, want %v", at, want)
+			}
+			other := create(t, s, webOther, "short", until(time.Minute, hold))
+			held := func(target string) bool {
+				return len(s.Recommend(t, servertest.RequestFor(target)).GetAdjustments()) == 1
+			}
+			s.Clock.Advance(time.Hour + c.counts - exact)
+			if !held(servertest.Web) || held(webOther) {
+				t.Errorf("before its end it is not held, or long after its end it is: %v", other)
+			}
+			s.Clock.Advance(2 * exact)
+			if held(servertest.Web) {
+				t.Error("held after its end")
+			}
+		})
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -26,12 +27,12 @@ var zones = []string{
 
 // stageAttacks are stages and proposals of few bytes and much work.
 func stageAttacks() []*attack {
-	// For 16 MiB as many as fit, each wrong in its own way.
+	// Some megabytes of them, each wrong in its own way.
 	lists := func(fill func(*setpointv1.RecommendRequest, int)) func() body {
 		return func() body {
 			r := requestFor(hostileTarget)
 			r.Stages = &setpointv1.Stages{}
-			for i := 0; i%4096 != 0 || proto.Size(r) < 14<<20; i++ {
+			for i := 0; i%4096 != 0 || proto.Size(r) < 4<<20; i++ {
 				fill(r, i)
 			}
 			return bodyOf(r)
@@ -44,11 +45,12 @@ func stageAttacks() []*attack {
 	}
 	soon := timestamppb.New(time.Now().Add(30 * time.Minute))
 	long := func(name string, fill func(*setpointv1.RecommendRequest, int)) []step {
-		steps := mayAnswer(everyWay(lists(fill), "grpc"), codes.InvalidArgument, codes.ResourceExhausted)
-		for i := range steps {
-			steps[i].name = name + "-" + steps[i].name
-		}
-		return steps
+		make := sync.OnceValue(lists(fill))
+		limits := bounds{property: true, limit: time.Minute, processor: 5 * time.Second}
+		return mayAnswer([]step{
+			{name: name, short: true, run: wave(carrier{"grpc", sendUnary}, make), bounds: limits},
+			{name: name + "-rest", run: wave(carrier{"rest", sendREST}, make), bounds: limits},
+		}, codes.InvalidArgument, codes.ResourceExhausted)
 	}
 	return []*attack{
 		{name: "schedules", about: "batches of 1,000 targets, each with 64 schedules in 16 zones: ramps, dates, crons that fire never or hardly", steps: []step{
@@ -57,7 +59,7 @@ func stageAttacks() []*attack {
 			{name: "never", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("crons that never fire", 1000, neverFires)},
 			{name: "no-zones", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("unknown zones", 1000, noZone)},
 		}},
-		{name: "stage-lists", about: "14 MiB of schedules, fallbacks, guards, weights and proposals in one request", steps: slices.Concat(
+		{name: "stage-lists", about: "4 MiB of schedules, fallbacks, guards, weights and proposals in one request", steps: slices.Concat(
 			long("schedules", func(r *setpointv1.RecommendRequest, i int) {
 				r.Stages.Schedules = append(r.Stages.Schedules, &setpointv1.Schedule{TimeZone: shortName(i), Cron: "0 0 30 2 *"})
 			}),
