@@ -235,7 +235,7 @@ func attempted(e *recording.Expect) (n int32, at int, ok bool) {
 
 // finished applies guards and overrides to the outcome, and reports whether they change it.
 func (s *step) finished(e *recording.Expect, v *shown, count func(string)) bool {
-	if s.ScaleUpdates == nil || disabled(e) {
+	if s.ScaleUpdates == nil || s.disabled(e) {
 		return false
 	}
 	current := s.Scale.Spec.Replicas
@@ -287,9 +287,10 @@ func (s *step) finished(e *recording.Expect, v *shown, count func(string)) bool 
 // anyReason stands for the reason of a condition that the failed update has overwritten.
 const anyReason = "any"
 
-// disabled reports whether the controller leaves the workload alone.
-func disabled(e *recording.Expect) bool {
-	return slices.ContainsFunc(e.Conditions, func(c recording.Condition) bool { return c.Type == "ScalingActive" && c.Reason == "ScalingDisabled" })
+// disabled reports whether the controller leaves the workload alone. The condition stays where a bound is
+// enforced later.
+func (s *step) disabled(e *recording.Expect) bool {
+	return s.Scale.Spec.Replicas == 0 && slices.ContainsFunc(e.Conditions, func(c recording.Condition) bool { return c.Type == "ScalingActive" && c.Reason == "ScalingDisabled" })
 }
 
 // part keeps what Setpoint shows apart from what the edited controller has gone on to show.
@@ -323,7 +324,7 @@ func (s *step) part(e *recording.Expect, v *shown, isChanged bool) {
 		case "ScalingActive":
 			isSet = !s.unreadable && (evaluated || s.Scale.Spec.Replicas == 0)
 		case "ScalingLimited":
-			isSet = !s.unreadable && (evaluated || s.Scale.Spec.Replicas == 0 && !disabled(e)) && !failing
+			isSet = !s.unreadable && (evaluated || s.Scale.Spec.Replicas == 0 && !s.disabled(e)) && !failing
 		case "AbleToScale":
 			if !s.unreadable && c.Status == "False" && was { // it was True for a moment
 				before, was = recording.Condition{}, false

@@ -185,14 +185,15 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		values = append(values, value{proposal: v.replicas})
 	}
 	combined, name, isCombined := s.combined(values)
-	failed, left := 0, 0
+	failed, left, inTruth := 0, 0, false
 	largest := int32(0)
-	for _, v := range values {
+	for i, v := range values {
 		switch {
 		case v.ignored:
 			continue
 		case v.failed:
 			failed++
+			inTruth = inTruth || !s.suspect[generate.MetricName(&metrics[i])]
 		case largest == 0 || v.proposal > largest:
 			largest = v.proposal
 		}
@@ -232,7 +233,7 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		spec.Metrics = now
 		s.add(external)
 	}
-	if isHeld && s.Stages.GetWindowThroughFailures() {
+	if isHeld && inTruth && s.Stages.GetWindowThroughFailures() { // a doubt alone is not remembered
 		s.remembers = true
 	}
 }
