@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // most is how many messages of adjustments a reason has.
@@ -24,8 +22,15 @@ func Reason(reason string, messages ...string) string {
 	return strings.Join(slices.Compact(parts), "; ")
 }
 
+// Adjustment is the contract's: simulations, which import this, know no contract.
+type Adjustment interface {
+	GetStage() string
+	GetRule() string
+	GetMessage() string
+}
+
 // Messages are those of adjustments; of one without a message its stage and rule.
-func Messages(all []*setpointv1.Adjustment) []string {
+func Messages[A Adjustment](all []A) []string {
 	messages := make([]string, 0, len(all))
 	for _, a := range all {
 		message := a.GetMessage()

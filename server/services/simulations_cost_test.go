@@ -85,6 +85,7 @@ events:
 - {at: 7m, writes: fail, for: 10s}
 - {at: 8m, replicas: 3}
 - {at: 9m, rollout: {surge: 1, unavailable: 1}}
+- {at: 10m, override: {pin: 3, floor: 1, ceiling: 9, noScaleDown: true, noScaleUp: true, reason: load test}, for: 1m}
 `, "many steps": `
 duration: 3h
 loop: {syncPeriod: 1s, resolution: 15s}
@@ -447,7 +448,7 @@ func (k *kit) knowsEveryKey() {
 	if k.world != worlds["many fields"] {
 		return
 	}
-	instead := []string{"requests", "limits", "startupP95"} // of one container, and of another distribution
+	instead := []string{"requests", "limits", "startupP95", "hold"} // of one container, of another distribution, and in place of a pin
 	var check func(path []any, value any, beside []any)
 	check = func(path []any, value any, beside []any) {
 		switch value := value.(type) {

@@ -266,5 +266,6 @@ var Unmutated = map[string]string{
 	"unread answers are bounded":          "what bounds it is measured: make attack holds it, against the whole program",
 	"calls that have ended leave nothing": "no line holds it: a health server of our own keeps no names, where the library's did",
 	"a user of Redis with the documented": "the rights are in docs/operate/redis.md, where the tests read them: no line of code holds it",
+	"the page's buttons are for callers":  "the page is no Go: its tests press the buttons in a browser, make e2e-ui",
 	"headers must arrive in time":         "held by whole processes, which wait for minutes: make attack",
 }
