@@ -27,6 +27,9 @@ type Input struct {
 	// of pods that are not in Pods count too. Fastest when they are in the order of
 	// Pods.
 	PodMetrics []PodMetrics
+	// Sums stand for Pods, PodMetrics and the values of Pods metrics, which are then ignored; nil: they
+	// don't. They need a profile that adds up.
+	Sums *Sums
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
 	// Generation is that of the spec, which the status shows as observed; at least 0.
@@ -238,6 +241,8 @@ type Readings struct {
 	// Values are in the order of the API's response: one per pod for Pods, exactly one
 	// for Object, all series for External.
 	Values []Value
+	// Series is how many series Values stand for, for explanations; 0: as many as they are.
+	Series int
 	// Taken are when the values were measured, by index, the zero time where that is unknown. Only
 	// stages use them; nil: nobody asked.
 	Taken []time.Time

@@ -1,6 +1,7 @@
 package recommender
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -19,15 +20,15 @@ func (d *decider) evaluate(index int) MetricEvaluation {
 	e := MetricEvaluation{Spec: spec, Calculation: spec.calculation()}
 	switch spec.Type {
 	case ResourceMetric:
-		d.evaluateResource(&e, &readings, "")
+		d.evaluateResource(&e, &readings, "", d.sumsOf(index))
 	case ContainerResourceMetric:
 		if d.profile.noContainerResource {
 			d.unknownType(&e)
 			break
 		}
-		d.evaluateResource(&e, &readings, spec.Container)
+		d.evaluateResource(&e, &readings, spec.Container, d.sumsOf(index))
 	case PodsMetric:
-		d.evaluatePods(&e, &readings)
+		d.evaluatePods(&e, &readings, d.sumsOf(index))
 	case ObjectMetric:
 		d.evaluateObject(&e, &readings)
 	case ExternalMetric:
@@ -77,9 +78,9 @@ func (d *decider) unknownType(e *MetricEvaluation) {
 	e.Failure = &MetricFailure{Reason: InvalidMetricSourceType, Inner: text, Outer: text}
 }
 
-func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, container string) {
+func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, container string, sums *MetricSums) {
 	spec := e.Spec
-	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples, profile: d.profile}
+	c := perPod{resource: spec.Resource, container: container, samples: &d.scratch.samples, profile: d.profile, sums: sums}
 	what := "usage"
 	switch e.Calculation {
 	case AverageValueCalculation:
@@ -100,7 +101,11 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 	e.Current.Binary = spec.Resource == "memory" && !d.profile.decimalMemory
 	c.samples.reset(len(d.in.Pods))
 	problem := fetchProblem("resource", readings.Error)
-	if problem == "" {
+	switch {
+	case problem != "":
+	case sums != nil:
+		problem = sums.problem("resource")
+	default:
 		c.metrics = d.in.PodMetrics
 		problem = resourceProblem(d.in, d.profile, container)
 	}
@@ -134,17 +139,21 @@ func resourceFailure(spec *MetricSpec, inner string) *MetricFailure {
 	}
 }
 
-func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings) {
+func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings, sums *MetricSums) {
 	spec := e.Spec
 	problem := readings.SelectorError
 	if problem == "" {
-		c := perPod{samples: &d.scratch.samples, profile: d.profile}
+		c := perPod{samples: &d.scratch.samples, profile: d.profile, sums: sums}
 		if spec.Target.AverageValue != nil {
 			c.target = *spec.Target.AverageValue
 		}
 		c.samples.reset(len(d.in.Pods))
 		problem = fetchProblem("custom", readings.Error)
-		if problem == "" {
+		switch {
+		case problem != "":
+		case sums != nil:
+			problem = sums.problem("custom")
+		default:
 			problem = c.samples.customSamples(d.in, readings.Values)
 		}
 		if problem != "" {
@@ -200,7 +209,7 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 	problem := readings.Error
 	object := &spec.DescribedObject
-	switch n := len(readings.Values); {
+	switch n := cmp.Or(readings.Series, len(readings.Values)); {
 	case problem != "":
 	case n == 0:
 		problem = "the server could not find the metric " + spec.Metric.Name + " for " + object.Kind + " " + d.lookedUp(object)
@@ -245,7 +254,7 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 		problem = d.externalProblem(spec, readings)
 	}
 	if problem == "" {
-		e.Series = len(readings.Values)
+		e.Series = cmp.Or(readings.Series, len(readings.Values))
 		if e.Calculation == ValueCalculation {
 			e.TotalUsage = sumForValue(readings.Values, d.profile.uncappedSums)
 			problem = proposeValue(d, e, e.TotalUsage, *target.Value)

@@ -15,6 +15,8 @@ type perPod struct {
 	// metrics are resource samples that are still to be joined to the pods: group does it, for
 	// most come in the order of pods.
 	metrics []PodMetrics
+	// sums stand for the pods; nil: these are listed.
+	sums *MetricSums
 }
 
 // pass is the result of one pass over the samples.
@@ -28,19 +30,19 @@ type pass struct {
 // evaluate proposes a count for joined samples. Upstream: GetResourceReplicas and
 // calcPlainMetricReplicas.
 func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
-	in := d.in
-	if len(in.Pods) == 0 {
+	if d.pods() == 0 {
 		return "no pods returned by selector while calculating replica count"
 	}
 	defer c.explain(d, e)
 	first, problem := c.group(d)
-	e.Counts, e.Unlisted = c.samples.counts, len(c.samples.unlisted)
+	e.Counts = c.samples.counts
+	e.Unlisted, _ = c.unlisted()
 	switch {
 	case problem != "" && d.profile.requestsFirst:
 		return problem
-	case c.samples.count() == 0 && d.profile.texts.anyReadyPods:
+	case c.count() == 0 && d.profile.texts.anyReadyPods:
 		return "did not receive metrics for any ready pods"
-	case c.samples.count() == 0:
+	case c.count() == 0:
 		return "did not receive metrics for targeted pods (pods might be unready)"
 	case problem != "":
 		return problem
@@ -56,6 +58,10 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 // reports the first pod without a request: all must have one, even pods that do not
 // count. Upstream: groupPods and calculatePodRequests.
 func (c *perPod) group(d *decider) (sums pass, problem string) {
+	if s := c.sums; s != nil {
+		c.samples.counts = s.counts()
+		return pass{usage: s.Ready.Usage, requests: s.Ready.Requests}, s.NoRequest
+	}
 	cpu := c.resource == "cpu"
 	counts := &c.samples.counts
 	inStep := len(c.metrics) > 0
@@ -76,12 +82,10 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 		} // otherwise as most pods
 		switch {
 		case !c.utilization || problem != "":
-		case d.profile.containersOnly:
-			s.request, problem = plainContainersRequest(pod, c.container, c.resource, &d.profile.texts)
-		case len(pod.PodLevelRequests) == 0: // as podRequest, for most pods
+		case len(pod.PodLevelRequests) == 0 && !d.profile.containersOnly: // as c.request, for most pods
 			s.request, problem = containersRequest(pod, c.container, c.resource)
 		default:
-			s.request, problem = podRequest(pod, c.container, c.resource)
+			s.request, problem = c.request(pod)
 		}
 		switch s.group {
 		case PodReady:
@@ -107,6 +111,14 @@ func (c *perPod) group(d *decider) (sums pass, problem string) {
 	return sums, problem
 }
 
+// request is a pod's request in milli-units; problem is empty if there is one.
+func (c *perPod) request(pod *Pod) (milli int64, problem string) {
+	if c.profile.containersOnly {
+		return plainContainersRequest(pod, c.container, c.resource, &c.profile.texts)
+	}
+	return podRequest(pod, c.container, c.resource)
+}
+
 // groupAgain is group once all samples are joined.
 func (c *perPod) groupAgain(d *decider) (sums pass, problem string) {
 	c.metrics, c.samples.counts, c.samples.ignoredCounted = nil, PodCounts{}, 0
@@ -125,11 +137,8 @@ func (c *perPod) compare(p *pass, listed int) (problem string) {
 		p.ratio = float64(p.utilization) / float64(c.target)
 		return ""
 	}
-	total := p.usage
-	for _, v := range c.samples.unlisted {
-		total += v
-	}
-	p.average = total / int64(listed+len(c.samples.unlisted))
+	unlisted, usage := c.unlisted()
+	p.average = (p.usage + usage) / int64(listed+unlisted)
 	p.ratio = float64(p.average) / float64(c.target)
 	return ""
 }
@@ -141,10 +150,26 @@ func (c *perPod) report(first *pass, e *MetricEvaluation) {
 	if c.utilization {
 		e.Current.AverageUtilization, e.Current.HasAverageUtilization = first.utilization, true
 	} else {
-		for _, v := range c.samples.unlisted {
-			e.TotalUsage += v
-		}
+		_, usage := c.unlisted()
+		e.TotalUsage += usage
 	}
+}
+
+// unlisted is how many samples of pods there are that the input does not list, and their usage.
+func (c *perPod) unlisted() (n int, usage int64) {
+	if c.sums != nil {
+		return int(c.sums.Unlisted), c.sums.UnlistedUsage
+	}
+	for _, v := range c.samples.unlisted {
+		usage += v
+	}
+	return len(c.samples.unlisted), usage
+}
+
+// count is upstream's len(metrics) without ignored and unready pods.
+func (c *perPod) count() int {
+	unlisted, _ := c.unlisted()
+	return c.samples.listed() + unlisted
 }
 
 // propose turns the first pass into a proposal. Missing pods count against the
@@ -175,7 +200,7 @@ func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem 
 		e.hold(d.current, DampenedReversed)
 		return ""
 	}
-	base := s.count() + filled
+	base := c.count() + filled
 	e.propose(math.Ceil(second.ratio*float64(base)), base, true)
 	if d.profile.guards(c.utilization) && (second.ratio < 1 && e.Proposal > d.current || second.ratio > 1 && e.Proposal < d.current) {
 		e.hold(d.current, DampenedAgainstCurrent)
@@ -187,6 +212,10 @@ func (c *perPod) propose(d *decider, e *MetricEvaluation, first *pass) (problem 
 // requested, and returns how many those are.
 func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, problem string) {
 	p.usage, p.requests = first.usage, first.requests
+	if s := c.sums; s != nil {
+		filled = p.fill(&s.Missing, c.assumption(PodMissing, first.ratio, withUnready), c.target) +
+			p.fill(&s.Unready, c.assumption(PodUnready, first.ratio, withUnready), c.target)
+	}
 	for i := range c.samples.pods {
 		s := &c.samples.pods[i]
 		if assumed, ok := c.assumed(s, first.ratio, withUnready); ok {
@@ -199,22 +228,51 @@ func (c *perPod) secondPass(first *pass, withUnready bool) (p pass, filled int, 
 	return p, filled, problem
 }
 
+// assumption is what a pod without a sample is assumed to use.
+type assumption uint8
+
+const (
+	notCounted assumption = iota
+	asNothing
+	asRequest
+	asFilled
+	asTarget
+)
+
+// assumption returns what the pods of a group are assumed to use.
+func (c *perPod) assumption(group PodGroup, ratio float64, withUnready bool) assumption {
+	switch {
+	case group == PodMissing && ratio < 1 && c.utilization && c.profile.missingAtRequest:
+		return asRequest
+	case group == PodMissing && ratio < 1 && c.utilization:
+		return asFilled
+	case group == PodMissing && ratio < 1:
+		return asTarget
+	case group == PodMissing && (ratio > 1 || c.profile.missingOnTarget && !c.utilization):
+		return asNothing
+	case group == PodUnready && withUnready:
+		return asNothing
+	}
+	return notCounted
+}
+
 // assumed is the value filled in for a pod without a sample.
 func (c *perPod) assumed(s *podSample, ratio float64, withUnready bool) (int64, bool) {
-	switch {
-	case s.group == PodMissing && ratio < 1 && c.utilization && c.profile.missingAtRequest:
+	switch c.assumption(s.group, ratio, withUnready) {
+	case asNothing:
+		return 0, true
+	case asRequest:
 		return s.request, true
-	case s.group == PodMissing && ratio < 1 && c.utilization:
-		return s.request * max(100, c.target) / 100, true
-	case s.group == PodMissing && ratio < 1:
+	case asFilled:
+		return c.filled(s.request), true
+	case asTarget:
 		return c.target, true
-	case s.group == PodMissing && (ratio > 1 || c.profile.missingOnTarget && !c.utilization):
-		return 0, true
-	case s.group == PodUnready && withUnready:
-		return 0, true
 	}
 	return 0, false
 }
+
+// filled is what a pod of that request is assumed to use while the others use less than the target.
+func (c *perPod) filled(request int64) int64 { return request * max(100, c.target) / 100 }
 
 // explain lists the pods and how they counted.
 func (c *perPod) explain(d *decider, e *MetricEvaluation) {
@@ -224,7 +282,7 @@ func (c *perPod) explain(d *decider, e *MetricEvaluation) {
 	withUnready := c.samples.counts.Unready > 0 && e.UsageRatio > 1
 	listed := min(len(d.in.Pods), d.explainable)
 	d.explainable -= listed
-	e.LeftOut = len(d.in.Pods) - listed
+	e.LeftOut = d.pods() - listed
 	e.Pods = make([]PodEvaluation, listed)
 	for i := range e.Pods {
 		s, p := &c.samples.pods[i], &e.Pods[i]

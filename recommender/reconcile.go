@@ -239,7 +239,7 @@ func (d *decider) evaluateAll() []MetricEvaluation {
 	for i := range d.in.Spec.Metrics {
 		metrics = append(metrics, d.evaluate(i))
 		if d.in.Explain {
-			d.warnOf(&metrics[i])
+			d.warnOf(i, &metrics[i])
 		}
 		if metrics[i].Failure != nil && d.profile.partialFailure == failureAborts {
 			break

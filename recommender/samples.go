@@ -82,10 +82,7 @@ func (s *sampleSet) put(pods []Pod, name string, value int64, metrics int) int {
 	return i
 }
 
-// count is upstream's len(metrics) without ignored and unready pods.
-func (s *sampleSet) count() int { return s.listed() + len(s.unlisted) }
-
-// listed is how many of those belong to pods that the input lists.
+// listed is how many samples count that belong to pods that the input lists.
 func (s *sampleSet) listed() int { return int(s.counts.Ready + s.ignoredCounted) }
 
 // resourceProblem reports resource samples that cannot be used. Upstream: GetResourceMetric.

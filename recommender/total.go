@@ -11,7 +11,7 @@ func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem
 		e.propose(math.Ceil(ratio), 1, false)
 		return ""
 	}
-	noPods := len(d.in.Pods) == 0
+	noPods := d.pods() == 0
 	onTarget := d.tolerances.within(ratio)
 	demandsPods := d.profile.podsBeforeTolerance && e.Spec.Type == ExternalMetric
 	switch {
@@ -21,7 +21,7 @@ func proposeValue(d *decider, e *MetricEvaluation, usage, target int64) (problem
 		e.hold(d.current, WithinTolerance)
 		return ""
 	}
-	ready := readyRunning(d.in.Pods)
+	ready := d.ready()
 	e.Counts.Ready = int32(ready)
 	e.propose(math.Ceil(ratio*float64(ready)), ready, true)
 	return ""

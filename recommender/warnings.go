@@ -15,11 +15,11 @@ func (d *decider) warn(format string, args ...any) {
 
 // warnOf warns where the computation of a metric overflowed. The samples of the metric
 // must still be in the scratch space.
-func (d *decider) warnOf(e *MetricEvaluation) {
+func (d *decider) warnOf(index int, e *MetricEvaluation) {
 	name := e.Spec.Name()
 	switch e.Calculation {
 	case UtilizationCalculation, AverageValueCalculation:
-		d.warnOfPods(e, name)
+		d.warnOfPods(index, e, name)
 	case ValueCalculation, AverageValuePerReplicaCalculation:
 		d.warnOfTotal(e, name)
 	}
@@ -48,7 +48,7 @@ func (d *decider) capsProposal(e *MetricEvaluation) bool {
 	return false
 }
 
-func (d *decider) warnOfPods(e *MetricEvaluation, name string) {
+func (d *decider) warnOfPods(index int, e *MetricEvaluation, name string) {
 	if !e.Compared {
 		return
 	}
@@ -64,11 +64,15 @@ func (d *decider) warnOfPods(e *MetricEvaluation, name string) {
 			usage += float64(v)
 		}
 	}
+	var sums MetricSums
+	if d.in.Sums != nil {
+		sums = *d.sumsOf(index)
+	}
 	switch {
-	case outOfInt64(usage):
+	case outOfInt64(usage) || sums.UsageWraps:
 		d.warn("%s: the sum of the usages is beyond 64 bits of milli-units and wrapped, as the Kubernetes controller's does", name)
 	case e.Calculation != UtilizationCalculation:
-	case outOfInt64(requests):
+	case outOfInt64(requests) || sums.RequestsWrap:
 		d.warn("%s: the sum of the requests is beyond 64 bits of milli-units and wrapped, as the Kubernetes controller's does", name)
 	case e.TotalUsage > math.MaxInt64/100 || e.TotalUsage < math.MinInt64/100:
 		d.warn("%s: 100 times the usage is beyond 64 bits of milli-units and wrapped, as the Kubernetes controller's does", name)
