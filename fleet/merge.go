@@ -1,0 +1,268 @@
+package fleet
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// part is a member as the sum sees it.
+type part struct {
+	// digest is what it told last; nil: it counts for nothing.
+	digest *Digest
+	// silent reports whether that is old.
+	silent bool
+	// at is when it was told, in nanoseconds.
+	at int64
+	// replicas are those of it that count, asked for and observed.
+	replicas recommender.Scale
+}
+
+// doubt is a metric of which only a part is known. What is not known is at least 0, so the known part can
+// propose more replicas, not fewer.
+type doubt struct {
+	metric int
+	// readings are those of the metric if it fails.
+	readings recommender.Readings
+}
+
+// unite makes the engine's input of the members, in the fleet's order.
+func (s *Spec) unite(parts []part, id recommender.ID) (in recommender.Input, doubts []doubt) {
+	in = recommender.Input{
+		ID: id, Namespace: s.Namespace, Spec: s.Engine, Options: s.Options,
+		Generation: s.Generation, HasGeneration: s.HasGeneration,
+		Sums:     &recommender.Sums{Metrics: make([]recommender.MetricSums, len(s.Engine.Metrics))},
+		Readings: make([]recommender.Readings, len(s.Engine.Metrics)),
+	}
+	for i := range parts {
+		if d := parts[i].digest; d != nil {
+			in.Scale.SpecReplicas = sum(in.Scale.SpecReplicas, parts[i].replicas.SpecReplicas)
+			in.Scale.StatusReplicas = sum(in.Scale.StatusReplicas, parts[i].replicas.StatusReplicas)
+			in.Sums.Pods += int(d.Pods)
+			in.Sums.Ready += int(d.Ready)
+		}
+	}
+	for i := range s.Engine.Metrics {
+		readings, failed := &in.Readings[i], recommender.Readings{}
+		uncertain := false
+		switch {
+		case !isTotal(&s.Engine.Metrics[i]):
+			failed, uncertain = s.unitePods(parts, i, &in.Sums.Metrics[i], readings)
+		case s.scope(i) == Global:
+			s.newest(parts, i, readings)
+		default:
+			failed, uncertain = s.uniteTotals(parts, i, readings)
+		}
+		if uncertain {
+			doubts = append(doubts, doubt{i, failed})
+		}
+	}
+	return in, doubts
+}
+
+// metric returns a member's digest of a metric; nil: there is none, or it was made for another spec.
+func (s *Spec) metric(p *part, i int) *MetricDigest {
+	if p.digest == nil || p.digest.Version != s.Version || i >= len(p.digest.Metrics) {
+		return nil
+	}
+	return &p.digest.Metrics[i]
+}
+
+// unitePods adds up a metric of pods. Members that can't read it have pods without samples, and so have
+// silent ones; it fails if all members are like that.
+func (s *Spec) unitePods(parts []part, i int, sums *recommender.MetricSums, readings *recommender.Readings) (failed recommender.Readings, uncertain bool) {
+	problem := ""
+	for k := range parts {
+		m := s.metric(&parts[k], i)
+		switch {
+		case parts[k].digest == nil:
+		case m == nil:
+			uncertain = true
+		case parts[k].silent:
+			silent := silence(m.Sums)
+			sums.Add(&silent)
+		default:
+			sums.Add(&m.Sums)
+			setFirst(&problem, m.Error)
+			setFirst(&readings.SelectorError, m.SelectorError)
+		}
+	}
+	if !sums.Sampled {
+		readings.Error = problem
+	}
+	if uncertain {
+		failed.Error = silentText(parts)
+	}
+	return failed, uncertain && readings.Error == "" && readings.SelectorError == ""
+}
+
+// silence returns the sums as if no pod had a sample.
+func silence(m recommender.MetricSums) recommender.MetricSums {
+	missing := m.Missing
+	missing.Pods += m.Ready.Pods
+	missing.Requests += m.Ready.Requests
+	missing.Filled += m.Ready.Filled
+	return recommender.MetricSums{Missing: missing, Unready: m.Unready, Ignored: m.Ignored, NoRequest: m.NoRequest}
+}
+
+// uniteTotals adds up an Object or External metric of which each member reads its own part.
+func (s *Spec) uniteTotals(parts []part, i int, readings *recommender.Readings) (failed recommender.Readings, uncertain bool) {
+	spec := &s.Engine.Metrics[i]
+	known := false
+	for k := range parts {
+		m := s.metric(&parts[k], i)
+		switch {
+		case parts[k].digest == nil:
+			continue
+		case m == nil || parts[k].silent:
+			if !uncertain {
+				failed.Error = silentText(parts)
+			}
+			uncertain = true
+			continue
+		case m.problem(spec):
+			setFirst(&readings.SelectorError, m.SelectorError)
+			if !uncertain {
+				failed = recommender.Readings{Error: m.Error, SelectorError: m.SelectorError, Series: int(m.Total.Series)}
+			}
+			uncertain = true
+			continue
+		}
+		known = true
+		if spec.Type == recommender.ObjectMetric && len(readings.Values) > 0 {
+			readings.Values[0].Milli += m.Total.Sum
+			continue
+		}
+		if readings.Values == nil {
+			readings.Values = make([]recommender.Value, 0, len(parts))
+		}
+		readings.Values = m.Total.values(readings.Values)
+		readings.Series += int(m.Total.Series)
+	}
+	if uncertain && (!known || readings.SelectorError != "") {
+		failed.SelectorError = readings.SelectorError
+		*readings = failed
+		return failed, false
+	}
+	return failed, uncertain
+}
+
+// newest takes the newest value of a metric that all members read alike, of a member that isn't silent.
+func (s *Spec) newest(parts []part, i int, readings *recommender.Readings) {
+	spec := &s.Engine.Metrics[i]
+	var newest, first *MetricDigest
+	at := int64(0)
+	for k := range parts {
+		m := s.metric(&parts[k], i)
+		switch {
+		case m == nil || parts[k].silent:
+		case m.problem(spec):
+			if first == nil {
+				first = m
+			}
+		case newest == nil || parts[k].at > at:
+			newest, at = m, parts[k].at
+		}
+	}
+	switch {
+	case newest != nil:
+		readings.Values = newest.Total.values(nil)
+		readings.Series = int(newest.Total.Series)
+	case first != nil:
+		*readings = recommender.Readings{Error: first.Error, SelectorError: first.SelectorError, Series: int(first.Total.Series)}
+	default:
+		readings.Error = silentText(parts)
+	}
+}
+
+// sum adds replicas, which end at the largest number.
+func sum(a, b int32) int32 { return int32(min(int64(a)+int64(b), math.MaxInt32)) }
+
+func setFirst(text *string, other string) {
+	if *text == "" {
+		*text = other
+	}
+}
+
+// silentText is the error of a metric that silent members have. It names none: members see it.
+func silentText(parts []part) string {
+	silent := 0
+	for i := range parts {
+		if parts[i].silent {
+			silent++
+		}
+	}
+	return strconv.Itoa(silent) + " of " + strconv.Itoa(len(parts)) + " members have told nothing of late"
+}
+
+// decide decides for the sum. A metric that is not wholly known counts only if what is known of it
+// proposes more replicas than there are; else it fails.
+func (s *Spec) decide(now time.Time, in *recommender.Input, doubts []doubt, history *recommender.History) (recommender.Decision, recommender.History) {
+	decide := s.Decide
+	if decide == nil {
+		decide = recommender.Recommend
+	}
+	if len(doubts) > 0 {
+		try := *in
+		try.Explain, try.ExplainLimit = true, recommender.ExplainNoPods
+		d, _ := recommender.Recommend(now, &try, history)
+		for _, doubt := range doubts {
+			if metrics := d.Explanation.Metrics; doubt.metric < len(metrics) {
+				if m := &metrics[doubt.metric]; m.Failure != nil || m.Proposal <= d.Current {
+					in.Readings[doubt.metric] = doubt.readings
+				}
+			}
+		}
+	}
+	return decide(now, in, history)
+}
+
+// nominal makes the input that of count replicas in place of more that bear the same load: the others are
+// there in case a member is lost, and no decision may depend on them.
+func nominal(in *recommender.Input, count int32) {
+	all := in.Scale.SpecReplicas
+	if count == all || all <= 0 {
+		return
+	}
+	in.Scale.SpecReplicas = count
+	in.Scale.StatusReplicas = scaledCount(in.Scale.StatusReplicas, count, all)
+	in.Sums.Pods = int(scaledCount(int32(in.Sums.Pods), count, all))
+	in.Sums.Ready = int(scaledCount(int32(in.Sums.Ready), count, all))
+	for i := range in.Sums.Metrics {
+		m := &in.Sums.Metrics[i]
+		for _, g := range []*recommender.GroupSums{&m.Ready, &m.Missing, &m.Unready} {
+			g.Pods = scaledCount(g.Pods, count, all)
+			g.Requests = scaled(g.Requests, count, all)
+			g.Filled = scaled(g.Filled, count, all)
+		}
+		m.Ignored = scaledCount(m.Ignored, count, all)
+	}
+}
+
+// scaledCount returns n × count/all, rounded, and at least 1 of any.
+func scaledCount(n, count, all int32) int32 {
+	if n <= 0 {
+		return n
+	}
+	return int32(min(max(1, (int64(n)*int64(count)+int64(all)/2)/int64(all)), math.MaxInt32))
+}
+
+// scaled returns v × count/all, rounded toward 0.
+func scaled(v int64, count, all int32) int64 {
+	negative := v < 0
+	if negative {
+		v = -v
+	}
+	high, low := bits.Mul64(uint64(v), uint64(count))
+	if high >= uint64(all) {
+		return v // beyond 64 bits: it has wrapped anyway
+	}
+	quotient, _ := bits.Div64(high, low, uint64(all))
+	if negative {
+		return -int64(quotient)
+	}
+	return int64(quotient)
+}

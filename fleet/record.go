@@ -1,0 +1,214 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Record is the state of a fleet. The zero value is that of a new one. A Record is immutable: Step returns
+// new ones, which share parts with it.
+type Record struct {
+	// Updated is when the last call came, Began the first one, Decided the last decision: in nanoseconds
+	// since the Unix epoch, 0: there was none. Awake is when calls began to come without a long pause.
+	Updated, Began, Decided, Awake int64
+	// Desired is the count of the last decision, Total the sum of the shares, and Unplaced and Missing
+	// what members could not take of that, and of what would survive a loss.
+	Desired, Total, Unplaced, Missing int32
+	// Members are those of the spec at the last call.
+	Members []MemberRecord
+	// History is the engine's, see package recommender/encoding; nil: there is none.
+	History []byte
+}
+
+// MemberRecord is the state of one member.
+type MemberRecord struct {
+	// Key stands for the name.
+	Key uint64
+	// Seen is when it called last, 0: never; and Told when it told Digest, in nanoseconds since the Unix epoch.
+	Seen, Told int64
+	// Digest is encoded; nil: it has told nothing yet.
+	Digest []byte
+	// Version is that of the digest.
+	Version uint64
+	// Share is its last share, where HasShare.
+	Share    int32
+	HasShare bool
+	// Answered is the share that it learnt at its last call. Obeys reports whether it then had the one that it
+	// had learnt before.
+	Answered int32
+	Obeys    bool
+	// Gone reports whether it was lost at the last decision.
+	Gone bool
+	// Back is how many decisions its share still stays as it is because it has come back.
+	Back uint8
+	// PendingSince is since when it has pods without a place to run; 0: it has none.
+	PendingSince int64
+	// Capacity is how many pods it can place, until CapacityUntil; 0: that is unknown.
+	Capacity      int32
+	CapacityUntil int64
+}
+
+// recordFormat 1: the format's byte, the fields in the order below, a CRC-32C. Integers are varints,
+// instants differences to Updated.
+const recordFormat = 1
+
+// MaxRecord limits an encoded record, in bytes.
+const MaxRecord = 1 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Bits of a member.
+const (
+	hasShareBit = 1 << iota
+	goneBit
+	toldBit
+	pendingBit
+	capacityBit
+	obeysBit
+	memberBits
+)
+
+// AppendRecord appends the record's encoding to b.
+func AppendRecord(b []byte, r *Record) []byte {
+	begin := len(b)
+	since := func(at int64) { b = binary.AppendVarint(b, r.Updated-at) }
+	b = append(b, recordFormat)
+	b = binary.AppendVarint(b, r.Updated)
+	since(r.Began)
+	since(r.Decided)
+	since(r.Awake)
+	for _, n := range []int32{r.Desired, r.Total, r.Unplaced, r.Missing} {
+		b = binary.AppendVarint(b, int64(n))
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.Members)))
+	for i := range r.Members {
+		m := &r.Members[i]
+		has := uint64(0)
+		for _, bit := range []struct {
+			bit uint64
+			is  bool
+		}{{hasShareBit, m.HasShare}, {goneBit, m.Gone}, {toldBit, m.Digest != nil}, {pendingBit, m.PendingSince != 0}, {capacityBit, m.CapacityUntil != 0}, {obeysBit, m.Obeys}} {
+			if bit.is {
+				has |= bit.bit
+			}
+		}
+		b = binary.LittleEndian.AppendUint64(b, m.Key)
+		b = binary.AppendUvarint(b, has)
+		b = append(b, m.Back)
+		b = binary.AppendVarint(b, int64(m.Share))
+		b = binary.AppendVarint(b, int64(m.Answered)-int64(m.Share))
+		since(m.Seen)
+		if m.Digest != nil {
+			since(m.Told)
+			b = binary.AppendUvarint(b, uint64(len(m.Digest)))
+			b = append(b, m.Digest...) // with the version
+		}
+		if m.PendingSince != 0 {
+			since(m.PendingSince)
+		}
+		if m.CapacityUntil != 0 {
+			since(m.CapacityUntil)
+			b = binary.AppendVarint(b, int64(m.Capacity))
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.History)))
+	b = append(b, r.History...)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], castagnoli))
+}
+
+// DecodeRecord decodes what AppendRecord wrote. The result shares memory with b.
+func DecodeRecord(b []byte) (Record, error) {
+	switch {
+	case len(b) < 5 || len(b) > MaxRecord:
+		return Record{}, ErrCorrupt
+	case b[0] != recordFormat:
+		return Record{}, ErrFormat
+	}
+	body := b[:len(b)-4]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
+		return Record{}, ErrCorrupt
+	}
+	r := reader{rest: body[1:]}
+	d := Record{Updated: r.varint()}
+	since := func() int64 { return d.Updated - r.varint() }
+	d.Began, d.Decided, d.Awake = since(), since(), since()
+	for _, n := range []*int32{&d.Desired, &d.Total, &d.Unplaced, &d.Missing} {
+		*n = r.int32()
+	}
+	if n := r.count(MaxMembers); n > 0 {
+		d.Members = make([]MemberRecord, n)
+	}
+	for i := range d.Members {
+		m := &d.Members[i]
+		m.Key = r.fixed()
+		has := r.uvarint()
+		r.bad = r.bad || has >= memberBits
+		m.HasShare, m.Gone, m.Obeys = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0
+		if back := r.bytes(1); back != nil {
+			m.Back = back[0]
+		}
+		m.Share = r.int32()
+		m.Answered = int32(int64(m.Share) + r.varint())
+		m.Seen = since()
+		if has&toldBit != 0 {
+			m.Told = since()
+			m.Digest = r.bytes(r.count(MaxRecord))
+			if len(m.Digest) < 9 {
+				return Record{}, ErrCorrupt
+			}
+			m.Version = binary.LittleEndian.Uint64(m.Digest[1:])
+		}
+		if has&pendingBit != 0 {
+			m.PendingSince = since()
+		}
+		if has&capacityBit != 0 {
+			m.CapacityUntil = since()
+			m.Capacity = r.int32()
+		}
+	}
+	if n := r.count(MaxRecord); n > 0 {
+		d.History = r.bytes(n)
+	}
+	if r.bad || len(r.rest) > 0 {
+		return Record{}, ErrCorrupt
+	}
+	return d, nil
+}
+
+// withoutFuture returns the record with all instants after the given one moved to it: a wrong clock made them.
+// History is left as it is; the engine knows such records, too.
+func (r *Record) withoutFuture(at int64) Record {
+	next := *r
+	for _, instant := range []*int64{&next.Updated, &next.Began, &next.Decided, &next.Awake} {
+		*instant = min(*instant, at)
+	}
+	next.Members = append([]MemberRecord(nil), r.Members...)
+	for i := range next.Members {
+		m := &next.Members[i]
+		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince} {
+			*instant = min(*instant, at)
+		}
+		m.CapacityUntil = min(m.CapacityUntil, at+int64(capacityFor))
+	}
+	return next
+}
+
+// own copies what Step changes. Its members are those of the spec, in that order.
+func (r *Record) own(spec *Spec) Record {
+	next := *r
+	next.Members = make([]MemberRecord, len(spec.Members))
+	for i := range next.Members {
+		key := keyOf(spec.Members[i].Name)
+		next.Members[i].Key = key
+		if i < len(r.Members) && r.Members[i].Key == key {
+			next.Members[i] = r.Members[i]
+			continue
+		}
+		for k := range r.Members {
+			if r.Members[k].Key == key {
+				next.Members[i] = r.Members[k]
+			}
+		}
+	}
+	return next
+}

@@ -1,0 +1,275 @@
+package fleet
+
+import "math"
+
+// Seat is a member as the split sees it. Members are in the order of their names.
+type Seat struct {
+	// Weight is 0 to MaxWeight; a member of weight 0 gains nothing and is emptied.
+	Weight int32
+	// Floor and Cap bound the share; where they contradict each other, Cap counts.
+	Floor, Cap int32
+	// Last is the last share. A member that has none begins at its floor: Last 0.
+	Last int32
+	// Ready is how many replicas of it are ready: moves wait for those that are not.
+	Ready int32
+	// Frozen keeps the share as it is.
+	Frozen bool
+}
+
+// Shares is a total that is shared out.
+type Shares struct {
+	// Of are the shares, by index of the seats.
+	Of []int32
+	// Total is their sum, and Unplaced what no member could take.
+	Total, Unplaced int64
+}
+
+// Split shares out a total by Webster's method, beginning at the last shares: what is added goes to the
+// member with the largest weight/(2·share+1), what is taken comes from the one with the smallest
+// weight/(2·share−1). So a total that grows or shrinks by one changes one share by one. From shares that the
+// method itself made, the result is that of a split from nothing, whatever was between.
+//
+// Then at most moves replicas are moved towards that split, and from members of weight 0 at least one.
+// Moves in excess of replicas that are not ready yet wait.
+//
+// Frozen members are subtracted first. Where the floors of the others add up to more than remains, they
+// have these.
+func Split(seats []Seat, total, moves int32) Shares {
+	s := newSplit(seats)
+	s.to(total)
+	s.drain(moves)
+	s.rebalance(moves)
+	return s.result(total)
+}
+
+// SplitSurviving shares out so many replicas, at most most, that total remain without the member that has
+// the largest share. missing is how many fewer remain where most or the members' caps are in the way.
+func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
+	s := newSplit(seats)
+	low, high := total, max(total, most)
+	last := s.begin + s.frozen               // most probably again
+	for try := int64(0); low < high; try++ { // the smallest sum that suffices: what remains grows with it
+		middle := low + (high-low)/2
+		if guess := last - try; try < 2 && guess >= int64(low) && guess < int64(high) {
+			middle = int32(guess)
+		}
+		if s.to(middle); s.surviving() >= int64(total) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	s.to(low)
+	missing = int32(max(0, int64(total)-s.surviving()))
+	s.drain(moves)
+	s.rebalance(moves)
+	return s.result(low), missing
+}
+
+// split is a split in the making.
+type split struct {
+	seats []Seat
+	// low and high bound the shares, start is where these begin; frozen members have none of them.
+	low, high, start []int32
+	// shares are those of all members.
+	shares []int32
+	// frozen is the sum of the frozen shares, begin that of start.
+	frozen, begin int64
+}
+
+func newSplit(seats []Seat) *split {
+	n := len(seats)
+	bounds := make([]int32, 3*n)
+	s := &split{seats: seats, low: bounds[:n], high: bounds[n : 2*n], start: bounds[2*n:], shares: make([]int32, n)}
+	for i := range seats {
+		seat := &seats[i]
+		switch {
+		case seat.Frozen:
+			s.shares[i] = seat.Last
+			s.frozen += int64(seat.Last)
+			continue
+		case seat.Weight == 0:
+			s.high[i] = max(0, seat.Last) // it gains nothing
+		default:
+			s.high[i] = max(0, seat.Cap)
+			s.low[i] = max(0, min(seat.Floor, seat.Cap))
+		}
+		s.start[i] = min(max(seat.Last, s.low[i]), s.high[i])
+		s.begin += int64(s.start[i])
+	}
+	return s
+}
+
+// to sets the shares for a total.
+func (s *split) to(total int32) {
+	rest := max(0, int64(total)-s.frozen)
+	if rest >= s.begin {
+		s.apportion(s.start, s.high, rest)
+		return
+	}
+	low := s.low
+	if total == 0 { // floors are for workloads that run
+		low = make([]int32, len(s.low))
+	}
+	s.apportion(low, s.start, rest)
+}
+
+// apportion sets the shares of members that aren't frozen to a sum, within bounds: those bounds' nearest
+// sum, if it is not within them. Each replica of a member is a seat with the key weight/(2·index+1), and the
+// seats with the largest keys are taken; of equal ones that with the lower index, then the first member's.
+// So this is the result of adding one after the other, and that of taking away one after the other.
+func (s *split) apportion(low, high []int32, sum int64) {
+	has := int64(0)
+	for i := range s.seats {
+		if !s.seats[i].Frozen {
+			s.shares[i] = low[i]
+			has += int64(low[i])
+		}
+	}
+	if sum-has > int64(len(s.seats)) {
+		has = s.jump(low, high, sum)
+	}
+	for ; has < sum; has++ {
+		best := -1
+		for i := range s.seats {
+			if !s.seats[i].Frozen && s.shares[i] < high[i] && (best < 0 || s.before(i, best)) {
+				best = i
+			}
+		}
+		if best < 0 {
+			return
+		}
+		s.shares[best]++
+	}
+}
+
+// before reports whether the next seat of member i comes before that of j, which comes before i.
+func (s *split) before(i, j int) bool {
+	a, b := int64(s.seats[i].Weight)*(2*int64(s.shares[j])+1), int64(s.seats[j].Weight)*(2*int64(s.shares[i])+1)
+	return a > b || a == b && s.shares[i] < s.shares[j]
+}
+
+// jump sets the shares to all seats whose key is at least some threshold, the lowest one with which the sum
+// is not exceeded; fewer seats than members are missing then. It returns their sum.
+func (s *split) jump(low, high []int32, sum int64) (has int64) {
+	// A threshold is MaxWeight/m. From m to m+1 no member gains more than one seat.
+	take := func(m int64) (all int64) {
+		for i := range s.seats {
+			if s.seats[i].Frozen {
+				continue
+			}
+			seats := (int64(s.seats[i].Weight)*m/MaxWeight + 1) / 2
+			s.shares[i] = int32(min(max(seats, int64(low[i])), int64(high[i])))
+			all += int64(s.shares[i])
+		}
+		return all
+	}
+	// With the last one every member has the sum or its bound.
+	first, last := int64(0), MaxWeight*(2*min(sum, math.MaxInt32)+3)
+	for first < last {
+		middle := first + (last-first+1)/2
+		if take(middle) <= sum {
+			first = middle
+		} else {
+			last = middle - 1
+		}
+	}
+	return take(first)
+}
+
+// surviving is what remains without the largest share.
+func (s *split) surviving() int64 {
+	sum, largest := int64(0), int32(0)
+	for _, share := range s.shares {
+		sum += int64(share)
+		largest = max(largest, share)
+	}
+	return sum - int64(largest)
+}
+
+// inFlight is how many replicas of members that take part are not ready yet.
+func (s *split) inFlight() (n int64) {
+	for i := range s.seats {
+		if !s.seats[i].Frozen && s.seats[i].Weight > 0 {
+			n += int64(max(0, s.shares[i]-s.seats[i].Ready))
+		}
+	}
+	return n
+}
+
+// drain moves replicas from members of weight 0.
+func (s *split) drain(moves int32) {
+	drained := int64(0)
+	for i := range s.seats {
+		if !s.seats[i].Frozen && s.seats[i].Weight == 0 {
+			drained += int64(s.shares[i])
+		}
+	}
+	for n := min(int64(max(1, moves))-s.inFlight(), drained); n > 0; n-- {
+		if !s.move(func(i int) bool { return s.seats[i].Weight == 0 && s.shares[i] > 0 },
+			func(i int) bool { return s.seats[i].Weight > 0 && s.shares[i] < s.high[i] }) {
+			return
+		}
+	}
+}
+
+// rebalance moves replicas towards the split from nothing.
+func (s *split) rebalance(moves int32) {
+	n := int64(moves) - s.inFlight()
+	if n <= 0 {
+		return
+	}
+	ideal := split{seats: s.seats, shares: make([]int32, len(s.shares))}
+	sum := int64(0)
+	for i := range s.seats {
+		if !s.seats[i].Frozen {
+			sum += int64(s.shares[i])
+		}
+	}
+	ideal.apportion(s.low, s.high, sum)
+	for ; n > 0; n-- {
+		if !s.move(func(i int) bool { return s.shares[i] > ideal.shares[i] }, func(i int) bool { return s.shares[i] < ideal.shares[i] }) {
+			return
+		}
+	}
+}
+
+// move moves one replica from the giver that should lose one first to the taker that should gain one
+// first. It reports whether there are both.
+func (s *split) move(gives, takes func(i int) bool) bool {
+	giver, taker := -1, -1
+	for i := range s.seats {
+		switch {
+		case s.seats[i].Frozen:
+		case gives(i):
+			if giver < 0 || s.losesBefore(i, giver) {
+				giver = i
+			}
+		case takes(i):
+			if taker < 0 || s.before(i, taker) {
+				taker = i
+			}
+		}
+	}
+	if giver < 0 || taker < 0 {
+		return false
+	}
+	s.shares[giver]--
+	s.shares[taker]++
+	return true
+}
+
+// losesBefore reports whether the last seat of i goes before that of j, which comes before i.
+func (s *split) losesBefore(i, j int) bool {
+	a, b := int64(s.seats[i].Weight)*(2*int64(s.shares[j])-1), int64(s.seats[j].Weight)*(2*int64(s.shares[i])-1)
+	return a < b || a == b && s.shares[i] >= s.shares[j]
+}
+
+func (s *split) result(total int32) Shares {
+	r := Shares{Of: s.shares}
+	for _, share := range s.shares {
+		r.Total += int64(share)
+	}
+	r.Unplaced = max(0, int64(total)-r.Total)
+	return r
+}

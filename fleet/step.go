@@ -1,0 +1,332 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
+)
+
+// Errors of Step; test for them with errors.Is.
+var (
+	// ErrNotMember: the spec names no such member.
+	ErrNotMember = errors.New("not a member of the fleet")
+	// ErrVersion: the digest was made for another version of the spec.
+	ErrVersion = errors.New("the digest is of another version of the fleet's spec")
+)
+
+// Call is a member's call.
+type Call struct {
+	// Member is its name, and Digest what it tells; Blind reports that it can tell nothing, see ErrBlind.
+	Member string
+	Digest Digest
+	Blind  bool
+	// ID names the decision, if this call makes one; it must be unique per fleet.
+	ID recommender.ID
+	// Explain requests the explanation of that decision.
+	Explain bool
+}
+
+// Answer is what a member learns, and for those who may see the fleet what the call decided.
+type Answer struct {
+	// Share is how many replicas the member is to have. If Holds, the fleet knows too little: it keeps those
+	// that it has.
+	Share int32
+	Holds bool
+	// State is the member's; Drained reports whether it is to become empty.
+	State   State
+	Drained bool
+	// Desired is the fleet's count as last decided, at Decided (the zero time: never); Total is the sum of
+	// the shares. Unplaced is what no member could take, Missing how many replicas too few would remain
+	// without the largest member, if SurviveOne.
+	Desired, Total, Unplaced, Missing int32
+	Decided                           time.Time
+	// Members counts the members by state.
+	Members Counts
+	// Decision is that of this call; nil: it made none.
+	Decision *recommender.Decision
+}
+
+// Capacity of members whose pods find no place to run.
+const (
+	// pendingFor is for how long one must find none before the member's share is limited to those that did.
+	pendingFor = time.Minute
+	// capacityFor is for how long it is then limited; later it is tried again.
+	capacityFor = 5 * time.Minute
+)
+
+// Step takes a member's call at that instant: it stores what the member tells, decides for the fleet if the
+// last decision is a period old, and answers the member's share. If now is before the record's last call,
+// that instant is used instead, unless it is so far in the future that a clock was wrong. Step does not change the given record.
+func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer, error) {
+	i := spec.member(call.Member)
+	switch {
+	case i < 0:
+		return Record{}, Answer{}, fmt.Errorf("%q: %w", call.Member, ErrNotMember)
+	case call.Blind:
+	case call.Digest.Version != spec.Version || len(call.Digest.Metrics) != len(spec.Engine.Metrics):
+		return Record{}, Answer{}, ErrVersion
+	}
+	var told []byte
+	if !call.Blind {
+		told = AppendDigest(nil, &call.Digest)
+		if _, err := DecodeDigest(told); err != nil { // it would stop all decisions
+			return Record{}, Answer{}, err
+		}
+	}
+	if now.UnixNano() < record.Updated-int64(spec.StaleAfter) {
+		r := record.withoutFuture(now.UnixNano())
+		record = &r
+	}
+	at := max(now.UnixNano(), record.Updated)
+	next := record.own(spec)
+	mine := &next.Members[i]
+	if next.Began == 0 {
+		next.Began = at
+	}
+	if at-record.Updated > int64(spec.StaleAfter) {
+		next.Awake = at
+	}
+	next.Updated = at
+	mine.hear(spec, &spec.Members[i], call, told, at, next.Decided != 0)
+	answer := Answer{Drained: spec.Members[i].Drained()}
+	if next.due(spec, at) {
+		decision, err := next.decide(spec, call, at)
+		if err != nil {
+			return Record{}, Answer{}, err
+		}
+		answer.Decision = decision
+	}
+	mine.Answered = mine.Share
+	answer.Share, answer.Holds = mine.Share, !mine.HasShare || mine.Gone
+	answer.State = spec.stateOf(mine, next.Awake, at)
+	answer.Desired, answer.Total, answer.Unplaced, answer.Missing = next.Desired, next.Total, next.Unplaced, next.Missing
+	if next.Decided != 0 {
+		answer.Decided = time.Unix(0, next.Decided).UTC()
+	}
+	for k := range spec.Members {
+		answer.Members.add(spec.stateOf(&next.Members[k], next.Awake, at), spec.Members[k].Drained())
+	}
+	return next, answer, nil
+}
+
+// hear takes a call. A member that was lost, or never seen, begins with the replicas that it has.
+func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte, at int64, decided bool) {
+	m.Seen = at
+	if call.Blind {
+		return
+	}
+	d := &call.Digest
+	m.Told, m.Version, m.Digest = at, d.Version, told
+	has := max(0, min(d.Scale.SpecReplicas, spec.most(member)))
+	m.Obeys = !m.HasShare || has == m.Answered
+	if m.Gone || !m.HasShare {
+		if !m.HasShare || spec.OnLost == Shift {
+			m.Share, m.Answered, m.HasShare, m.Obeys = has, has, true, true
+		}
+		if m.Gone = false; decided {
+			m.Back = backAfter
+		}
+	}
+	if d.Unplaced == 0 {
+		m.PendingSince = 0
+	} else if m.PendingSince == 0 {
+		m.PendingSince = at
+	}
+	switch {
+	case m.PendingSince != 0 && at-m.PendingSince >= int64(pendingFor):
+		m.Capacity, m.CapacityUntil = d.Placed, at+int64(capacityFor)
+	case m.CapacityUntil != 0 && at >= m.CapacityUntil:
+		m.Capacity, m.CapacityUntil = 0, 0
+	case m.CapacityUntil != 0:
+		m.Capacity = max(m.Capacity, d.Placed)
+	}
+}
+
+// most is the most replicas of a member that count: a drained one may still have any.
+func (s *Spec) most(m *Member) int32 {
+	if m.Drained() {
+		return s.Engine.MaxReplicas
+	}
+	return s.ceiling(m)
+}
+
+// due reports whether a decision is due: a period after the last one; the first one when all members have
+// called, or those that do had time to.
+func (r *Record) due(spec *Spec, at int64) bool {
+	if r.Decided != 0 {
+		return at-r.Decided >= int64(spec.Period)
+	}
+	for i := range r.Members {
+		if r.Members[i].Digest == nil {
+			return at-r.Began >= int64(spec.StaleAfter)
+		}
+	}
+	return true
+}
+
+// work is memory that decisions reuse. Nothing in it is part of a result.
+type work struct {
+	parts   []part
+	seats   []Seat
+	digests []Digest
+	metrics []MetricDigest
+}
+
+var workPool = sync.Pool{New: func() any { return new(work) }}
+
+// of returns empty lists for that many members with that many metrics.
+func (w *work) of(members, metrics int) ([]part, []Seat, []Digest) {
+	w.parts, w.seats, w.digests = zeros(w.parts, members), zeros(w.seats, members), zeros(w.digests, members)
+	w.metrics = zeros(w.metrics, members*metrics)
+	for i := range w.digests {
+		w.digests[i].Metrics = w.metrics[i*metrics : i*metrics : (i+1)*metrics]
+	}
+	return w.parts, w.seats, w.digests
+}
+
+// zeros returns a list of n zero values, in the given one's memory if that suffices.
+func zeros[T any](list []T, n int) []T {
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	list = list[:n]
+	clear(list)
+	return list
+}
+
+// decide decides for the fleet and sets the shares. It returns nil if nobody tells anything.
+func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision, error) {
+	w := workPool.Get().(*work)
+	defer workPool.Put(w)
+	parts, seats, digests := w.of(len(spec.Members), len(spec.Engine.Metrics))
+	telling := false
+	for i := range r.Members {
+		state := spec.stateOf(&r.Members[i], r.Awake, at)
+		telling = telling || state == Fresh || state == Returning
+		if err := r.Members[i].see(spec, i, state, &digests[i], &parts[i], &seats[i], at); err != nil {
+			return nil, err
+		}
+	}
+	if !telling {
+		return nil, nil
+	}
+	var history recommender.History
+	if r.History != nil {
+		var err error
+		if history, err = encoding.DecodeHistory(r.History); err != nil {
+			return nil, err
+		}
+		history = history.WithoutFuture(time.Unix(0, at))
+	}
+	in, doubts := spec.unite(parts, call.ID)
+	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
+	if spec.SurviveOne {
+		nominal(&in, r.nominalCount(seats, in.Scale.SpecReplicas))
+	}
+	settlePart(&history, in.Scale.SpecReplicas)
+	decision, history := spec.decide(time.Unix(0, at).UTC(), &in, doubts, &history)
+	r.Decided, r.History = at, encoding.AppendHistory(nil, &history)
+	shares := r.share(spec, seats, decision.Desired)
+	for i := range r.Members {
+		m := &r.Members[i]
+		if m.Share = shares[i]; m.Back > 0 && !m.Gone && !parts[i].silent {
+			m.Back--
+		}
+	}
+	return &decision, nil
+}
+
+// see sets what the decision needs of a member that has called, in that state.
+func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *part, seat *Seat, at int64) error {
+	member := &spec.Members[i]
+	seat.Frozen = state != Fresh
+	switch state {
+	case Unseen:
+		return nil
+	case Lost:
+		if m.Gone, m.Back = true, backAfter; spec.OnLost == Shift {
+			m.Share = 0
+			return nil
+		}
+	}
+	p.silent, p.at = state == Stale || state == Lost, m.Told
+	if p.silent { // it knows of no later share
+		m.Share = m.Answered
+	}
+	seat.Last = m.Share
+	if m.Digest == nil {
+		return nil
+	}
+	if err := digest.decode(m.Digest); err != nil {
+		return err
+	}
+	p.digest, p.replicas = digest, m.replicas(digest.Scale, spec.most(member))
+	seat.Floor, seat.Cap, seat.Ready = member.Min, spec.ceiling(member), digest.Ready
+	if !member.Drained() {
+		seat.Weight = member.Weight
+	}
+	if at < m.CapacityUntil {
+		seat.Cap = min(seat.Cap, m.Capacity)
+	}
+	return nil
+}
+
+// replicas returns the replicas of a member that count: its share, if it does what it is told, for it may
+// have learnt that only now; else those that it has.
+func (m *MemberRecord) replicas(has recommender.Scale, most int32) recommender.Scale {
+	asked, observed := max(0, min(has.SpecReplicas, most)), max(0, min(has.StatusReplicas, most))
+	if m.Obeys && m.HasShare {
+		observed = max(0, observed+m.Share-asked)
+		asked = m.Share
+	}
+	return recommender.Scale{SpecReplicas: asked, StatusReplicas: observed}
+}
+
+// nominalCount is the count that all replicas stand for if some are there in case a member is lost.
+func (r *Record) nominalCount(seats []Seat, all int32) int32 {
+	switch {
+	case all <= 0:
+		return all
+	case r.Decided == 0 || r.Total <= 0:
+		fresh := make([]Seat, len(seats))
+		for i := range seats {
+			fresh[i] = Seat{Weight: seats[i].Weight, Cap: seats[i].Cap}
+		}
+		largest := int32(0)
+		for _, share := range Split(fresh, all, 0).Of {
+			largest = max(largest, share)
+		}
+		return max(1, all-largest)
+	case all == r.Total:
+		return max(1, min(r.Desired, all))
+	}
+	return min(scaledCount(all, r.Desired, r.Total), all)
+}
+
+// settlePart settles a pending change of which only a part was applied as a change of that part.
+func settlePart(h *recommender.History, replicas int32) {
+	p := h.Pending
+	if p == nil || (p.From >= replicas || replicas >= p.To) && (p.From <= replicas || replicas <= p.To) {
+		return
+	}
+	applied := *p
+	applied.To, h.Pending = replicas, &applied
+}
+
+// share shares out the count.
+func (r *Record) share(spec *Spec, seats []Seat, count int32) []int32 {
+	shares, missing := Shares{}, int32(0)
+	if spec.SurviveOne && count > 0 {
+		shares, missing = SplitSurviving(seats, count, spec.Engine.MaxReplicas, spec.MaxMoves)
+	} else {
+		shares = Split(seats, count, spec.MaxMoves)
+	}
+	r.Desired, r.Total = count, int32(min(shares.Total, math.MaxInt32))
+	r.Unplaced, r.Missing = int32(min(shares.Unplaced, math.MaxInt32)), missing
+	return shares.Of
+}

@@ -1,0 +1,753 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
+)
+
+// cluster is a member of a world: it does what it is told.
+type cluster struct {
+	name     string
+	replicas int32
+	// usage is a pod's, in percent of its request; queue is what its External metric reads, of units.
+	usage, queue int64
+	// silent clusters don't call, blind ones don't see; stuck ones don't do what they are told. Of room
+	// pods find a place; 0: all.
+	silent, blind, stuck bool
+	room                 int32
+	answer               Answer
+}
+
+// world is a fleet in virtual time.
+type world struct {
+	t        *testing.T
+	spec     *Spec
+	record   Record
+	clusters []*cluster
+	now      time.Time
+	ids      uint16
+	decided  []recommender.Decision
+	// lost is how many members were lost at once, at most.
+	lost int
+}
+
+// newWorld is a fleet of members a, b, c, … with that many replicas each, at 50 % of a target of 50.
+func newWorld(t *testing.T, metric recommender.MetricSpec, replicas ...int32) *world {
+	w := &world{t: t, now: t0, spec: &Spec{
+		Version: 7, Namespace: "shop", Options: recommender.DefaultOptions(),
+		Engine: recommender.Spec{MinReplicas: 1, MaxReplicas: 100, Metrics: []recommender.MetricSpec{metric},
+			Behavior: &recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}},
+		Period: 15 * time.Second, StaleAfter: 45 * time.Second, LostAfter: 5 * time.Minute,
+	}}
+	for i, n := range replicas {
+		name := string(rune('a' + i))
+		w.clusters = append(w.clusters, &cluster{name: name, replicas: n, usage: 50})
+		w.spec.Members = append(w.spec.Members, Member{Name: name, Weight: 1, Max: -1})
+	}
+	return w
+}
+
+func (w *world) of(name string) *cluster {
+	for _, c := range w.clusters {
+		if c.name == name {
+			return c
+		}
+	}
+	w.t.Fatalf("no cluster %s", name)
+	return nil
+}
+
+// call is one call of a cluster.
+func (w *world) call(c *cluster) {
+	w.t.Helper()
+	in := &recommender.Input{
+		Namespace: "shop", Spec: w.spec.Engine, Options: w.spec.Options,
+		Scale:    recommender.Scale{SpecReplicas: c.replicas, StatusReplicas: c.replicas},
+		Readings: make([]recommender.Readings, len(w.spec.Engine.Metrics)),
+	}
+	for i := range c.replicas {
+		p := recommender.Pod{
+			Name: fmt.Sprintf("web-%d", i), Phase: recommender.PhaseRunning, Ready: recommender.ReadyTrue,
+			StartTime: t0.Add(-time.Hour), ReadyTransition: t0.Add(-time.Hour),
+			Containers: []recommender.Container{{Name: "app", Requests: []recommender.ResourceRequest{{Resource: "cpu", Quantity: quantity.FromMilli(1000)}}}},
+		}
+		if c.room > 0 && i >= c.room {
+			p.Phase, p.Ready, p.StartTime = recommender.PhasePending, recommender.NoCondition, time.Time{}
+			in.Pods = append(in.Pods, p)
+			continue
+		}
+		in.Pods = append(in.Pods, p)
+		in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{
+			Pod: p.Name, Timestamp: w.now.Add(-10 * time.Second), Window: 30 * time.Second,
+			Containers: []recommender.ContainerMetrics{{Name: "app", Usage: []recommender.ResourceUsage{{Resource: "cpu", Milli: 10 * c.usage}}}},
+		})
+	}
+	for i := range in.Readings {
+		if isTotal(&w.spec.Engine.Metrics[i]) {
+			in.Readings[i].Values = []recommender.Value{{Milli: 1000 * c.queue}}
+		}
+	}
+	if c.blind {
+		in.SelectorProblem = &recommender.SelectorProblem{Reason: recommender.SelectorRequired}
+	}
+	digest, err := NewDigest(w.now, in, c.name, w.spec.Version)
+	w.ids++
+	id := recommender.ID{14: byte(w.ids >> 8), 15: byte(w.ids)}
+	before := AppendRecord(nil, &w.record)
+	next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: c.name, Digest: digest, Blind: err != nil, ID: id})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !slices.Equal(before, AppendRecord(nil, &w.record)) {
+		w.t.Fatal("the given record has changed")
+	}
+	if w.record, err = DecodeRecord(AppendRecord(nil, &next)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.lost = max(w.lost, answer.Members.Lost)
+	if c.answer = answer; answer.Decision != nil {
+		w.decided = append(w.decided, *answer.Decision)
+	}
+	if !c.stuck && !answer.Holds {
+		c.replicas = answer.Share
+	}
+}
+
+// run lets the clusters call every 15 s for as long. The last one finds that a decision is due.
+func (w *world) run(d time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); {
+		live := slices.DeleteFunc(slices.Clone(w.clusters), func(c *cluster) bool { return c.silent })
+		next := w.now.Add(w.spec.Period)
+		if due := time.Unix(0, w.record.Decided).Add(w.spec.Period); w.record.Decided != 0 && due.After(w.now) {
+			next = due
+		}
+		for i, c := range live {
+			if i == len(live)-1 {
+				w.now = next
+			}
+			w.call(c)
+		}
+		w.now = next
+	}
+}
+
+// learn lets the clusters that call learn what is decided.
+func (w *world) learn() {
+	w.t.Helper()
+	before := len(w.decided)
+	for _, c := range w.clusters {
+		if !c.silent {
+			w.call(c)
+		}
+	}
+	if len(w.decided) > before {
+		w.t.Fatal("a decision is due")
+	}
+}
+
+// want checks what the clusters have.
+func (w *world) want(what string, replicas ...int32) {
+	w.t.Helper()
+	if got := w.replicas(); !slices.Equal(got, replicas) {
+		w.t.Errorf("%s: %v, want %v", what, got, replicas)
+	}
+}
+
+func (w *world) replicas() (list []int32) {
+	for _, c := range w.clusters {
+		list = append(list, c.replicas)
+	}
+	return list
+}
+
+func (w *world) last() recommender.Decision {
+	w.t.Helper()
+	if len(w.decided) == 0 {
+		w.t.Fatal("nothing is decided")
+	}
+	return w.decided[len(w.decided)-1]
+}
+
+func (w *world) usage(percent int64, names ...string) {
+	for _, name := range names {
+		w.of(name).usage = percent
+	}
+}
+
+const minute = time.Minute
+
+// M8: a and b at 60 %, c silent: four pods without samples count as idle on the way up.
+func TestSilentMemberIsNotExtrapolated(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.want("at the target", 4, 4, 4)
+	w.of("c").silent = true
+	w.run(minute) // 0 to 45 s: as before
+	w.usage(60, "a", "b")
+	w.run(minute)
+	if d := w.last(); d.Current != 12 || d.Desired != 12 || d.Basis.Proposal != 12 {
+		t.Errorf("from %d to %d, proposed %d, want 12", d.Current, d.Desired, d.Basis.Proposal)
+	}
+	if got := w.of("a").answer.Members; got.Stale != 1 || got.Fresh != 2 {
+		t.Errorf("members %+v", got)
+	}
+	w.want("c is stale", 4, 4, 4)
+}
+
+// M8: c is lost, and its load is on a and b.
+func TestLostMemberIsShiftedOrHeld(t *testing.T) {
+	for _, tt := range []struct {
+		onLost OnLost
+		want   []int32
+		state  Counts
+	}{
+		{Shift, []int32{8, 7, 4}, Counts{Fresh: 2, Lost: 1}},
+		// 8 pods at 90 %, 4 that count as idle: 60 % of 12.
+		{Hold, []int32{6, 5, 4}, Counts{Fresh: 2, Lost: 1}},
+	} {
+		w := newWorld(t, utilization(50), 4, 4, 4)
+		w.spec.OnLost = tt.onLost
+		w.run(minute)
+		w.of("c").silent = true
+		w.run(6 * minute)
+		w.usage(90, "a", "b")
+		w.run(15 * time.Second)
+		w.learn()
+		w.want("the load is moved", tt.want...)
+		if got := w.of("b").answer.Members; got != tt.state {
+			t.Errorf("%v: members %+v, want %+v", tt.onLost, got, tt.state)
+		}
+	}
+}
+
+// M9: what c's queue has is unknown: 600 known are no reason to have fewer than 90.
+func TestPartialSumCountsForUpOnly(t *testing.T) {
+	w := newWorld(t, external(true, 10_000), 30, 30, 30)
+	for _, c := range w.clusters {
+		c.queue = 300
+	}
+	w.run(minute)
+	w.want("all known", 30, 30, 30)
+	w.of("c").silent = true
+	w.run(20 * minute)
+	w.want("c is silent", 30, 30, 30)
+	if d := w.last(); d.Path != recommender.PathMetricsFailed {
+		t.Errorf("path %v: %s", d.Path, d.Error)
+	}
+	w.of("a").queue = 700 // 1000 are known
+	w.run(30 * time.Second)
+	w.want("more are known", 35, 35, 30)
+}
+
+// M9b: one queue that both read is counted once.
+func TestGlobalReadingCountsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		scope Scope
+		want  []int32
+	}{{Global, []int32{45, 45}}, {PerMember, []int32{50, 50}}} {
+		w := newWorld(t, external(true, 10_000), 45, 45)
+		w.spec.Scopes = []Scope{tt.scope}
+		w.of("a").queue, w.of("b").queue = 900, 900
+		w.run(minute)
+		w.want("a queue of 900", tt.want...)
+	}
+	w := newWorld(t, external(true, 10_000), 45, 45)
+	w.spec.Scopes = []Scope{Global}
+	w.of("a").queue, w.of("b").queue, w.spec.Engine.MaxReplicas = 900, 1100, 200
+	w.run(minute)
+	w.of("a").silent = true
+	w.run(10 * minute)
+	w.want("the silent one's does not count", 55, 55)
+}
+
+// M10: c comes back with 4 pods while a and b have 15. The window comes first, then 12 are wanted.
+func TestReturningMemberCountsAtOnce(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.OnLost = Shift
+	w.run(minute)
+	w.of("c").silent = true
+	w.run(6 * minute)
+	w.usage(90, "a", "b")
+	w.run(15 * time.Second)
+	w.learn()
+	w.usage(48, "a", "b") // 15 × 48 % is as 8 × 90 %
+	w.run(4 * minute)
+	w.want("c is away", 8, 7, 4)
+	w.of("c").silent = false
+	w.usage(31, "a", "b", "c") // of 19; 12 would be at 50 %
+	w.learn()
+	if d := w.of("c").answer; d.State != Returning || d.Share != 4 {
+		t.Errorf("%+v", d)
+	}
+	before := len(w.decided)
+	for range 30 {
+		w.run(15 * time.Second)
+		w.learn()
+		w.usage(600/int64(sumOf(w.replicas())), "a", "b", "c")
+		if c := w.of("c").replicas; c < 4 {
+			t.Fatalf("c gives: %v", w.replicas())
+		}
+		if d := w.last(); w.of("c").answer.State == Returning && d.Desired != 15 {
+			t.Fatalf("%d, in the window were 15", d.Desired)
+		}
+	}
+	if d := w.decided[before]; d.Current != 19 || d.Desired != 15 {
+		t.Errorf("%d becomes %d, want 19 and 15, as the window has", d.Current, d.Desired)
+	}
+	w.want("after the window", 4, 4, 4)
+	if s := w.of("c").answer.State; s != Fresh {
+		t.Errorf("c is %v", s)
+	}
+}
+
+func sumOf(list []int32) (sum int32) {
+	for _, n := range list {
+		sum += n
+	}
+	return sum
+}
+
+// False alarms move nothing.
+func TestFalseAlarmsMoveNothing(t *testing.T) {
+	for name, alarm := range map[string]func(w *world){
+		"a call is late": func(w *world) {
+			w.of("c").silent = true
+			w.run(40 * time.Second)
+		},
+		"stale": func(w *world) {
+			w.of("c").silent = true
+			w.run(4 * minute)
+		},
+		"the service was away": func(w *world) { w.now = w.now.Add(20 * minute) },
+		"the service was away, one comes late": func(w *world) {
+			w.now = w.now.Add(20 * minute)
+			w.of("c").silent = true
+			w.run(4 * minute)
+		},
+		"blind": func(w *world) {
+			w.of("c").blind = true
+			w.run(20 * minute)
+		},
+		"the clock goes back": func(w *world) {
+			w.now = w.now.Add(-time.Hour)
+			w.run(minute)
+		},
+	} {
+		for _, onLost := range []OnLost{Hold, Shift} {
+			w := newWorld(t, utilization(50), 4, 4, 4)
+			w.spec.OnLost = onLost
+			w.run(2 * minute)
+			alarm(w)
+			w.want(name, 4, 4, 4)
+			for _, c := range w.clusters {
+				c.silent, c.blind = false, false
+			}
+			w.run(2 * minute)
+			w.want(name+", after", 4, 4, 4)
+			if w.lost > 0 {
+				t.Errorf("%s: %d are lost", name, w.lost)
+			}
+			if since := w.now.UnixNano() - w.record.Decided; since > int64(w.spec.Period) {
+				t.Errorf("%s: nothing is decided for %v", name, time.Duration(since))
+			}
+			for _, d := range w.decided {
+				if d.Changes() {
+					t.Errorf("%s: %d becomes %d", name, d.Current, d.Desired)
+				}
+			}
+		}
+	}
+}
+
+// A member that is blind after it was lost keeps what it has.
+func TestBlindLostMemberHolds(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.OnLost = Shift
+	w.run(minute)
+	w.of("c").silent = true
+	w.run(8 * minute)
+	w.of("c").silent, w.of("c").blind = false, true
+	w.run(minute)
+	if c := w.of("c"); !c.answer.Holds || c.replicas != 4 || c.answer.State != Lost {
+		t.Errorf("%d replicas: %+v", c.replicas, c.answer)
+	}
+}
+
+func TestMemberThatCallsOftenSpeedsNothingUp(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(30 * time.Second)
+	before := len(w.decided)
+	for range 61 {
+		w.call(w.of("a"))
+		w.now = w.now.Add(time.Second)
+	}
+	if n := len(w.decided) - before; n != 4 {
+		t.Errorf("%d decisions in a minute, want 4", n)
+	}
+}
+
+// Clocks of two instances differ by some seconds: the record's time does not go back.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	before := w.record.Updated
+	w.now = w.now.Add(-20 * time.Second)
+	w.call(w.of("a"))
+	if w.record.Updated != before || w.record.Members[0].Told != before {
+		t.Errorf("%v before", time.Duration(before-w.record.Updated))
+	}
+}
+
+// A digest that could not be read again is refused before it is stored.
+func TestDigestsThatCanNotBeReadAreRefused(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	d := Digest{Version: 7, Pods: -1, Metrics: make([]MetricDigest, 1)}
+	if _, _, err := Step(w.now, w.spec, &w.record, &Call{Member: "a", Digest: d}); err == nil {
+		t.Error("it is stored")
+	}
+}
+
+// A share that a member has not learnt yet is no change by somebody else.
+func TestSharesOnTheirWayAreNotUndone(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.run(minute)
+	w.usage(70, "a", "b", "c")
+	w.now = w.now.Add(10 * time.Second)
+	w.call(w.of("b"))
+	w.call(w.of("c"))
+	w.now = w.now.Add(5 * time.Second)
+	w.call(w.of("a")) // decides; b and c have not learnt it
+	if d := w.last(); d.Desired != 17 {
+		t.Fatalf("%d, want 17", d.Desired)
+	}
+	w.now = w.now.Add(15 * time.Second)
+	w.usage(45, "a")
+	w.call(w.of("a"))
+	if d := w.last(); d.Current != 17 || d.SettledBefore.Outcome != recommender.Applied {
+		t.Errorf("current %d, the change %v", d.Current, d.SettledBefore.Outcome)
+	}
+	w.learn()
+	w.want("on target", 6, 6, 5)
+}
+
+// A total on target proposes the observed replicas: those on their way are.
+func TestReplicasOnTheirWayAreObserved(t *testing.T) {
+	w := newWorld(t, external(true, 10_000), 4, 4, 4)
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.of("a").queue = 120
+	w.run(minute)
+	w.of("a").queue = 140
+	w.now = w.now.Add(15 * time.Second)
+	w.call(w.of("a")) // decides; b and c have not learnt it
+	w.now = w.now.Add(15 * time.Second)
+	w.call(w.of("a"))
+	if d := w.last(); d.Current != 14 || d.Desired != 14 {
+		t.Errorf("%d becomes %d, want 14", d.Current, d.Desired)
+	}
+}
+
+// A member that fell silent before it learnt its share has the one before.
+func TestSilentMemberKeepsTheShareThatItLearnt(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.usage(75, "a", "b", "c")
+	w.learn() // they tell it, and learn nothing new
+	w.of("b").silent = true
+	w.run(15 * time.Second) // c decides for 18
+	if got := w.record.Members[1].Share; got != 6 {
+		t.Fatalf("b's share is %d, want 6", got)
+	}
+	w.usage(50, "a", "c")
+	w.run(2 * minute)
+	if got := w.record.Members[1].Share; got != 4 {
+		t.Errorf("b's share is %d, want 4", got)
+	}
+	if got := w.record.Total; got != w.record.Desired || got != sumOf(w.replicas()) {
+		t.Errorf("%d in all, %d decided, %v run", got, w.record.Desired, w.replicas())
+	}
+}
+
+// What a member does not do is seen at its next call, and the part that was done counts for policies.
+func TestPartlyAppliedChangeIsAnEvent(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	up := recommender.DefaultScaleUp()
+	up.Policies = []recommender.ScalingPolicy{{Type: recommender.PodsPolicy, Value: 6, PeriodSeconds: 600}}
+	w.spec.Engine.Behavior.ScaleUp = up
+	w.run(minute)
+	w.of("c").stuck = true
+	w.usage(100, "a", "b", "c")
+	w.run(15 * time.Second)
+	w.learn()
+	w.want("6 at most", 6, 6, 4)
+	w.run(15 * time.Second)
+	if d := w.last(); d.SettledBefore.Outcome != recommender.Applied || d.Current != 16 || d.Desired != 18 {
+		t.Errorf("%v, %d to %d, want an applied part, 16 to 18", d.SettledBefore.Outcome, d.Current, d.Desired)
+	}
+	w.run(minute)
+	if got := w.record.Desired; got != 18 {
+		t.Errorf("%d, want 18", got)
+	}
+}
+
+func TestDrainedMemberIsEmptiedOneByOne(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.spec.Members[2].Weight = 0
+	for had := int32(4); had > 0; {
+		w.run(15 * time.Second)
+		shares := int32(0)
+		for i := range w.record.Members {
+			shares += w.record.Members[i].Share
+		}
+		has := w.of("c").replicas
+		if has > had || has < had-1 || shares != 12 || sumOf(w.replicas()) < 11 {
+			t.Fatalf("%v, c had %d; shares of %d", w.replicas(), had, shares)
+		}
+		if had = has; w.now.After(t0.Add(10 * minute)) {
+			t.Fatalf("%v after 10 min", w.replicas())
+		}
+	}
+	w.run(minute)
+	w.want("c is drained", 6, 6, 0)
+	w.usage(75, "a", "b")
+	w.run(minute)
+	if c := w.of("c").replicas; c != 0 {
+		t.Errorf("c gains %d", c)
+	}
+}
+
+func TestCapacityMovesWhatFindsNoPlace(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.of("b").room = 4
+	w.run(minute)
+	w.usage(75, "a", "b")
+	w.run(15 * time.Second)
+	w.usage(50, "a", "b")
+	w.run(30 * time.Second)
+	w.want("as weighted", 6, 6)
+	w.run(75 * time.Second)
+	w.want("b has room for 4", 8, 4)
+	w.run(2 * minute)
+	w.want("it stays", 8, 4)
+	w.usage(60, "a", "b")
+	w.run(15 * time.Second)
+	w.learn()
+	w.want("more are wanted", 11, 4)
+}
+
+func TestMembersThatJoinKeepWhatTheyHave(t *testing.T) {
+	w := newWorld(t, utilization(50), 6, 2)
+	w.run(2 * minute)
+	w.want("the first decision moves nothing", 6, 2)
+	w.clusters = append(w.clusters, &cluster{name: "c", replicas: 3, usage: 50})
+	w.spec.Members = append(w.spec.Members, Member{Name: "c", Weight: 1, Max: -1})
+	w.run(2 * minute)
+	w.want("c joins", 6, 2, 3)
+	w.spec.Members = w.spec.Members[:2]
+	w.clusters = w.clusters[:2]
+	w.run(2 * minute)
+	w.want("c leaves", 6, 2)
+	if n := len(w.record.Members); n != 2 {
+		t.Errorf("%d members are recorded", n)
+	}
+}
+
+func TestFirstDecisionWaitsForMembers(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.of("c").silent = true
+	w.usage(100, "a", "b")
+	w.run(30 * time.Second)
+	if len(w.decided) > 0 || w.of("a").answer.Share != 4 {
+		t.Errorf("%d decisions, share %d", len(w.decided), w.of("a").answer.Share)
+	}
+	w.run(15 * time.Second)
+	if len(w.decided) == 0 {
+		t.Error("it waits for ever")
+	}
+	w.learn()
+	w.want("without c", 8, 8, 4)
+}
+
+// After a change of the metrics no digest counts until its member calls again.
+func TestDigestsOfAnotherSpecDoNotCount(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(2 * minute)
+	w.spec.Version, w.spec.Engine.Metrics = 8, []recommender.MetricSpec{utilization(25), external(true, 1_000_000)}
+	w.usage(10, "a", "b", "c")
+	w.now = w.now.Add(15 * time.Second)
+	w.call(w.of("a"))
+	if d := w.last(); d.Desired != 12 || d.Path != recommender.PathMetricsFailed {
+		t.Errorf("%d, path %v", d.Desired, d.Path)
+	}
+	if got := w.of("a").answer.Members; got.Stale != 2 {
+		t.Errorf("members %+v", got)
+	}
+	w.run(7 * minute)
+	if got := sumOf(w.replicas()); got >= 12 {
+		t.Errorf("%d replicas", got)
+	}
+	if _, _, err := Step(w.now, w.spec, &w.record, &Call{Member: "a", Digest: Digest{Version: 7}}); err != ErrVersion {
+		t.Errorf("%v, want %v", err, ErrVersion)
+	}
+	if _, _, err := Step(w.now, w.spec, &w.record, &Call{Member: "z"}); err == nil {
+		t.Error("z is no member")
+	}
+}
+
+// The headroom for a lost member is no load, so it does not grow by itself.
+func TestSurviveOneNeverCreeps(t *testing.T) {
+	for _, metric := range []recommender.MetricSpec{utilization(50), resourceAverage("cpu", 500), external(true, 50_000), external(false, 600_000)} {
+		w := newWorld(t, metric, 6, 6, 6)
+		w.spec.SurviveOne = true
+		load := int64(620) // of 12 replicas, within the tolerance
+		for range 200 {
+			for _, c := range w.clusters {
+				c.usage, c.queue = load/int64(sumOf(w.replicas())), load/3
+			}
+			w.run(15 * time.Second)
+		}
+		w.want("the load of 12", 6, 6, 6)
+		if got := w.record; got.Desired != 12 || got.Total != 18 {
+			t.Errorf("%s: %d, %d in all, want 12 and 18", metric.Type, got.Desired, got.Total)
+		}
+		for _, d := range w.decided {
+			if d.Current != 12 || d.Desired != 12 {
+				t.Fatalf("%s: %d becomes %d", metric.Type, d.Current, d.Desired)
+			}
+		}
+	}
+	// What a total is multiplied with is not the headroom.
+	v := newWorld(t, external(false, 600_000), 6, 6, 6)
+	v.spec.SurviveOne = true
+	v.of("a").queue = 600
+	v.run(2 * minute)
+	v.of("a").queue = 720
+	v.learn()
+	v.run(15 * time.Second)
+	if d := v.last(); d.Current != 12 || d.Desired != 15 {
+		t.Errorf("%d becomes %d at 1.2 of the target, want 12 and 15", d.Current, d.Desired)
+	}
+	// It grows with the load, and c may be lost.
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.SurviveOne, w.spec.OnLost = true, Shift
+	step := func(n int) {
+		for range n {
+			for _, c := range w.clusters {
+				alive := sumOf(w.replicas())
+				if w.of("a").answer.Members.Fresh < 3 {
+					alive -= w.of("c").replicas
+				}
+				c.usage = 600 / int64(alive)
+			}
+			w.run(15 * time.Second)
+		}
+	}
+	step(80)
+	w.want("with headroom", 6, 6, 6)
+	w.of("c").silent = true
+	step(8)
+	w.want("c is silent: the others suffice", 6, 6, 6)
+	step(40)
+	w.want("c is lost: headroom again", 12, 12, 6)
+}
+
+// While all are fresh the shares never add up to more or less than the fleet's bounds.
+func TestSharesStayWithinTheFleetsBounds(t *testing.T) {
+	r := newRandom(9)
+	for range 60 {
+		n := r.between(2, 6)
+		w := newWorld(t, utilization(50), make([]int32, n)...)
+		w.spec.Engine.MinReplicas, w.spec.Engine.MaxReplicas = int32(r.between(n, 2*n)), int32(r.between(3*n, 9*n))
+		w.spec.SurviveOne, w.spec.MaxMoves = r.chance(30), int32(r.IntN(3))
+		for i, c := range w.clusters {
+			c.replicas = int32(r.between(1, 3))
+			w.spec.Members[i].Weight = int32(r.between(1, 20))
+			w.spec.Members[i].Min = int32(r.IntN(2))
+		}
+		if err := w.spec.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			for i, c := range w.clusters {
+				c.usage = int64(r.between(0, 150))
+				if r.chance(1) && i > 0 {
+					w.spec.Members[i].Weight = int32(r.IntN(3))
+				}
+			}
+			order := r.Perm(n)
+			for _, i := range order {
+				w.call(w.clusters[i])
+				w.now = w.now.Add(time.Duration(r.IntN(5000)) * time.Millisecond)
+				if w.record.Decided == 0 {
+					continue
+				}
+				sum := int32(0)
+				for k := range w.record.Members {
+					sum += w.record.Members[k].Share
+				}
+				if sum < w.spec.Engine.MinReplicas || sum > w.spec.Engine.MaxReplicas || sum != w.record.Total {
+					t.Fatalf("%d of %d to %d", sum, w.spec.Engine.MinReplicas, w.spec.Engine.MaxReplicas)
+				}
+			}
+		}
+	}
+}
+
+// A hostile member moves the fleet within its bounds, and has no more than its own.
+func TestHostileMemberIsBounded(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 1<<20)
+	w.spec.Engine.MaxReplicas, w.spec.Members[2].Max = 30, 6
+	w.of("c").room = 1
+	w.run(minute)
+	if got := w.of("c").replicas; got > 6 {
+		t.Errorf("a member that joins with more than it may have gets %d", got)
+	}
+	for _, d := range w.decided {
+		if d.Current > 14 {
+			t.Errorf("%d replicas count", d.Current)
+		}
+	}
+	lies(t)
+}
+
+func lies(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.Engine.MaxReplicas, w.spec.Members[2].Max = 30, 6
+	w.run(minute)
+	c := w.of("c")
+	for _, lie := range []func(d *Digest){
+		func(d *Digest) { d.Scale.SpecReplicas, d.Scale.StatusReplicas = 1<<30, -1<<30 },
+		func(d *Digest) { d.Metrics[0].Sums.Ready.Usage = 1 << 62 },
+		func(d *Digest) { d.Metrics[0].Sums.Ready.Usage = -1 << 62 },
+		func(d *Digest) { d.Pods, d.Ready = MostPods, MostPods; d.Metrics[0].Sums.Ready.Pods = MostPods },
+	} {
+		for range 40 {
+			in := &recommender.Input{Spec: w.spec.Engine, Options: w.spec.Options, Scale: recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}}
+			digest, err := NewDigest(w.now, in, "c", w.spec.Version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lie(&digest)
+			next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: "c", Digest: digest, ID: recommender.ID{1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.record, c.silent = next, true
+			if d := w.last(); d.Current > 36 {
+				t.Fatalf("%d replicas count", d.Current)
+			}
+			if answer.Share > 6 || answer.Share < 0 || answer.Total > 30 || answer.Total < 1 {
+				t.Fatalf("%+v", answer)
+			}
+			w.run(15 * time.Second)
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+)
+
+// Errors of DecodeDigest and DecodeRecord; test for them with errors.Is.
+var (
+	// ErrFormat: a newer version wrote the value.
+	ErrFormat = errors.New("unknown format of a fleet's value")
+	// ErrCorrupt: the value is none of a fleet.
+	ErrCorrupt = errors.New("corrupt value of a fleet")
+)
+
+// digestFormat 1: the format's byte, the spec's version, the counts, the metrics. Integers are varints,
+// signed ones zigzag; a metric begins with bits that say what follows.
+const digestFormat = 1
+
+// MaxTexts limits the texts of an encoded digest, in bytes: later ones are cut.
+const MaxTexts = 256
+
+// cutOff ends a text that was cut.
+const cutOff = "…"
+
+// Bits of a metric.
+const (
+	podsBit = 1 << iota
+	sampledBit
+	filledBit
+	missingBit
+	unreadyBit
+	unlistedBit
+	totalBit
+	lowBit
+	highBit
+	beyondBit
+	usageWrapsBit
+	requestsWrapBit
+	errorBit
+	selectorBit
+	unusableBit
+	noRequestBit
+	metricBits
+)
+
+// AppendDigest appends the digest's encoding to b: at most 100 bytes a metric, and MaxTexts bytes of texts.
+func AppendDigest(b []byte, d *Digest) []byte {
+	b = append(b, digestFormat)
+	b = binary.LittleEndian.AppendUint64(b, d.Version)
+	for _, n := range []int32{d.Scale.SpecReplicas, d.Scale.StatusReplicas, d.Pods, d.Ready, d.Placed, d.Unplaced} {
+		b = binary.AppendVarint(b, int64(n))
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.Metrics)))
+	texts := texts{room: MaxTexts}
+	for i := range d.Metrics {
+		b = appendMetric(b, &d.Metrics[i], &texts)
+	}
+	return b
+}
+
+func appendMetric(b []byte, m *MetricDigest, texts *texts) []byte {
+	s, t := &m.Sums, &m.Total
+	has := uint64(0)
+	set := func(bit uint64, is bool) {
+		if is {
+			has |= bit
+		}
+	}
+	set(podsBit, s.Ready != recommender.GroupSums{} || s.Ignored != 0)
+	set(sampledBit, s.Sampled)
+	set(filledBit, s.Ready.Filled != s.Ready.Requests || s.Missing.Filled != s.Missing.Requests)
+	set(missingBit, s.Missing != recommender.GroupSums{})
+	set(unreadyBit, s.Unready != recommender.GroupSums{})
+	set(unlistedBit, s.Unlisted != 0 || s.UnlistedUsage != 0)
+	set(totalBit, t.Series != 0)
+	set(lowBit, t.Low != min(0, t.Sum))
+	set(highBit, t.High != max(0, t.Sum))
+	set(beyondBit, t.Beyond != 0)
+	set(usageWrapsBit, s.UsageWraps)
+	set(requestsWrapBit, s.RequestsWrap)
+	set(errorBit, m.Error != "")
+	set(selectorBit, m.SelectorError != "")
+	set(unusableBit, s.Unusable != "")
+	set(noRequestBit, s.NoRequest != "")
+	b = binary.AppendUvarint(b, has)
+	group := func(bit uint64, g *recommender.GroupSums) {
+		if has&bit == 0 {
+			return
+		}
+		b = binary.AppendUvarint(b, uint64(g.Pods))
+		b = binary.AppendVarint(b, g.Requests)
+		if has&filledBit != 0 && bit != unreadyBit {
+			b = binary.AppendVarint(b, g.Filled-g.Requests)
+		}
+	}
+	group(podsBit, &s.Ready)
+	if has&podsBit != 0 {
+		b = binary.AppendVarint(b, s.Ready.Usage)
+		b = binary.AppendUvarint(b, uint64(s.Ignored))
+	}
+	group(missingBit, &s.Missing)
+	group(unreadyBit, &s.Unready)
+	if has&unlistedBit != 0 {
+		b = binary.AppendUvarint(b, uint64(s.Unlisted))
+		b = binary.AppendVarint(b, s.UnlistedUsage)
+	}
+	if has&totalBit != 0 {
+		b = binary.AppendUvarint(b, uint64(t.Series))
+		b = binary.AppendVarint(b, t.Sum)
+		if has&lowBit != 0 {
+			b = binary.AppendVarint(b, t.Low)
+		}
+		if has&highBit != 0 {
+			b = binary.AppendVarint(b, t.High)
+		}
+		if has&beyondBit != 0 {
+			b = binary.AppendVarint(b, t.Beyond)
+		}
+	}
+	for _, text := range []string{m.Error, m.SelectorError, s.Unusable, s.NoRequest} {
+		if text != "" {
+			b = texts.append(b, text)
+		}
+	}
+	return b
+}
+
+// texts appends the texts of a digest.
+type texts struct {
+	room int
+	last string
+}
+
+// append appends as much of a text as there is room for, at least the mark; nothing of one that is that before
+// it.
+func (t *texts) append(b []byte, text string) []byte {
+	if text == t.last {
+		return append(b, 0)
+	}
+	t.last = text
+	if len(text) > t.room {
+		n := max(0, t.room-len(cutOff))
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		text = text[:n] + cutOff
+	}
+	t.room = max(0, t.room-len(text))
+	b = binary.AppendUvarint(b, uint64(len(text)))
+	return append(b, text...)
+}
+
+// DecodeDigest decodes what AppendDigest wrote. The result shares no memory with b.
+func DecodeDigest(b []byte) (Digest, error) {
+	var d Digest
+	if err := d.decode(b); err != nil {
+		return Digest{}, err
+	}
+	return d, nil
+}
+
+// decode is DecodeDigest; it uses the capacity of the digest's metrics.
+func (d *Digest) decode(b []byte) error {
+	if len(b) > 0 && b[0] != digestFormat {
+		return ErrFormat
+	}
+	r := reader{rest: b}
+	r.bytes(1)
+	d.Version = r.fixed()
+	d.Scale = recommender.Scale{SpecReplicas: r.int32(), StatusReplicas: r.int32()}
+	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32())
+	n := r.count(min(MaxMetrics, len(r.rest)))
+	if d.Metrics == nil || cap(d.Metrics) < n {
+		d.Metrics = make([]MetricDigest, n)
+	}
+	d.Metrics = d.Metrics[:n]
+	for i := range d.Metrics {
+		r.metric(&d.Metrics[i])
+	}
+	if r.bad || len(r.rest) > 0 {
+		return ErrCorrupt
+	}
+	return nil
+}
+
+// metric reads one metric.
+func (r *reader) metric(m *MetricDigest) {
+	s, t := &m.Sums, &m.Total
+	has := r.uvarint()
+	if has >= metricBits {
+		r.bad = true
+		return
+	}
+	s.Sampled, s.UsageWraps, s.RequestsWrap = has&sampledBit != 0, has&usageWrapsBit != 0, has&requestsWrapBit != 0
+	group := func(bit uint64, g *recommender.GroupSums) {
+		if has&bit == 0 {
+			return
+		}
+		g.Pods = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
+		g.Requests = r.varint()
+		if bit != unreadyBit {
+			g.Filled = g.Requests
+			if has&filledBit != 0 {
+				g.Filled += r.varint()
+			}
+		}
+	}
+	group(podsBit, &s.Ready)
+	if has&podsBit != 0 {
+		s.Ready.Usage = r.varint()
+		s.Ignored = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
+	}
+	group(missingBit, &s.Missing)
+	group(unreadyBit, &s.Unready)
+	if has&unlistedBit != 0 {
+		s.Unlisted = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
+		s.UnlistedUsage = r.varint()
+	}
+	if has&totalBit != 0 {
+		t.Series = int32(r.count(math.MaxInt32))
+		t.Sum = r.varint()
+		t.Low, t.High = min(0, t.Sum), max(0, t.Sum)
+		if has&lowBit != 0 {
+			t.Low = r.varint()
+		}
+		if has&highBit != 0 {
+			t.High = r.varint()
+		}
+		if has&beyondBit != 0 {
+			t.Beyond = r.varint()
+		}
+		r.bad = r.bad || t.Series == 0 || t.Low > 0 || t.High < 0 || t.Beyond < 0
+	}
+	for _, text := range []struct {
+		bit uint64
+		to  *string
+	}{{errorBit, &m.Error}, {selectorBit, &m.SelectorError}, {unusableBit, &s.Unusable}, {noRequestBit, &s.NoRequest}} {
+		if has&text.bit != 0 {
+			*text.to = r.text()
+		}
+	}
+}
+
+// reader reads integers and bytes. After the first that is not there, or beyond its bound, it is bad and
+// reads zeros.
+type reader struct {
+	rest []byte
+	bad  bool
+	last string // text
+}
+
+// text reads a text of a digest: none is the last one again.
+func (r *reader) text() string {
+	if n := r.count(MaxTexts + len(cutOff)); n > 0 {
+		r.last = strings.ToValidUTF8(string(r.bytes(n)), "�")
+	}
+	return r.last
+}
+
+func (r *reader) bytes(n int) []byte {
+	if r.bad || n > len(r.rest) {
+		r.bad = true
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) fixed() uint64 {
+	if b := r.bytes(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	return took(r, v, n)
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	return took(r, v, n)
+}
+
+// took takes the n bytes of a varint.
+func took[T uint64 | int64](r *reader, v T, n int) T {
+	if r.bad || n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) int32() int32 {
+	v := r.varint()
+	if v < math.MinInt32 || v > math.MaxInt32 {
+		r.bad = true
+		return 0
+	}
+	return int32(v)
+}
+
+// pods checks a count of pods.
+func (r *reader) pods(n int32) int32 {
+	if n < 0 || n > MostPods {
+		r.bad = true
+		return 0
+	}
+	return n
+}
+
+// count reads a number up to most.
+func (r *reader) count(most int) int {
+	v := r.uvarint()
+	if v > uint64(most) {
+		r.bad = true
+		return 0
+	}
+	return int(v)
+}
