@@ -111,7 +111,7 @@ func TestSurviveOneWorkedExamples(t *testing.T) {
 	}
 }
 
-// key compares weight/(2·a+1) with weight/(2·b+1).
+// before reports whether the next seat of a, which has some, comes before that of b for its weight.
 func before(a, b *Seat, has, others int32) bool {
 	x, y := int64(a.Weight)*(2*int64(others)+1), int64(b.Weight)*(2*int64(has)+1)
 	return x > y

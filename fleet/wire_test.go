@@ -100,7 +100,7 @@ func TestNewerFormatsAreTold(t *testing.T) {
 	}
 }
 
-// world64 is a record of the largest fleet after some hours.
+// largest is a fleet after a hundred periods, the record and the last digests.
 func largest(t testing.TB, members, metrics int) (*Spec, Record, []Digest) {
 	t.Helper()
 	r := newRandom(13)
