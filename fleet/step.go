@@ -320,7 +320,8 @@ func settlePart(h *recommender.History, replicas int32) {
 
 // share shares out the count.
 func (r *Record) share(spec *Spec, seats []Seat, count int32) []int32 {
-	shares, missing := Shares{}, int32(0)
+	var shares Shares
+	var missing int32
 	if spec.SurviveOne && count > 0 {
 		shares, missing = SplitSurviving(seats, count, spec.Engine.MaxReplicas, spec.MaxMoves)
 	} else {

@@ -56,7 +56,7 @@ func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *s
 		a.Plan, _ = conversion.Stages(use.GetStages(), in, "stages") // what is wrong with them is of another version
 	}
 	if of := s.targets.Overrides; of != nil {
-		read := false
+		var read bool
 		if a.Overrides, read = of.For(decision.ParseTarget(target.GetName())); !read {
 			unforeseen = recommender.StageOverride
 		}
