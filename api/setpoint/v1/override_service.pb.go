@@ -526,7 +526,7 @@ const file_setpoint_v1_override_service_proto_rawDesc = "" +
 	"\b_ceiling\"\xc4\x01\n" +
 	"\x15CreateOverrideRequest\x12\"\n" +
 	"\x06parent\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06parent\x129\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x06parent\x129\n" +
 	"\boverride\x18\x02 \x01(\v2\x15.setpoint.v1.OverrideB\x06\xbaH\x03\xc8\x01\x01R\boverride\x12L\n" +
 	"\voverride_id\x18\x03 \x01(\tB+\xbaH(r&\x18?2\"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$R\n" +
 	"overrideId\"K\n" +
@@ -534,18 +534,18 @@ const file_setpoint_v1_override_service_proto_rawDesc = "" +
 	"\boverride\x18\x01 \x01(\v2\x15.setpoint.v1.OverrideR\boverride\"\xb2\x01\n" +
 	"\x14ListOverridesRequest\x12\"\n" +
 	"\x06parent\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06parent\x12'\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x06parent\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12$\n" +
-	"\bresource\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\bresource\"t\n" +
+	"\bresource\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\bR\bresource\"t\n" +
 	"\x15ListOverridesResponse\x123\n" +
 	"\toverrides\x18\x01 \x03(\v2\x15.setpoint.v1.OverrideR\toverrides\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"7\n" +
 	"\x15DeleteOverrideRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x05R\x04name\"\x18\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x04name\"\x18\n" +
 	"\x16DeleteOverrideResponse2\xbf\x05\n" +
 	"\x0fOverrideService\x12\xb0\x02\n" +
 	"\x0eCreateOverride\x12\".setpoint.v1.CreateOverrideRequest\x1a#.setpoint.v1.CreateOverrideResponse\"\xd4\x01\x82\xd3\xe4\x93\x02\xcd\x01:\boverrideZD:\boverrideb\boverride\"./v1/{parent=clusters/*/namespaces/*}/overridesZN:\boverrideb\boverride\"8/v1/{parent=clusters/*/namespaces/*/targets/*}/overridesb\boverride\"!/v1/{parent=clusters/*}/overrides\x12\x81\x01\n" +

@@ -214,7 +214,7 @@ func TestTheFleetShowsWhatIsKnown(t *testing.T) {
 	p.waitText(fmt.Sprintf("%d replicas and those of 1 target that nobody knows", replicas))
 	p.accessible()
 	eval[int](p, downloads)
-	p.click(".toolbar button")
+	p.click(`.toolbar button[title$="spreadsheet"]`)
 	if lines := strings.Split(strings.TrimSpace(p.saved("fleet.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
 		t.Errorf("the CSV is %q", lines)
 	}
