@@ -37,7 +37,7 @@ func overrideAttacks() []*attack {
 				return r
 			})},
 			{name: "forged", short: true, bounds: work, only: []codes.Code{codes.InvalidArgument}, run: flooded(500, forged)},
-			{name: "hidden-characters", short: true, bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted}, run: flooded(100, func(i int) *setpointv1.CreateOverrideRequest {
+			{name: "hidden-characters", short: true, bounds: work, only: []codes.Code{codes.InvalidArgument}, run: flooded(100, func(i int) *setpointv1.CreateOverrideRequest {
 				r := holding("clusters/hidden/namespaces/shop", fmt.Sprint("o-", i))
 				r.Override.Reason = hidden // what logs may have of it, site.logged says
 				return r
