@@ -22,6 +22,9 @@ const chosenID = 12
 // there is one with that id, it is returned if it is the same, else ErrExists. The override is valid at now. Without an
 // id one is chosen.
 func (o *Overrides) Create(ctx context.Context, place target.Place, id string, asked *setpointv1.Override, author string, now time.Time) (result *setpointv1.Override, isNew bool, err error) {
+	// Not the results themselves: the change may be made even after a caller that leaves has its answer.
+	var kept *setpointv1.Override
+	var fresh bool
 	if id == "" {
 		id = strings.ToLower(rand.Text()[:chosenID])
 	}
@@ -31,11 +34,11 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 		created.StartTime = created.GetCreateTime()
 	}
 	err = o.change(ctx, place.Cluster, author, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
-		result, isNew = created, true
+		kept, fresh = created, true
 		at, exists := find(all, created.GetName())
 		switch {
 		case exists && sameAs(all[at], asked):
-			result, isNew = all[at], false
+			kept, fresh = all[at], false
 			return nil, nil
 		case exists:
 			return nil, ErrExists
@@ -46,9 +49,9 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 		return slices.Insert(all, at, created), nil
 	})
 	if err != nil {
-		return nil, false, err // result may change even now
+		return nil, false, err
 	}
-	return result, isNew, nil
+	return kept, fresh, nil
 }
 
 // Delete deletes an override in the name of a caller, and returns it. ErrNotFound if there is none.
