@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -130,8 +131,8 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 	if said := p.condition(app, "Overridden"); p.replicas(app) != held || !strings.Contains(said, `: "a migration" (override freeze of the target)`) {
 		t.Fatalf("%d replicas, held at %d: %s", p.replicas(app), held, said)
 	}
-	if list := typed.override(t, "list", namespace+"/targets/"+app); !strings.Contains(list, "/overrides/freeze   hold   in force") {
-		t.Errorf("the list has no override:\n%s", list)
+	if list := typed.override(t, "list", namespace+"/targets/"+app); !regexp.MustCompile(`/overrides/freeze +hold +\S+Z +\d+s +\S+Z `).MatchString(list) {
+		t.Errorf("the list has no override in force:\n%s", list)
 	}
 	// The load falls right before the end: the window keeps the count by what was recommended below the hold.
 	queue("20", 2).do(p, app)
