@@ -74,6 +74,16 @@ const (
 	ErrorReason_ERROR_REASON_OVERRIDE_NOT_FOUND ErrorReason = 18
 	// ALREADY_EXISTS: another override has this name. Metadata: "override".
 	ErrorReason_ERROR_REASON_OVERRIDE_EXISTS ErrorReason = 19
+	// FAILED_PRECONDITION: there is no such fleet, or the target is not one of its members. Metadata: "fleet",
+	// "target". NOT_FOUND in GetFleet.
+	ErrorReason_ERROR_REASON_FLEET_NOT_FOUND ErrorReason = 20
+	// FAILED_PRECONDITION: the target is a member of another fleet. Metadata: "target".
+	ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN ErrorReason = 21
+	// FAILED_PRECONDITION: the request's metrics are not those of its fleet. Metadata: "fleet", "metric".
+	ErrorReason_ERROR_REASON_FLEET_DIFFERS ErrorReason = 22
+	// FAILED_PRECONDITION: the target is a fleet, which is not polled: its members call Recommend. Metadata:
+	// "target".
+	ErrorReason_ERROR_REASON_IS_FLEET ErrorReason = 23
 )
 
 // Enum value maps for ErrorReason.
@@ -99,6 +109,10 @@ var (
 		17: "ERROR_REASON_NOT_COMPUTED",
 		18: "ERROR_REASON_OVERRIDE_NOT_FOUND",
 		19: "ERROR_REASON_OVERRIDE_EXISTS",
+		20: "ERROR_REASON_FLEET_NOT_FOUND",
+		21: "ERROR_REASON_FLEET_MEMBER_TAKEN",
+		22: "ERROR_REASON_FLEET_DIFFERS",
+		23: "ERROR_REASON_IS_FLEET",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -121,6 +135,10 @@ var (
 		"ERROR_REASON_NOT_COMPUTED":             17,
 		"ERROR_REASON_OVERRIDE_NOT_FOUND":       18,
 		"ERROR_REASON_OVERRIDE_EXISTS":          19,
+		"ERROR_REASON_FLEET_NOT_FOUND":          20,
+		"ERROR_REASON_FLEET_MEMBER_TAKEN":       21,
+		"ERROR_REASON_FLEET_DIFFERS":            22,
+		"ERROR_REASON_IS_FLEET":                 23,
 	}
 )
 
@@ -155,7 +173,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xba\x05\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xbc\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -177,7 +195,11 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1aERROR_REASON_SCALE_UNKNOWN\x10\x10\x12\x1d\n" +
 	"\x19ERROR_REASON_NOT_COMPUTED\x10\x11\x12#\n" +
 	"\x1fERROR_REASON_OVERRIDE_NOT_FOUND\x10\x12\x12 \n" +
-	"\x1cERROR_REASON_OVERRIDE_EXISTS\x10\x13B\xad\x01\n" +
+	"\x1cERROR_REASON_OVERRIDE_EXISTS\x10\x13\x12 \n" +
+	"\x1cERROR_REASON_FLEET_NOT_FOUND\x10\x14\x12#\n" +
+	"\x1fERROR_REASON_FLEET_MEMBER_TAKEN\x10\x15\x12\x1e\n" +
+	"\x1aERROR_REASON_FLEET_DIFFERS\x10\x16\x12\x19\n" +
+	"\x15ERROR_REASON_IS_FLEET\x10\x17B\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

@@ -92,7 +92,12 @@ type RecommendRequest struct {
 	// are for its polls only.
 	Stages *Stages `protobuf:"bytes,20,opt,name=stages,proto3" json:"stages,omitempty"`
 	// Counts that the caller proposes, at most 8.
-	Proposals     []*Proposal `protobuf:"bytes,21,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	Proposals []*Proposal `protobuf:"bytes,21,rep,name=proposals,proto3" json:"proposals,omitempty"`
+	// The fleet that the target is a member of, clusters/{cluster}/namespaces/{namespace}/targets/{target}: a
+	// stored spec with fleet set. The fleet decides for all members together by its own spec, stages and
+	// options, and the answer is this member's share. The request's spec must have the fleet's metrics; its
+	// bounds limit the share, and the rest of it does not count. Absent: the target is decided alone.
+	Fleet         string `protobuf:"bytes,22,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -274,6 +279,13 @@ func (x *RecommendRequest) GetProposals() []*Proposal {
 	return nil
 }
 
+func (x *RecommendRequest) GetFleet() string {
+	if x != nil {
+		return x.Fleet
+	}
+	return ""
+}
+
 // How to decide: the Kubernetes controller's flags. The warnings of an explanation list
 // the set options that the profile ignores.
 type RecommendOptions struct {
@@ -429,8 +441,10 @@ type RecommendResponse struct {
 	// What desired_replicas would be without stages and overrides, from the same history: a comparison of
 	// one step, not of what would have become of the workload. Absent without stages and overrides.
 	PlainDesiredReplicas *int32 `protobuf:"varint,13,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// What the target's fleet tells it. Absent: the request had no fleet.
+	Fleet         *FleetShare `protobuf:"bytes,14,opt,name=fleet,proto3" json:"fleet,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RecommendResponse) Reset() {
@@ -552,6 +566,13 @@ func (x *RecommendResponse) GetPlainDesiredReplicas() int32 {
 		return *x.PlainDesiredReplicas
 	}
 	return 0
+}
+
+func (x *RecommendResponse) GetFleet() *FleetShare {
+	if x != nil {
+		return x.Fleet
+	}
+	return nil
 }
 
 // An event as the Kubernetes controller sends it.
@@ -1547,7 +1568,7 @@ var File_setpoint_v1_recommendation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\n" +
-	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\xf5\v\n" +
+	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\x95\f\n" +
 	"\x10RecommendRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12D\n" +
@@ -1580,7 +1601,8 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\vcluster_uid\x18\x13 \x01(\tB\x1a\xbaH\x17r\x15\x18@2\x11^[A-Za-z0-9._-]*$R\n" +
 	"clusterUid\x12+\n" +
 	"\x06stages\x18\x14 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\x12=\n" +
-	"\tproposals\x18\x15 \x03(\v2\x15.setpoint.v1.ProposalB\b\xbaH\x05\x92\x01\x02\x10\bR\tproposalsB\r\n" +
+	"\tproposals\x18\x15 \x03(\v2\x15.setpoint.v1.ProposalB\b\xbaH\x05\x92\x01\x02\x10\bR\tproposals\x12\x1e\n" +
+	"\x05fleet\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xa0\x06R\x05fleetB\r\n" +
 	"\v_generation\"\xde\x04\n" +
 	"\x10RecommendOptions\x12!\n" +
 	"\aprofile\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\aprofile\x12*\n" +
@@ -1593,7 +1615,7 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x0fdownscale_delay\x18\b \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x0edownscaleDelayB\f\n" +
 	"\n" +
 	"_toleranceB\x10\n" +
-	"\x0e_scale_to_zero\"\x91\x05\n" +
+	"\x0e_scale_to_zero\"\xc0\x05\n" +
 	"\x11RecommendResponse\x12)\n" +
 	"\x10desired_replicas\x18\x01 \x01(\x05R\x0fdesiredReplicas\x12)\n" +
 	"\x10current_replicas\x18\x02 \x01(\x05R\x0fcurrentReplicas\x12\x16\n" +
@@ -1609,7 +1631,8 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\v \x01(\tH\x00R\trequestId\x88\x01\x01\x129\n" +
 	"\vadjustments\x18\f \x03(\v2\x17.setpoint.v1.AdjustmentR\vadjustments\x129\n" +
-	"\x16plain_desired_replicas\x18\r \x01(\x05H\x01R\x14plainDesiredReplicas\x88\x01\x01B\r\n" +
+	"\x16plain_desired_replicas\x18\r \x01(\x05H\x01R\x14plainDesiredReplicas\x88\x01\x01\x12-\n" +
+	"\x05fleet\x18\x0e \x01(\v2\x17.setpoint.v1.FleetShareR\x05fleetB\r\n" +
 	"\v_request_idB\x19\n" +
 	"\x17_plain_desired_replicas\"M\n" +
 	"\x05Event\x12\x12\n" +
@@ -1743,7 +1766,8 @@ var file_setpoint_v1_recommendation_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),           // 29: google.protobuf.Duration
 	(*Explanation)(nil),                   // 30: setpoint.v1.Explanation
 	(*Adjustment)(nil),                    // 31: setpoint.v1.Adjustment
-	(*status.Status)(nil),                 // 32: google.rpc.Status
+	(*FleetShare)(nil),                    // 32: setpoint.v1.FleetShare
+	(*status.Status)(nil),                 // 33: google.rpc.Status
 }
 var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
 	16, // 0: setpoint.v1.RecommendRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
@@ -1770,44 +1794,45 @@ var file_setpoint_v1_recommendation_service_proto_depIdxs = []int32{
 	3,  // 21: setpoint.v1.RecommendResponse.events:type_name -> setpoint.v1.Event
 	25, // 22: setpoint.v1.RecommendResponse.evaluation_time:type_name -> google.protobuf.Timestamp
 	31, // 23: setpoint.v1.RecommendResponse.adjustments:type_name -> setpoint.v1.Adjustment
-	0,  // 24: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
-	6,  // 25: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
-	2,  // 26: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
-	32, // 27: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
-	0,  // 28: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
-	2,  // 29: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
-	32, // 30: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
-	26, // 31: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	3,  // 32: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
-	17, // 33: setpoint.v1.ReportObservationRequest.scale:type_name -> setpoint.v1.Scale
-	20, // 34: setpoint.v1.ReportObservationRequest.pods:type_name -> setpoint.v1.Pod
-	21, // 35: setpoint.v1.ReportObservationRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
-	22, // 36: setpoint.v1.ReportObservationRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
-	23, // 37: setpoint.v1.ReportObservationRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
-	25, // 38: setpoint.v1.ReportObservationRequest.observation_time:type_name -> google.protobuf.Timestamp
-	28, // 39: setpoint.v1.ReportObservationRequest.proposals:type_name -> setpoint.v1.Proposal
-	25, // 40: setpoint.v1.ReportObservationResponse.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 41: setpoint.v1.GetRecommendationResponse.recommendation:type_name -> setpoint.v1.Recommendation
-	25, // 42: setpoint.v1.Recommendation.evaluation_time:type_name -> google.protobuf.Timestamp
-	26, // 43: setpoint.v1.Recommendation.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	31, // 44: setpoint.v1.Recommendation.adjustments:type_name -> setpoint.v1.Adjustment
-	0,  // 45: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
-	4,  // 46: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
-	7,  // 47: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
-	9,  // 48: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
-	11, // 49: setpoint.v1.RecommendationService.ReportObservation:input_type -> setpoint.v1.ReportObservationRequest
-	13, // 50: setpoint.v1.RecommendationService.GetRecommendation:input_type -> setpoint.v1.GetRecommendationRequest
-	2,  // 51: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
-	5,  // 52: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
-	8,  // 53: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
-	10, // 54: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
-	12, // 55: setpoint.v1.RecommendationService.ReportObservation:output_type -> setpoint.v1.ReportObservationResponse
-	14, // 56: setpoint.v1.RecommendationService.GetRecommendation:output_type -> setpoint.v1.GetRecommendationResponse
-	51, // [51:57] is the sub-list for method output_type
-	45, // [45:51] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	32, // 24: setpoint.v1.RecommendResponse.fleet:type_name -> setpoint.v1.FleetShare
+	0,  // 25: setpoint.v1.BatchRecommendRequest.requests:type_name -> setpoint.v1.RecommendRequest
+	6,  // 26: setpoint.v1.BatchRecommendResponse.results:type_name -> setpoint.v1.BatchRecommendResult
+	2,  // 27: setpoint.v1.BatchRecommendResult.response:type_name -> setpoint.v1.RecommendResponse
+	33, // 28: setpoint.v1.BatchRecommendResult.error:type_name -> google.rpc.Status
+	0,  // 29: setpoint.v1.StreamRecommendRequest.request:type_name -> setpoint.v1.RecommendRequest
+	2,  // 30: setpoint.v1.StreamRecommendResponse.response:type_name -> setpoint.v1.RecommendResponse
+	33, // 31: setpoint.v1.StreamRecommendResponse.error:type_name -> google.rpc.Status
+	26, // 32: setpoint.v1.ReportScaleResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	3,  // 33: setpoint.v1.ReportScaleResponse.events:type_name -> setpoint.v1.Event
+	17, // 34: setpoint.v1.ReportObservationRequest.scale:type_name -> setpoint.v1.Scale
+	20, // 35: setpoint.v1.ReportObservationRequest.pods:type_name -> setpoint.v1.Pod
+	21, // 36: setpoint.v1.ReportObservationRequest.pod_metrics:type_name -> setpoint.v1.PodMetrics
+	22, // 37: setpoint.v1.ReportObservationRequest.custom_metrics:type_name -> setpoint.v1.CustomMetric
+	23, // 38: setpoint.v1.ReportObservationRequest.external_metrics:type_name -> setpoint.v1.ExternalMetric
+	25, // 39: setpoint.v1.ReportObservationRequest.observation_time:type_name -> google.protobuf.Timestamp
+	28, // 40: setpoint.v1.ReportObservationRequest.proposals:type_name -> setpoint.v1.Proposal
+	25, // 41: setpoint.v1.ReportObservationResponse.expire_time:type_name -> google.protobuf.Timestamp
+	15, // 42: setpoint.v1.GetRecommendationResponse.recommendation:type_name -> setpoint.v1.Recommendation
+	25, // 43: setpoint.v1.Recommendation.evaluation_time:type_name -> google.protobuf.Timestamp
+	26, // 44: setpoint.v1.Recommendation.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	31, // 45: setpoint.v1.Recommendation.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 46: setpoint.v1.RecommendationService.Recommend:input_type -> setpoint.v1.RecommendRequest
+	4,  // 47: setpoint.v1.RecommendationService.BatchRecommend:input_type -> setpoint.v1.BatchRecommendRequest
+	7,  // 48: setpoint.v1.RecommendationService.StreamRecommend:input_type -> setpoint.v1.StreamRecommendRequest
+	9,  // 49: setpoint.v1.RecommendationService.ReportScale:input_type -> setpoint.v1.ReportScaleRequest
+	11, // 50: setpoint.v1.RecommendationService.ReportObservation:input_type -> setpoint.v1.ReportObservationRequest
+	13, // 51: setpoint.v1.RecommendationService.GetRecommendation:input_type -> setpoint.v1.GetRecommendationRequest
+	2,  // 52: setpoint.v1.RecommendationService.Recommend:output_type -> setpoint.v1.RecommendResponse
+	5,  // 53: setpoint.v1.RecommendationService.BatchRecommend:output_type -> setpoint.v1.BatchRecommendResponse
+	8,  // 54: setpoint.v1.RecommendationService.StreamRecommend:output_type -> setpoint.v1.StreamRecommendResponse
+	10, // 55: setpoint.v1.RecommendationService.ReportScale:output_type -> setpoint.v1.ReportScaleResponse
+	12, // 56: setpoint.v1.RecommendationService.ReportObservation:output_type -> setpoint.v1.ReportObservationResponse
+	14, // 57: setpoint.v1.RecommendationService.GetRecommendation:output_type -> setpoint.v1.GetRecommendationResponse
+	52, // [52:58] is the sub-list for method output_type
+	46, // [46:52] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_recommendation_service_proto_init() }
@@ -1817,6 +1842,7 @@ func file_setpoint_v1_recommendation_service_proto_init() {
 	}
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_explanation_proto_init()
+	file_setpoint_v1_fleet_service_proto_init()
 	file_setpoint_v1_observation_proto_init()
 	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_recommendation_service_proto_msgTypes[0].OneofWrappers = []any{}

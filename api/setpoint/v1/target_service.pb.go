@@ -1906,7 +1906,11 @@ type TargetSpec struct {
 	// spec_in_use has the same. Output only.
 	Hash string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
 	// Stages around the decisions of polls. Absent: none.
-	Stages        *Stages `protobuf:"bytes,13,opt,name=stages,proto3" json:"stages,omitempty"`
+	Stages *Stages `protobuf:"bytes,13,opt,name=stages,proto3" json:"stages,omitempty"`
+	// Makes the target a fleet: spec, options, period and stages are for the sum of its members, which call
+	// Recommend with fleet set to its name. A fleet has no queries, and is not polled itself. Absent: the
+	// target is no fleet.
+	Fleet         *FleetSpec `protobuf:"bytes,14,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2028,6 +2032,13 @@ func (x *TargetSpec) GetHash() string {
 func (x *TargetSpec) GetStages() *Stages {
 	if x != nil {
 		return x.Stages
+	}
+	return nil
+}
+
+func (x *TargetSpec) GetFleet() *FleetSpec {
+	if x != nil {
+		return x.Fleet
 	}
 	return nil
 }
@@ -2695,7 +2706,7 @@ var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xad\x05\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xad\x05\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2864,7 +2875,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\tdecisions\x18\x06 \x03(\v2\x1c.setpoint.v1.WatchedDecisionR\tdecisions\"\\\n" +
 	"\x0fWatchedDecision\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\x9b\x05\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xc9\x05\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -2883,7 +2894,8 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	" \x01(\tR\tupdatedBy\x12<\n" +
 	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\x12\x12\n" +
 	"\x04hash\x18\f \x01(\tR\x04hash\x12+\n" +
-	"\x06stages\x18\r \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xb4\a\n" +
+	"\x06stages\x18\r \x01(\v2\x13.setpoint.v1.StagesR\x06stages\x12,\n" +
+	"\x05fleet\x18\x0e \x01(\v2\x16.setpoint.v1.FleetSpecR\x05fleet\"\xb4\a\n" +
 	"\vMetricQuery\x12\"\n" +
 	"\x06metric\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06metric\x12\"\n" +
@@ -3014,6 +3026,7 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*HorizontalPodAutoscalerCondition)(nil), // 41: setpoint.v1.HorizontalPodAutoscalerCondition
 	(*MetricStatus)(nil),                     // 42: setpoint.v1.MetricStatus
 	(*Adjustment)(nil),                       // 43: setpoint.v1.Adjustment
+	(*FleetSpec)(nil),                        // 44: setpoint.v1.FleetSpec
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	33, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
@@ -3068,35 +3081,36 @@ var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	35, // 49: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
 	24, // 50: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
 	40, // 51: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
-	36, // 52: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	36, // 53: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	23, // 54: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 55: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 56: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 57: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	12, // 58: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	14, // 59: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	16, // 60: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	18, // 61: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	20, // 62: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	25, // 63: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	27, // 64: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	29, // 65: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	31, // 66: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	13, // 67: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	15, // 68: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	17, // 69: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	19, // 70: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	21, // 71: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	26, // 72: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	28, // 73: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	30, // 74: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	32, // 75: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	67, // [67:76] is the sub-list for method output_type
-	58, // [58:67] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	44, // 52: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
+	36, // 53: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	36, // 54: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	23, // 55: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 56: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 57: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 58: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	12, // 59: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	14, // 60: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	16, // 61: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	18, // 62: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	20, // 63: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	25, // 64: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	27, // 65: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	29, // 66: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	31, // 67: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	13, // 68: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	15, // 69: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	17, // 70: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	19, // 71: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	21, // 72: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	26, // 73: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	28, // 74: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	30, // 75: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	32, // 76: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	68, // [68:77] is the sub-list for method output_type
+	59, // [59:68] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -3106,6 +3120,7 @@ func file_setpoint_v1_target_service_proto_init() {
 	}
 	file_setpoint_v1_autoscaling_proto_init()
 	file_setpoint_v1_explanation_proto_init()
+	file_setpoint_v1_fleet_service_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
 	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_target_service_proto_msgTypes[2].OneofWrappers = []any{}
