@@ -1,7 +1,7 @@
 import { lazy } from "./components/lazy";
 import { Shell } from "./components/shell";
 import { NotFound } from "./components/empty";
-import { FleetView } from "./fleet/view";
+import { TargetsView } from "./targets/view";
 import { route, usePlace } from "./router";
 import { useSession, whoAmI } from "./session";
 import { SignIn } from "./signin";
@@ -37,7 +37,7 @@ export function App() {
   }
   return (
     <Shell at={at} caller={session.caller} key={session.generation}>
-      {at.view === "fleet" && <FleetView query={place.query} />}
+      {at.view === "targets" && <TargetsView query={place.query} />}
       {at.view === "target" && <TargetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
       {at.view === "playground" && <PlaygroundView />}
       {at.view === "operations" && <OperationsView />}

@@ -3,7 +3,7 @@ import { App } from "./app";
 import { followLinks } from "./router";
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
-import "./fleet/fleet.css";
+import "./targets/targets.css";
 import "./target/target.css";
 import "./overrides/overrides.css";
 import "./operations/operations.css";

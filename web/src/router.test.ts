@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { route } from "./router";
 
 test("paths name views", () => {
-  assert.deepEqual(route("/ui/"), { view: "fleet" });
-  assert.deepEqual(route("/ui"), { view: "fleet" });
+  assert.deepEqual(route("/ui/"), { view: "targets" });
+  assert.deepEqual(route("/ui"), { view: "targets" });
   assert.deepEqual(route("/ui/operations"), { view: "operations" });
   assert.deepEqual(route("/ui/playground"), { view: "playground" });
   assert.deepEqual(route("/ui/clusters/prod/namespaces/shop/targets/web"), { view: "target", cluster: "prod", namespace: "shop", target: "web" });

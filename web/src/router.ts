@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 export type Route =
-  | { view: "fleet" }
+  | { view: "targets" }
   | { view: "target"; cluster: string; namespace: string; target: string }
   | { view: "playground" }
   | { view: "operations" }
@@ -16,10 +16,10 @@ const segment = /^[A-Za-z0-9._-]{1,253}$/;
 
 /** The route of a path; "none" where it names nothing. */
 export function route(path: string): Route {
-  if (path === "/ui") return { view: "fleet" };
+  if (path === "/ui") return { view: "targets" };
   if (!path.startsWith(base)) return { view: "none" };
   const parts = path.slice(base.length).split("/").filter(Boolean);
-  if (parts.length === 0) return { view: "fleet" };
+  if (parts.length === 0) return { view: "targets" };
   if (parts.length === 1 && (parts[0] === "playground" || parts[0] === "operations")) return { view: parts[0] };
   const [a, cluster, b, namespace, c, target] = parts;
   const named = parts.length === 6 && a === "clusters" && b === "namespaces" && c === "targets";

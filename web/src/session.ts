@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { asError, type CallerJson as Caller } from "@setpoint-dev/client/json";
 import { client, get, onUnauthenticated, setToken, token } from "./api/client";
-import { fleet } from "./fleet/store";
+import { targets } from "./targets/store";
 
 /** What the service says before anybody has signed in. */
 export interface Config {
@@ -41,7 +41,7 @@ function change(part: Partial<Session>): void {
 onUnauthenticated(() => {
   if (!session.wanted) {
     change({ wanted: true, ended: Boolean(session.caller?.name) || token() !== "", caller: undefined });
-    fleet.clear(); // which would go on asking
+    targets.clear(); // which would go on asking
   }
   void readConfig();
 });
@@ -78,7 +78,7 @@ export async function signInWithToken(value: string): Promise<void> {
       if (asError(e).code === "UNIMPLEMENTED") return undefined;
       throw e;
     });
-    fleet.clear();
+    targets.clear();
     change({ wanted: false, ended: false, caller, generation: session.generation + 1 });
   } catch (e) {
     setToken(before);
@@ -91,7 +91,7 @@ export async function signOut(): Promise<void> {
   const oidc = session.config?.signIn?.oidc;
   if (token()) setToken("");
   else if (oidc) await client().post(oidc.endPath, undefined).catch(() => {});
-  fleet.clear();
+  targets.clear();
   change({ wanted: true, ended: false, caller: undefined, generation: session.generation + 1 });
 }
 

@@ -17,7 +17,7 @@ import (
 
 // dashboards lists all of them.
 func dashboards() []dashboard {
-	return []dashboard{fleet(), target(), service(), store(), agent()}
+	return []dashboard{targets(), target(), service(), store(), agent()}
 }
 
 func main() {

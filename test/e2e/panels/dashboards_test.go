@@ -70,7 +70,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	})
 	kit.Must(t, err)
 	one := map[string]string{"cluster": "red", "namespace": "shop", "target": "web"}
-	panels.AwaitFilled(t, url, "setpoint-fleet.json", nil, nil)
+	panels.AwaitFilled(t, url, "setpoint-targets.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
 	panels.AwaitFilled(t, url, "setpoint-service.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-store.json", nil, nil)

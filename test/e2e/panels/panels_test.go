@@ -84,7 +84,7 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 		{"service", "Store", "SetpointStoreUnreachable"},
 		{"service", "Failed calls", "SetpointErrors"},
 		{"service", "p99", "SetpointSlow"},
-		{"fleet", "Failing metrics", "SetpointMetricsFail"},
+		{"targets", "Failing metrics", "SetpointMetricsFail"},
 		{"target", "Since the last decision", "SetpointTargetNotDecided"},
 		{"agent", "Service", "SetpointAgentCannotReachService"},
 		{"agent", "Failing evaluations", "SetpointAgentRefused"},

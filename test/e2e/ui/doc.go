@@ -6,7 +6,7 @@
 //	p := s.open(t, "/ui/")
 //	p.waitText("web-00")
 //	p.accessible()
-//	p.screenshot("fleet")
+//	p.screenshot("targets")
 //
 // A page must do nothing that it may not: an error on the console, an exception that nobody
 // caught, a violation of the policy of content, or a request to another origin fails the test,

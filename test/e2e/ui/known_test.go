@@ -67,8 +67,8 @@ func inAllStates(t *testing.T, s *siteOf) {
 	}
 }
 
-// fleetRow is a row of the fleet as somebody reads it.
-type fleetRow struct {
+// listRow is a row of the list as somebody reads it.
+type listRow struct {
 	Name, Bounds, Lack, Metric, Why string
 	Counts, States                  []string
 }
@@ -86,9 +86,9 @@ var stateChips = map[string]string{
 }
 
 // of is what the row of a target of the API has to show.
-func of(target *setpointv1.Target, now time.Time) fleetRow {
+func of(target *setpointv1.Target, now time.Time) listRow {
 	last := target.GetLastDecision()
-	want := fleetRow{Name: target.GetName(), Lack: "–", Metric: "no reading"}
+	want := listRow{Name: target.GetName(), Lack: "–", Metric: "no reading"}
 	for _, word := range last.GetStates() {
 		want.States = append(want.States, stateChips[word])
 	}
@@ -142,10 +142,10 @@ func of(target *setpointv1.Target, now time.Time) fleetRow {
 	return want
 }
 
-// Every number and state of the fleet is the service's, and what it does not know is not shown: no 0
+// Every number and state of the list is the service's, and what it does not know is not shown: no 0
 // that nobody decided, no steady target that nobody asks for, no failing metric where a change was
 // refused. The most urgent comes first.
-func TestTheFleetShowsWhatIsKnown(t *testing.T) {
+func TestTheListShowsWhatIsKnown(t *testing.T) {
 	s := site(t, "--allow-evaluation-time", "--ui-links=Grafana=https://grafana.example/d/hpa?var-target={target}&var-cluster={cluster}")
 	inAllStates(t, s)
 	p := s.blank(t)
@@ -156,22 +156,22 @@ func TestTheFleetShowsWhatIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wanted := make(map[string]fleetRow)
+	wanted := make(map[string]listRow)
 	for _, target := range list.GetTargets() {
 		wanted[target.GetName()] = of(target, time.Now())
 	}
-	var rows []fleetRow
+	var rows []listRow
 	var wrong []string
 	// A row's bounds and aims come after its counts: with the specs.
 	for deadline := time.Now().Add(process.Patience); ; time.Sleep(100 * time.Millisecond) {
-		rows, wrong = eval[[]fleetRow](p, shownRows), nil
+		rows, wrong = eval[[]listRow](p, shownRows), nil
 		for _, row := range rows {
 			want := wanted[row.Name]
 			slices.Sort(want.States)
 			slices.Sort(row.States)
 			want.Why = row.Why
 			if fmt.Sprintf("%q", row) != fmt.Sprintf("%q", want) {
-				wrong = append(wrong, fmt.Sprintf("the fleet shows\n%q, the service says\n%q", row, want))
+				wrong = append(wrong, fmt.Sprintf("the list shows\n%q, the service says\n%q", row, want))
 			}
 		}
 		if len(rows) == 9 && len(wrong) == 0 {
@@ -182,12 +182,12 @@ func TestTheFleetShowsWhatIsKnown(t *testing.T) {
 			break
 		}
 	}
-	short := func(r fleetRow) string { return r.Name[strings.LastIndex(r.Name, "/")+1:] }
+	short := func(r listRow) string { return r.Name[strings.LastIndex(r.Name, "/")+1:] }
 	if len(rows) != 9 || short(rows[0]) != "dead" || short(rows[1]) != "unreadable" || short(rows[8]) != "steady" {
 		t.Errorf("the order is %q", rows)
 	}
 	for name, why := range map[string]string{"dead": "Nobody asks", "refused": "could not be applied", "failing": "the queue is away", "unreadable": "can't be read"} {
-		if i := slices.IndexFunc(rows, func(r fleetRow) bool { return short(r) == name }); i < 0 || !strings.Contains(rows[i].Why, why) {
+		if i := slices.IndexFunc(rows, func(r listRow) bool { return short(r) == name }); i < 0 || !strings.Contains(rows[i].Why, why) {
 			t.Errorf("of %s it says %q, want %q", name, rows[max(0, i)].Why, why)
 		}
 	}
@@ -200,7 +200,7 @@ func TestTheFleetShowsWhatIsKnown(t *testing.T) {
 	p.accessible()
 	p.scheme("light")
 	p.accessible()
-	p.screenshot("fleet-states")
+	p.screenshot("targets-states")
 
 	// Groups sum what is known.
 	p.size(1280, 1000)
@@ -215,7 +215,7 @@ func TestTheFleetShowsWhatIsKnown(t *testing.T) {
 	p.accessible()
 	eval[int](p, downloads)
 	p.click(`.toolbar button[title$="spreadsheet"]`)
-	if lines := strings.Split(strings.TrimSpace(p.saved("fleet.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
+	if lines := strings.Split(strings.TrimSpace(p.saved("targets.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
 		t.Errorf("the CSV is %q", lines)
 	}
 }
@@ -260,7 +260,7 @@ func TestPaper(t *testing.T) {
 		return strings.Count(string(data), "/Type /Page\n")
 	}
 	if pages := pdf(); pages < 2 {
-		t.Errorf("the fleet of 80 targets is printed on %d pages", pages)
+		t.Errorf("the list of 80 targets is printed on %d pages", pages)
 	}
 	p.size(720, 1000) // a sheet between its margins
 	command(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})

@@ -139,9 +139,9 @@ func TestOverridesFromThePage(t *testing.T) {
 		t.Errorf("a reader has %d buttons", n)
 	}
 	reader.goTo("/ui/?overrides=")
-	reader.wait("it in the fleet", `document.querySelectorAll(".fleet-overrides .override").length === 1`)
-	if n := eval[int](reader, `document.querySelectorAll(".fleet-overrides button").length`); n != 0 {
-		t.Errorf("a reader has %d buttons in the fleet", n)
+	reader.wait("it in the list", `document.querySelectorAll(".listed-overrides .override").length === 1`)
+	if n := eval[int](reader, `document.querySelectorAll(".listed-overrides button").length`); n != 0 {
+		t.Errorf("a reader has %d buttons in the list", n)
 	}
 
 	p.tabTo(".override button")
@@ -178,7 +178,7 @@ func TestRefusedOverride(t *testing.T) {
 	p.accessible()
 }
 
-// Texts of strangers are shown as they are, in their places, and change nothing around them; the fleet lists what acts
+// Texts of strangers are shown as they are, in their places, and change nothing around them; the list has what acts
 // on the targets that are listed.
 func TestOverridesOfStrangers(t *testing.T) {
 	s := site(t)
@@ -201,10 +201,10 @@ func TestOverridesOfStrangers(t *testing.T) {
 	p.waitText("Overrides 6")
 	p.tabTo(`[aria-expanded="false"][title^="Who holds"]`)
 	p.press(kb.Enter)
-	p.wait("all", `document.querySelectorAll(".fleet-overrides .override").length === 6`)
+	p.wait("all", `document.querySelectorAll(".listed-overrides .override").length === 6`)
 	p.waitText("5 overrides in force, 1 planned")
 	p.accessible()
-	p.screenshot("override-fleet")
+	p.screenshot("override-targets")
 	p.size(390, 844)
 	if wide := eval[int](p, `Math.max(...[...document.querySelectorAll(".override *")].map(e => Math.ceil(e.getBoundingClientRect().right)))`); wide > 390 {
 		t.Errorf("an override reaches to %d of 390 pixels", wide)
@@ -216,7 +216,7 @@ func TestOverridesOfStrangers(t *testing.T) {
 	}
 	for query, want := range map[string]int{"web-01": 4, "shop": 4, "not-there": 1, "other": 2} {
 		p.goTo("/ui/?q=" + query + "&overrides=")
-		p.wait(fmt.Sprintf("%d for %s", want, query), fmt.Sprintf(`document.querySelectorAll(".fleet-overrides .override").length === %d`, want))
+		p.wait(fmt.Sprintf("%d for %s", want, query), fmt.Sprintf(`document.querySelectorAll(".listed-overrides .override").length === %d`, want))
 	}
 	p.goTo("/ui/clusters/demo/namespaces/shop/targets/web-01")
 	p.wait("the three of a target", theCard+`?.querySelectorAll(".override").length === 3`)

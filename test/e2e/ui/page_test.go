@@ -16,14 +16,14 @@ import (
 )
 
 // The page is served, runs under its own policy, and shows what the service has.
-func TestFleetOfALiveService(t *testing.T) {
+func TestTargetsOfALiveService(t *testing.T) {
 	s := site(t)
 	s.feed(t, 12, "")
 	p := s.open(t, "/")
 	p.wait("at /ui/", `location.pathname === "/ui/"`)
 	p.waitText("web-00")
 	p.accessible()
-	p.screenshot("fleet")
+	p.screenshot("targets")
 }
 
 // The API's description keeps working under its policy.

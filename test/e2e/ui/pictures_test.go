@@ -29,7 +29,7 @@ func TestABelievableFleet(t *testing.T) {
 	p.waitText("41 targets")
 	p.wait("the past of what is shown", `![...document.querySelectorAll("canvas.spark")].some(c => /nothing known/.test(c.ariaLabel))`)
 	p.accessible()
-	p.screenshot("fleet-believable")
+	p.screenshot("targets-believable")
 	p.goTo("/ui/clusters/eu-west/namespaces/shop/targets/checkout")
 	p.waitText("When it could next change")
 	p.wait("a chart", `document.querySelector(".chart canvas") !== null`)

@@ -24,7 +24,7 @@ import (
 const firstRow = `document.querySelector("#row-0 a")?.innerText`
 
 // From the list to a target and back by keyboard only; the URL keeps the search.
-func TestTheFleetByKeyboard(t *testing.T) {
+func TestTheListByKeyboard(t *testing.T) {
 	s := site(t)
 	s.feed(t, 30, "")
 	p := s.blank(t)
@@ -52,7 +52,7 @@ func TestTheFleetByKeyboard(t *testing.T) {
 }
 
 // States filter, columns sort, and a shared URL shows the same.
-func TestTheFleetIsFilteredAndSorted(t *testing.T) {
+func TestTheListIsFilteredAndSorted(t *testing.T) {
 	s := site(t)
 	for i := range 6 {
 		request := request(fmt.Sprintf("busy-%d", i), "queue", 20+20*i)
@@ -84,7 +84,7 @@ func TestTheFleetIsFilteredAndSorted(t *testing.T) {
 }
 
 // Before any request: the page explains how to send one, and its command works.
-func TestAnEmptyFleetTeaches(t *testing.T) {
+func TestAnEmptyListTeaches(t *testing.T) {
 	s := site(t)
 	p := s.open(t, "/ui/")
 	p.waitText("No targets yet")

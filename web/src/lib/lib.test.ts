@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { linkOf } from "../components/links";
-import { csv, grouped, select } from "../fleet/order";
-import { formatQuery, matcher, parseQuery } from "../fleet/query";
-import { FleetStore, type Row } from "../fleet/store";
+import { csv, grouped, select } from "../targets/order";
+import { formatQuery, matcher, parseQuery } from "../targets/query";
+import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
@@ -165,7 +165,7 @@ test("links have names in their places, and nothing else", () => {
 
 /** What a store makes of a target, and of decisions that are watched after it was read. */
 function stored(target: object, ...decisions: object[]): Row {
-  const store = new FleetStore() as unknown as { takeTarget(name: string, t: object): void; take(batch: object[]): void; find(name: string): Row; tell(): void };
+  const store = new TargetsStore() as unknown as { takeTarget(name: string, t: object): void; take(batch: object[]): void; find(name: string): Row; tell(): void };
   store.tell = () => {};
   store.takeTarget(named("web"), target);
   store.take(decisions.map((d) => ({ target: named("web"), decision: d })));

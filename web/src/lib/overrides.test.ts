@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { listedOverrides } from "../overrides/fleet";
+import { listedOverrides } from "../overrides/targets";
 import { adjustments } from "./adjustments";
 import { current, fromField, instant, made, mayOverride, placesOf, placeWords, sentence, toField, tomorrowMorning, what, wrong, type Draft } from "./overrides";
 import { plainText } from "./text";
@@ -87,7 +87,7 @@ test("instants are on the reader's clock, and in UTC for the service", () => {
   assert.equal(instant(now), "2026-11-26T14:00:00Z");
 });
 
-test("the fleet lists what acts on the targets that are listed", () => {
+test("the list has what acts on the targets that are listed", () => {
   const names = [`${target}/overrides/a`, `${namespace}/overrides/b`, `${cluster}/overrides/c`, "clusters/prod/namespaces/pay/overrides/d", "clusters/eu/overrides/e"];
   const listed = { all: names.map((name) => ({ name })), more: false, error: undefined };
   const shown = (rows: string[], all: boolean, text = "") => listedOverrides(listed, rows.map((name) => ({ name })), all, text).map((o) => o.name!.at(-1)).join("");

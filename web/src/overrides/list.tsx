@@ -13,7 +13,7 @@ import { end } from "./store";
 
 interface List {
   overrides: readonly Override[];
-  /** The target whose page this is: what acts on it is told in its words. Empty: the fleet's. */
+  /** The target whose page this is: what acts on it is told in its words. Empty: that of all targets. */
   target: string;
   changed: () => void;
 }

@@ -94,7 +94,7 @@ export function TargetView(props: { name: string }) {
     <div class="page target">
       {error && <Problem error={error} what="Not up to date." retry={reload} />}
       <nav class="crumbs" aria-label="Where">
-        <a href={base}>Fleet</a>
+        <a href={base}>Targets</a>
         <span aria-hidden="true">/</span>
         <a href={`${base}?q=${encodeURIComponent(cluster)}`}>{cluster}</a>
         <span aria-hidden="true">/</span>

@@ -2,7 +2,7 @@
 
 import { serviceNow } from "../api/client";
 import { AtMin, Broken, Changed, Pending, Unknown, states } from "../lib/state";
-import { matcher, type Column, type FleetQuery } from "./query";
+import { matcher, type Column, type ListQuery } from "./query";
 import type { Row } from "./store";
 
 /** Replicas that the metrics ask for beyond what is decided; undefined: not known. */
@@ -21,7 +21,7 @@ const keys: Record<Exclude<Column, "name">, (r: Row) => number> = {
 };
 
 /** The rows that a query asks for, in its order; each shadow follows its target. */
-export function select(rows: readonly Row[], q: FleetQuery): Row[] {
+export function select(rows: readonly Row[], q: ListQuery): Row[] {
   const matches = matcher(q.text);
   let out = rows.filter((r) => (q.filter === 0 || (r.bits & q.filter) !== 0) && (q.text === "" || matches(r.searched)));
   const byName = (a: Row, b: Row) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);

@@ -9,11 +9,11 @@ func newest(metric, matchers string) string {
 // targetMetrics is the requirement of panels about single targets.
 const targetMetrics = "needs --target-metrics"
 
-// fleet is about all targets together.
-func fleet() dashboard {
+// targets is about all targets together.
+func targets() dashboard {
 	all := chosen()
 	return dashboard{
-		uid: "setpoint-fleet", title: "Setpoint / Fleet",
+		uid: "setpoint-targets", title: "Setpoint / All targets",
 		about:     "What is decided for all targets, and what holds decisions back. Panels about replicas need --target-metrics.",
 		variables: instances("setpoint_decisions_total"),
 		panels: []panel{

@@ -1,9 +1,9 @@
-// The overrides of the fleet: of the targets that are listed, their namespaces and clusters.
+// The overrides of all targets: of those that are listed, their namespaces and clusters.
 
 import { useMemo } from "preact/hooks";
 import { Problem } from "../components/problem";
-import type { Row } from "../fleet/store";
-import { matcher } from "../fleet/query";
+import type { Row } from "../targets/store";
+import { matcher } from "../targets/query";
 import { placeOf } from "../lib/overrides";
 import { OverrideList, summary } from "./list";
 import type { Listed } from "./store";
@@ -24,7 +24,7 @@ export function listedOverrides(listed: Listed, rows: readonly Pick<Row, "name">
   });
 }
 
-interface Fleet {
+interface Shown {
   listed: Listed;
   reload: () => void;
   rows: readonly Row[];
@@ -33,11 +33,11 @@ interface Fleet {
   text: string;
 }
 
-export function FleetOverrides(props: Fleet) {
+export function ListedOverrides(props: Shown) {
   const { listed, reload, rows, all, text } = props;
   const shown = useMemo(() => listedOverrides(listed, rows, all, text), [listed, rows, all, text]);
   return (
-    <section class="fleet-overrides" id="fleet-overrides" aria-label="Overrides">
+    <section class="listed-overrides" id="listed-overrides" aria-label="Overrides">
       {listed.error && <Problem error={listed.error} what={listed.all ? "Not up to date." : "The overrides can't be read."} retry={reload} />}
       {listed.all && (
         <p class="muted small" role="status">

@@ -88,7 +88,7 @@ const mostSingle = 20;
 /** The list is read again at most so often, s, for what is not known of its targets. */
 const listEvery = 120;
 
-export class FleetStore {
+export class TargetsStore {
   private byName = new Map<string, Row>();
   private rows: Row[] = [];
   private listeners = new Set<() => void>();
@@ -455,4 +455,4 @@ export class FleetStore {
 
 
 /** One store for the page: what it knows stays while other views are open. */
-export const fleet = new FleetStore();
+export const targets = new TargetsStore();

@@ -12,52 +12,52 @@ import { count, duration, integer } from "../lib/format";
 import { save } from "../lib/save";
 import { states } from "../lib/state";
 import { current } from "../lib/overrides";
-import { FleetOverrides } from "../overrides/fleet";
+import { ListedOverrides } from "../overrides/targets";
 import { useOverrides } from "../overrides/store";
 import { base, navigate, targetPath } from "../router";
 import { lazy } from "../components/lazy";
 import { csv, grouped, lack, select, stateWords, type Group } from "./order";
-import { formatQuery, parseQuery, type Column, type FleetQuery, type Grouping } from "./query";
+import { formatQuery, parseQuery, type Column, type ListQuery, type Grouping } from "./query";
 import { covered, SparkLine } from "./spark";
-import { fleet, mostRows, type Row, type Snapshot } from "./store";
+import { targets, mostRows, type Row, type Snapshot } from "./store";
 
 const NoTargets = lazy(() => import("./empty").then((m) => m.NoTargets));
-function useFleet(): Snapshot {
-  const [snapshot, set] = useState(fleet.snapshot);
+function useTargets(): Snapshot {
+  const [snapshot, set] = useState(targets.snapshot);
   useEffect(() => {
-    const stop = fleet.subscribe(() => set(fleet.snapshot));
-    set(fleet.snapshot);
+    const stop = targets.subscribe(() => set(targets.snapshot));
+    set(targets.snapshot);
     return stop;
   }, []);
   return snapshot;
 }
 
-export function FleetView(props: { query: URLSearchParams }) {
-  const snapshot = useFleet();
+export function TargetsView(props: { query: URLSearchParams }) {
+  const snapshot = useTargets();
   const queryText = props.query.toString();
   const query = useMemo(() => parseQuery(new URLSearchParams(queryText)), [queryText]);
   const change = useCallback(
-    (part: Partial<FleetQuery>, how: "push" | "replace" = "push") => navigate(base + formatQuery({ ...query, ...part }), how),
+    (part: Partial<ListQuery>, how: "push" | "replace" = "push") => navigate(base + formatQuery({ ...query, ...part }), how),
     [query],
   );
   useEffect(() => {
-    document.title = "Fleet · Setpoint";
+    document.title = "Targets · Setpoint";
   }, []);
   if (!snapshot.loading && snapshot.rows.length === 0 && !snapshot.error) return <NoTargets />;
   return (
-    <div class="fleet">
-      <h1 class="visually-hidden">Fleet</h1>
-      {snapshot.error && <Problem error={snapshot.error} what={snapshot.rows.length ? "Not up to date: this is what was known last." : "The targets can't be read."} retry={() => fleet.reload()} />}
+    <div class="all-targets">
+      <h1 class="visually-hidden">Targets</h1>
+      {snapshot.error && <Problem error={snapshot.error} what={snapshot.rows.length ? "Not up to date: this is what was known last." : "The targets can't be read."} retry={() => targets.reload()} />}
       <Tiles snapshot={snapshot} query={query} change={change} />
       <List snapshot={snapshot} query={query} change={change} />
     </div>
   );
 }
 
-type Change = (part: Partial<FleetQuery>, how?: "push" | "replace") => void;
+type Change = (part: Partial<ListQuery>, how?: "push" | "replace") => void;
 
 /** Counts by state; each filters. What is not known has no number. */
-function Tiles(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) {
+function Tiles(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
   const { snapshot, query, change } = props;
   const known = snapshot.rows.length > 0;
   const number = (n: number) => (known ? integer(n) : snapshot.loading ? "…" : "?");
@@ -151,7 +151,7 @@ function lastHour(shown: readonly (Row | Group)[]): string {
   return longest === 0 || longest > 3540 ? "Last hour" : `Last ${duration(longest * 1000)}`;
 }
 
-function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) {
+function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
   const { snapshot, query, change } = props;
   const now = useNow(5000);
   const isNarrow = useNarrow();
@@ -167,7 +167,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   const volatile = query.sort !== "name";
   const printing = usePrinting();
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  const kept = useRef<{ query: FleetQuery; length: number; at: number; rows: Row[] } | undefined>(undefined);
+  const kept = useRef<{ query: ListQuery; length: number; at: number; rows: Row[] } | undefined>(undefined);
   const rows = useMemo(() => {
     const k = kept.current;
     const at = performance.now();
@@ -248,7 +248,7 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
   const shown = items.slice(first, last);
   // Once scrolling stops, the history of the visible rows is read.
   useEffect(() => {
-    const timer = setTimeout(() => fleet.readPast(items.slice(first, last).filter((r) => !("key" in r)) as Row[]), 150);
+    const timer = setTimeout(() => targets.readPast(items.slice(first, last).filter((r) => !("key" in r)) as Row[]), 150);
     return () => clearTimeout(timer);
   }, [items, first, last]);
   const sortBy = (c: Column) => change({ sort: c, descending: query.sort === c ? !query.descending : c !== "name" }, "replace");
@@ -311,15 +311,15 @@ function List(props: { snapshot: Snapshot; query: FleetQuery; change: Change }) 
           </select>
         </label>
         {overrides.error?.code !== "UNIMPLEMENTED" && (
-          <button class="button" aria-expanded={query.overrides} aria-controls={query.overrides ? "fleet-overrides" : undefined} title="Who holds what, until when, and why" onClick={() => change({ overrides: !query.overrides }, "replace")}>
+          <button class="button" aria-expanded={query.overrides} aria-controls={query.overrides ? "listed-overrides" : undefined} title="Who holds what, until when, and why" onClick={() => change({ overrides: !query.overrides }, "replace")}>
             Overrides{overrides.all ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
           </button>
         )}
-        <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("fleet.csv", "text/csv", csv(rows))}>CSV</button>
+        <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("targets.csv", "text/csv", csv(rows))}>CSV</button>
         <About />
         <LiveMark snapshot={snapshot} />
       </div>
-      {query.overrides && <FleetOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
+      {query.overrides && <ListedOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
       <div class="grid-box">
       <div
         ref={box}
@@ -455,7 +455,7 @@ const reads = (r: Row): string => (r.goal ? `${r.metric.replace(" per replica", 
 /** Why the count is what it is; of a shadow, how it differs from what acts. */
 function tells(row: Row): string {
   if (!row.shadows || row.desired === undefined) return row.why || "On target";
-  const acting = fleet.find(row.shadows);
+  const acting = targets.find(row.shadows);
   const count = acting ? acting.desired : row.current;
   const who = acting ? "the target" : "the present autoscaler";
   if (count === undefined) return row.why;

@@ -7,7 +7,7 @@ export const columns: readonly Column[] = ["name", "state", "replicas", "lack", 
 
 export type Grouping = "" | "cluster" | "namespace";
 
-export interface FleetQuery {
+export interface ListQuery {
   text: string;
   /** Bits of states, any of which is enough; 0: all targets. */
   filter: number;
@@ -21,7 +21,7 @@ export interface FleetQuery {
 /** What is most urgent comes first, unless the reader asks for another order. */
 const usual = "-state";
 
-export function parseQuery(q: URLSearchParams): FleetQuery {
+export function parseQuery(q: URLSearchParams): ListQuery {
   let filter = 0;
   for (const id of (q.get("state") ?? "").split(",")) filter |= states.find((s) => s.id === id)?.bit ?? 0;
   const asked = q.get("sort") ?? "";
@@ -34,7 +34,7 @@ export function parseQuery(q: URLSearchParams): FleetQuery {
 }
 
 /** The query's text, without what is as by itself. */
-export function formatQuery(q: FleetQuery): string {
+export function formatQuery(q: ListQuery): string {
   const out = new URLSearchParams();
   if (q.text) out.set("q", q.text);
   const ids = states.filter((s) => q.filter & s.bit).map((s) => s.id);
