@@ -128,6 +128,12 @@ func TestOverridesFromThePage(t *testing.T) {
 	load.Store(60)
 	p.wait("the service's words", `document.querySelector(".adjustments")?.innerText.includes(`+quote(sure)+`)`)
 	p.waitText("1 override in force")
+	// The first line of the story is the override's, with what the metrics ask for; the chart's gap has its colour.
+	p.wait("what holds it, first", `document.querySelector(".story h2 + .adjustments")?.innerText.includes("the recommendation would be 6")`)
+	if text := p.text(); strings.Contains(text, "the metrics ask for no change") {
+		t.Errorf("beside the override it says that the metrics ask for no change:\n%s", text)
+	}
+	p.wait("the legend's word", `[...document.querySelectorAll(".legend span")].some(e => e.innerText === "override")`)
 	p.screenshot("override-held")
 	p.accessible()
 

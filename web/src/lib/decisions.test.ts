@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
+import { gapOf, gaps } from "../target/charts";
 import { adjustments, plain, stageName } from "./adjustments";
 import { basisOf, counts, merge } from "./decisions";
 import { steps, sum } from "./explained";
@@ -18,6 +20,29 @@ test("a story says what happens, and why, as explain does", () => {
   const failed = story({ currentReplicas: 5, desiredReplicas: 5, conditions: [{ type: "ScalingActive", status: "False", reason: "FailedGetResourceMetric", message: "no metrics" }] });
   assert.equal(failed.tone, "alarm");
   assert.equal(story({ currentReplicas: 5, desiredReplicas: 5 }).because[0]!.text, "the metrics ask for no change");
+});
+
+test("a story under an override begins with what holds, and what the metrics ask for, in the service's words", () => {
+  const message = 'held at 3 by ops until 2026-11-26T14:00:00Z: "migration"; the recommendation would be 6';
+  const hold = { currentReplicas: 3, desiredReplicas: 3, plainDesiredReplicas: 6, states: ["OVERRIDDEN"], adjustments: [{ stage: "WINDOW", message: "remembers" }, { stage: "OVERRIDE", rule: "hold", message }] };
+  assert.deepEqual(story(hold).because, [{ text: message, tone: "notice" }]);
+  const pin = { ...hold, desiredReplicas: 8, reason: "external metric queue above target", adjustments: [{ stage: "OVERRIDE", rule: "pin", message }] };
+  assert.deepEqual(story(pin).because.map((b) => b.text), [message, "external metric queue above target"], "also before the controller's reason");
+  const stage = { ...hold, states: [], adjustments: [{ stage: "REVERSALS", message: "waits" }] };
+  assert.deepEqual(story(stage).because.map((b) => b.text), ["waits"], "a stage that keeps a change back is no wish of the metrics");
+  const failing = { ...hold, conditions: [{ type: "ScalingActive", status: "False", message: "no metrics" }] };
+  assert.equal(story(failing).because[0]!.text, "no metrics", "what is broken comes first");
+  assert.equal(story({ ...hold, adjustments: [] }).because[0]!.text, "the metrics ask for no change", "an override that changes nothing");
+});
+
+test("the chart's colour is that of what has the last word, and the legend has no other", () => {
+  const d = (states: string[], proposal: number | undefined, desiredReplicas = 3) => ({ states, desiredReplicas, basis: { proposal } });
+  for (const [decision, state] of [
+    [d(["OVERRIDDEN", "AT_MAXIMUM"], 20), "OVERRIDDEN"], [d(["OVERRIDDEN"], 6), "OVERRIDDEN"], [d(["AT_MAXIMUM", "HELD"], 20), "AT_MAXIMUM"],
+    [d(["HELD"], 1), "HELD"], [d(["AT_MINIMUM"], 1), "AT_MINIMUM"],
+    [d(["OVERRIDDEN"], 3), ""], [d(["HELD"], undefined), ""], [d([], 6), ""], [{ states: ["AT_MINIMUM"], basis: { proposal: 0 } }, ""],
+  ] as const) assert.equal(gapOf(decision as Decision), gaps.find((g) => g.state === state)?.tone, JSON.stringify(decision));
+  for (const list of [gaps.map((g) => g.tone), gaps.map((g) => g.label)]) assert.equal(new Set(list).size, gaps.length, "each its own");
 });
 
 test("a change comes twice in a stream, and counts once", () => {

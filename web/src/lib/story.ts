@@ -2,6 +2,7 @@
 // the words are those of "setpoint explain" for a decision without one (explain/bareverdict.go).
 
 import type { HorizontalPodAutoscalerConditionJson as Condition, DecisionJson as Decision } from "@setpoint-dev/client/json";
+import { adjustments, stageName, type Adjustment } from "./adjustments";
 import { counts, unread } from "./decisions";
 import { count, integer } from "./format";
 import { plainText } from "./text";
@@ -59,9 +60,14 @@ export function story(d: Decision): Story {
     out.tone = "alarm";
     because(active.message, "alarm");
   } else {
+    // An override has the last word, so its sentence comes first; it tells what the metrics ask for, too.
+    const adjusted = adjustments(d);
+    const tell = (a: Adjustment) => because(a.text, a.tone === "held" ? "notice" : "plain");
+    adjusted.filter((a) => a.stage === stageName("OVERRIDE")).forEach(tell);
     because(d.reason, "plain");
     if (able?.reason?.endsWith("Stabilized")) because(able.message, "notice");
     if (limited?.status === "True") because(limited.message, "notice");
+    if (out.because.length === 0) adjusted.forEach(tell);
     if (out.because.length === 0 && to === from) because("the metrics ask for no change", "plain");
   }
   // Most errors repeat a condition's message with a prefix.

@@ -23,11 +23,23 @@ const stepped = uPlot.paths.stepped!({ align: 1 });
 const seconds = (d: Decision): number => millis(d.time) / 1000;
 const inSpan = (d: Decision, span: Span): boolean => seconds(d) >= span.from && seconds(d) <= span.to;
 
-/** What keeps a count from what was asked for, by the decision's states, and its colour. */
-const gaps: readonly [state: string, tone: string][] = [["AT_MAXIMUM", "atmax"], ["LIMITED", "limited"], ["HELD", "held"], ["AT_MINIMUM", "calm"]];
+/** What keeps a count from what was asked for, by the decision's states: its colour, and its word in the legend. What has the last word comes first. */
+export const gaps: readonly { state: string; tone: string; label: string }[] = [
+  { state: "OVERRIDDEN", tone: "c3", label: "override" },
+  { state: "AT_MAXIMUM", tone: "atmax", label: "maximum" },
+  { state: "LIMITED", tone: "limited", label: "policy" },
+  { state: "HELD", tone: "held", label: "window" },
+  { state: "AT_MINIMUM", tone: "calm", label: "minimum" },
+];
 
-/** The colour of what kept a decision's count from its proposal; undefined: nothing did. */
-export const gapOf = (d: Decision): string | undefined => gaps.find(([state]) => d.states?.includes(state))?.[1];
+/** The colour of what kept a decision's count from its proposal; undefined: nothing did, or the proposal is unknown. */
+export function gapOf(d: Decision): string | undefined {
+  if (d.basis?.proposal === undefined || d.basis.proposal === (d.desiredReplicas ?? 0)) return undefined;
+  return gaps.find((g) => d.states?.includes(g.state))?.tone;
+}
+
+/** How strong that colour is, between count and proposal and in the legend. */
+export const gapStrength = 0.28;
 
 interface ReplicaChart {
   span: Span;
@@ -172,12 +184,13 @@ function drawGaps(u: uPlot, p: Drawn): void {
   g.save();
   p.decisions.forEach((d, i) => {
     const tone = gapOf(d);
+    const asked = d.basis?.proposal;
     const next = p.decisions[i + 1];
     const from = x(seconds(d));
     const to = x(next ? seconds(next) : p.span.now);
-    if (!tone || d.basis?.proposal === undefined || to <= from) return;
-    g.fillStyle = fade(color(tone), 0.28);
-    const [a, b] = [y(d.desiredReplicas ?? 0), y(d.basis.proposal)];
+    if (!tone || asked === undefined || to <= from) return;
+    g.fillStyle = fade(color(tone), gapStrength);
+    const [a, b] = [y(d.desiredReplicas ?? 0), y(asked)];
     g.fillRect(from, Math.min(a, b), to - from, Math.abs(a - b));
   });
   g.restore();

@@ -5,6 +5,7 @@ import type { DecisionJson as Decision, ExplanationJson as Explanation, SpecInUs
 import { Adjustments, Plain } from "../components/adjustments";
 import { Ago, At } from "../components/time";
 import { count, integer, millis } from "../lib/format";
+import { adjustments } from "../lib/adjustments";
 import { steps, sum } from "../lib/explained";
 import { reading, wanted } from "../lib/metrics";
 import { story } from "../lib/story";
@@ -22,6 +23,10 @@ interface StoryProps {
 export function StoryCard(props: StoryProps) {
   const { decision: d, chosen, explanation, now } = props;
   const s = story(d);
+  // What adjustments say is told once, with the stage and until when.
+  const told = new Set(adjustments(d).map((a) => a.text));
+  const adjusted = <Adjustments decision={d} />;
+  const first = told.has(s.because[0]?.text ?? "");
   const head = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     if (chosen && matchMedia("(max-width: 960px)").matches) head.current?.scrollIntoView({ block: "nearest" });
@@ -33,10 +38,11 @@ export function StoryCard(props: StoryProps) {
         {chosen && <button class="button quiet" onClick={props.back}>Back to now</button>}
       </header>
       <h2 ref={head}>{s.head} <Plain decision={d} /></h2>
+      {first && adjusted}
       <ul class="because">
-        {s.because.map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
+        {s.because.filter((b) => !told.has(b.text)).map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
       </ul>
-      <Adjustments decision={d} />
+      {!first && adjusted}
       <p class="muted">
         Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome}
       </p>

@@ -18,7 +18,7 @@ import { notAsked, paceOf, targetBits } from "../lib/state";
 import { story } from "../lib/story";
 import { playgroundPath } from "../playground/link";
 import { base, navigate, usePlace } from "../router";
-import { gapOf, MetricChart, ReplicaChart, type Span } from "./charts";
+import { gapOf, gaps, gapStrength, MetricChart, ReplicaChart, type Span } from "./charts";
 import { NextCard } from "./next";
 import { SpecCard } from "./spec";
 import { useTarget } from "./store";
@@ -235,9 +235,9 @@ function Legend(props: { decisions: readonly Decision[]; ahead: boolean; schedul
     <div class="legend" aria-hidden="true">
       <span><i class="l-count" />count</span>
       <span><i class="l-proposal" />metrics ask for</span>
-      {tones.has("held") && <span><i class="l-gap held" />window</span>}
-      {tones.has("limited") && <span><i class="l-gap limited" />policy</span>}
-      {tones.has("atmax") && <span><i class="l-gap atmax" />maximum</span>}
+      {gaps.filter((g) => tones.has(g.tone)).map((g) => (
+        <span key={g.tone}><i class="l-gap" style={{ background: `color-mix(in srgb, var(--${g.tone}) ${gapStrength * 100}%, transparent)` }} />{g.label}</span>
+      ))}
       {props.ahead && <span><i class="l-future" />if metrics stay</span>}
       {props.scheduled && <span><i class="l-scheduled" />bounds by schedules</span>}
       <span class="l-up">▲ up</span>
