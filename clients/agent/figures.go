@@ -19,12 +19,14 @@ type Figures struct {
 	Limits []string
 	// Adjusted says what a stage or an override changed. Empty: nothing.
 	Adjusted string
+	// Fleet says what share of a fleet the count is. Empty: the object is decided alone.
+	Fleet string
 }
 
-// FiguresOf are those of an answer and the spec that it was computed from.
-func FiguresOf(answer *setpointv1.RecommendResponse, spec *setpointv1.HorizontalPodAutoscalerSpec) Figures {
-	status := answer.GetStatus()
-	return Figures{metricsOf(status, spec), boundsOf(status, spec), AdjustedBy(answer)}
+// FiguresOf are those of an answer and the request that it is to.
+func FiguresOf(answer *setpointv1.RecommendResponse, request *setpointv1.RecommendRequest) Figures {
+	status, spec := answer.GetStatus(), request.GetSpec()
+	return Figures{metricsOf(status, spec), boundsOf(status, spec), AdjustedBy(answer), FleetOf(answer, request.GetFleet())}
 }
 
 // AdjustedBy says what stages and overrides changed, for people: the override, which has the last
@@ -65,6 +67,9 @@ func (f Figures) With(reason string) string {
 	parts = append(parts, f.Limits...)
 	if f.Adjusted != "" {
 		parts = append(parts, f.Adjusted)
+	}
+	if f.Fleet != "" {
+		parts = append(parts, f.Fleet)
 	}
 	if reason != "" && reason != f.Adjusted {
 		parts = append(parts, reason)

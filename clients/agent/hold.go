@@ -71,27 +71,44 @@ func (r *reconcile) tellDecided() {
 	}
 }
 
-// adjustedEvery is the minimum time between two events about adjustments that come and go.
+// adjustedEvery is the minimum time between two events about what comes and goes, such as an adjustment.
 const adjustedEvery = 10 * time.Minute
+
+// told is the last event about something that comes and goes: what it was, when the event was, and whether
+// it has ended since.
+type told struct {
+	what  string
+	at    time.Time
+	ended bool
+}
+
+// begins reports whether to tell that something is so now, and then remembers it; empty: nothing is.
+func (t *told) begins(what string) bool {
+	if what == "" {
+		t.ended = true
+		return false
+	}
+	least := minTellInterval
+	if what == t.what {
+		least = adjustedEvery
+	}
+	if what == t.what && !t.ended || !t.at.IsZero() && time.Since(t.at) < least {
+		return false
+	}
+	*t = told{what: what, at: time.Now()}
+	return true
+}
 
 // tellAdjusted emits an event when a stage or an override begins to change the count, and no
 // further one while it does, even if the message changes.
 func (r *reconcile) tellAdjusted(e *evaluation) {
-	told := &r.st.adjusted
-	one := decisive(e.Answer)
-	if one == nil {
-		told.ended = true
+	what := ""
+	if one := decisive(e.Answer); one != nil {
+		what = one.GetStage() + " " + one.GetRule()
+	}
+	if !r.st.adjusted.begins(what) {
 		return
 	}
-	what := one.GetStage() + " " + one.GetRule()
-	least := minTellInterval
-	if what == told.what {
-		least = adjustedEvery
-	}
-	if what == told.what && !told.ended || !told.at.IsZero() && time.Since(told.at) < least {
-		return
-	}
-	told.what, told.at, told.ended = what, time.Now(), false
 	text := AdjustedBy(e.Answer)
 	r.once.say(r.log, zapcore.InfoLevel, "adjusted", what, zap.String("adjusted", text))
 	r.telling.event(normal, EventAdjusted, text)

@@ -72,6 +72,8 @@ type Object struct {
 	Options *setpointv1.RecommendOptions
 	// Stages are those around the decisions. May be nil.
 	Stages *setpointv1.Stages
+	// Fleet is the name of the fleet that decides for the object. Empty: the object is decided alone.
+	Fleet string
 	// Revision changes with the object's settings; the loop reconciles at once after a
 	// change. Nil: only the UID and Shadow count.
 	Revision Revision
@@ -135,7 +137,8 @@ type Observation struct {
 // Change is a change of a count.
 type Change struct {
 	From, To int32
-	// Reason is why, in a few words. RecommendationID names the recommendation.
+	// Reason is why, in a few words. RecommendationID names the recommendation, or, of a fleet's share,
+	// which has no name, the request: either is another one for each change.
 	Reason, RecommendationID string
 	// Why is Reason, and what stages and overrides made of it.
 	Why string

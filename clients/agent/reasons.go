@@ -55,4 +55,7 @@ const (
 	// EventAdjusted tells what a stage or an override of the service changes. It comes when that
 	// begins.
 	EventAdjusted = "Adjusted"
+	// EventFleet tells what a member's fleet makes of it, when that changes: that it takes part, is
+	// drained, or must wait.
+	EventFleet = "Fleet"
 )

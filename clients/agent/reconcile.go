@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -158,7 +159,7 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	e.Observation, e.Request = seen, seen.Request
 	e.Request.Target, e.Request.TargetUid, e.Request.ClusterUid = r.target(), r.o.UID, r.options.ClusterUID
 	e.Request.PreviousStatus = setpoint.Seed(e.Request.GetPreviousStatus())
-	e.Request.Options, e.Request.Stages = r.o.Options, r.o.Stages
+	e.Request.Options, e.Request.Stages, e.Request.Fleet = r.o.Options, r.o.Stages, r.o.Fleet
 	// Errors come back in conditions, where CheckAnswer takes no control characters.
 	for _, m := range e.Request.GetMetricErrors() {
 		m.Message = printable.Lines(m.GetMessage())
@@ -245,7 +246,9 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		if outcome = OutcomeScaled; !e.Applied {
 			outcome = OutcomeFailed
 		}
-		r.report(ctx, e)
+		if e.Answer.GetRecommendationId() != "" { // of a fleet's share nothing is kept to report on
+			r.report(ctx, e)
+		}
 	}
 	r.observe(e)
 	if held != nil {
@@ -291,8 +294,8 @@ func (r *reconcile) apply(ctx context.Context, e *evaluation) error {
 	began := time.Now()
 	change := Change{
 		From: e.Answer.GetCurrentReplicas(), To: e.Answer.GetDesiredReplicas(),
-		Reason: reasonOf(e.Answer), RecommendationID: e.Answer.GetRecommendationId(),
-		Figures: FiguresOf(e.Answer, e.Request.GetSpec()), Why: Why(e.Answer),
+		Reason: reasonOf(e.Answer), RecommendationID: cmp.Or(e.Answer.GetRecommendationId(), e.Request.GetRequestId()),
+		Figures: FiguresOf(e.Answer, e.Request), Why: Why(e.Answer),
 	}
 	err := r.platform.Apply(ctx, r.o, e.Observation, change)
 	r.metrics.took(partApply, began)
@@ -330,6 +333,7 @@ func (r *reconcile) decided(e *evaluation) {
 	}
 	r.tellDecided()
 	r.tellAdjusted(e)
+	r.tellFleet(e)
 	r.telling.Events = append(r.telling.Events, e.Answer.GetEvents()...)
 	fault := e.Answer.GetError()
 	if e.Report != nil {

@@ -61,13 +61,9 @@ type state struct {
 	moved int
 	// fault is the error of the last decision.
 	fault string
-	// adjusted is the adjustment of the last event about one: its stage and rule, when the event was,
-	// and whether it has ended since.
-	adjusted struct {
-		what  string
-		at    time.Time
-		ended bool
-	}
+	// adjusted is the adjustment of the last event about one, its stage and rule; fleet is what the last
+	// event about the fleet told.
+	adjusted, fleet told
 	// warned is the text of the last warning event.
 	warned string
 

@@ -211,6 +211,23 @@ func FuzzParsePolicy(f *testing.F) {
 	})
 }
 
+// The fleet is a key of the block, and a group with a wrong one is not decided alone.
+func TestFleetOfPolicies(t *testing.T) {
+	t.Parallel()
+	_, hold := nomad.ParsePolicy(scaling(t, 2, 10, `{"setpoint": [{"cpu": 60, "fleet": "web"}]}`))
+	if hold == nil || !strings.HasPrefix(hold.Message, "setpoint.fleet: must be the whole name of a fleet") {
+		t.Errorf("held: %+v", hold)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		_, p := start(t, func(w *world) {
+			w.register(job{name: "web", count: 2, policy: queue("web", "fleet: clusters/f/namespaces/shop/targets/web\n")})
+		})
+		if o := object(t, p, keyOf("web")); o.Fleet != "clusters/f/namespaces/shop/targets/web" {
+			t.Errorf("the object has the fleet %q", o.Fleet)
+		}
+	})
+}
+
 // Stages are blocks, or a text, and what is wrong in them holds the group.
 func TestStagesOfPolicies(t *testing.T) {
 	t.Parallel()

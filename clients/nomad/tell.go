@@ -63,7 +63,7 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 	}
 	wants.kept.lastEventAt = time.Now()
 	if p.event(ctx, t, wants, Scaling{
-		Message: agent.Shorten(told + ": " + agent.FiguresOf(answer, t.Decision.Request.GetSpec()).With(answer.GetReason())),
+		Message: agent.Shorten(told + ": " + agent.FiguresOf(answer, t.Decision.Request).With(answer.GetReason())),
 		Meta: map[string]any{
 			metaShadow: true, metaRecommendation: answer.GetRecommendationId(), metaReason: agent.Why(answer), metaFrom: from, metaTo: to,
 		},

@@ -29,6 +29,7 @@ const (
 	maxAnswerText       = 32 << 10
 	maxAdjustments      = 32
 	maxAdjustmentText   = 256
+	maxFleetMembers     = 64
 	// instancesDiffer is how much the clocks of a service's instances may differ.
 	instancesDiffer = time.Second
 )
@@ -77,7 +78,10 @@ type Asked struct {
 //   - desired_replicas are the same, or from min_replicas to max_replicas. No decision
 //     does anything else: stabilization, policies and failed metrics may leave a count
 //     where it is, even out of bounds; every change ends within them;
-//   - so are plain_desired_replicas, if there are any;
+//   - so are plain_desired_replicas, if there are any, except those of a fleet;
+//   - there is a fleet if the request has one, and no other: else the target was decided alone.
+//     A member that is drained may get 0 replicas, one whose fleet holds gets those that it has, and
+//     a fleet's change needs no recommendation_id;
 //   - there are at most 32 adjustments, with counts from 0 and messages of at most 256 bytes;
 //   - its request_id, if any, is the request's;
 //   - action matches the two counts, and a change has a recommendation_id of its own;
@@ -93,7 +97,7 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 	if answer == nil {
 		return &AnswerError{Problem: "there is no answer"}
 	}
-	for _, check := range []func() error{c.question, c.counts, c.adjustments, c.action, c.instant, c.status, c.texts} {
+	for _, check := range []func() error{c.question, c.fleet, c.counts, c.adjustments, c.action, c.instant, c.status, c.texts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -165,14 +169,63 @@ func wrong(field, format string, args ...any) error {
 	return &AnswerError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// bounds are the spec's.
+// bounds are the spec's. A member of a fleet may get 0 replicas if it is drained.
 func (c *answerChecker) bounds() (least, most int32) {
 	spec := c.asked.Request.GetSpec()
 	least, most = 1, spec.GetMaxReplicas()
 	if spec.MinReplicas != nil {
 		least = spec.GetMinReplicas()
 	}
+	if c.answer.GetFleet().GetDrained() {
+		least = 0
+	}
 	return least, most
+}
+
+// fleet checks that a member's answer is its share, and no other target's is: a service that does not
+// know fleets decides for the member as if it were alone.
+func (c *answerChecker) fleet() error {
+	f := c.answer.GetFleet()
+	switch member := c.asked.Request.GetFleet() != ""; {
+	case member && f == nil:
+		return wrong("fleet", "is missing, although the target is a member of one: it was decided alone, perhaps by a service that does not know fleets")
+	case !member && f != nil:
+		return wrong("fleet", "there is one, although none was asked about")
+	case !member:
+		return nil
+	}
+	switch f.GetState() {
+	case "UNSEEN", "FRESH", "RETURNING", "STALE", "LOST":
+	default:
+		return wrong("fleet.state", "%.32q is not one of a member's", f.GetState())
+	}
+	if f.GetHolds() && c.changes() {
+		return wrong("fleet.holds", "true, but the count changes from %d to %d", c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas())
+	}
+	members, known := f.GetMembers(), int64(0)
+	for _, n := range []int32{members.GetUnseen(), members.GetFresh(), members.GetReturning(), members.GetStale(), members.GetLost()} {
+		known += int64(max(n, 0))
+	}
+	if known > maxFleetMembers {
+		return wrong("fleet.members", "%d of them", known)
+	}
+	for _, count := range []struct {
+		field string
+		n     int32
+	}{
+		{"desiredReplicas", f.GetDesiredReplicas()}, {"shareTotal", f.GetShareTotal()}, {"unplacedReplicas", f.GetUnplacedReplicas()},
+		{"missingReplicas", f.GetMissingReplicas()}, {"members.unseen", members.GetUnseen()}, {"members.fresh", members.GetFresh()},
+		{"members.returning", members.GetReturning()}, {"members.stale", members.GetStale()}, {"members.lost", members.GetLost()},
+		{"members.drained", members.GetDrained()},
+	} {
+		if count.n < 0 {
+			return wrong("fleet."+count.field, "%d", count.n)
+		}
+	}
+	if !isInstant(f.GetDecisionTime()) {
+		return wrong("fleet.decisionTime", "no instant")
+	}
+	return nil
 }
 
 // question checks that the answer does not belong to another request, perhaps of another
@@ -210,7 +263,7 @@ func (c *answerChecker) counts() error {
 func (c *answerChecker) adjustments() error {
 	if plain := c.answer.PlainDesiredReplicas; plain != nil {
 		least, most := c.bounds()
-		known := c.asked.Request.GetScale() != nil && c.asked.Request.GetScaleError() == nil
+		known := c.asked.Request.GetScale() != nil && c.asked.Request.GetScaleError() == nil && c.answer.GetFleet() == nil // else the fleet's
 		if *plain < 0 || known && *plain != c.answer.GetCurrentReplicas() && (*plain < least || *plain > most) {
 			return wrong("plainDesiredReplicas", "%d, neither from %d to %d nor the current %d", *plain, least, most, c.answer.GetCurrentReplicas())
 		}
@@ -268,7 +321,7 @@ func (c *answerChecker) action() error {
 		return wrong("action", "%.32q, but the counts say %q", got, want)
 	}
 	id := c.answer.GetRecommendationId()
-	unrecorded := c.asked.Unrecorded || c.asked.Request.GetDryRun()
+	unrecorded := c.asked.Unrecorded || c.asked.Request.GetDryRun() || c.answer.GetFleet() != nil
 	switch {
 	case c.changes() && id == "" && !unrecorded:
 		return wrong("recommendationId", "is missing, although the count changes")

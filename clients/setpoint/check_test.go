@@ -3,6 +3,7 @@ package setpoint_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -112,11 +113,43 @@ func TestCheckAnswer(t *testing.T) {
 			}
 		}
 	}
+	member := func(changes ...func(*setpointv1.FleetShare)) change {
+		return func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			q.Request.Fleet, a.RecommendationId = "clusters/f/namespaces/n/targets/t", ""
+			a.Fleet = &setpointv1.FleetShare{
+				State: "FRESH", DesiredReplicas: 12, ShareTotal: 18, UnplacedReplicas: 1, MissingReplicas: 2, DecisionTime: timestamppb.New(checkedAt),
+				Members: &setpointv1.FleetMemberCounts{Fresh: 60, Lost: 4, Drained: 3},
+			}
+			for _, c := range changes {
+				c(a.Fleet)
+			}
+		}
+	}
+	drained := member(func(f *setpointv1.FleetShare) { f.Drained = true })
 	for _, tt := range []struct {
 		name   string
 		change change
 		field  string // "": valid
 	}{
+		{"a fleet's share, which nobody is to report on", member(), ""},
+		{"a share below the member's minimum", all(member(), counts(4, 1)), "desiredReplicas"},
+		{"none for a member that is drained", all(drained, counts(4, 0)), ""},
+		{"less than none for a member that is drained", all(drained, counts(4, -1)), "desiredReplicas"},
+		{"a share above the member's maximum", all(drained, counts(4, 11)), "desiredReplicas"},
+		{"a fleet that holds, and the count stays", all(member(func(f *setpointv1.FleetShare) { f.Holds = true }), counts(4, 4)), ""},
+		{"a fleet that holds, and the count changes", member(func(f *setpointv1.FleetShare) { f.Holds = true }), "fleet.holds"},
+		{"a fleet's count without stages, which is not the member's", all(member(), plain(90)), ""},
+		{"a member that was decided alone", all(member(), func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.Fleet, a.RecommendationId = nil, "1" }), "fleet"},
+		{"a share, where no fleet was asked", func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			a.Fleet = &setpointv1.FleetShare{State: "FRESH"}
+		}, "fleet"},
+		{"a state that there is not", member(func(f *setpointv1.FleetShare) { f.State = "DEAD" }), "fleet.state"},
+		{"a state that is lost", member(func(f *setpointv1.FleetShare) { f.State = "" }), "fleet.state"},
+		{"more members than a fleet has", member(func(f *setpointv1.FleetShare) { f.Members.Stale = 1 }), "fleet.members"},
+		{"many members, which add up to few", member(func(f *setpointv1.FleetShare) { f.Members.Fresh, f.Members.Lost = math.MaxInt32, -math.MaxInt32 }), "fleet.members"},
+		{"fewer members than none", member(func(f *setpointv1.FleetShare) { f.Members.Lost = -1 }), "fleet.members.lost"},
+		{"a total below none", member(func(f *setpointv1.FleetShare) { f.ShareTotal = -1 }), "fleet.shareTotal"},
+		{"an instant of the fleet's that is none", member(func(f *setpointv1.FleetShare) { f.DecisionTime.Nanos = -1 }), "fleet.decisionTime"},
 		{"the generation that was asked about", generations(7, 7), ""},
 		{"another generation", generations(7, 6), "status.observedGeneration"},
 		{"a generation of before, kept where nothing could be evaluated", all(counts(4, 4), failed(4), generations(7, 6)), ""},

@@ -247,6 +247,21 @@ func TestErrorsOfParsersAreBounded(t *testing.T) {
 	}
 }
 
+// The fleet is a label, and a service with a wrong one is not decided alone.
+func TestFleetOfLabels(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	w.label("web", "setpoint.fleet", "clusters/f/namespaces/shop/targets/web")
+	if o := object(t, p, key); o.Fleet != "clusters/f/namespaces/shop/targets/web" || o.Hold != nil {
+		t.Errorf("the object has the fleet %q, and is held: %v", o.Fleet, o.Hold)
+	}
+	w.label("web", "setpoint.fleet", "web")
+	if o := object(t, p, key); o.Hold == nil || !strings.HasPrefix(o.Hold.Message, "setpoint.fleet: must be the whole name of a fleet") {
+		t.Errorf("held: %+v", o.Hold)
+	}
+}
+
 // Stages are one label, and what is wrong in it is told with its path.
 func TestStagesOfLabels(t *testing.T) {
 	t.Parallel()

@@ -252,7 +252,7 @@ func (t *Target) read(o *agent.Object, tree map[string]any) (*wanted, error) {
 	if err := p.Err(); err != nil {
 		return &wanted{}, err
 	}
-	o.Period, o.Shadow, o.Stages, o.Warning = read.Period, read.Shadow, read.Stages, strings.Join(read.Warnings, "; ")
+	o.Period, o.Shadow, o.Stages, o.Fleet, o.Warning = read.Period, read.Shadow, read.Stages, read.Fleet, strings.Join(read.Warnings, "; ")
 	return &wanted{read.Spec, read.Metrics}, nil
 }
 

@@ -325,6 +325,25 @@ func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object 
 	return o
 }
 
+// The fleet stands in a target's entry, and a target with a wrong one is not decided alone.
+func TestFleetOfTargets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ fleet, hold string }{
+		{"clusters/f/namespaces/shop/targets/web", ""},
+		{"web", "its entry in the list is invalid: fleet: must be the whole name of a fleet, clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, not \"web\""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+			w.edit("web", func(entry map[string]any) { entry["fleet"] = tt.fleet })
+			o := listedOnce(t, webhook.New(w.client, w.options), key)
+			if tt.hold == "" && (o.Hold != nil || o.Fleet != tt.fleet) || tt.hold != "" && (o.Hold == nil || o.Hold.Message != tt.hold) {
+				t.Errorf("%s: %q, held by %+v", tt.fleet, o.Fleet, o.Hold)
+			}
+		})
+	}
+}
+
 // Stages stand in a target's entry, and what is wrong in them holds the target. Proposals are observed.
 func TestStagesOfTargets(t *testing.T) {
 	t.Parallel()

@@ -80,6 +80,11 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if req.Stages, err = agent.StagesOf(stored); err != nil {
 		return nil, cli.BadInput(err)
 	}
+	if fleet, err := agent.FleetOf(stored); err != nil {
+		return nil, cli.BadInput(err)
+	} else if fleet != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "it is a member of the fleet %s, which decides for it; this is what would be decided for it alone\n", fleet)
+	}
 	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(optionsOf(stored))
 	return req, nil
 }

@@ -2,7 +2,10 @@
 // clusters/{cluster}/namespaces/{namespace}/targets/{target}.
 package target
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxSegment limits a segment of a name, and MaxLength the whole, in bytes.
 const (
@@ -32,6 +35,14 @@ func Parse(s string) (n Name, ok bool) {
 	}
 	n.Target = s
 	return n, true
+}
+
+// CheckFleet returns what is wrong with the name of a fleet, which is a target's; nil: nothing.
+func CheckFleet(name string) error {
+	if _, ok := Parse(name); ok {
+		return nil
+	}
+	return fmt.Errorf("must be the whole name of a fleet, clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, not %.64q", name)
 }
 
 // ParseParent parses the valid parent of a list,

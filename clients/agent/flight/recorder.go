@@ -175,6 +175,11 @@ func (r *Recorder) take(n note) {
 		r.finish(n.key)
 	}
 	d := n.decision
+	if d != nil && d.Request.GetFleet() != "" { // decided from what other members told
+		r.steps.WithLabelValues("left_out").Inc()
+		r.finish(n.key)
+		return
+	}
 	switch {
 	case d == nil:
 		r.finish(n.key)

@@ -111,3 +111,21 @@ func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 		t.Errorf("%d steps written, want 1", got)
 	}
 }
+
+// A member's share comes from what other members told, so that it can't be replayed: it is left out, ends
+// the scenario before it, and asks the service for no history to begin another one with.
+func TestSharesOfFleetsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, member := decision(), decision()
+	first.New = true
+	member.Request.Fleet = "clusters/f/namespaces/shop/targets/web"
+	r.take(decided(first))
+	r.take(decided(member))
+	if written, left := count(t, r, "written"), count(t, r, "left_out"); written != 1 || left != 1 || len(r.open) > 0 {
+		t.Errorf("%d written, %d left out, %d scenarios are open; want 1, 1 and none", written, left, len(r.open))
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -41,6 +42,7 @@ type Workload struct {
 	Behavior         any               `json:"behavior" value:"keys, or a text in YAML or JSON" default:"that of a HorizontalPodAutoscaler without behavior" help:"Windows and policies, as behavior of autoscaling/v2; {} for its defaults. Without it a count may still grow while the metric falls, as with a HorizontalPodAutoscaler."`
 	Spec             any               `json:"spec" value:"keys, or a text in YAML or JSON" help:"A whole spec of autoscaling/v2, in place of min, max, cpu, memory, behavior and targets of metrics. Its metrics come from the metric of their name, or of their type and name, such as External:queue."`
 	Stages           any               `json:"stages" value:"keys, or a text in YAML or JSON" default:"none" help:"What HPA lacks, such as schedules and fallbacks of metrics: the message Stages of the API, in its JSON."`
+	Fleet            Fleet             `json:"fleet" value:"name" default:"none" help:"The fleet that the workload is a member of, clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET: it decides for all members together, by its own stages and behavior, and this workload gets its share, within its own bounds."`
 	Period           *Period           `json:"period" value:"duration, 1s to 1h" default:"that of the agent, 15s" help:"Time between two decisions."`
 	Shadow           bool              `json:"shadow" value:"true or false" default:"false" help:"Decide and apply nothing."`
 	ScaleUpInUpdates bool              `json:"scaleUpInUpdates" value:"true or false" default:"false" help:"Scale up while an update runs, too. The price: a rollback of that update keeps the new image, and its failures are counted anew after each change."`
@@ -61,6 +63,8 @@ type Settings struct {
 	Metrics []samples.Metric
 	// Stages are those around the decisions. Nil: none.
 	Stages *setpointv1.Stages
+	// Fleet is the name of the fleet that decides. Empty: the workload is decided alone.
+	Fleet string
 	// Period is the time between two reconciles. 0: that of the agent.
 	Period time.Duration
 	// Shadow makes the workload a shadow: nothing is applied.
@@ -146,6 +150,18 @@ func (p *Period) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Fleet is the name of a fleet, or empty.
+type Fleet string
+
+// UnmarshalText reads the whole name of a fleet.
+func (f *Fleet) UnmarshalText(text []byte) error {
+	if err := target.CheckFleet(string(text)); err != nil {
+		return err
+	}
+	*f = Fleet(text)
+	return nil
+}
+
 // reading is one reading of a workload's settings.
 type reading struct {
 	typed.Problems
@@ -160,6 +176,10 @@ func (f Form) Read(tree map[string]any) (*Settings, error) {
 	r := &reading{form: f}
 	r.keys(tree)
 	r.stages()
+	r.out.Fleet = string(r.set.Fleet)
+	if r.set.Fleet != "" && r.set.Stages != nil {
+		r.warn("stages has no effect beside " + r.form.Prefix + "fleet: the fleet's own count")
+	}
 	r.out.Shadow, r.out.ScaleUpInUpdates = r.set.Shadow, r.set.ScaleUpInUpdates
 	if r.set.Period != nil {
 		r.out.Period = time.Duration(*r.set.Period)

@@ -112,6 +112,10 @@ func TestAllProblemsAreTold(t *testing.T) {
 		"a metric twice":                     {`{"max": 3, "metric": [{"queue": {"source": "a", "average": 1}}, {"queue": {"source": "b", "average": 1}}]}`, []string{"p.metric.queue: is set twice"}},
 		"a name with control characters":     {`{"max": 3, "metric": {"a\nb": {}}}`, []string{"p.metric.a b: the name of a metric"}},
 		"no metrics":                         {`{"max": 3, "metric": 5}`, []string{"p.metric: must be metrics with their names"}},
+		"a fleet's last name":                {`{"max": 3, "fleet": "web"}`, []string{`p.fleet: must be the whole name of a fleet, clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, not "web"`}},
+		"a fleet of no name":                 {`{"max": 3, "fleet": ""}`, []string{`p.fleet: must be the whole name of a fleet`}},
+		"a fleet of places":                  {`{"max": 3, "fleet": "clusters/../namespaces/shop/targets/web"}`, []string{`p.fleet: must be the whole name of a fleet`}},
+		"a fleet of megabytes":               {`{"max": 3, "fleet": "` + strings.Repeat("x", 1<<20) + `"}`, []string{`p.fleet: is longer than`}},
 		"usage of what nobody measures":      {`{"max": 3, "metrics": [{"type": "Resource", "resource": {"name": "gpu"}}]}`, []string{`p.metrics[0]: usage of "gpu" is not available`}},
 		"a spec's metric without a source": {`{"spec": {"maxReplicas": 3, "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}}}]}}`,
 			[]string{`p.spec.metrics[0]: "queue" has no source: set p.metric.queue.source`}},
@@ -174,6 +178,21 @@ func TestStagesInEachForm(t *testing.T) {
 	labels := settings.Nested(map[string]string{"x.max": "3", "x.stages": "windowThroughFailures: true"}, "x.")
 	if got := read(t, settings.Form{Prefix: "x."}, labels); !got.Stages.GetWindowThroughFailures() {
 		t.Errorf("a label in YAML: got %v", got.Stages)
+	}
+}
+
+// A member's stages don't count: the fleet has its own.
+func TestAFleetIsRead(t *testing.T) {
+	t.Parallel()
+	const name = "clusters/f/namespaces/shop/targets/web"
+	f := settings.Form{Prefix: "p."}
+	got := read(t, f, tree(t, `{"max": 3, "fleet": "`+name+`"}`))
+	if got.Fleet != name || len(got.Warnings) > 0 {
+		t.Errorf("the fleet %q, warnings %q", got.Fleet, got.Warnings)
+	}
+	got = read(t, f, tree(t, `{"max": 3, "fleet": "`+name+`", "stages": {"windowThroughFailures": true}}`))
+	if want := []string{"p.stages has no effect beside p.fleet: the fleet's own count"}; !reflect.DeepEqual(got.Warnings, want) {
+		t.Errorf("warnings %q, want %q", got.Warnings, want)
 	}
 }
 

@@ -63,6 +63,8 @@ type Decided struct {
 	Limits []string `json:"limits,omitempty"`
 	// Adjusted says what a stage changed, or what an override keeps. Empty: nothing.
 	Adjusted string `json:"adjusted,omitempty"`
+	// Fleet says what share of a fleet the count is. Empty: the object is decided alone.
+	Fleet string `json:"fleet,omitempty"`
 	// Plain is the count without stages and overrides, if it is another one.
 	Plain *int32 `json:"plain,omitempty"`
 	// Notice is the platform's, such as tasks that don't run.
@@ -242,10 +244,10 @@ func young(r *setpointv1.RecommendRequest, now time.Time) bool {
 }
 
 func (o *Object) decided(d *agent.Decision) {
-	figures := agent.FiguresOf(d.Answer, d.Request.GetSpec())
+	figures := agent.FiguresOf(d.Answer, d.Request)
 	o.Decision = &Decided{
 		At: d.At.UTC(), Current: d.Answer.GetCurrentReplicas(), Desired: d.Answer.GetDesiredReplicas(), Reason: typed.Shorten(d.Answer.GetReason(), maxText),
-		Metrics: figures.Metrics, Limits: figures.Limits, Adjusted: typed.Shorten(figures.Adjusted, maxText), Plain: plainOf(d.Answer),
+		Metrics: figures.Metrics, Limits: figures.Limits, Adjusted: typed.Shorten(figures.Adjusted, maxText), Fleet: figures.Fleet, Plain: plainOf(d.Answer),
 		Notice: typed.Shorten(d.Observation.Notice, maxText),
 	}
 	switch {

@@ -123,13 +123,13 @@ func (o *Object) Why(now time.Time) string {
 	case o.Hold != nil:
 		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
 	case o.Cause != "":
-		add(d.Notice, o.Cause, d.adjusted())
+		add(d.Notice, o.Cause, d.adjusted(), d.Fleet)
 	case o.Error != "":
-		add(o.Error)
+		add(o.Error, d.fleet())
 	case d != nil && d.Inactive != "":
-		add(d.Notice, d.Inactive)
+		add(d.Notice, d.Inactive, d.Fleet)
 	case d != nil:
-		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits, Adjusted: d.adjusted()}.With(d.Reason))
+		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits, Adjusted: d.adjusted(), Fleet: d.Fleet}.With(d.Reason))
 	}
 	if o.Warning != "" {
 		add("warning: " + o.Warning)
@@ -143,6 +143,14 @@ func (d *Decided) adjusted() string {
 		return d.Adjusted
 	}
 	return d.Adjusted + "; " + adjusted.Without(*d.Plain)
+}
+
+// fleet is what the last decision, which may be nil, says of the fleet.
+func (d *Decided) fleet() string {
+	if d == nil {
+		return ""
+	}
+	return d.Fleet
 }
 
 // age is how long ago something was, as a person would say it.

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -11,10 +12,13 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
-// explanation returns a sentence about the count of an Autoscaler, and one about what stages and
-// overrides changed.
+// explanation returns a sentence about the count of an Autoscaler, and one about its share of a
+// fleet and one about what stages and overrides changed.
 func explanation(d *agent.Decision, status *autoscalingv2.HorizontalPodAutoscalerStatus) string {
 	text, by := decided(d, status), agent.AdjustedBy(d.Answer)
+	if share := agent.FleetOf(d.Answer, d.Request.GetFleet()); share != "" {
+		text += " " + strings.ToUpper(share[:1]) + share[1:] + "."
+	}
 	if by == "" {
 		return text
 	}

@@ -27,6 +27,8 @@ const (
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
 	// StagesAnnotation is the stages, the service's message Stages as JSON.
 	StagesAnnotation = v1.StagesAnnotation
+	// FleetAnnotation is the whole name of the fleet that the workload is a member of.
+	FleetAnnotation = v1.FleetAnnotation
 )
 
 // object is an autoscaler of either source.
@@ -44,6 +46,8 @@ type object struct {
 	own     bool
 	options *setpointv1.RecommendOptions
 	stages  *setpointv1.Stages
+	// fleet is the name of the fleet that decides; empty: none.
+	fleet string
 	// warning is a problem of the object that does not keep it from being scaled; problem is
 	// one that does.
 	warning, problem error
@@ -52,7 +56,7 @@ type object struct {
 // sameAs reports whether nothing changed that decisions depend on.
 func (o *object) sameAs(other *object) bool {
 	return other != nil && o.autoscaler.UID == other.autoscaler.UID &&
-		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) && proto.Equal(o.stages, other.stages) &&
+		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) && proto.Equal(o.stages, other.stages) && o.fleet == other.fleet &&
 		equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
 }
 
@@ -115,6 +119,9 @@ func objectOfHPA(hpa *autoscalingv2.HorizontalPodAutoscaler, s settings) *object
 	if o.stages, err = StagesOf(hpa); err != nil {
 		o.problem = both(o.problem, err)
 	}
+	if o.fleet, err = FleetOf(hpa); err != nil {
+		o.problem = both(o.problem, err)
+	}
 	return o
 }
 
@@ -132,6 +139,14 @@ func StagesOf(stored client.Object) (*setpointv1.Stages, error) {
 		return own.Spec.Stages.ToProto()
 	}
 	return v1.AnnotatedStages(stored.GetAnnotations())
+}
+
+// FleetOf returns the name of the fleet of an autoscaler of either kind; empty: it is in none.
+func FleetOf(stored client.Object) (string, error) {
+	if own, ok := stored.(*v1.Autoscaler); ok {
+		return own.Spec.FleetName()
+	}
+	return v1.AnnotatedFleet(stored.GetAnnotations())
 }
 
 func readPeriod(text string) (time.Duration, error) {
@@ -177,6 +192,9 @@ func objectOfAutoscaler(a *v1.Autoscaler, s settings) *object {
 	var err error
 	if o.stages, err = StagesOf(a); err != nil {
 		o.problem = err
+	}
+	if o.fleet, err = FleetOf(a); err != nil {
+		o.problem = both(o.problem, err)
 	}
 	o.problem = both(kubernetes.Validate(o.autoscaler).ToAggregate(), o.problem)
 	kubernetes.Defaults(o.autoscaler)

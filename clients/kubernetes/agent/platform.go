@@ -123,7 +123,7 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 	}
 	read := &agent.Object{
 		Key: key, UID: string(o.autoscaler.UID), Target: o.target(), New: o.isNew(),
-		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Revision: o, Hold: hold, Native: s,
+		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Fleet: o.fleet, Revision: o, Hold: hold, Native: s,
 	}
 	if o.warning != nil {
 		read.Warning = o.warning.Error()

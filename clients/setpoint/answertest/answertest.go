@@ -59,6 +59,7 @@ func Tamperings() []Tampering {
 		{"another current count", "currentReplicas", current(3)},
 		{"a current count that is lost", "currentReplicas", current(0)},
 		{"another target's, with the same counts", "requestId", func(a *setpointv1.RecommendResponse) { a.RequestId = new("another's") }},
+		{"a share of a fleet that was not asked", "fleet", func(a *setpointv1.RecommendResponse) { a.Fleet = &setpointv1.FleetShare{State: "FRESH"} }},
 		{"no id", "recommendationId", func(a *setpointv1.RecommendResponse) { a.RecommendationId = "" }},
 		{"a day old", "evaluationTime", at(-24 * time.Hour)},
 		{"of tomorrow", "evaluationTime", at(24 * time.Hour)},

@@ -74,6 +74,15 @@ type AutoscalerSpec struct {
 	// metrics, guards. Absent: none; decisions are exactly a HorizontalPodAutoscaler's.
 	// +optional
 	Stages *Stages `json:"stages,omitempty"`
+	// fleet is the fleet that this workload is a member of:
+	// clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, a spec that the service stores. The
+	// fleet decides for all members together, by its own stages, options and behavior, and the
+	// workload gets its share, within minReplicas and maxReplicas. The metrics must be the
+	// fleet's. Absent: the workload is decided alone.
+	// +optional
+	// +kubebuilder:validation:MaxLength=800
+	// +kubebuilder:validation:Pattern=`^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$`
+	Fleet string `json:"fleet,omitempty"`
 	// Unreadable says why a spec that was stored could not be read; then all else is
 	// empty. It is not part of the API.
 	Unreadable string `json:"-"`

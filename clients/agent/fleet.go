@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// FleetOf says for people what share of the fleet of that name an answer is, such as "share 4 of 12 of
+// fleet clusters/f/namespaces/n/targets/t, drained; lost members: 1". Empty: the answer is no share.
+func FleetOf(answer *setpointv1.RecommendResponse, fleet string) string {
+	f := answer.GetFleet()
+	if f == nil {
+		return ""
+	}
+	text := fmt.Sprintf("share %d of %d of fleet %s", answer.GetDesiredReplicas(), f.GetShareTotal(), fleet)
+	if f.GetHolds() {
+		text = fmt.Sprintf("the fleet holds: %s knows too little to give a share", fleet)
+	}
+	if f.GetDrained() {
+		text += ", drained"
+	}
+	if state := f.GetState(); state != "" && state != "FRESH" {
+		text += ", " + strings.ToLower(state)
+	}
+	members := f.GetMembers()
+	for _, one := range []struct {
+		n    int32
+		what string
+	}{
+		{f.GetUnplacedReplicas(), "%d replicas that no member can take"}, {f.GetMissingReplicas(), "%d replicas too few if the largest member is lost"},
+		{members.GetLost(), "lost members: %d"}, {members.GetStale(), "stale members: %d"}, {members.GetUnseen(), "members that never called: %d"},
+	} {
+		if one.n > 0 {
+			text += "; " + fmt.Sprintf(one.what, one.n)
+		}
+	}
+	return text
+}
+
+// tellFleet emits an event when what a fleet makes of its member begins to need attention, and no further
+// one while it does.
+func (r *reconcile) tellFleet(e *evaluation) {
+	f := e.Answer.GetFleet()
+	kind, what := warning, ""
+	switch {
+	case f.GetHolds():
+		what = "holds"
+	case f.GetDrained():
+		kind, what = normal, "drained"
+	case f.GetMembers().GetLost() > 0:
+		what = "lost"
+	case f.GetUnplacedReplicas() > 0:
+		what = "unplaced"
+	case f.GetMissingReplicas() > 0:
+		what = "missing"
+	}
+	if !r.st.fleet.begins(what) {
+		return
+	}
+	text := Shorten(FleetOf(e.Answer, e.Request.GetFleet()))
+	r.once.say(r.log, zapcore.InfoLevel, "fleet", what, zap.String("fleet", text))
+	r.telling.event(kind, EventFleet, text)
+}

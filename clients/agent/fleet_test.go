@@ -1,0 +1,180 @@
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+)
+
+const fleetName = "clusters/f/namespaces/shop/targets/web"
+
+// ofFleet makes every object a member of a fleet, and keeps the last change.
+type ofFleet struct {
+	told
+	mu      sync.Mutex
+	changes []agent.Change // guarded by mu
+}
+
+func (p *ofFleet) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	o, err := p.told.Object(ctx, key, before)
+	if o != nil {
+		o.Fleet = fleetName
+	}
+	return o, err
+}
+
+func (p *ofFleet) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changes = append(p.changes, change)
+	return p.told.Apply(ctx, o, seen, change)
+}
+
+// shares is a service that gives members of a fleet a share, by the contract.
+type shares struct {
+	setpointv1.UnimplementedRecommendationServiceServer
+
+	mu    sync.Mutex
+	share int32                  // guarded by mu, as is all that follows
+	fleet *setpointv1.FleetShare // nil: the service knows no fleets
+	err   error
+}
+
+func (s *shares) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	has := req.GetScale().GetSpecReplicas()
+	answer := &setpointv1.RecommendResponse{
+		RequestId: new(req.GetRequestId()), CurrentReplicas: has, DesiredReplicas: s.share, Action: "NONE", EvaluationTime: timestamppb.Now(),
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{CurrentReplicas: has, DesiredReplicas: s.share}, Fleet: s.fleet,
+	}
+	switch {
+	case s.share > has:
+		answer.Action = "SCALE_UP"
+	case s.share < has:
+		answer.Action = "SCALE_DOWN"
+	}
+	if s.fleet == nil && s.share != has {
+		answer.RecommendationId = req.GetRequestId()
+	}
+	return answer, nil
+}
+
+func (s *shares) give(share int32, fleet *setpointv1.FleetShare, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.share, s.fleet, s.err = share, fleet, err
+}
+
+// A member sends its fleet's name and does what the answer says, without a report: it has no recommendation
+// to report on. It never decides alone: not while the service is away, does not know the fleet, or does not
+// know fleets at all.
+func TestAMemberOfAFleetGetsItsShareOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &shares{}
+		p, s := &ofFleet{told: told{Fake: &agenttest.Fake{}}}, agenttest.NewService(service)
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		fresh := func() *setpointv1.FleetShare {
+			return &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
+		}
+		service.give(6, fresh(), nil)
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		step := func(name string, want int32) {
+			t.Helper()
+			time.Sleep(3 * agenttest.Period)
+			synctest.Wait()
+			if got := p.Replicas("web"); got != want {
+				t.Errorf("%s: %d replicas, want %d", name, got, want)
+			}
+		}
+		step("its share", 6)
+		p.Want("web", 9)
+		step("its share, whatever its own metrics say", 6)
+		service.give(5, fresh(), nil)
+		step("another share", 5)
+		service.give(9, nil, nil)
+		step("a service that decides for it alone", 5)
+		if n := p.count(agent.ReasonAnswerRefused); n != 1 {
+			t.Errorf("told %d times that it was decided alone, want once", n)
+		}
+		service.give(9, fresh(), status.Error(codes.FailedPrecondition, "no such fleet"))
+		step("a service that does not know the fleet", 5)
+		service.give(9, fresh(), nil)
+		s.Away(true)
+		step("no service", 5)
+		s.Away(false)
+		time.Sleep(time.Minute) // until it is looked for again
+		step("the service again", 9)
+		holds := fresh()
+		holds.Holds = true
+		service.give(9, holds, nil)
+		step("a fleet that holds", 9)
+		drained := fresh()
+		drained.Drained = true
+		service.give(0, drained, nil)
+		time.Sleep(time.Minute) // since the last event about the fleet
+		step("a drained member, below its own minimum", 0)
+		if n := p.count(agent.EventFleet); n != 2 {
+			t.Errorf("told %d times of the fleet, want twice: that it holds, and that the member is drained", n)
+		}
+		if n := len(s.Reports()); n != 0 {
+			t.Errorf("%d reports, want none", n)
+		}
+		for _, q := range s.Asked() {
+			if q.Request.GetFleet() != fleetName {
+				t.Fatalf("asked about the fleet %q", q.Request.GetFleet())
+			}
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		seen := map[string]bool{}
+		for _, c := range p.changes {
+			if c.RecommendationID == "" || seen[c.RecommendationID] {
+				t.Errorf("the change from %d to %d has the id %q, want one of its own", c.From, c.To, c.RecommendationID)
+			}
+			seen[c.RecommendationID] = true
+		}
+		if len(p.changes) != 4 {
+			t.Errorf("%d changes, want 4, so that this shows something", len(p.changes))
+		}
+		if last := p.changes[3].Figures.With(""); !strings.Contains(last, "share 0 of 12 of fleet "+fleetName+", drained") {
+			t.Errorf("the last change says %q", last)
+		}
+	})
+}
+
+func TestFleetOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		fleet *setpointv1.FleetShare
+		want  string
+	}{
+		{nil, ""},
+		{&setpointv1.FleetShare{State: "FRESH", ShareTotal: 12}, "share 4 of 12 of fleet f"},
+		{&setpointv1.FleetShare{State: "RETURNING", ShareTotal: 12}, "share 4 of 12 of fleet f, returning"},
+		{&setpointv1.FleetShare{State: "UNSEEN", Holds: true, Members: &setpointv1.FleetMemberCounts{Unseen: 2}}, "the fleet holds: f knows too little to give a share, unseen; members that never called: 2"},
+		{
+			&setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, Drained: true, UnplacedReplicas: 3, MissingReplicas: 1, Members: &setpointv1.FleetMemberCounts{Lost: 1, Stale: 2}},
+			"share 4 of 12 of fleet f, drained; 3 replicas that no member can take; 1 replicas too few if the largest member is lost; lost members: 1; stale members: 2",
+		},
+	} {
+		if got := agent.FleetOf(&setpointv1.RecommendResponse{DesiredReplicas: 4, Fleet: tt.fleet}, "f"); got != tt.want {
+			t.Errorf("got  %q\nwant %q", got, tt.want)
+		}
+	}
+}
