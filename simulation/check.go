@@ -9,12 +9,17 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// Check returns all problems of a scenario and its autoscaler, joined.
+// Check returns all problems of a scenario and its autoscaler, joined. See CheckFleet for scenarios with a fleet.
 func Check(s *Scenario, a *Autoscaler) error {
 	c := &checker{}
+	c.refuse(s.Fleet != nil, "fleet: only setpoint simulate runs scenarios with a fleet")
+	return c.check(s, a)
+}
+
+func (c *checker) check(s *Scenario, a *Autoscaler) error {
 	c.scenario(s)
 	c.workload(&s.Workload)
-	c.events(s.Events)
+	c.events(s)
 	c.autoscaler(s, a)
 	return errors.Join(c.problems...)
 }
@@ -97,7 +102,8 @@ func (c *checker) workload(w *Workload) {
 	}
 }
 
-func (c *checker) events(events []Event) {
+func (c *checker) events(s *Scenario) {
+	events := s.Events
 	c.refuse(len(events) > MaxEvents, "events: are %d, more than %d", len(events), MaxEvents)
 	overrides := 0
 	for i := range events {
@@ -107,7 +113,10 @@ func (c *checker) events(events []Event) {
 			c.refuse(e.Override == nil, "events[%d].override: is missing", i)
 		}
 		at := fmt.Sprintf("events[%d]", i)
-		c.refuse(e.Kind > Override, "%s: unknown kind %d", at, e.Kind)
+		c.refuse(e.Kind > WritesLate, "%s: unknown kind %d", at, e.Kind)
+		if s.Fleet == nil {
+			c.refuse(e.Member != "" || e.Kind > Override, "%s: is for members, and there is no fleet", at)
+		}
 		c.duration(at+".at", e.At, 0, MaxDuration)
 		c.duration(at+".for", e.For, 0, MaxDuration)
 		c.duration(at+".by", e.By, 0, time.Hour)

@@ -36,6 +36,16 @@ type Figures struct {
 	// Rises are the times from too few ready pods for the metrics to stay within tolerance
 	// until there are enough.
 	Rises Reactions
+	// Moved is how many replicas of a fleet members lost while others gained them, and Members are
+	// its members; neither, if there is no fleet.
+	Moved   int
+	Members []MemberFigures
+}
+
+// MemberFigures are those of a member of a fleet.
+type MemberFigures struct {
+	Name    string
+	Figures Figures
 }
 
 // ReversalTime is the time within which a change against the direction of the previous
@@ -73,6 +83,7 @@ type figures struct {
 	rising                     bool
 	risingSince                time.Duration
 	rises                      []time.Duration
+	moved                      int
 }
 
 // pass adds a stretch of time; the world is at its beginning.
@@ -83,13 +94,14 @@ func (f *figures) pass(w *world, from, to float64, length time.Duration) {
 	if middle > w.capacity {
 		f.short += length
 	}
-	f.replicaSeconds += mul(float64(w.replicas), seconds)
+	replicas := w.asked()
+	f.replicaSeconds += mul(float64(replicas), seconds)
 	f.runSeconds += mul(float64(w.runningPods), seconds)
 	f.neededSeconds += mul(float64(needed(w.needs, &w.autoscaler.Spec, middle, false)), seconds)
 	if !f.seen {
-		f.most, f.least, f.seen = w.replicas, w.replicas, true
+		f.most, f.least, f.seen = replicas, replicas, true
 	}
-	f.most, f.least = max(f.most, w.replicas), min(f.least, w.replicas)
+	f.most, f.least = max(f.most, replicas), min(f.least, replicas)
 	switch rising := int32(w.ready) < needed(w.needs, &w.autoscaler.Spec, middle, true); {
 	case rising && !f.rising:
 		f.rising, f.risingSince = true, w.now

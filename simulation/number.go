@@ -71,6 +71,7 @@ const (
 	identityStream
 	noiseStream
 	victimStream
+	memberStream
 )
 
 // mix is a step of splitmix64.

@@ -85,7 +85,7 @@ func (w *world) scrapeBefore(at time.Duration) {
 
 // rateBefore is the rate each pod served before the start: its part of the initial load.
 func (w *world) rateBefore() float64 {
-	return min(w.scenario.Load.At(0)/float64(max(1, w.ready)), w.podCapacity)
+	return min(w.loadAt(0)/float64(max(1, w.ready)), w.podCapacity)
 }
 
 // measureFirst is the sample of a pod that existed before the simulation, for one resolution.
@@ -202,7 +202,7 @@ func (w *world) total(u *Usage) int64 {
 	if from == to { // at the start: the load of that instant
 		switch u.Follows {
 		case Served, Offered:
-			level = w.scenario.Load.At(0)
+			level = w.loadAt(0)
 		}
 		return milli(u.Idle + mul(u.PerLoad, level))
 	}

@@ -57,7 +57,7 @@ func (w *world) tooMuch() error {
 	}
 	if w.overLimit() {
 		return fmt.Errorf("%w: at %s it has evaluated pods and metrics %d times and has %d pods, the maxima are %d and %d; shorten it, lengthen loop.syncPeriod, or lower maxReplicas, windows or the number of policies",
-			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, MaxPods)
+			ErrTooMuch, w.now, w.work, len(w.pods), w.mostWork, w.mostPods)
 	}
 	if kept := int64(len(w.pods)) * w.keptOfAPod; kept > w.mostKept {
 		return fmt.Errorf("%w: at %s it stores up to %d numbers for its %d pods, the maximum is %d; shorten the windows and delays of metrics, or metrics that are late or frozen",
@@ -90,7 +90,7 @@ func (w *world) limit(ctx context.Context, l Limits) {
 // overLimit reports whether there are too many pods or evaluations, or the run was ended. Loops
 // within one instant check it, too, and stop: the run ends with tooMuch.
 func (w *world) overLimit() bool {
-	return w.work > w.mostWork || len(w.pods) > MaxPods || w.ctx.Err() != nil
+	return w.work > w.mostWork || len(w.pods) > w.mostPods || w.ctx.Err() != nil
 }
 
 // active returns the pods that count as replicas: those that are not being deleted.
@@ -120,6 +120,9 @@ func (w *world) activeCount() (n int32) {
 // does: during a rollout some more, while new pods replace old ones.
 func (w *world) reconcile() {
 	for !w.overLimit() {
+		if w.down.is(w.now) { // nobody makes pods
+			break
+		}
 		active := w.active()
 		outdated := slices.DeleteFunc(slices.Clone(active), func(p *pod) bool { return p.generation == w.generation })
 		if len(outdated) == 0 {
@@ -129,7 +132,7 @@ func (w *world) reconcile() {
 		if !w.rollOut(active, outdated) {
 			break
 		}
-		if len(w.pods) > MaxPods {
+		if len(w.pods) > w.mostPods {
 			w.removeGone()
 		}
 	}

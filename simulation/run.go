@@ -30,6 +30,16 @@ type Step struct {
 	Decision *recommender.Decision
 	// Input is the decision's input, valid until the next step.
 	Input *recommender.Input
+	// Members are those of a fleet; their order is that of their names. The fields above are of all then,
+	// and Input is nil.
+	Members []MemberStep
+}
+
+// MemberStep is a member of a fleet at a step.
+type MemberStep struct {
+	Name string
+	// Share is the count that it is to have, Replicas the one asked for in its cluster.
+	Share, Replicas, Ready int32
 }
 
 // Result is the result of a run.
@@ -130,7 +140,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 		return fmt.Errorf("at %s: %w", w.now, err)
 	}
 	w.remembered(&decision)
-	load := w.scenario.Load.At(w.now)
+	load := w.loadAt(w.now)
 	cause := causeOf(&decision)
 	w.figures.decided(w, &decision, cause)
 	result.Steps++
@@ -154,9 +164,15 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 			At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: ReasonOf(&decision), Cause: cause,
 		})
 	}
-	w.pendingWrite = write{at: w.now + w.scenario.Loop.ApplyDelay, id: decision.ID, replicas: decision.Desired}
+	return w.ask(decision.ID, decision.Desired)
+}
+
+// ask asks the platform for a count.
+func (w *world) ask(id recommender.ID, replicas int32) error {
+	delay := w.scenario.Loop.ApplyDelay + w.writesLate.now(w.now)
+	w.pendingWrite = write{at: w.now + delay, id: id, replicas: replicas}
 	w.pending = &w.pendingWrite
-	if w.scenario.Loop.ApplyDelay == 0 {
+	if delay == 0 {
 		return w.write()
 	}
 	return nil

@@ -17,6 +17,8 @@ type Scenario struct {
 	Workload Workload
 	Loop     Loop
 	Events   []Event
+	// Fleet makes it a scenario of several clusters, see RunFleet; nil: of one.
+	Fleet *Fleet
 	// Price of a running replica per hour, in any currency.
 	Price float64
 }
@@ -163,16 +165,18 @@ type Event struct {
 	Pods int
 	// Share is the fraction of the pods that crash, 0 to 1.
 	Share float64
-	// For is its duration: crashes, metrics, writes and overrides.
+	// For is its duration: of what has one.
 	For time.Duration
 	// Metric is the affected metric; empty: all.
 	Metric string
-	// By is the delay of late metrics.
+	// By is the delay of what is late.
 	By time.Duration
 	// Replicas is the count that another writer sets.
 	Replicas int32
 	// Surge and Unavailable pods of a rollout.
 	Surge, Unavailable int32
+	// Member is the member of a fleet to which it happens; empty: all.
+	Member string
 	// Override is what an override does and why; its instants are those of the event.
 	Override *stages.Override
 }
@@ -182,7 +186,8 @@ type EventKind uint8
 
 // The kinds: pods vanish; pods crash and return after a while; metrics fail, freeze, are
 // zero, or are late; writing the count fails; another writer sets the count; all pods are
-// replaced; an override is in force.
+// replaced; an override is in force. Of members of fleets: all pods and calls are gone for a while; calls
+// don't come; calls, or writes of the count, come late.
 const (
 	KillPods EventKind = iota
 	CrashPods
@@ -194,6 +199,12 @@ const (
 	SetReplicas
 	Rollout
 	Override
+	ClusterDown
+	CallsGone
+	CallsLate
+	WritesLate
+	// clusterUp follows ClusterDown.
+	clusterUp
 )
 
 // Limits of a scenario. The cost grows with evaluations, pods and points, all of which are

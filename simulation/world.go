@@ -69,6 +69,34 @@ type world struct {
 	pending               *write
 	pendingWrite          write
 	needs                 []need
+
+	// part of the scenario's load arrives here, and own besides; nil: none.
+	part float64
+	own  *Trace
+	// A member of a fleet may be down, silent, or late.
+	down, silent          trouble
+	callsLate, writesLate trouble
+	mostPods              int
+}
+
+// trouble lasts for a while.
+type trouble struct{ until, by time.Duration }
+
+func (t *trouble) begin(e *Event) {
+	if until := e.At + e.For; until >= t.until {
+		t.until, t.by = until, e.By
+	}
+}
+
+// is reports whether it lasts.
+func (t *trouble) is(now time.Duration) bool { return now < t.until }
+
+// now is its delay, 0 when it is over.
+func (t *trouble) now(now time.Duration) time.Duration {
+	if t.is(now) {
+		return t.by
+	}
+	return 0
 }
 
 // write is a pending write of the count.
@@ -79,7 +107,13 @@ type write struct {
 }
 
 func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
+	return newWorldOf(s, a, engine, 1, nil, s.replicas(a))
+}
+
+// newWorldOf is a world in which a part of the load arrives, and some of its own.
+func newWorldOf(s *Scenario, a *Autoscaler, engine Engine, part float64, own *Trace, replicas int32) *world {
 	w := &world{
+		part: part, own: own, mostPods: MaxPods,
 		scenario: s, autoscaler: a, engine: engine, name: a.Spec.ScaleTargetRef.Name,
 		syncPeriod: defaulted(s.Loop.SyncPeriod),
 		resolution: defaulted(s.Loop.Resolution),
@@ -92,18 +126,20 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		w.name = "pod"
 	}
 	w.events = slices.Clone(s.Events)
-	slices.SortStableFunc(w.events, func(a, b Event) int { return int(sign(a.At - b.At)) })
-	w.nextEvent = never
-	if len(w.events) > 0 {
-		w.nextEvent = w.events[0].At
-	}
 	for _, e := range s.Events {
 		switch e.Kind {
+		case ClusterDown:
+			w.events = append(w.events, Event{At: e.At + e.For, Kind: clusterUp})
 		case MetricsFrozen:
 			w.lateness = max(w.lateness, e.For+w.resolution+w.syncPeriod)
 		case MetricsLate:
 			w.lateness = max(w.lateness, e.By+w.resolution+w.syncPeriod)
 		}
+	}
+	slices.SortStableFunc(w.events, func(a, b Event) int { return int(sign(a.At - b.At)) })
+	w.nextEvent = never
+	if len(w.events) > 0 {
+		w.nextEvent = w.events[0].At
 	}
 	for i := range s.Workload.Containers {
 		if i > 0 {
@@ -117,8 +153,8 @@ func newWorld(s *Scenario, a *Autoscaler, engine Engine) *world {
 		Namespace: a.Namespace, Spec: a.Spec, Options: a.Options,
 		Explain: true, ExplainLimit: recommender.ExplainNoPods,
 	}
-	w.nextPoint = s.Load.next(0)
-	w.replicas = s.replicas(a)
+	w.nextPoint = w.loadChanges(0)
+	w.replicas = replicas
 	for range w.replicas {
 		w.pods = append(w.pods, w.newPod(true))
 	}
@@ -275,18 +311,52 @@ func (w *world) next() time.Duration {
 	if w.pending != nil {
 		at = min(at, w.pending.at)
 	}
-	from, to := w.scenario.Load.At(w.now), w.scenario.Load.before(at)
+	from, to := w.loadAt(w.now), w.loadBefore(at)
 	back := w.service.backRate(w.now)
 	if w.service.busy() || (max(from, to)+back > w.capacity && (w.scenario.Workload.Queue.Size > 0 || w.scenario.Workload.Retries.Count > 0)) {
 		if second := (w.now/time.Second + 1) * time.Second; second < at {
-			at, to = second, w.scenario.Load.before(second)
+			at, to = second, w.loadBefore(second)
 		}
 	}
 	// No stretch has rates both above and below the capacity.
 	for _, level := range [...]float64{w.capacity, w.capacity - back} {
 		if crossing := w.crossing(from, to, level, at); crossing < at {
-			at, to = crossing, w.scenario.Load.before(crossing)
+			at, to = crossing, w.loadBefore(crossing)
 		}
+	}
+	return at
+}
+
+// asked is the count asked for: none, where nobody is to ask.
+func (w *world) asked() int32 {
+	if w.down.is(w.now) {
+		return 0
+	}
+	return w.replicas
+}
+
+// loadAt is the load at an instant, loadBefore that just before it, and loadChanges the next instant at which
+// its slope changes.
+func (w *world) loadAt(at time.Duration) float64 {
+	load := mul(w.part, w.scenario.Load.At(at))
+	if w.own != nil {
+		load += w.own.At(at)
+	}
+	return load
+}
+
+func (w *world) loadBefore(at time.Duration) float64 {
+	load := mul(w.part, w.scenario.Load.before(at))
+	if w.own != nil {
+		load += w.own.before(at)
+	}
+	return load
+}
+
+func (w *world) loadChanges(after time.Duration) time.Duration {
+	at := w.scenario.Load.next(after)
+	if w.own != nil {
+		at = min(at, w.own.next(after))
 	}
 	return at
 }
@@ -310,7 +380,7 @@ func (w *world) advance(to time.Duration) {
 	if to <= w.now {
 		return
 	}
-	from, before := w.scenario.Load.At(w.now), w.scenario.Load.before(to)
+	from, before := w.loadAt(w.now), w.loadBefore(to)
 	seconds := (to - w.now).Seconds()
 	served := w.service.advance(w.now, to, area(from, before, to-w.now), mul(w.capacity, seconds))
 	w.share(served, seconds)
@@ -340,7 +410,7 @@ func (w *world) settle() error {
 		w.updatePods()
 	}
 	if w.nextPoint <= w.now {
-		w.nextPoint = w.scenario.Load.next(w.now)
+		w.nextPoint = w.loadChanges(w.now)
 	}
 	if w.pending != nil && w.pending.at <= w.now {
 		if err := w.write(); err != nil {
@@ -401,6 +471,21 @@ func (w *world) happen(e *Event) {
 		w.generation++
 		w.surge, w.unavailable = e.Surge, e.Unavailable
 		w.reconcile()
+	case ClusterDown:
+		w.down.begin(e)
+		w.pending = nil
+		for _, p := range w.pods {
+			p.deleted, p.drained, p.gone = w.now, w.now, w.now
+		}
+		w.reconcile()
+	case clusterUp:
+		w.reconcile()
+	case CallsGone:
+		w.silent.begin(e)
+	case CallsLate:
+		w.callsLate.begin(e)
+	case WritesLate:
+		w.writesLate.begin(e)
 	}
 }
 
@@ -426,8 +511,8 @@ func (w *world) write() error {
 		w.figures.failedWrites++
 		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
 	}
-	if p.replicas > MaxPods { // before that many pods are created
-		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods", ErrTooMuch, w.now, p.replicas, MaxPods)
+	if int(p.replicas) > w.mostPods { // before that many pods are created
+		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods", ErrTooMuch, w.now, p.replicas, w.mostPods)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
 	w.replicas = p.replicas

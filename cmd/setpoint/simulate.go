@@ -63,6 +63,9 @@ SPEC is a file with one spec: a manifest of a HorizontalPodAutoscaler or Autosca
 stored spec, a request, or the spec itself. With --compare several run side by side under
 the same load, seed and events.
 
+A scenario with a fleet has several clusters, which one spec scales: by Setpoint's rules
+for fleets, by a model of what Karmada documents, and by an autoscaler in each cluster.
+
 With --export=k6 no autoscaler runs: the scenario's load is written as a k6 script.
 
 Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
@@ -104,6 +107,14 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	if err != nil {
 		return err
 	}
+	if f := world.Fleet; f != nil {
+		switch {
+		case c.compare:
+			return cli.BadInput(fmt.Errorf("%s: --compare: a scenario with a fleet compares rules of one spec", c.file))
+		case c.export != "" && slices.ContainsFunc(f.Members, func(m simulation.FleetMember) bool { return m.Own != nil }):
+			return cli.BadInput(fmt.Errorf("%s: --export: members have load of their own, which is not one load", c.file))
+		}
+	}
 	if c.export == asK6 {
 		return cli.BadInput(report.WriteK6(cmd.OutOrStdout(), c.file, world))
 	}
@@ -112,7 +123,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	for _, name := range specs {
 		a, err := c.readAutoscaler(cmd, name)
 		if err == nil {
-			if err = cli.BadInput(simulation.Check(world, a)); err != nil {
+			if err = cli.BadInput(check(world, a)); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
 			}
 		}
@@ -123,6 +134,14 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	}
 	defer c.bar.Clear()
 	return c.simulate(cmd, world, specs, autoscalers)
+}
+
+// check checks the scenario of one cluster or several.
+func check(s *simulation.Scenario, a *simulation.Autoscaler) error {
+	if s.Fleet != nil {
+		return simulation.CheckFleet(s, a)
+	}
+	return simulation.Check(s, a)
 }
 
 // readScenario reads the scenario, and the files that it names from beside it. What these don't
@@ -257,13 +276,14 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 			return err
 		}
 	}
-	c.watch(cmd, int64(len(specs))*int64(s.Duration/s.Loop.SyncPeriod))
-	for i, a := range autoscalers {
-		run := report.Run{Name: specs[i]}
+	runs := planned(cmd, s, specs, autoscalers)
+	c.watch(cmd, int64(len(runs))*int64(s.Duration/s.Loop.SyncPeriod))
+	for _, p := range runs {
+		run := report.Run{Name: p.name}
 		if c.output.Form == asSVG || c.output.Form == asHTML {
 			run.Plot = report.NewPlot(s.Duration)
 		}
-		run.Result, err = simulation.Run(s, a, func(step *simulation.Step) error {
+		run.Result, err = p.run(func(step *simulation.Step) error {
 			switch {
 			case lines != nil:
 				err = lines.Step(run.Name, step)
@@ -297,6 +317,30 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 		return report.WriteHTML(out, all)
 	}
 	return nil
+}
+
+// plannedRun is a column of the results.
+type plannedRun struct {
+	name string
+	run  func(observe func(*simulation.Step) error) (*simulation.Result, error)
+}
+
+// planned are the runs: one for each spec, or one for each rule of a fleet.
+func planned(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) (runs []plannedRun) {
+	if s.Fleet != nil {
+		for _, rule := range s.Fleet.Compared() {
+			runs = append(runs, plannedRun{rule.String(), func(observe func(*simulation.Step) error) (*simulation.Result, error) {
+				return simulation.RunFleet(cmd.Context(), s, autoscalers[0], rule, observe)
+			}})
+		}
+		return runs
+	}
+	for i, a := range autoscalers {
+		runs = append(runs, plannedRun{specs[i], func(observe func(*simulation.Step) error) (*simulation.Result, error) {
+			return simulation.Run(s, a, observe)
+		}})
+	}
+	return runs
 }
 
 // watch shows how far it is, once it takes more than a moment.

@@ -76,6 +76,15 @@ type stepLine struct {
 	Served   float64   `json:"served"`
 	Late     float64   `json:"late,omitempty"`
 	Lost     float64   `json:"lost,omitempty"`
+	// Members are those of a fleet.
+	Members []memberLine `json:"members,omitempty"`
+}
+
+type memberLine struct {
+	Name     string `json:"name"`
+	Share    int32  `json:"share"`
+	Replicas int32  `json:"replicas"`
+	Ready    int32  `json:"ready"`
 }
 
 // figureLine is the last line of an autoscaler.
@@ -107,6 +116,16 @@ type figuresJSON struct {
 	Rises             risesJSON          `json:"rises"`
 	DecidedBySeconds  map[string]float64 `json:"decidedBySeconds"`
 	Actions           []actionJSON       `json:"actions"`
+	MovedReplicas     *int               `json:"movedReplicas,omitempty"`
+	Members           []memberJSON       `json:"members,omitempty"`
+}
+
+type memberJSON struct {
+	Name          string  `json:"name"`
+	ShortSeconds  float64 `json:"shortSeconds"`
+	ReplicaHours  float64 `json:"replicaHours"`
+	LeastReplicas int32   `json:"leastReplicas"`
+	MostReplicas  int32   `json:"mostReplicas"`
 }
 
 type risesJSON struct {
@@ -148,6 +167,9 @@ func (j *JSON) Step(spec string, s *simulation.Step) error {
 	if s.Proposal >= 0 {
 		line.Proposal = &s.Proposal
 	}
+	for i := range s.Members {
+		line.Members = append(line.Members, memberLine(s.Members[i]))
+	}
 	return j.encoder.Encode(line)
 }
 
@@ -174,6 +196,13 @@ func (j *JSON) Figures(s *simulation.Scenario, run *Run) error {
 	}
 	for _, a := range run.Result.Actions {
 		out.Actions = append(out.Actions, actionJSON{s.Start.Add(a.At), a.Load, a.From, a.To, string(a.Cause), a.Reason})
+	}
+	if s.Fleet != nil {
+		out.MovedReplicas = &f.Moved
+	}
+	for i := range f.Members {
+		m := &f.Members[i].Figures
+		out.Members = append(out.Members, memberJSON{f.Members[i].Name, m.ShortTime.Seconds(), m.ReplicaHours, m.Least, m.Most})
 	}
 	return j.encoder.Encode(figureLine{run.Name, out})
 }

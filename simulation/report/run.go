@@ -49,6 +49,8 @@ type Plot struct {
 	load, capacity, queued           line
 	replicas, ready, needed, desired line
 	unlimited                        bool
+	// members are the replicas of a fleet's members that are ready.
+	members []line
 	// short are the columns with more load than capacity.
 	short [Columns]bool
 }
@@ -84,4 +86,10 @@ func (p *Plot) Add(s *simulation.Step) {
 	p.ready.add(column, fresh, float64(s.Ready))
 	p.needed.add(column, fresh, float64(s.Needed))
 	p.desired.add(column, fresh, float64(s.Decision.Desired))
+	if len(p.members) < len(s.Members) && len(s.Members) <= mostMembers {
+		p.members = make([]line, len(s.Members))
+	}
+	for i := range p.members {
+		p.members[i].add(column, fresh, float64(s.Members[i].Replicas))
+	}
 }

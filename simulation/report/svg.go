@@ -119,6 +119,13 @@ func panelsOf(r *Report) []panel {
 		panels = append(panels, panel{title: "Replicas, " + run.Name, top: highest, short: &p.short, curves: []curve{
 			{"needed", "needed at target", &p.needed, true, false, nil}, {"ready", "ready", &p.ready, true, true, nil}, {"replicas", "asked for", &p.replicas, true, false, nil},
 		}})
+		if len(p.members) > 0 {
+			members := panel{title: "Replicas of each member, " + run.Name, top: highest}
+			for i := range p.members {
+				members.curves = append(members.curves, curve{"run" + strconv.Itoa(i%runColors), r.Scenario.Fleet.Members[i].Name, &p.members[i], true, false, nil})
+			}
+			panels = append(panels, members)
+		}
 		if queued {
 			panels = append(panels, panel{title: "Waiting, " + run.Name, curves: []curve{{"queued", "volume that waits", &p.queued, false, true, nil}}})
 		}

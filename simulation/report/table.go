@@ -61,6 +61,12 @@ type figureRow struct {
 	less func(*simulation.Figures) float64
 }
 
+// movedRow is the name of a figure of fleets, and mostMembers how many members have rows and curves of their own.
+const (
+	movedRow    = "replicas moved"
+	mostMembers = 8
+)
+
 // Row is a figure of all runs.
 type Row struct {
 	// Name of the figure; two blanks before it say that it is a part of the one above.
@@ -120,6 +126,7 @@ func figureRows(r *Report, w words) []figureRow {
 		{"changes", func(f *simulation.Figures) string {
 			return fmt.Sprintf("%d up, %d down, %d reversals", f.Ups, f.Downs, f.Reversals)
 		}, func(f *simulation.Figures) float64 { return float64(f.Reversals) }},
+		{movedRow, func(f *simulation.Figures) string { return strconv.Itoa(f.Moved) }, func(f *simulation.Figures) float64 { return float64(f.Moved) }},
 		{"  writes that failed", func(f *simulation.Figures) string { return strconv.Itoa(f.FailedWrites) }, nil},
 		{"reaction to a rise", func(f *simulation.Figures) string {
 			if f.Rises.Count == 0 {
@@ -139,12 +146,24 @@ func figureRows(r *Report, w words) []figureRow {
 			if !anyRun(r, func(f *simulation.Figures) bool { return row.value(f) != "0" }) {
 				continue
 			}
+		case movedRow:
+			if r.Scenario.Fleet == nil {
+				continue
+			}
 		case "cost":
 			if r.Scenario.Price == 0 {
 				continue
 			}
 		}
 		keep = append(keep, row)
+	}
+	if f := r.Scenario.Fleet; f != nil && len(f.Members) <= mostMembers {
+		for i := range f.Members {
+			keep = append(keep, figureRow{"replicas of " + printable.Text(f.Members[i].Name), func(f *simulation.Figures) string {
+				m := &f.Members[i].Figures
+				return fmt.Sprintf("%d to %d, %.1f on average", m.Least, m.Most, m.ReplicaHours/whole.Hours())
+			}, nil})
+		}
 	}
 	for _, cause := range causes(r) {
 		keep = append(keep, figureRow{"decided by " + string(cause), func(f *simulation.Figures) string {

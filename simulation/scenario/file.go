@@ -50,6 +50,10 @@ type reader struct {
 		every     time.Duration
 	}
 	requests, limits []recommender.ResourceUsage
+	// own are parts of load that belong to one member of a fleet each, beside parts.
+	own []*part
+	// points is how many points all traces have together.
+	points int
 }
 
 // Read reads a scenario in YAML. The seed, if it is not nil, replaces the scenario's. The error
@@ -78,7 +82,7 @@ func (r *reader) read(name string, data []byte) error {
 }
 
 func (r *reader) root(v document.Value) {
-	var parts, at document.Value
+	var parts, at, clusters document.Value
 	right := v.Map(
 		document.Required("load", func(v document.Value) { parts = v }),
 		document.Required("workload", r.workload),
@@ -105,6 +109,7 @@ func (r *reader) root(v document.Value) {
 		}),
 		document.Optional("loop", r.loop),
 		document.Optional("events", r.events),
+		document.Optional("fleet", func(v document.Value) { clusters = v }),
 	)
 	if !right {
 		return
@@ -114,7 +119,12 @@ func (r *reader) root(v document.Value) {
 	}
 	r.scenario.Start = r.scenario.Start.In(r.zone)
 	parts.List(r.part)
+	own := r.fleet(clusters)
 	r.makeLoad(parts, at)
+	for i := range own {
+		r.scenario.Fleet.Members[own[i].member].Own = r.trace(own[i].at, own[i].parts)
+	}
+	r.sortFleet()
 	for i, e := range r.scenario.Events {
 		// An event after the end must be a mistake.
 		if whole := r.scenario.Duration; whole > 0 && e.At >= whole {
@@ -184,7 +194,7 @@ func (r *reader) workload(v document.Value) {
 			)
 		}),
 	)
-	r.startup(v, latest, p95)
+	startup(v, &w.Startup, latest, p95)
 	if named && len(r.requests)+len(r.limits) > 0 {
 		v.Refuse("has containers, so that requests and limits belong to these")
 		return
@@ -236,8 +246,7 @@ func (r *reader) usage(_ int, v document.Value) {
 }
 
 // startup builds the distribution of start-up times.
-func (r *reader) startup(v document.Value, latest, p95 time.Duration) {
-	s := &r.scenario.Workload.Startup
+func startup(v document.Value, s *simulation.Startup, latest, p95 time.Duration) {
 	switch {
 	case latest > 0 && p95 > 0:
 		v.Refuse("has startupMax and startupP95: the times lie evenly up to the one, or 95 %% of them are below the other")
@@ -288,12 +297,17 @@ func (r *reader) event(v document.Value) {
 		document.Required("at", duration(&e.At, simulation.MaxDuration)),
 		document.Optional("for", long),
 		document.Optional("metric", func(v document.Value) { e.Metric, _ = v.Text() }),
+		document.Optional("member", func(v document.Value) { e.Member, _ = v.Text() }),
 		document.Optional("by", duration(&e.By, time.Hour)),
 		kind("kill", simulation.KillPods, whole(&e.Pods, simulation.MaxPods)),
 		kind("crash", simulation.CrashPods, number(&e.Share, 1)),
 		kind("metrics", simulation.MetricsGone, word(&e.Kind, []string{"gone", "frozen", "zero", "late"},
 			[]simulation.EventKind{simulation.MetricsGone, simulation.MetricsFrozen, simulation.MetricsZero, simulation.MetricsLate})),
-		kind("writes", simulation.WritesFail, word(&e.Kind, []string{"fail"}, []simulation.EventKind{simulation.WritesFail})),
+		kind("writes", simulation.WritesFail, word(&e.Kind, []string{"fail", "late"},
+			[]simulation.EventKind{simulation.WritesFail, simulation.WritesLate})),
+		kind("calls", simulation.CallsGone, word(&e.Kind, []string{"gone", "late"},
+			[]simulation.EventKind{simulation.CallsGone, simulation.CallsLate})),
+		kind("cluster", simulation.ClusterDown, word(&e.Kind, []string{"down"}, []simulation.EventKind{simulation.ClusterDown})),
 		kind("replicas", simulation.SetReplicas, whole(&e.Replicas, simulation.MaxPods)),
 		kind("rollout", simulation.Rollout, func(v document.Value) {
 			v.Map(
@@ -306,16 +320,17 @@ func (r *reader) event(v document.Value) {
 	if !right {
 		return
 	}
-	lasts := e.Kind == simulation.CrashPods || e.Kind == simulation.WritesFail || e.Kind == simulation.Override || isTrouble(e.Kind)
+	lasts := e.Kind == simulation.CrashPods || e.Kind >= simulation.Override || e.Kind == simulation.WritesFail || isTrouble(e.Kind)
+	late := e.Kind == simulation.MetricsLate || e.Kind == simulation.CallsLate || e.Kind == simulation.WritesLate
 	switch {
 	case kinds != 1:
-		v.Refuse("must have one of kill, crash, metrics, writes, replicas, rollout and override")
+		v.Refuse("must have one of kill, crash, metrics, writes, replicas, rollout, override, calls and cluster")
 	case lasts != (e.For > 0):
-		v.Refuse("needs \"for\" if it is crash, metrics, writes or override, and only then")
+		v.Refuse("needs \"for\" if it is crash, metrics, writes, override, calls or cluster, and only then")
 	case e.Metric != "" && !isTrouble(e.Kind):
 		v.Refuse("\"metric\" belongs to metrics")
-	case (e.By > 0) != (e.Kind == simulation.MetricsLate):
-		v.Refuse("needs \"by\" if metrics are late, and only then")
+	case (e.By > 0) != late:
+		v.Refuse("needs \"by\" if metrics, calls or writes are late, and only then")
 	}
 	r.scenario.Events, r.eventsAt = append(r.scenario.Events, e), append(r.eventsAt, v)
 }

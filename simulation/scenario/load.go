@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
@@ -192,10 +193,11 @@ func (r *reader) recorded(p *part, v document.Value, read func(context.Context, 
 // makeLoad adds up the parts, once the start and the duration of the simulation are known.
 func (r *reader) makeLoad(parts, noise document.Value) {
 	s := &r.scenario
+	all := slices.Concat(r.parts, r.own)
 	// By default, the simulation starts at the earliest recorded instant.
 	if !r.started {
 		earliest := time.Time{}
-		for _, p := range r.parts {
+		for _, p := range all {
 			if !p.begin.IsZero() && (earliest.IsZero() || p.begin.Before(earliest)) {
 				earliest = p.begin
 			}
@@ -205,7 +207,7 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 		}
 	}
 	if s.Duration == 0 {
-		for _, p := range r.parts {
+		for _, p := range all {
 			end := p.end
 			if !p.begin.IsZero() {
 				end += p.begin.Sub(s.Start)
@@ -222,12 +224,26 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 			return
 		}
 	}
+	sum := r.trace(parts, r.parts)
+	if sum == nil {
+		return
+	}
+	if s.Load = sum; r.noise.variation > 0 {
+		var err error
+		if s.Load, err = sum.Noise(s.Seed, r.noise.variation, r.noise.every, s.Duration); err != nil {
+			noise.Refuse("%v", err)
+		}
+	}
+}
+
+// trace is the sum of parts; nil: there is none.
+func (r *reader) trace(at document.Value, parts []*part) *simulation.Trace {
+	s := &r.scenario
 	var traces []*simulation.Trace
-	points := 0
-	for _, p := range r.parts {
+	for _, p := range parts {
 		if err := r.ctx.Err(); err != nil {
 			p.at.Refuse("%v", err)
-			return
+			return nil
 		}
 		trace, err := p.make(simulation.Span{Start: s.Start, Duration: s.Duration})
 		if err == nil && !p.begin.IsZero() {
@@ -242,25 +258,21 @@ func (r *reader) makeLoad(parts, noise document.Value) {
 		}
 		// All traces are in memory at once: fifty periodic ones of one line each would take
 		// gigabytes.
-		if points += len(trace.Points()); points > simulation.MaxPoints {
+		if r.points += len(trace.Points()); r.points > simulation.MaxPoints {
 			p.at.Refuse("the parts, up to this one, have more than %d points together", simulation.MaxPoints)
-			return
+			return nil
 		}
 		traces = append(traces, trace)
 	}
 	if len(traces) == 0 {
-		return
+		return nil
 	}
 	sum, err := simulation.Sum(traces...)
 	if err != nil {
-		parts.Refuse("%v", err)
-		return
+		at.Refuse("%v", err)
+		return nil
 	}
-	if s.Load = sum; r.noise.variation > 0 {
-		if s.Load, err = sum.Noise(s.Seed, r.noise.variation, r.noise.every, s.Duration); err != nil {
-			noise.Refuse("%v", err)
-		}
-	}
+	return sum
 }
 
 // shifted is a trace that starts later.
