@@ -324,7 +324,7 @@ func TestInvalidEvents(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]Event{
 		"surge and unavailable must be between": {Kind: Rollout, Unavailable: MaxPods + 1},
-		"unknown kind 10":                       {Kind: Override + 1},
+		"unknown kind 14":                       {Kind: WritesLate + 1},
 	} {
 		if err := Check(crowd(t, []Event{e}), onCPUOf(5)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", e, err, want)

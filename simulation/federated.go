@@ -28,14 +28,17 @@ type federated struct {
 	rest     recommender.Input
 }
 
+// mostReplicas is the largest count that there is.
+const mostReplicas = 1<<31 - 1
+
 func newFederated(s *Scenario, a *Autoscaler) federated {
 	k := federated{engine: NewEngine(a.Namespace), shares: s.Fleet.replicas(s, a), seats: s.Fleet.seats()}
 	for i := range k.shares {
 		k.template += k.shares[i]
-		k.seats[i].Floor, k.seats[i].Cap = 0, math.MaxInt32
+		k.seats[i].Floor, k.seats[i].Cap = 0, mostReplicas
 	}
 	k.metrics = recommender.Input{Namespace: a.Namespace, Spec: a.Spec, Options: a.Options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
-	k.metrics.Spec.MinReplicas, k.metrics.Spec.MaxReplicas = 1, math.MaxInt32
+	k.metrics.Spec.MinReplicas, k.metrics.Spec.MaxReplicas = 1, mostReplicas
 	// The calibrated proposal goes through the rest of HPA as a total that asks for exactly that count.
 	one := int64(1000)
 	k.rest = recommender.Input{Namespace: a.Namespace, Spec: a.Spec, Options: a.Options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
@@ -130,7 +133,7 @@ func calibrated(d *recommender.Decision, template int32, calibration float64) (p
 			if m.Dampened {
 				ratio = m.DampenedRatio
 			}
-			own = int32(min(math.Ceil(mul(ratio, float64(m.Base))/calibration), math.MaxInt32))
+			own = int32(min(math.Ceil(mul(ratio, float64(m.Base))/calibration), mostReplicas))
 		}
 		proposal = max(proposal, own)
 	}

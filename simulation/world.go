@@ -512,7 +512,11 @@ func (w *world) write() error {
 		return w.engine.Settle(p.id, recommender.Failed, writeFailed)
 	}
 	if int(p.replicas) > w.mostPods { // before that many pods are created
-		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods", ErrTooMuch, w.now, p.replicas, w.mostPods)
+		left := ""
+		if w.mostPods < MaxPods {
+			left = fmt.Sprintf(", of which the other members leave %d", w.mostPods)
+		}
+		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods%s", ErrTooMuch, w.now, p.replicas, MaxPods, left)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
 	w.replicas = p.replicas

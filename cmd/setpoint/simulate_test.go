@@ -173,3 +173,44 @@ func TestThePageShowsWhatTheExamplePrints(t *testing.T) {
 		t.Errorf("%v, or docs/guides/simulation.md does not show the scenario", err)
 	}
 }
+
+const (
+	clusters   = "../../docs/concepts/scenarios/fleets.yaml"
+	clustersBy = "../../docs/concepts/scenarios/fleets-spec.yaml"
+)
+
+// A scenario with a fleet has a column for each rule, in every form.
+func TestSimulateRunsFleets(t *testing.T) {
+	t.Parallel()
+	for form, wants := range map[string][]string{
+		"table": {"hold", "surviveOne", "karmada", "replicas moved", "replicas of west"},
+		"csv":   {"\nshift,2026-01-05T00:00:15Z,"},
+		"json":  {`"members":[{"name":"east","share":4,"replicas":4,"ready":4}`, `"movedReplicas":`, `"mostReplicas":`},
+		"svg":   {"Replicas of each member, shift"},
+		"html":  {"replicas moved", "Replicas of each member, shift"},
+	} {
+		got := run(t, "", "simulate", "-f", clusters, clustersBy, "-o", form)
+		if got.Code != 0 || got.Stderr != "" {
+			t.Fatalf("%s: exit code %d, %s", form, got.Code, got.Stderr)
+		}
+		for _, want := range wants {
+			if !strings.Contains(got.Stdout, want) {
+				t.Errorf("%s: no %q in\n%.3000s", form, want, got.Stdout)
+			}
+		}
+	}
+	for want, args := range map[string][]string{
+		"--compare: a scenario with a fleet compares rules of one spec": {"simulate", "-f", clusters, "--compare", clustersBy, simulatedBy},
+		"fleet: only setpoint simulate runs scenarios with a fleet":     {"tune", "-f", clusters, clustersBy},
+		"fleets-spec.yaml: fleet: a fleet of 1 members":                 {"simulate", "-f", "-", clustersBy},
+	} {
+		const alone = "load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1m}]}\nfleet: {members: [{name: a}]}\n"
+		if got := run(t, alone, args...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
+			t.Errorf("%v: exit code %d, %s, want %q", args, got.Code, got.Stderr, want)
+		}
+	}
+	own := clitest.File(t, "own.yaml", "load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1m}]}\nfleet: {members: [{name: a, load: [{constant: 1}]}]}\n")
+	if got := run(t, "", "simulate", "-f", own, "--export=k6"); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, "members have load of their own") {
+		t.Errorf("exit code %d, %s", got.Code, got.Stderr)
+	}
+}

@@ -41,6 +41,7 @@ var pictures = []picture{
 	simulation("overrides.svg", "overrides.yaml", "overrides-spec.yaml"),
 	simulation("schedules.svg", "schedules-day.yaml", "--compare", "schedules-spec.yaml", "schedules-without.yaml"),
 	simulation("failures.svg", "failures.yaml", "--compare", "failures-without.yaml", "failures-guards.yaml"),
+	simulation("fleets.svg", "fleets-shift.yaml", "fleets-spec.yaml"),
 	simulation("windows.svg", "windows.yaml", "--compare", "windows-300s.yaml", "windows-0s.yaml"),
 	simulation("policies.svg", "policies.yaml", "--compare", "policies-default.yaml", "policies-slow.yaml"),
 	simulation("tolerance.svg", "tolerance.yaml", "--compare", "tolerance-default.yaml", "tolerance-2percent.yaml"),

@@ -49,7 +49,7 @@ type Plot struct {
 	load, capacity, queued           line
 	replicas, ready, needed, desired line
 	unlimited                        bool
-	// members are the replicas of a fleet's members that are ready.
+	// members are the replicas asked for in each member of a fleet.
 	members []line
 	// short are the columns with more load than capacity.
 	short [Columns]bool

@@ -120,7 +120,7 @@ func panelsOf(r *Report) []panel {
 			{"needed", "needed at target", &p.needed, true, false, nil}, {"ready", "ready", &p.ready, true, true, nil}, {"replicas", "asked for", &p.replicas, true, false, nil},
 		}})
 		if len(p.members) > 0 {
-			members := panel{title: "Replicas of each member, " + run.Name, top: highest}
+			members := panel{title: "Replicas of each member, " + run.Name}
 			for i := range p.members {
 				members.curves = append(members.curves, curve{"run" + strconv.Itoa(i%runColors), r.Scenario.Fleet.Members[i].Name, &p.members[i], true, false, nil})
 			}
