@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/fleetcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
 )
 
@@ -19,11 +20,11 @@ func newRoot() *cobra.Command {
 		Use:   "setpoint-kubernetes",
 		Short: "Scale the workloads of a Kubernetes cluster, and explain why",
 		Long: `Commands for a Kubernetes cluster: run the agent, show its status, check a new
-installation, explain, override.
+installation, explain, override, fleets.
 "setpoint agent kubernetes" and "setpoint explain --live" run it; as kubectl-setpoint on
 the PATH it is a plugin of kubectl.
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, append(agentcmd.New(newProgram()), explaincmd.New(readLive), overridecmd.New(), cli.NewVersion(), newDocs())...)
+	}, append(agentcmd.New(newProgram()), explaincmd.New(readLive), overridecmd.New(), fleetcmd.New(), cli.NewVersion(), newDocs())...)
 }

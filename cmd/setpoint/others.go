@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/fleetcmd"
 )
 
 // about is this build's addition to the help of setpoint.
@@ -15,6 +16,6 @@ const about = ""
 // and generated documents.
 func others() []*cobra.Command {
 	return []*cobra.Command{
-		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newSpecs(), newAgent(), newDocs(),
+		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newSpecs(), fleetcmd.New(), newAgent(), newDocs(),
 	}
 }

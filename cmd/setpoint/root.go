@@ -21,6 +21,6 @@ Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 	cli.Group(root, "Run", "serve", "agent", "health", "token")
 	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")
 	cli.Group(root, "Try specs", "lint", "simulate", "tune", "backtest")
-	cli.Group(root, "Look at a server", "targets", "specs", "override")
+	cli.Group(root, "Look at a server", "targets", "specs", "fleet", "override")
 	return root
 }

@@ -143,6 +143,9 @@ func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error 
 		if s.GetStages() != nil {
 			fmt.Fprintf(w, "Stages\t%s\n", setStages(s.GetStages()))
 		}
+		if f := s.GetFleet(); f != nil {
+			fmt.Fprintf(w, "Fleet\t%d members: setpoint fleet show %s\n", len(f.GetMembers()), s.GetName())
+		}
 		fmt.Fprintf(w, "Created\t%s\n", instant(s.GetCreateTime()))
 		fmt.Fprintf(w, "Updated\t%s by %s\n", instant(s.GetUpdateTime()), author(s))
 		fmt.Fprintf(w, "Etag\t%s\n", s.GetEtag())

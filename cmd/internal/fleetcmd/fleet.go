@@ -1,0 +1,330 @@
+// Package fleetcmd is the command fleet: of the program, and of the plugin of kubectl.
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/internal/target"
+)
+
+const (
+	// defaultServer is the default gRPC address of setpoint serve.
+	defaultServer = "127.0.0.1:9090"
+	// asTable is the text form.
+	asTable = "table"
+	// largestPage is a server's maximum page size.
+	largestPage = 1000
+)
+
+// command is shared by the commands on fleets.
+type command struct {
+	server *connection.Settings
+	output *cli.OutputFlag
+	limit  int
+	// What create takes.
+	created creation
+}
+
+// named says how a fleet or a member is named.
+const named = "clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/NAMESPACE/TARGET for short"
+
+// New returns the command.
+func New() *cobra.Command {
+	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML), server: &connection.Settings{Server: defaultServer}}
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Scale several targets as one: create, show, drain and delete fleets",
+		Long: "Scale several targets, such as a workload that runs in several clusters, as one: their sum has a spec, and each\n" +
+			"member gets a share of the count. A fleet is a stored spec with members; the agents of the members name it.\n" +
+			"FLEET is " + named + ".",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.server.FromEnvironment()
+	c.server.Bind(cmd.PersistentFlags(), "the server")
+	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
+
+	list := &cobra.Command{
+		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
+		Short:   "List the fleets that are stored; - stands for all clusters or namespaces",
+		Example: "  setpoint fleet list clusters/-/namespaces/shop",
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE:    c.list,
+	}
+	list.Flags().IntVar(&c.limit, "limit", largestPage, "maximum fleets to list; 0 means no limit. If some are left out, standard error says so")
+	cmd.AddCommand(c.newCreate(), list,
+		&cobra.Command{
+			Use:     "show FLEET",
+			Short:   "Show a fleet: its count, the shares, the state of each member, and why",
+			Example: "  setpoint fleet show all/shop/web",
+			Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+			RunE:    c.show,
+		},
+		&cobra.Command{
+			Use:   "drain FLEET MEMBER",
+			Short: "Make a member become empty: its replicas move to the others, as they become ready",
+			Long: "Make a member become empty: each decision of the fleet moves one of its replicas to the others, or as many as\n" +
+				"--max-moves of the fleet says. Its weight stays for promote. MEMBER may be its cluster alone, if that has one only.",
+			Example: "  setpoint fleet drain all/shop/web west",
+			Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+			RunE:    func(cmd *cobra.Command, args []string) error { return c.setDrained(cmd, args[0], args[1], true) },
+		},
+		&cobra.Command{
+			Use:   "promote FLEET MEMBER",
+			Short: "Make a member that was drained take part again",
+			Long: "Make a member that was drained take part again: it gets replicas as the count grows, and at once only if\n" +
+				"--max-moves of the fleet allows moves. MEMBER may be its cluster alone, if that has one only.",
+			Example: "  setpoint fleet promote all/shop/web west",
+			Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+			RunE:    func(cmd *cobra.Command, args []string) error { return c.setDrained(cmd, args[0], args[1], false) },
+		},
+		&cobra.Command{
+			Use:   "delete FLEET",
+			Short: "Delete a fleet; its members keep their counts until they no longer name it",
+			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+			RunE:  c.delete,
+		})
+	return cmd
+}
+
+// nameOf is the whole name of a fleet or a member.
+func nameOf(what, text string) (string, error) {
+	if _, ok := target.Parse(text); ok {
+		return text, nil
+	}
+	if parts := strings.Split(text, "/"); len(parts) == 3 {
+		name := target.Name{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}.String()
+		if _, ok := target.Parse(name); ok {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("%q is no name of a %s: it must be %s", text, what, named)
+}
+
+// short is a name for tables: CLUSTER/NAMESPACE/TARGET.
+func short(name string) string {
+	if n, ok := target.Parse(name); ok {
+		return n.Cluster + "/" + n.Namespace + "/" + n.Target
+	}
+	return cli.Plain(name)
+}
+
+// fleet returns a stored spec that is a fleet's.
+func fleet(ctx context.Context, client setpointv1.TargetServiceClient, name string) (*setpointv1.TargetSpec, error) {
+	resp, err := client.GetTargetSpec(ctx, &setpointv1.GetTargetSpecRequest{Name: name})
+	switch {
+	case status.Code(err) == codes.NotFound:
+		return nil, noFleet(name)
+	case err != nil:
+		return nil, err
+	case resp.GetTargetSpec().GetFleet() == nil:
+		return nil, fmt.Errorf("%s is a stored spec without members, and no fleet: setpoint fleet list has the fleets", name)
+	}
+	return resp.GetTargetSpec(), nil
+}
+
+func noFleet(name string) error {
+	return fmt.Errorf("there is no fleet %s that you may read: setpoint fleet list has the fleets", name)
+}
+
+// memberOf is the index of a member, which may be named by its cluster.
+func memberOf(f *setpointv1.FleetSpec, text string) (int, error) {
+	var found, all []string
+	name, _ := nameOf("member", text)
+	for _, m := range f.GetMembers() {
+		of, _ := target.Parse(m.GetTarget())
+		if m.GetTarget() == name || of.Cluster == text {
+			found = append(found, m.GetTarget())
+		}
+		all = append(all, short(m.GetTarget()))
+	}
+	switch {
+	case len(found) > 1:
+		return 0, fmt.Errorf("the cluster %s has %d members: name one as CLUSTER/NAMESPACE/TARGET", text, len(found))
+	case len(found) == 0:
+		return 0, fmt.Errorf("the fleet has no member %q; its members are %s", text, some(all))
+	}
+	return slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMember) bool { return m.GetTarget() == found[0] }), nil
+}
+
+// mostNamed is how many members an error names.
+const mostNamed = 8
+
+func some(all []string) string {
+	text := strings.Join(all[:min(len(all), mostNamed)], ", ")
+	if more := len(all) - mostNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// tries is how often a change is made anew on a spec that others changed meanwhile.
+const tries = 3
+
+// setDrained drains a member, or lets it take part again. The spec's etag keeps changes that others make meanwhile.
+func (c *command) setDrained(cmd *cobra.Command, fleetName, member string, drained bool) error {
+	name, err := nameOf("fleet", fleetName)
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	return c.ask(func(client setpointv1.TargetServiceClient) error {
+		for try := 1; ; try++ {
+			spec, err := fleet(cmd.Context(), client, name)
+			if err != nil {
+				return err
+			}
+			i, err := memberOf(spec.GetFleet(), member)
+			if err != nil {
+				return err
+			}
+			one := spec.GetFleet().GetMembers()[i]
+			said := map[bool]string{true: "becomes empty", false: "takes part again"}[drained]
+			if one.GetDrained() == drained {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s already %s\n", short(one.GetTarget()), said)
+				return err
+			}
+			one.Drained = drained
+			_, err = client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: name, TargetSpec: spec})
+			if status.Code(err) == codes.Aborted && try < tries {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: see setpoint fleet show %s\n", short(one.GetTarget()), said, short(name))
+			return err
+		}
+	})
+}
+
+func (c *command) delete(cmd *cobra.Command, args []string) error {
+	name, err := nameOf("fleet", args[0])
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	return c.ask(func(client setpointv1.TargetServiceClient) error {
+		spec, err := fleet(cmd.Context(), client, name) // another stored spec stays
+		if err != nil {
+			return err
+		}
+		if _, err := client.DeleteTargetSpec(cmd.Context(), &setpointv1.DeleteTargetSpecRequest{Name: name, Etag: spec.GetEtag()}); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "fleet "+name+" deleted; members that name it keep their counts")
+		return err
+	})
+}
+
+func (c *command) list(cmd *cobra.Command, args []string) error {
+	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: largestPage}
+	if len(args) > 0 {
+		req.Parent = args[0]
+	}
+	if c.limit < 0 {
+		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
+	}
+	answer := &setpointv1.ListTargetSpecsResponse{}
+	more := false
+	if err := c.ask(func(client setpointv1.TargetServiceClient) error {
+		for {
+			page, err := client.ListTargetSpecs(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			for _, s := range page.GetTargetSpecs() {
+				if s.GetFleet() != nil {
+					answer.TargetSpecs = append(answer.TargetSpecs, s)
+				}
+			}
+			if more = c.limit > 0 && len(answer.GetTargetSpecs()) > c.limit; more {
+				answer.TargetSpecs = answer.GetTargetSpecs()[:c.limit]
+				return nil
+			}
+			if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+				return nil
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	if more {
+		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d fleets, and there are more: --limit=0 lists all\n", c.limit)
+	}
+	switch {
+	case c.output.Form != asTable:
+		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
+	case len(answer.GetTargetSpecs()) == 0:
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no fleets that you may read")
+		return err
+	}
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FLEET\tMEMBERS\tDRAINED\tREPLICAS\tON LOST\tBY")
+	for _, s := range answer.GetTargetSpecs() {
+		drained := 0
+		for _, m := range s.GetFleet().GetMembers() {
+			if m.GetDrained() {
+				drained++
+			}
+		}
+		by := cli.Plain(s.GetUpdatedBy())
+		if by == "" {
+			by = "-"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d-%d\t%s\t%s\n", short(s.GetName()), len(s.GetFleet().GetMembers()), drained, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), onLost(s.GetFleet()), by)
+	}
+	return w.Flush()
+}
+
+// least is the lower bound of a spec, by default 1.
+func least(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
+	if spec == nil || spec.MinReplicas == nil {
+		return 1
+	}
+	return spec.GetMinReplicas()
+}
+
+func onLost(f *setpointv1.FleetSpec) string {
+	if f.GetOnLost() == "" {
+		return "hold"
+	}
+	return strings.ToLower(f.GetOnLost())
+}
+
+// ask connects and passes the client of stored specs to do.
+func (c *command) ask(do func(setpointv1.TargetServiceClient) error) error {
+	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
+}
+
+// connected connects and passes the connection to do.
+func (c *command) connected(do func(grpc.ClientConnInterface) error) error {
+	var problems config.Problems
+	c.server.Validate(problems.Refuse)
+	if err := problems.Err(); err != nil {
+		return cli.BadInput(err)
+	}
+	client, err := c.server.Open("setpoint", setpoint.WithTimeout(0)) // a person waits, and may interrupt
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	defer func() { _ = client.Close() }()
+	err = do(client.Conn())
+	if status.Code(err) == codes.Unimplemented {
+		return errors.New("the server knows no fleets: it is older than they are")
+	}
+	return err
+}

@@ -1,0 +1,276 @@
+package fleetcmd_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/fleetcmd"
+)
+
+const web = "clusters/all/namespaces/shop/targets/web"
+
+// stored is a server of stored specs and fleets, by the contract.
+type stored struct {
+	setpointv1.UnimplementedTargetServiceServer
+	setpointv1.UnimplementedFleetServiceServer
+
+	mu      sync.Mutex
+	specs   map[string]*setpointv1.TargetSpec // guarded by mu, as is all that follows
+	fleet   *setpointv1.Fleet
+	meddles int // how many changes of others come before the next ones
+	changes int
+}
+
+func (s *stored) GetTargetSpec(_ context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.specs[req.GetName()]
+	if found == nil {
+		return nil, status.Error(codes.NotFound, "no such spec")
+	}
+	found = proto.CloneOf(found)
+	if s.meddles > 0 {
+		s.meddles--
+		s.specs[req.GetName()].Etag += "-other"
+	}
+	return &setpointv1.GetTargetSpecResponse{TargetSpec: found}, nil
+}
+
+func (s *stored) SetTargetSpec(_ context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.specs[req.GetName()]
+	if etag := req.GetTargetSpec().GetEtag(); etag != "" && etag != known.GetEtag() {
+		return nil, status.Error(codes.Aborted, "the spec has changed")
+	}
+	spec := proto.CloneOf(req.GetTargetSpec())
+	s.changes++
+	spec.Name, spec.Etag, spec.UpdatedBy = req.GetName(), fmt.Sprint(s.changes), "alice"
+	s.specs[req.GetName()] = spec
+	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
+}
+
+func (s *stored) ListTargetSpecs(_ context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := &setpointv1.ListTargetSpecsResponse{}
+	for _, spec := range s.specs {
+		answer.TargetSpecs = append(answer.TargetSpecs, spec)
+	}
+	slices.SortFunc(answer.GetTargetSpecs(), func(a, b *setpointv1.TargetSpec) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return answer, nil
+}
+
+func (s *stored) DeleteTargetSpec(_ context.Context, req *setpointv1.DeleteTargetSpecRequest) (*setpointv1.DeleteTargetSpecResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.specs[req.GetName()].GetEtag() != req.GetEtag() {
+		return nil, status.Error(codes.Aborted, "the spec has changed")
+	}
+	delete(s.specs, req.GetName())
+	return &setpointv1.DeleteTargetSpecResponse{}, nil
+}
+
+func (s *stored) GetFleet(_ context.Context, req *setpointv1.GetFleetRequest) (*setpointv1.GetFleetResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fleet.GetName() != req.GetName() {
+		return nil, status.Error(codes.NotFound, "no such fleet")
+	}
+	return &setpointv1.GetFleetResponse{Fleet: s.fleet}, nil
+}
+
+// start starts the server, and returns how to run the command against it.
+func start(t *testing.T) (*stored, func(args ...string) clitest.Result) {
+	t.Helper()
+	s := &stored{specs: map[string]*setpointv1.TargetSpec{}}
+	server := grpc.NewServer()
+	setpointv1.RegisterTargetServiceServer(server, s)
+	setpointv1.RegisterFleetServiceServer(server, s)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return s, func(args ...string) clitest.Result {
+		t.Helper()
+		return clitest.Run(t, fleetcmd.New(), "", append(args, "--server", listener.Addr().String())...)
+	}
+}
+
+func check(t *testing.T, name string, got clitest.Result, code int, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got.Stdout+got.Stderr, w) {
+			t.Errorf("%s:\n%s%swant %q", name, got.Stdout, got.Stderr, w)
+		}
+	}
+	if got.Code != code {
+		t.Errorf("%s: exit code %d, want %d\n%s", name, got.Code, code, got.Stderr)
+	}
+}
+
+func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	check(t, "none", run("list"), 0, "no fleets that you may read")
+	check(t, "create", run("create", "all/shop/web", "--member=west", "--member=east,weight=2,min=1,max=30", "--member=clusters/c/namespaces/n/targets/t",
+		"--min=2", "--max=40", "--cpu=60", "--survive-one", "--on-lost=shift", "--stale-after=30s", "--lost-after=2m", "--max-moves=3", "--period=5s", "--scope=External:queue=per-member"),
+		0, "fleet "+web+" stored: 3 members, 2 to 40 replicas.")
+	want := &setpointv1.FleetSpec{
+		Members: []*setpointv1.FleetMember{
+			{Target: "clusters/west/namespaces/shop/targets/web"},
+			{Target: "clusters/east/namespaces/shop/targets/web", Weight: new(int32(2)), MinReplicas: 1, MaxReplicas: new(int32(30))},
+			{Target: "clusters/c/namespaces/n/targets/t"},
+		},
+		StaleAfter: durationpb.New(30 * time.Second), LostAfter: durationpb.New(2 * time.Minute), OnLost: "SHIFT", SurviveOne: true, MaxMoves: 3,
+		Scopes: map[string]string{"External:queue": "PER_MEMBER"},
+	}
+	got := s.specs[web]
+	if !proto.Equal(got.GetFleet(), want) || got.GetPeriod().AsDuration() != 5*time.Second || got.GetSpec().GetMetrics()[0].GetResource().GetTarget().GetAverageUtilization() != 60 {
+		t.Errorf("stored is %v", got)
+	}
+	check(t, "again", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a fleet of 3 members is stored under the name "+web+": --replace replaces it")
+	s.specs["clusters/a/namespaces/b/targets/c"] = &setpointv1.TargetSpec{Name: "clusters/a/namespaces/b/targets/c", Spec: got.GetSpec()}
+	check(t, "over another spec", run("create", "a/b/c", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a spec that is no fleet is stored under the name")
+	check(t, "list", run("list"), 0, "FLEET         MEMBERS  DRAINED  REPLICAS  ON LOST  BY\nall/shop/web  3        0        2-40      shift    alice\n")
+	check(t, "list as JSON", run("list", "-o=json"), 0, `"onLost": "SHIFT"`)
+
+	s.meddles = 2 // two others change the spec at the same time
+	check(t, "drain", run("drain", web, "east"), 0, "east/shop/web becomes empty: see setpoint fleet show all/shop/web\n")
+	if m := s.specs[web].GetFleet().GetMembers()[1]; !m.GetDrained() || m.GetWeight() != 2 {
+		t.Errorf("drained: %v", m)
+	}
+	check(t, "drain again", run("drain", web, "east/shop/web"), 0, "east/shop/web already becomes empty\n")
+	check(t, "list", run("list"), 0, "all/shop/web  3        1 ")
+	check(t, "promote", run("promote", "all/shop/web", "east"), 0, "east/shop/web takes part again: see")
+	if !proto.Equal(s.specs[web].GetFleet(), want) {
+		t.Errorf("after drain and promote: %v", s.specs[web].GetFleet())
+	}
+	s.meddles = 3
+	check(t, "a spec that changes all the time", run("drain", web, "east"), cli.ExitFailed, "the spec has changed")
+	check(t, "no member", run("drain", web, "north"), cli.ExitFailed, `the fleet has no member "north"; its members are west/shop/web, east/shop/web, c/n/t`)
+	check(t, "no fleet", run("drain", "all/shop/other", "north"), cli.ExitFailed, "there is no fleet clusters/all/namespaces/shop/targets/other that you may read: setpoint fleet list")
+	check(t, "another spec is no fleet", run("delete", "a/b/c"), cli.ExitFailed, "clusters/a/namespaces/b/targets/c is a stored spec without members, and no fleet")
+
+	file := clitest.File(t, "fleet.yaml", "spec: {maxReplicas: 9, minReplicas: 3}\nfleet:\n  members: [{target: clusters/a/namespaces/n/targets/t}]\n  onLost: SHIFT\n")
+	check(t, "replaced by a file and flags", run("create", web, "-f", file, "--member=b/n/t", "--replace"), 0, "2 members, 3 to 9 replicas")
+	if f := s.specs[web].GetFleet(); len(f.GetMembers()) != 2 || f.GetOnLost() != "SHIFT" {
+		t.Errorf("of a file: %v", f)
+	}
+	s.meddles = 1
+	check(t, "replaced while others change it", run("create", web, "-f", file, "--member=b/n/t", "--replace"), cli.ExitFailed, "the spec has changed")
+	check(t, "delete", run("delete", "all/shop/web"), 0, "fleet "+web+" deleted; members that name it keep their counts")
+	if s.specs[web] != nil {
+		t.Error("it is still there")
+	}
+}
+
+// Bad input is refused before a connection is made, all of it at once.
+func TestFleetsThatAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	spec := clitest.File(t, "spec.yaml", "maxReplicas: 9\n")
+	const two = "--member=a"
+	for _, tt := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"no name", []string{"create", "web", "--max=3"}, []string{`"web" is no name of a fleet: it must be clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/NAMESPACE/TARGET for short`}},
+		{"a name of places", []string{"show", "a/../b"}, []string{`"a/../b" is no name of a fleet`}},
+		{"no spec, and no words", []string{"create", web, two, "--on-lost=drop", "--scope=queue"}, []string{"a spec is needed: give --file, or --max", `--on-lost: "drop" must be hold or shift`, `--scope: "queue" must be METRIC=global`}},
+		{"no members", []string{"create", web, "--max=3"}, []string{"a fleet has at least two members, and 0 are named"}},
+		{"one member", []string{"create", web, "--max=3", two}, []string{"a fleet has at least two members, and 1 are named"}},
+		{"two specs", []string{"create", web, "-f", spec, "--max=3", two, "--member=b"}, []string{"--file has the spec: --min, --max and --cpu must be in it"}},
+		{"members that are none", []string{"create", web, "--max=3", "--member=a/b", "--member=a,wieght=2", "--member=a,weight=0", "--member=a,max=-1", "--member=a,min=x", "--member="},
+			[]string{`--member: "a/b" is no name of a member`, `"a,wieght=2" has "wieght=2"`, `"a,weight=0": weight must be above 0; setpoint fleet drain`, `"a,max=-1": max must be a whole number from 0`, `"a,min=x": min must be`, `--member: "" is no name`}},
+		{"no such scope", []string{"create", web, "--max=3", "--scope=External:queue=some"}, []string{`--scope: "External:queue=some" must be`}},
+		{"no file", []string{"create", web, "-f", "/no/such", two, "--member=b"}, []string{"/no/such"}},
+		{"no member to drain", []string{"drain", web}, []string{"wrong number of arguments (1); usage: fleet drain FLEET MEMBER"}},
+		{"fewer than no fleets", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
+	} {
+		check(t, tt.name, clitest.Run(t, fleetcmd.New(), "", append(tt.args, "--server=127.0.0.1:1")...), cli.ExitUsage, tt.want...)
+	}
+}
+
+// What is shown has the width of a terminal, and no text of others reaches a terminal as it is.
+func TestAFleetIsShown(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	check(t, "none", run("show", "all/shop/web"), cli.ExitFailed, "there is no fleet "+web)
+	now := time.Now()
+	before := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(-d)) }
+	usage := &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: new(int32(60))}}}
+	s.specs[web] = &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{Metrics: []*setpointv1.MetricSpec{usage}}}
+	s.fleet = &setpointv1.Fleet{
+		Name: web, DesiredReplicas: 12, ShareTotal: 11, UnplacedReplicas: 1, MissingReplicas: 2, MinReplicas: 4, MaxReplicas: 40, DecisionTime: before(8 * time.Second),
+		MemberCounts: &setpointv1.FleetMemberCounts{Fresh: 2, Lost: 1, Drained: 1},
+		Spec: &setpointv1.FleetSpec{
+			SurviveOne: true, StaleAfter: durationpb.New(45 * time.Second), LostAfter: durationpb.New(time.Hour),
+			Members: []*setpointv1.FleetMember{{Target: "clusters/east/namespaces/shop/targets/web", Weight: new(int32(2)), MinReplicas: 1, MaxReplicas: new(int32(30))}},
+		},
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{
+			CurrentReplicas: 10, DesiredReplicas: 12,
+			CurrentMetrics: []*setpointv1.MetricStatus{{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{Name: "cpu", Current: &setpointv1.MetricValueStatus{AverageUtilization: new(int32(72))}}}},
+			Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+				{Type: "AbleToScale", Status: "True", Reason: "SucceededRescale", Message: "not shown"},
+				{Type: "ScalingLimited", Status: "True", Reason: "ScaleUpLimit", Message: "the desired replica count is increasing faster than the maximum scale rate"},
+			},
+		},
+		Members: []*setpointv1.FleetMemberStatus{
+			{Target: "clusters/east/namespaces/shop/targets/web", State: "FRESH", Drained: true, Share: new(int32(6)), SpecReplicas: new(int32(6)), StatusReplicas: new(int32(5)), LastCallTime: before(3 * time.Second), Applied: true, Capacity: new(int32(6)),
+				Error: "failed to get cpu\x1b[31m utilization: did not receive metrics for targeted pods (pods might be unready), and so on"},
+			{Target: "clusters/north/namespaces/shop/targets/web", State: "UNSEEN"},
+			{Target: "clusters/west/namespaces/shop/targets/web", State: "LOST", Share: new(int32(5)), SpecReplicas: new(int32(7)), StatusReplicas: new(int32(7)), LastCallTime: before(5 * time.Minute)},
+		},
+	}
+	got := run("show", "all/shop/web")
+	const want = `Fleet     clusters/all/namespaces/shop/targets/web
+Replicas  12 of 4 to 40, decided 8s ago; the shares add up to 11; 1 more that no
+          member can take; without the largest member 2 would be missing
+Why       cpu 72% (target 60%); limited by a policy
+          ScalingLimited True ScaleUpLimit: the desired replica count is
+          increasing faster than the maximum scale rate
+Members   2 fresh, 1 lost, 1 to become empty; the count is to remain without the
+          largest
+Silent    stale after 45s, lost after 1h, and then its share is kept
+
+MEMBER          STATE           SHARE  HAS  RUNNING  WEIGHT  BOUNDS  CALLED
+east/shop/web   fresh, drained  6      6    5        2       1-30    3s ago
+north/shop/web  unseen          -      -    -        1       0-40    never
+west/shop/web   lost            5      7    7        1       0-40    5m ago
+
+east/shop/web: it can place 6 replicas, and some of its pods find no place
+east/shop/web: failed to get cpu` + "\ufffd" + `[31m utilization: did not receive metrics for
+          targeted pods (pods might be unready), and so on
+west/shop/web: it has not done what its last answer said
+`
+	if got.Stdout != want || got.Code != 0 {
+		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)
+	}
+	for line := range strings.Lines(got.Stdout) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("%d characters: %s", n, line)
+		}
+	}
+	check(t, "as JSON", run("show", web, "-o=json"), 0, `"shareTotal": 11`)
+	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT"}}
+	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "its share is the others'")
+}

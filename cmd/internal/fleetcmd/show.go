@@ -1,0 +1,192 @@
+package fleetcmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+func (c *command) show(cmd *cobra.Command, args []string) error {
+	name, err := nameOf("fleet", args[0])
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	return c.connected(func(conn grpc.ClientConnInterface) error {
+		resp, err := setpointv1.NewFleetServiceClient(conn).GetFleet(cmd.Context(), &setpointv1.GetFleetRequest{Name: name})
+		if status.Code(err) == codes.NotFound {
+			return noFleet(name)
+		}
+		if err != nil {
+			return err
+		}
+		if c.output.Form != asTable {
+			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetFleet())
+		}
+		// The targets of its metrics; without them their values are shown alone.
+		stored, _ := setpointv1.NewTargetServiceClient(conn).GetTargetSpec(cmd.Context(), &setpointv1.GetTargetSpecRequest{Name: name})
+		return write(cmd.OutOrStdout(), resp.GetFleet(), stored.GetTargetSpec().GetSpec(), time.Now())
+	})
+}
+
+// write writes a fleet for people, in lines of the width of a terminal.
+func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAutoscalerSpec, now time.Time) error {
+	var out strings.Builder
+	row := func(name, format string, args ...any) {
+		wrap(&out, fmt.Sprintf("%-9s", name), cli.Plain(fmt.Sprintf(format, args...)))
+	}
+	row("Fleet", "%s", f.GetName())
+	row("Replicas", "%s", replicas(f, now))
+	if figures := agent.FiguresOf(&setpointv1.RecommendResponse{Status: f.GetStatus()}, &setpointv1.RecommendRequest{Spec: spec}); f.GetStatus() != nil {
+		if why := figures.With(""); why != "" {
+			row("Why", "%s", why)
+		}
+		for _, c := range f.GetStatus().GetConditions() {
+			if c.GetType() != "AbleToScale" && c.GetType() != "ScalingActive" || c.GetStatus() != "True" {
+				row("", "%s %s %s: %s", c.GetType(), c.GetStatus(), c.GetReason(), c.GetMessage())
+			}
+		}
+	}
+	row("Members", "%s", members(f))
+	row("Silent", "stale after %s, lost after %s, and then its share is %s", lasts(f.GetSpec().GetStaleAfter().AsDuration()), lasts(f.GetSpec().GetLostAfter().AsDuration()),
+		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
+	out.WriteString("\n")
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "MEMBER\tSTATE\tSHARE\tHAS\tRUNNING\tWEIGHT\tBOUNDS\tCALLED")
+	bounds := make(map[string]*setpointv1.FleetMember, len(f.GetSpec().GetMembers()))
+	for _, m := range f.GetSpec().GetMembers() {
+		bounds[m.GetTarget()] = m
+	}
+	var notes strings.Builder
+	for _, m := range f.GetMembers() {
+		set := bounds[m.GetTarget()]
+		weight, most := int32(1), f.GetMaxReplicas()
+		if set != nil && set.Weight != nil {
+			weight = set.GetWeight()
+		}
+		if set != nil && set.MaxReplicas != nil {
+			most = set.GetMaxReplicas()
+		}
+		state := strings.ToLower(cli.Plain(m.GetState()))
+		if m.GetDrained() {
+			state += ", drained"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d-%d\t%s\n", short(m.GetTarget()), state, count(m.Share), count(m.SpecReplicas), count(m.StatusReplicas), weight, //nolint:protogetter // absent is not 0
+			set.GetMinReplicas(), most, ago(m.GetLastCallTime(), now))
+		for _, note := range notesOf(m) {
+			wrap(&notes, short(m.GetTarget())+":", cli.Plain(note))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if notes.Len() > 0 {
+		out.WriteString("\n" + notes.String())
+	}
+	_, err := io.WriteString(to, out.String())
+	return err
+}
+
+// replicas is "12 of 4 to 40, decided 3s ago; 13 are shared out, 1 of them no member can take".
+func replicas(f *setpointv1.Fleet, now time.Time) string {
+	if f.GetDecisionTime() == nil {
+		return fmt.Sprintf("none decided yet; %d to %d: it waits for the calls of its members", f.GetMinReplicas(), f.GetMaxReplicas())
+	}
+	text := fmt.Sprintf("%d of %d to %d, decided %s; the shares add up to %d", f.GetDesiredReplicas(), f.GetMinReplicas(), f.GetMaxReplicas(), ago(f.GetDecisionTime(), now), f.GetShareTotal())
+	if n := f.GetUnplacedReplicas(); n > 0 {
+		text += fmt.Sprintf("; %d more that no member can take", n)
+	}
+	if n := f.GetMissingReplicas(); n > 0 {
+		text += fmt.Sprintf("; without the largest member %d would be missing", n)
+	}
+	return text
+}
+
+// members is "3 fresh, 1 lost, 1 drained".
+func members(f *setpointv1.Fleet) string {
+	var parts []string
+	n := f.GetMemberCounts()
+	for _, one := range []struct {
+		n    int32
+		word string
+	}{{n.GetFresh(), "fresh"}, {n.GetReturning(), "returning"}, {n.GetStale(), "stale"}, {n.GetLost(), "lost"}, {n.GetUnseen(), "unseen"}, {n.GetDrained(), "to become empty"}} {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.word))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if f.GetSpec().GetSurviveOne() {
+		text += "; the count is to remain without the largest"
+	}
+	return text
+}
+
+// notesOf are what a table has no column for.
+func notesOf(m *setpointv1.FleetMemberStatus) (notes []string) {
+	if m.Capacity != nil {
+		notes = append(notes, fmt.Sprintf("it can place %d replicas, and some of its pods find no place", m.GetCapacity()))
+	}
+	if m.GetError() != "" {
+		notes = append(notes, m.GetError())
+	}
+	if m.Share != nil && m.SpecReplicas != nil && !m.GetApplied() {
+		notes = append(notes, "it has not done what its last answer said")
+	}
+	return notes
+}
+
+func count(n *int32) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}
+
+func ago(t *timestamppb.Timestamp, now time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return cli.Age(now.Sub(t.AsTime())) + " ago"
+}
+
+// lasts is a duration without zeros at its end: 45s, 5m.
+func lasts(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// width is that of a terminal.
+const width = 80
+
+// wrap writes a text after its name, in lines of at most that width where words allow it.
+func wrap(out *strings.Builder, name, text string) {
+	line, indent := name, strings.Repeat(" ", min(len(name), 9)+1)
+	first := true
+	for _, word := range strings.Fields(text) {
+		if !first && len([]rune(line))+1+len([]rune(word)) > width {
+			out.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = indent + word
+			continue
+		}
+		line += " " + word
+		first = false
+	}
+	out.WriteString(strings.TrimRight(line, " ") + "\n")
+}
