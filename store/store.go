@@ -318,6 +318,10 @@ const (
 	// Overrides are the overrides of a cluster, all of them in one record. Its key is not a target's: namespace
 	// and target are "-".
 	Overrides Part = "override"
+	// Fleets are the records of fleets, under the key of each.
+	Fleets Part = "fleet"
+	// FleetMembers name the fleet of a target, under the target's key.
+	FleetMembers Part = "fleetMember"
 )
 
 // Parts is implemented by engines that keep further records of targets beside their
@@ -350,7 +354,7 @@ type PartStore interface {
 // IsKnown reports whether the part is one of those above.
 func (p Part) IsKnown() bool {
 	switch p {
-	case Specs, Observations, SpecsInUse, Overrides:
+	case Specs, Observations, SpecsInUse, Overrides, Fleets, FleetMembers:
 		return true
 	}
 	return false
