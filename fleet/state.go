@@ -1,5 +1,10 @@
 package fleet
 
+import (
+	"slices"
+	"time"
+)
+
 // State is what a fleet knows of a member.
 type State uint8
 
@@ -46,6 +51,30 @@ func (s *Spec) stateOf(m *MemberRecord, awake, now int64) State {
 	return Fresh
 }
 
+// States returns what a fleet knows of each member of the spec at an instant, in the spec's order, and the
+// record of each; that of one that never called is the zero one, without a key.
+func (s *Spec) States(r *Record, now time.Time) ([]State, []MemberRecord) {
+	next := r.own(s)
+	at := max(now.UnixNano(), r.Updated)
+	awake := next.Awake
+	if at-r.Updated > int64(s.StaleAfter) {
+		awake = at // as of the next call
+	}
+	states := make([]State, len(next.Members))
+	for i := range next.Members {
+		states[i] = s.stateOf(&next.Members[i], awake, at)
+	}
+	return states, next.Members
+}
+
+// Count counts members by state.
+func (s *Spec) Count(states []State) (c Counts) {
+	for i, state := range states {
+		c.add(state, s.Members[i].Drained())
+	}
+	return c
+}
+
 // Counts is how many members of a fleet are in which state.
 type Counts struct{ Unseen, Fresh, Returning, Stale, Lost, Drained int }
 
@@ -65,4 +94,47 @@ func (c *Counts) add(state State, drained bool) {
 	if drained {
 		c.Drained++
 	}
+}
+
+// contradicts is how many times as large as the smallest reading of a global metric the largest one is that
+// contradicts it.
+const contradicts = 2
+
+// Contradictions returns of how many Object and External metrics the readings of the members that call contradict
+// the scope: members read a global one very differently, or all of them the same of one of which each should read
+// a part. The states and the records are those of States.
+func (s *Spec) Contradictions(states []State, members []MemberRecord) int {
+	totals := make([][]int64, len(s.Engine.Metrics))
+	calling := 0
+	var d Digest
+	for i := range members {
+		if states[i] != Fresh && states[i] != Returning || members[i].Version != s.Version || d.decode(members[i].Digest) != nil {
+			continue
+		}
+		calling++
+		for k := range min(len(totals), len(d.Metrics)) {
+			if isTotal(&s.Engine.Metrics[k]) && !d.Metrics[k].problem(&s.Engine.Metrics[k]) {
+				totals[k] = append(totals[k], d.Metrics[k].Total.Sum)
+			}
+		}
+		clear(d.Metrics)
+	}
+	n := 0
+	for k, read := range totals {
+		if len(read) < 2 {
+			continue
+		}
+		least, most := slices.Min(read), slices.Max(read)
+		switch s.scope(k) {
+		case Global:
+			if least >= 0 && most/contradicts > least {
+				n++
+			}
+		default:
+			if least == most && least != 0 && len(read) == calling {
+				n++
+			}
+		}
+	}
+	return n
 }

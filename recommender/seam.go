@@ -25,6 +25,12 @@ type Conditions struct {
 	now  time.Time
 }
 
+// ConditionsAt returns the conditions of a decision of that instant that is not the engine's.
+func ConditionsAt(now time.Time, list []Condition) *Conditions { return &Conditions{list, now} }
+
+// List returns them.
+func (c *Conditions) List() []Condition { return c.list }
+
 // Has reports whether there is a condition of that type.
 func (c *Conditions) Has(kind string) bool { return conditionByType(c.list, kind) != nil }
 

@@ -53,6 +53,14 @@ func (r *run) freshness() {
 	}
 }
 
+// Fresh returns an input without what is too old for the plan: that of a fleet's member, whose readings no
+// decision sees, only their sums. A decision on the sums takes the plan without Freshness.
+func (p *Plan) Fresh(now time.Time, in *recommender.Input) recommender.Input {
+	r := &run{Around: &Around{}, plan: p, in: *in, original: in, now: now}
+	r.freshness()
+	return r.in
+}
+
 // freshPods removes samples of pods' resources. A pod without one is missing.
 func (r *run) freshPods(f *Freshness) {
 	reads := func(m *recommender.MetricSpec) bool {

@@ -142,6 +142,21 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 	return e
 }
 
+// Override is what overrides make of a count that something else decides, as they would of the engine's, within
+// the bounds of the input's spec: the count, why it is another one, the status' conditions with that on
+// overrides, and what was adjusted, nil without overrides in force.
+func (a *Around) Override(now time.Time, in *recommender.Input, current, decided int32, conditions []recommender.Condition) (replicas int32, reason string, with []recommender.Condition, adjusted *recommender.Adjusted) {
+	r := &run{Around: a, plan: &noPlan, now: now, in: *in, original: in}
+	r.adjusted.Plain = decided
+	replicas, reason = r.override(current, decided)
+	c := recommender.ConditionsAt(now, conditions)
+	r.Report(c)
+	if len(a.Overrides) > 0 {
+		adjusted = &r.adjusted
+	}
+	return replicas, reason, c.List(), adjusted
+}
+
 // override replaces the count by what the overrides in force say, within the bounds of the object.
 func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	inForce := r.inForce()
