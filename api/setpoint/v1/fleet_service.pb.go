@@ -792,7 +792,7 @@ var File_setpoint_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsetpoint/v1/fleet_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\xf6\x03\n" +
+	"\x1fsetpoint/v1/fleet_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\xde\x03\n" +
 	"\tFleetSpec\x12>\n" +
 	"\amembers\x18\x01 \x03(\v2\x18.setpoint.v1.FleetMemberB\n" +
 	"\xbaH\a\x92\x01\x04\b\x02\x10@R\amembers\x12K\n" +
@@ -805,9 +805,8 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\vsurvive_one\x18\x05 \x01(\bR\n" +
 	"surviveOne\x12'\n" +
 	"\tmax_moves\x18\x06 \x01(\x05B\n" +
-	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bmaxMoves\x12\\\n" +
-	"\x06scopes\x18\a \x03(\v2\".setpoint.v1.FleetSpec.ScopesEntryB \xbaH\x1d\x9a\x01\x1a\x10@*\x16r\x14R\n" +
-	"PER_MEMBERR\x06GLOBALR\x06scopes\x1a9\n" +
+	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bmaxMoves\x12D\n" +
+	"\x06scopes\x18\a \x03(\v2\".setpoint.v1.FleetSpec.ScopesEntryB\b\xbaH\x05\x9a\x01\x02\x10@R\x06scopes\x1a9\n" +
 	"\vScopesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x04\n" +
