@@ -35,6 +35,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
+	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/server/keda"
@@ -135,10 +136,22 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	fed, _ := log.(store.Feed)
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
+	all, err := fleets.New(t, engine, fleets.Options{
+		Defaults: options.Recommend, TTL: options.HistoryTTL, MaxAttempts: options.MaxAttempts, Decisions: s.recorder, Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if all != nil {
+		t.Fleets = all
+		if err := s.register(all.Collectors()...); err != nil {
+			return nil, err
+		}
+	}
 	s.observer = calls.NewObserver(counted, s.log, options.LogCalls, options.Tracing)
 	reader.Observer = s.observer
 	s.workers = workers.New(grpcWorkers, idleWorkers)
-	s.service, err = services.NewRecommendations(t, engine, services.Options{Requests: reader, Sources: options.Sources, Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
+	s.service, err = services.NewRecommendations(t, engine, services.Options{Requests: reader, Fleets: all, Sources: options.Sources, Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +202,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
 		{&setpointv1.OverrideService_ServiceDesc, services.NewOverrides(s.overrides, engine, s.log)},
+		{&setpointv1.FleetService_ServiceDesc, services.NewFleets(all)},
 		{&setpointv1.OperationsService_ServiceDesc, s.operations},
 	} {
 		s.registrar(0).RegisterService(of.desc, of.service)
@@ -378,6 +392,7 @@ func methods() []telemetry.MethodInfo {
 	setpointv1.RegisterTargetServiceServer(served, setpointv1.UnimplementedTargetServiceServer{})
 	setpointv1.RegisterSimulationServiceServer(served, setpointv1.UnimplementedSimulationServiceServer{})
 	setpointv1.RegisterOverrideServiceServer(served, setpointv1.UnimplementedOverrideServiceServer{})
+	setpointv1.RegisterFleetServiceServer(served, setpointv1.UnimplementedFleetServiceServer{})
 	setpointv1.RegisterOperationsServiceServer(served, setpointv1.UnimplementedOperationsServiceServer{})
 	externalscaler.RegisterExternalScalerServer(served, externalscaler.UnimplementedExternalScalerServer{})
 	healthv1.RegisterHealthServer(served, health.New())

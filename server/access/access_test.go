@@ -128,6 +128,8 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.ListOverridesRequest{Parent: target[:strings.Index(target, "/namespaces/")]}
 	case "DeleteOverride":
 		return &setpointv1.DeleteOverrideRequest{Name: target + "/overrides/freeze"}
+	case "GetFleet":
+		return &setpointv1.GetFleetRequest{Name: target}
 	case "ListCallers":
 		return &setpointv1.ListCallersRequest{}
 	}
@@ -159,7 +161,7 @@ var verbOf = map[protoreflect.Name]string{
 	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
 	"AnnounceAgent":     "recommend",
 	"ReportObservation": "recommend", "GetRecommendation": "recommend",
-	"CreateOverride": "override", "DeleteOverride": "override", "ListOverrides": "read",
+	"CreateOverride": "override", "DeleteOverride": "override", "ListOverrides": "read", "GetFleet": "read",
 	"ListInstances": "operate", "GetStore": "operate", "GetCaller": own, "ListCallers": own,
 }
 

@@ -58,6 +58,7 @@ var rights = map[string]right{
 	setpointv1.OverrideService_CreateOverride_FullMethodName:          {verb: policy.Override, changes: true, whole: true},
 	setpointv1.OverrideService_ListOverrides_FullMethodName:           {verb: policy.Read},
 	setpointv1.OverrideService_DeleteOverride_FullMethodName:          {verb: policy.Override, changes: true, whole: true},
+	setpointv1.FleetService_GetFleet_FullMethodName:                   {verb: policy.Read},
 	setpointv1.SimulationService_Simulate_FullMethodName:              {verb: policy.Simulate},
 	setpointv1.OperationsService_ListInstances_FullMethodName:         {verb: policy.Operate},
 	setpointv1.OperationsService_GetStore_FullMethodName:              {verb: policy.Operate},

@@ -25,6 +25,9 @@ func OfStored(ctx context.Context, target string, err error) error {
 	case errors.Is(err, stored.ErrChanged):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_SPEC_CHANGED,
 			"the stored spec of "+target+" has changed since that etag: get it again", "target", target)
+	case errors.Is(err, stored.ErrIsFleet):
+		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
+			target+" is a fleet, which is neither polled nor observed: its members call Recommend with fleet set to its name; GetFleet shows its state", "target", target)
 	case errors.Is(err, stored.ErrContended):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			target+" is "+err.Error()+"; try again", "target", target)

@@ -49,7 +49,7 @@ func (r *requestReader) readings(in *recommender.Input, req *setpointv1.Recommen
 	}
 	j := joiner{
 		requestReader: r, matcher: matcher, out: out, namespace: in.Namespace, selectors: selectorCache{budget: r.budget},
-		timed: req.GetStages().GetFreshness() != nil,
+		timed: req.GetStages().GetFreshness() != nil || req.GetFleet() != "",
 	}
 	j.metricErrors(req.GetMetricErrors())
 	j.customMetrics(req.GetCustomMetrics())

@@ -3,7 +3,10 @@ package decision
 import (
 	"context"
 	"slices"
+	"sync"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -20,6 +23,8 @@ type Batch struct {
 	queues  []*queue
 	records recordBuffer
 	values  []byte
+	// ofFleets are the jobs that fleets answer.
+	ofFleets []*Job
 }
 
 // Reset empties the batch, and keeps its memory: nothing of the decisions may be used afterwards. The
@@ -37,6 +42,7 @@ func (b *Batch) Reset() {
 	}
 	clear(b.Jobs)
 	b.Jobs = b.Jobs[:0]
+	b.ofFleets = nil
 }
 
 // RecommendAll runs many jobs with few round trips: for each decidedAtOnce targets one load of
@@ -45,6 +51,7 @@ func (b *Batch) Reset() {
 func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	b.room.decision.Keep(len(b.Jobs))
 	t.queueByTarget(b)
+	defer t.askFleets(ctx, b.ofFleets)
 	t.awaitOverrides(b.queues)
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
@@ -77,6 +84,10 @@ func (t *Targets) queueByTarget(b *Batch) {
 		if j.done() {
 			continue
 		}
+		if j.Fleet != nil {
+			b.ofFleets = append(b.ofFleets, j)
+			continue
+		}
 		j.targets, j.room = t, &b.room
 		q := b.byKey[j.Key]
 		if q == nil {
@@ -94,6 +105,42 @@ func (t *Targets) queueByTarget(b *Batch) {
 		j.history = first.history
 		q.changes = append(q.changes, j)
 	}
+}
+
+// fleetsAtOnce limits the fleets of a batch that are asked at once: each takes a round trip a member.
+const fleetsAtOnce = 16
+
+// askFleets lets the fleets of jobs answer, each fleet those of its members in turn.
+func (t *Targets) askFleets(ctx context.Context, jobs []*Job) {
+	if len(jobs) == 0 {
+		return
+	}
+	byFleet := make(map[store.Key][]*Job)
+	for _, j := range jobs {
+		byFleet[j.Fleet.Key] = append(byFleet[j.Fleet.Key], j)
+	}
+	places := make(chan struct{}, fleetsAtOnce)
+	var asking sync.WaitGroup
+	for _, theirs := range byFleet {
+		places <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-places }()
+			for _, j := range theirs {
+				t.askRecovered(ctx, j)
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// askRecovered is askFleet in a goroutine of its own, where nothing else recovers.
+func (t *Targets) askRecovered(ctx context.Context, j *Job) {
+	defer func() {
+		if err := apierror.Recovered(t.Log, setpointv1.RecommendationService_BatchRecommend_FullMethodName, recover(), nil); err != nil {
+			j.Err = err
+		}
+	}()
+	t.askFleet(ctx, j)
 }
 
 // awaitOverrides waits for the overrides of all clusters of a batch at once, where decisions would wait for them one

@@ -244,29 +244,9 @@ func (j *Job) tidied(known *record.Record) []byte {
 	return record.Append(nil, &tidy)
 }
 
-// conclude logs the decisions that this one makes final: an earlier change that was still pending,
-// and this one if it changes nothing. If it differs from the previous decision, the log must have
-// that one, too. Of decisions that repeat each other, also of changes that nobody makes, the log keeps few for long.
+// conclude collects what this decision adds to the log.
 func (j *Job) conclude(before *record.Record) {
-	log := j.targets.Decisions
-	repeated := decisionlog.Repeats(&j.Decision, &before.History, before.Adjusted)
-	spare := decisionlog.Spare(repeated, j.Decision.At.UnixNano(), before.Last.At)
-	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
-		j.concluded = append(j.concluded, decisionlog.OfFirst(before))
-	}
-	if settled := j.Decision.SettledBefore; settled.ID != (recommender.ID{}) {
-		entry := log.OfSettled(before, &before.Status, settled.Outcome)
-		entry.Repeat = spare && settled.Outcome == recommender.Dropped
-		j.concluded = append(j.concluded, entry)
-	}
-	if !j.Decision.Changes() && log.Takes(j.Key, &before.History, repeated) {
-		entry := decisionlog.OfDecision(&j.Decision, j.RequestID, j.SpecHash)
-		entry.Repeat = spare
-		j.concluded = append(j.concluded, entry)
-	}
-	if j.Decision.Changes() && log.Feeds() {
-		j.concluded = append(j.concluded, decisionlog.OfPending(&j.Decision, j.RequestID, j.SpecHash))
-	}
+	j.concluded = j.targets.Decisions.Concluded(j.concluded, j.Key, &j.Decision, before, j.RequestID, j.SpecHash)
 }
 
 // recorded ends a job whose value is stored.

@@ -32,6 +32,8 @@ type Request struct {
 	RequestID, AnswerKey string
 	// Poll is the poll that the request is made for.
 	Poll record.Poll
+	// Fleet is the fleet that decides for the target; nil: it is decided alone.
+	Fleet *Membership
 	// DryRun records nothing.
 	DryRun bool
 	// Now is the instant of the decision. Timed reports whether the request sets it, AnyTime
@@ -44,12 +46,22 @@ type Request struct {
 	Span trace.Span
 }
 
+// Membership is the fleet that a request names.
+type Membership struct {
+	// Name is the fleet's, and Key the same in the store.
+	Name string
+	Key  store.Key
+	// Reads reports whether the caller may read the fleet.
+	Reads bool
+}
+
 // Outcome is what became of a request: a decision, an earlier answer, or an error.
 type Outcome struct {
 	Decided  bool
 	Decision recommender.Decision
 	// Steps explain the decision for the span.
-	Steps    *recommender.Explanation
+	Steps *recommender.Explanation
+	// Earlier is an earlier answer; to a request with a fleet, the fleet's.
 	Earlier  *setpointv1.RecommendResponse
 	Err      error
 	Attempts int

@@ -2,9 +2,12 @@ package decision
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -46,6 +49,10 @@ type Targets struct {
 		Due(cluster string) bool
 		Await(clusters []string)
 	}
+	// Fleets answers requests with a fleet; nil: the store keeps none.
+	Fleets interface {
+		Call(ctx context.Context, j *Job)
+	}
 	Metrics *metrics
 	Log     *zap.Logger
 	Options *Options
@@ -58,6 +65,10 @@ type Targets struct {
 // Recommend runs one job to its end.
 func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	if j.done() {
+		return
+	}
+	if j.Fleet != nil {
+		t.askFleet(ctx, j)
 		return
 	}
 	if j.targets = t; j.room == nil {
@@ -129,6 +140,43 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 	observed.failed = t.Watch.failed
 	return t
 }
+
+// askFleet lets a target's fleet answer.
+func (t *Targets) askFleet(ctx context.Context, j *Job) {
+	if t.Fleets == nil {
+		j.Err = status.Error(codes.Unimplemented, "this server's store keeps no fleets")
+		return
+	}
+	t.Fleets.Call(ctx, j)
+}
+
+// Detach returns a context for a swap in progress, which must finish even if the caller hangs up.
+func (t *Targets) Detach(ctx context.Context) (own context.Context, cancel context.CancelFunc) {
+	d := t.detach(ctx)
+	return d, d.Cancel
+}
+
+// WrongClock returns why this instance decides nothing, because its clock is wrong; nil: it decides.
+func (t *Targets) WrongClock() error { return t.clock.problem() }
+
+// InForce returns the overrides in force of a target, for a decision of that instant, and by what time that is;
+// timed reports whether the request sets the instant. Where nobody knows whether there are any it fails.
+func (t *Targets) InForce(key store.Key, now time.Time, timed bool) (inForce []stages.Override, at time.Time, err error) {
+	if t.Overrides == nil {
+		return nil, now, nil
+	}
+	all, known := t.Overrides.For(key)
+	if !known {
+		return nil, now, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable)
+	}
+	if !timed { // they begin and end at the same instant on all instances
+		now = t.clock.ofStore(now)
+	}
+	return stages.InForce(all, now), now, nil
+}
+
+// Conflicted counts a decision that is repeated because another caller was faster.
+func (t *Targets) Conflicted() { t.Metrics.conflicts.Inc() }
 
 // StoreTime is the time by the clock of the store, which all instances share; without one it is the time of decisions.
 func (t *Targets) StoreTime() time.Time { return t.clock.ofStore(t.clock.now()) }

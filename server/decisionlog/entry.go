@@ -198,3 +198,41 @@ func sameAdjustments(a, b *recommender.Adjusted) bool {
 func Spare(repeats bool, at, other int64) bool {
 	return repeats && at/int64(time.Hour) == other/int64(time.Hour)
 }
+
+// Concluded appends the entries of the decisions that this one, on the record before, makes final: an earlier
+// change that was still pending, and this one if it changes nothing. If it differs from the previous decision, the
+// log must have that one, too. Of decisions that repeat each other, also of changes that nobody makes, the log
+// keeps few for long.
+func (l *Log) Concluded(to []Entry, key store.Key, d *recommender.Decision, before *record.Record, requestID string, spec uint64) []Entry {
+	repeated := Repeats(d, &before.History, before.Adjusted)
+	spare := Spare(repeated, d.At.UnixNano(), before.Last.At)
+	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
+		to = append(to, OfFirst(before))
+	}
+	if settled := d.SettledBefore; settled.ID != (recommender.ID{}) {
+		entry := l.OfSettled(before, &before.Status, settled.Outcome)
+		entry.Repeat = spare && settled.Outcome == recommender.Dropped
+		to = append(to, entry)
+	}
+	if !d.Changes() && l.Takes(key, &before.History, repeated) {
+		entry := OfDecision(d, requestID, spec)
+		entry.Repeat = spare
+		to = append(to, entry)
+	}
+	if d.Changes() && l.Feeds() {
+		to = append(to, OfPending(d, requestID, spec))
+	}
+	return to
+}
+
+// OfShare returns the entry of a share that a fleet's member was told. It is final: whether the member has it is
+// the fleet's to know.
+func OfShare(d *recommender.Decision, spec uint64) Entry {
+	outcome := recommender.NotChanged
+	if d.Changes() {
+		outcome = recommender.Undecided
+	}
+	return logDecision(&d.Status, &recommender.LastDecision{
+		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error, Outcome: outcome,
+	}, "", spec, d.Adjusted, &d.Basis)
+}

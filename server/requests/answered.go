@@ -28,7 +28,9 @@ func (r *Reader) Answered(ctx context.Context, j *Job) {
 	switch {
 	case j.Err != nil:
 		counts.Refused(apierror.CodeOf(j.Err))
-	case j.Earlier != nil:
+	case j.Earlier != nil && j.Fleet != nil && !j.DryRun:
+		counts.Answered(telemetry.Shared)
+	case j.Earlier != nil && j.Fleet == nil:
 		counts.Answered(telemetry.Replayed)
 	case j.DryRun:
 		counts.Answered(telemetry.DryRun)

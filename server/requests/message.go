@@ -6,6 +6,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -38,6 +39,7 @@ func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	violations = append(violations, unreadable...)
 	violations = append(violations, evaluationTime(req, anyTime)...)
+	violations = append(violations, fleetName(req)...)
 	var staged []validation.Violation
 	if req.GetStages() != nil || len(req.GetProposals()) > 0 {
 		if req.GetEvaluationTime().IsValid() {
@@ -53,6 +55,22 @@ func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults
 		return nil, around, apierror.OverMemory("spec")
 	}
 	return input, around, nil
+}
+
+// fleetName returns what is wrong with the name of the request's fleet.
+func fleetName(req *setpointv1.RecommendRequest) []validation.Violation {
+	var problem string
+	switch _, named := target.Parse(req.GetFleet()); {
+	case req.GetFleet() == "":
+		return nil
+	case !named:
+		problem = "Invalid value: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}"
+	case req.GetFleet() == req.GetTarget():
+		problem = "Invalid value: a fleet is no member of itself"
+	default:
+		return nil
+	}
+	return []validation.Violation{{Field: "fleet", Description: problem}}
 }
 
 func evaluationTime(req *setpointv1.RecommendRequest, allowed bool) []validation.Violation {

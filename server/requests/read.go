@@ -155,6 +155,10 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 	j.Input.Notes = append(j.Input.Notes, notes...)
 	j.Around = around
 	j.Spec, j.SpecHash = &spec{req.GetSpec(), req.GetOptions(), req.GetStages()}, conversion.HashOfSpec(req.GetSpec(), req.GetOptions(), req.GetStages())
+	if req.GetFleet() != "" {
+		key := decision.ParseTarget(req.GetFleet())
+		j.Fleet = &decision.Membership{Name: req.GetFleet(), Key: key, Reads: j.caller.Check(policy.Read, key) == nil}
+	}
 	r.complete(j)
 	if req.GetEvaluationTime() != nil {
 		j.Now, j.Timed = req.GetEvaluationTime().AsTime(), true

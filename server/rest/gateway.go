@@ -80,6 +80,7 @@ func (g *Gateway) Handler() (http.Handler, error) {
 		setpointv1.RegisterTargetServiceHandlerClient(ctx, mux, setpointv1.NewTargetServiceClient(g.conn)),
 		setpointv1.RegisterSimulationServiceHandlerClient(ctx, mux, setpointv1.NewSimulationServiceClient(g.conn)),
 		setpointv1.RegisterOverrideServiceHandlerClient(ctx, mux, setpointv1.NewOverrideServiceClient(g.conn)),
+		setpointv1.RegisterFleetServiceHandlerClient(ctx, mux, setpointv1.NewFleetServiceClient(g.conn)),
 		setpointv1.RegisterOperationsServiceHandlerClient(ctx, mux, setpointv1.NewOperationsServiceClient(g.conn)),
 	} {
 		if err != nil {

@@ -36,6 +36,7 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"TargetService.ListTargets", "GET", "/v1/clusters/-/namespaces/-/targets?pageSize=1", nil, 200, "targets"},
 		{"TargetService.ListDecisions", "GET", "/v1/" + servertest.Web + "/decisions?pageSize=1", nil, 200, "decisions"},
 		{"TargetService.WatchDecisions", "GET", "/v1/" + servertest.Web + "/decisions:watch?resumeToken=none", nil, 400, "error"}, // else it does not end
+		{"FleetService.GetFleet", "GET", "/v1/" + servertest.Web + "/fleet", nil, 404, "message"},
 		{"OverrideService.CreateOverride", "POST", "/v1/" + servertest.Web + "/overrides?overrideId=freeze", held(), 200, "createTime"},
 		{"OverrideService.CreateOverride", "POST", "/v1/clusters/demo/namespaces/shop/overrides", held(), 200, "createTime"},
 		{"OverrideService.CreateOverride", "POST", "/v1/clusters/demo/overrides", held(), 200, "createTime"},
@@ -243,7 +244,7 @@ func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 func TestAPathThatNamesNoTarget(t *testing.T) {
 	t.Parallel()
 	a := servertest.Start(t).Ask(t, "GET", "/v1/clusters/demo/shop/web", nil)
-	const want = "followed by nothing, /decisions, /decisions:watch, /overrides, /recommendation, /spec, :recommend, :reportObservation or :reportScale; see /docs"
+	const want = "followed by nothing, /decisions, /decisions:watch, /fleet, /overrides, /recommendation, /spec, :recommend, :reportObservation or :reportScale; see /docs"
 	if !strings.Contains(string(a.Raw), want) {
 		t.Errorf("told %s, want %q", a.Raw, want)
 	}

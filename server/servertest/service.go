@@ -71,6 +71,7 @@ type Service struct {
 	Recommendations setpointv1.RecommendationServiceClient
 	Targets         setpointv1.TargetServiceClient
 	Simulations     setpointv1.SimulationServiceClient
+	Fleets          setpointv1.FleetServiceClient
 	URL             string
 	HTTP            *http.Client
 
@@ -114,6 +115,7 @@ func Start(tb testing.TB, changes ...func(*Setup)) *Service {
 	s.Recommendations = setpointv1.NewRecommendationServiceClient(s.Conn)
 	s.Targets = setpointv1.NewTargetServiceClient(s.Conn)
 	s.Simulations = setpointv1.NewSimulationServiceClient(s.Conn)
+	s.Fleets = setpointv1.NewFleetServiceClient(s.Conn)
 	tb.Cleanup(func() { s.StopAndWait(tb) })
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -27,7 +28,9 @@ type Recommendations struct {
 	requests *requests.Reader
 	// stored has the specs and observations of targets; nil: the store does not support
 	// them.
-	stored  *stored.Targets
+	stored *stored.Targets
+	// fleets is nil if the store keeps none.
+	fleets  *fleets.Fleets
 	sources stored.Sources
 	guard   *admission.Guard
 	// streamInFlight limits the unanswered requests of a stream.
@@ -42,6 +45,8 @@ type Recommendations struct {
 type Options struct {
 	// Requests reads requests. It must not be nil.
 	Requests *requests.Reader
+	// Fleets has the fleets of the store; nil: it keeps none.
+	Fleets *fleets.Fleets
 	// Sources fetch metrics that stored specs name. Nil: none are fetched.
 	Sources stored.Sources
 	// Guard admits the messages of streams, and checks their callers again. It must not be nil.
@@ -56,7 +61,7 @@ type Options struct {
 
 // NewRecommendations returns the service for the targets of a store.
 func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
-	s := &Recommendations{targets: targets, requests: options.Requests, sources: options.Sources, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
+	s := &Recommendations{targets: targets, requests: options.Requests, fleets: options.Fleets, sources: options.Sources, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
 	var err error
 	s.stored, err = s.newStored(engine)
 	return s, err

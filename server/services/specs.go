@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,9 +45,17 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if s.stored == nil {
 		return nil, notStored()
 	}
-	spec, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), access.CallerOf(ctx).Name())
+	if req.GetTargetSpec().GetFleet() != nil {
+		if err := s.claimMembers(ctx, key, req.GetTargetSpec()); err != nil {
+			return nil, err
+		}
+	}
+	spec, before, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), access.CallerOf(ctx).Name())
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	if err := s.storedFleet(ctx, key, spec, before); err != nil {
+		return nil, err
 	}
 	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
 }
@@ -66,6 +75,10 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	if spec.GetStages() != nil {
 		_, staged := conversion.Stages(spec.GetStages(), input, "stages")
 		unreadable = append(unreadable, staged...)
+	}
+	if spec.GetFleet() != nil {
+		_, wrong := conversion.Fleet(req.GetName(), spec, input)
+		unreadable = append(unreadable, wrong...)
 	}
 	for _, v := range unreadable {
 		v.Field = "targetSpec." + v.Field
@@ -202,7 +215,21 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 	if s.stored == nil {
 		return nil, notStored()
 	}
-	if err := s.stored.DeleteSpec(ctx, key, req.GetEtag()); err != nil {
+	before, err := s.stored.Spec(ctx, key)
+	if err != nil && apierror.CallerGone(ctx) != nil {
+		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	err = s.stored.DeleteSpec(ctx, key, req.GetEtag())
+	if err != nil && !errors.Is(err, stored.ErrNoSpec) {
+		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	// Even without a spec: an earlier delete may have failed halfway.
+	if s.fleets != nil && (err != nil || before == nil || before.GetFleet() != nil) {
+		if err := s.fleets.Delete(ctx, key, conversion.FleetMembers(before.GetFleet())); err != nil {
+			return nil, ofMembers(ctx, req.GetName(), err)
+		}
+	}
+	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
 	}
 	return &setpointv1.DeleteTargetSpecResponse{}, nil

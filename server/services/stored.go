@@ -33,6 +33,7 @@ func (s *Recommendations) newStored(engine store.Store) (*stored.Targets, error)
 		Recommend: s.recommendStored,
 		Clock:     s.targets.Options.Clock,
 		Room:      s.storedRoom,
+		HasFleets: s.fleets != nil,
 		Sources:   s.refusing(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (func(bool), error) {
 			of := bounded[part]

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
@@ -31,6 +32,7 @@ type Targets struct {
 	log      store.Log
 	pages    *pageTokens
 	stored   *stored.Targets // nil: the store has no specs
+	fleets   *fleets.Fleets  // nil: the store keeps none
 	sources  stored.Sources
 	watches  *watches
 	// lists is a semaphore for loading the parts of lists.
@@ -41,7 +43,7 @@ type Targets struct {
 func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch WatchOptions) *Targets {
 	pages := newPageTokens(engine)
 	return &Targets{
-		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, sources: r.sources, watches: newWatches(watch, pages),
+		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, fleets: r.fleets, sources: r.sources, watches: newWatches(watch, pages),
 		lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
 	}
 }

@@ -12,6 +12,8 @@ var (
 	ErrNoSpec = errors.New("no spec is stored")
 	// ErrChanged means that the stored spec's version is not the caller's etag.
 	ErrChanged = errors.New("the stored spec has changed")
+	// ErrIsFleet means that the target is a fleet, which is neither polled nor observed.
+	ErrIsFleet = errors.New("the target is a fleet")
 	// ErrContended means that other callers changed the record too often meanwhile.
 	ErrContended = errors.New("changed by others too often")
 	// ErrNoScale means that the number of replicas is unknown.

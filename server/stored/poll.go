@@ -125,6 +125,9 @@ func (q *question) decode() (err error) {
 	if q.spec, err = decodeSpec(q.key, q.records[0]); err != nil {
 		return err
 	}
+	if q.spec.GetFleet() != nil {
+		return ErrIsFleet
+	}
 	if _, _, err := q.poll.within(leastOf(q.spec.GetSpec()), q.spec.GetSpec().GetMaxReplicas()); err != nil {
 		return err
 	}

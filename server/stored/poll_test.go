@@ -90,7 +90,7 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 		t.Fatal(err)
 	}
 	spec := &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: proto.Int32(1), MaxReplicas: 1000}}
-	if _, err := targets.SetSpec(t.Context(), key, spec, ""); err != nil {
+	if _, _, err := targets.SetSpec(t.Context(), key, spec, ""); err != nil {
 		t.Fatal(err)
 	}
 	report := &setpointv1.ReportObservationRequest{}

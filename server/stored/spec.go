@@ -14,9 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// SetSpec stores a valid spec in the name of a caller, and returns it as stored.
-// ErrChanged if its etag is another version's.
-func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (*setpointv1.TargetSpec, error) {
+// SetSpec stores a valid spec in the name of a caller, and returns it as stored, and what it takes the place of,
+// nil: nothing, or nothing that can be read. ErrChanged if its etag is another version's.
+func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (as, instead *setpointv1.TargetSpec, err error) {
 	now := timestamppb.New(t.options.Clock())
 	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
 	stored.Name, stored.Etag, stored.Hash, stored.UpdatedBy = "", "", "", by
@@ -25,11 +25,11 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 		if spec.GetEtag() != "" && spec.GetEtag() != etag(record.Version) {
 			return nil, ErrChanged
 		}
-		stored.CreateTime = now
+		stored.CreateTime, instead = now, nil
 		if record.Exists() {
 			// An unreadable spec may be replaced.
 			if before, err := decodeSpec(key, record); err == nil {
-				stored.CreateTime = before.GetCreateTime()
+				stored.CreateTime, instead = before.GetCreateTime(), before
 			}
 		}
 		value, err := proto.Marshal(stored)
@@ -39,9 +39,16 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 		return value, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return decodeSpec(key, record)
+	as, err = decodeSpec(key, record)
+	return as, instead, err
+}
+
+// VersionOf returns the version of the record of a stored spec.
+func VersionOf(spec *setpointv1.TargetSpec) store.Version {
+	version, _ := hex.DecodeString(spec.GetEtag())
+	return store.Version(version)
 }
 
 // Spec returns a stored spec; ErrNoSpec if there is none.

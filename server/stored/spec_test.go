@@ -71,7 +71,7 @@ func keyOf(target string) store.Key {
 
 func set(t *testing.T, targets *stored.Targets, target string) *setpointv1.TargetSpec {
 	t.Helper()
-	spec, err := targets.SetSpec(t.Context(), keyOf(target), &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 5}}, "somebody")
+	spec, _, err := targets.SetSpec(t.Context(), keyOf(target), &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 5}}, "somebody")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -14,7 +15,7 @@ import (
 // Defaults of a spec without values, and limits.
 const (
 	// DefaultPeriod is how long a decision serves further calls.
-	DefaultPeriod = 15 * time.Second
+	DefaultPeriod = conversion.DefaultPeriod
 	// DefaultMaxAge is the maximum age of observations.
 	DefaultMaxAge = time.Minute
 	// Kept is how long observations are stored, the longest maximum age.
@@ -36,6 +37,8 @@ type Engine interface {
 type Options struct {
 	// Recommend decides for all who poll, and records the decision. It checks permissions. Required.
 	Recommend func(context.Context, *setpointv1.RecommendRequest, record.Poll) (*setpointv1.RecommendResponse, error)
+	// HasFleets reports whether the engine keeps records of fleets, of which nothing is reported.
+	HasFleets bool
 	// Sources fetch metrics that specs name. Nil: such metrics can't be read.
 	Sources Sources
 	// Clock tells the time. Nil: time.Now.
@@ -102,6 +105,21 @@ func New(engine Engine, o Options) (*Targets, error) {
 // Specs is the store of the specs, to list their keys.
 func (t *Targets) Specs() store.Store { return t.specs }
 
+// load loads a record to change. Of a fleet nothing is reported.
+func (t *Targets) load(ctx context.Context, part store.Part, of store.PartStore, key store.Key) (store.Record, error) {
+	if part != store.Observations || !t.options.HasFleets {
+		return of.Load(ctx, key)
+	}
+	records, err := t.parts.LoadParts(ctx, key, part, store.Fleets)
+	switch {
+	case err != nil:
+		return store.Record{}, err
+	case records[1].Exists():
+		return store.Record{}, ErrIsFleet
+	}
+	return records[0], nil
+}
+
 // swap changes the record of a key, and retries until no other write comes in between. next returns
 // the new record for the current one, or an error to stop with.
 func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next func(store.Record) ([]byte, error)) (store.Record, error) {
@@ -109,7 +127,7 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 	if part == store.Observations {
 		of = t.observations
 	}
-	record, err := of.Load(ctx, key)
+	record, err := t.load(ctx, part, of, key)
 	if err != nil {
 		return store.Record{}, err
 	}

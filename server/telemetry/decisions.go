@@ -20,13 +20,15 @@ const (
 	DryRun
 	// Replayed: the response repeats an earlier one for the same request id.
 	Replayed
+	// Shared: a fleet answered its member's share.
+	Shared
 	// Failed: there is no recommendation.
 	Failed
 )
 
 // Labels. Those of paths and actions are the API's words.
 var (
-	outcomes = [...]string{Decided: "decided", DryRun: "dry_run", Replayed: "replayed", Failed: "failed"}
+	outcomes = [...]string{Decided: "decided", DryRun: "dry_run", Replayed: "replayed", Shared: "share", Failed: "failed"}
 	actions  = [...]string{none: "NONE", up: "SCALE_UP", down: "SCALE_DOWN"}
 	limits   = [...]string{
 		string(recommender.ScaleUpLimit), string(recommender.ScaleDownLimit),

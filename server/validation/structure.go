@@ -21,6 +21,7 @@ func requests() []protoreflect.MessageDescriptor {
 		setpointv1.File_setpoint_v1_operations_service_proto,
 		setpointv1.File_setpoint_v1_target_service_proto,
 		setpointv1.File_setpoint_v1_override_service_proto,
+		setpointv1.File_setpoint_v1_fleet_service_proto,
 	} {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()

@@ -111,16 +111,17 @@ func walk(m protoreflect.Message, path string, f func(path string, m protoreflec
 	}
 }
 
-// staged are the fields of stages, which the slow path reads.
-var staged = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true}
+// staged are the fields of stages and of fleets, which the slow path reads.
+var staged = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true, "setpoint.v1.RecommendRequest.fleet": true}
 
-// A request with stages or proposals is the slow path's.
+// A request with stages, proposals or a fleet is the slow path's.
 func TestStagesAreNotUsual(t *testing.T) {
 	decoder := wire.NewDecoder(recommender.DefaultOptions())
 	for what, change := range map[string]func(*setpointv1.RecommendRequest){
 		"nothing":   func(*setpointv1.RecommendRequest) {},
 		"stages":    func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} },
 		"proposals": func(r *setpointv1.RecommendRequest) { r.Proposals = []*setpointv1.Proposal{{}} },
+		"a fleet":   func(r *setpointv1.RecommendRequest) { r.Fleet = "clusters/c/namespaces/n/targets/f" },
 	} {
 		req := full()
 		req.Explain = false

@@ -68,6 +68,21 @@ func (m *Map[K, V]) Delete(key K) {
 	delete(m.old, key)
 }
 
+// Each calls do for each entry as of now.
+func (m *Map[K, V]) Each(do func(V)) {
+	m.mu.RLock()
+	all := make([]V, 0, len(m.young)+len(m.old))
+	for _, generation := range []map[K]V{m.young, m.old} {
+		for _, value := range generation {
+			all = append(all, value)
+		}
+	}
+	m.mu.RUnlock()
+	for _, value := range all {
+		do(value)
+	}
+}
+
 // Len returns the number of entries.
 func (m *Map[K, V]) Len() int {
 	m.mu.RLock()

@@ -1,0 +1,207 @@
+package fleets
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/stages"
+)
+
+// overridden are the overrides in force of the member itself.
+type overridden struct {
+	inForce []stages.Override
+	at      time.Time
+}
+
+// Reasons of a member's conditions that are the fleet's.
+const (
+	// FleetUndecided: the fleet has not decided yet, or can't tell the member a share.
+	FleetUndecided = "FleetUndecided"
+	// FleetUnplaced: replicas of the fleet find no member.
+	FleetUnplaced = "FleetUnplaced"
+)
+
+// respond makes the answer to a member: its share, within the bounds of its own spec, and as overrides of its own
+// change it. It names no other member.
+func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.RecommendResponse {
+	j := c.job
+	var d recommender.Decision
+	if c.blind {
+		// What the controller would say that can't see the scale or the pods.
+		d, _ = recommender.Recommend(j.Now, j.Input, &recommender.History{})
+		d.Current, d.Desired, d.Reason, d.Events = j.Input.Scale.SpecReplicas, j.Input.Scale.SpecReplicas, "", nil
+		d.Status.DesiredReplicas = d.Current
+	} else {
+		d = c.share(next, a)
+	}
+	if d.Explanation = nil; c.decided != nil && j.Fleet.Reads {
+		d.Explanation, d.Error = c.decided.decision.Explanation, c.decided.decision.Error
+	}
+	response := conversion.Response(&d)
+	response.RecommendationId = "" // there is nothing to report: the next call shows the replicas
+	response.Fleet = conversion.FleetShare(a)
+	if j.RequestID != "" {
+		response.RequestId = new(j.RequestID)
+	}
+	j.Decision = d
+	return response
+}
+
+// share makes a decision of a member's share.
+func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
+	j := c.job
+	own, current, text := &j.Input.Spec, j.Input.Scale.SpecReplicas, shareText(a)
+	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
+	limited, off := recommender.DesiredWithinRange, false
+	switch {
+	case current == 0 && own.MinReplicas > 0: // somebody switched it off, as for the controller
+		d.Desired, off = 0, true
+	case a.Holds:
+		d.Desired = current
+	case a.Share > own.MaxReplicas:
+		d.Desired, limited = own.MaxReplicas, recommender.TooManyReplicas
+	case a.Share < own.MinReplicas:
+		d.Desired, limited = own.MinReplicas, recommender.TooFewReplicas
+	}
+	conditions := c.conditions(next, a, off, limited, text)
+	if !off {
+		around := stages.Around{Overrides: c.own.inForce, OverridesAt: c.own.at}
+		d.Desired, d.Reason, conditions, d.Adjusted = around.Override(j.Now, j.Input, current, d.Desired, conditions)
+	}
+	if d.Reason == "" && d.Changes() {
+		d.Reason = text
+	}
+	able := &conditions[0]
+	able.Reason, able.Message = recommender.ReadyForNewScale, "recommended size matches current size"
+	if d.Changes() {
+		able.Reason, able.Message = recommender.SucceededRescale, fmt.Sprintf("the HPA controller was able to update the target scale to %d", d.Desired)
+	}
+	d.Status = recommender.Status{
+		CurrentReplicas: j.Input.Scale.StatusReplicas, DesiredReplicas: d.Desired, Conditions: conditions,
+		CurrentMetrics: next.decisions.Status.CurrentMetrics,
+	}
+	if j.Input.HasGeneration {
+		d.Status.ObservedGeneration = new(j.Input.Generation)
+	}
+	if d.Changes() {
+		d.Status.LastScaleTime = j.Now
+	} else if p := j.Input.PreviousStatus; p != nil {
+		d.Status.LastScaleTime = p.LastScaleTime
+	}
+	return d
+}
+
+// shareText is the sentence about a share.
+func shareText(a *fleet.Answer) string {
+	if a.Holds {
+		return "the fleet knows too little to give this target a share: the count stays as it is"
+	}
+	text := fmt.Sprintf("share of fleet: %d of %d", a.Share, a.Total)
+	if a.Unplaced > 0 {
+		text += fmt.Sprintf("; %d find no place", a.Unplaced)
+	}
+	return text
+}
+
+// conditions are the controller's three, AbleToScale first.
+func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recommender.LimitReason, text string) []recommender.Condition {
+	began := time.Unix(0, next.fleet.Began).UTC()
+	able := recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}
+	active := recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began}
+	of := next.decisions.Status.Conditions
+	if i := slices.IndexFunc(of, func(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }); i >= 0 {
+		active = of[i]
+		if active.Status != recommender.ConditionTrue && !c.job.Fleet.Reads { // it may name a pod of another member
+			active.Message = "the fleet could not compute its count: " + active.Reason
+		}
+	}
+	if off {
+		active = c.since(recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionFalse, Reason: recommender.ScalingDisabled, Message: "scaling is disabled since the replica count of the target is zero"})
+	}
+	scaling := recommender.Condition{Type: recommender.ScalingLimited, Status: recommender.ConditionFalse, Reason: string(limited), Message: text}
+	switch {
+	case limited != recommender.DesiredWithinRange:
+		scaling.Status, scaling.Message = recommender.ConditionTrue, limited.Message()+"; "+text
+	case a.Unplaced > 0:
+		scaling.Status, scaling.Reason = recommender.ConditionTrue, FleetUnplaced
+	}
+	return []recommender.Condition{able, active, c.since(scaling)}
+}
+
+// since sets since when a condition is as it is, as far as the caller knows.
+func (c *call) since(now recommender.Condition) recommender.Condition {
+	now.LastTransitionTime = c.job.Now
+	if p := c.job.Input.PreviousStatus; p != nil {
+		for i := range p.Conditions {
+			if was := &p.Conditions[i]; was.Type == now.Type && was.Status == now.Status {
+				now.LastTransitionTime = was.LastTransitionTime
+			}
+		}
+	}
+	return now
+}
+
+// stored tells of a call that was stored: the decision, shares and states that it changed.
+func (c *call) stored(k *known, next *state, a *fleet.Answer) {
+	log := c.options.Decisions
+	if c.decided != nil {
+		d := &c.decided.decision
+		if d.Changes() {
+			log.Recommended(d)
+			c.options.Log.Info("fleet scaled", zap.String("fleet", c.key.String()), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
+				zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID))
+		}
+		log.Append(c.key, log.Concluded(nil, c.key, d, &k.state.decisions, "", k.spec.hash)...)
+		c.metrics.decided(d)
+	}
+	c.moved(k, next)
+	was, now := memberOf(k, &k.state.fleet, c.job.Target), memberOf(k, &next.fleet, c.job.Target)
+	if c.blind || now == nil || !now.HasShare || was != nil && was.HasShare && was.Answered == now.Answered {
+		return
+	}
+	d := c.job.Decision
+	d.ID = c.job.Input.ID
+	log.Append(c.job.Key, decisionlog.OfShare(&d, c.job.SpecHash))
+	if d.Changes() {
+		c.options.Log.Info("share of a fleet changed", zap.String("target", c.job.Target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired), zap.Int32("share", a.Share))
+	}
+}
+
+// memberOf returns a member's part of a record under the spec.
+func memberOf(k *known, r *fleet.Record, name string) *fleet.MemberRecord {
+	for i := range k.spec.fleet.Members {
+		if k.spec.fleet.Members[i].Name != name {
+			continue
+		}
+		_, all := k.spec.fleet.States(r, time.Unix(0, r.Updated))
+		return &all[i]
+	}
+	return nil
+}
+
+// moved logs and counts the members that became lost, and those that returned.
+func (c *call) moved(k *known, next *state) {
+	of := &k.spec.fleet
+	_, before := of.States(&k.state.fleet, time.Unix(0, k.state.fleet.Updated))
+	_, after := of.States(&next.fleet, time.Unix(0, next.fleet.Updated))
+	for i := range after {
+		name := of.Members[i].Name
+		switch {
+		case after[i].Gone && !before[i].Gone:
+			c.metrics.lost.Inc()
+			c.options.Log.Warn("member of a fleet lost", zap.String("fleet", c.key.String()), zap.String("member", name), zap.Time("lastCall", time.Unix(0, after[i].Seen)), zap.Int32("share", after[i].Share))
+		case before[i].Gone && !after[i].Gone:
+			c.metrics.returned.Inc()
+			c.options.Log.Info("member of a fleet returned", zap.String("fleet", c.key.String()), zap.String("member", name), zap.Int32("share", after[i].Share))
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package fleets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+const (
+	// mostCached limits the fleets in the cache, and mostCachedBytes the record of each: larger ones are read for
+	// each call.
+	mostCached, mostCachedBytes = 4096, 64 << 10
+	// mostBytes limits a record.
+	mostBytes = 512 << 10
+	// readAgain is how long a spec counts without being read again: a caller that stored it may have died before
+	// it changed the record.
+	readAgain = time.Minute
+	// turns is how many locks there are. Calls of one fleet take turns within an instance, where they would
+	// only lose races.
+	turns = 1024
+)
+
+// Options are the settings of Fleets.
+type Options struct {
+	// Defaults are those of the options of specs.
+	Defaults recommender.Options
+	// TTL is how long a record lives after its last call; 0: for ever.
+	TTL time.Duration
+	// MaxAttempts limits the attempts of a call while others change the record.
+	MaxAttempts int
+	// Decisions is the log for people.
+	Decisions *decisionlog.Log
+	Log       *zap.Logger
+}
+
+// Fleets answers calls of members. It is safe for concurrent use.
+type Fleets struct {
+	options Options
+	targets *decision.Targets
+	parts   store.Parts
+	specs   store.PartStore
+	records store.PartStore
+	members store.PartStore
+	cache   *bounded.Map[store.Key, *known]
+	turns   [turns]chan struct{}
+	seed    maphash.Seed
+	metrics *metrics
+}
+
+// known is a fleet's spec and record as this instance last saw them. It is immutable.
+type known struct {
+	spec *spec
+	// version is that of the state's record, "": there is none.
+	version store.Version
+	state   *state
+	// read is when the spec was read, called when the last call was, both by this machine's clock.
+	read, called time.Time
+}
+
+// New returns the fleets in the store of the targets; nil if it keeps no parts.
+func New(targets *decision.Targets, engine store.Store, options Options) (*Fleets, error) {
+	if _, ok := engine.(store.Parts); !ok {
+		return nil, nil
+	}
+	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), seed: maphash.MakeSeed()}
+	for i := range f.turns {
+		f.turns[i] = make(chan struct{}, 1)
+	}
+	for _, of := range []struct {
+		part store.Part
+		ttl  time.Duration
+		to   *store.PartStore
+	}{{store.Specs, 0, &f.specs}, {store.Fleets, options.TTL, &f.records}, {store.FleetMembers, 0, &f.members}} {
+		var err error
+		if *of.to, err = f.parts.Part(of.part, of.ttl); err != nil {
+			return nil, err
+		}
+	}
+	f.metrics = newMetrics(f)
+	return f, nil
+}
+
+// enter waits for the turn of a fleet's calls.
+func (f *Fleets) enter(ctx context.Context, key store.Key) (leave func(), err error) {
+	turn := f.turns[maphash.Comparable(f.seed, key)%turns]
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// errNoFleet means that there is no spec of a fleet.
+var errNoFleet = errors.New("there is no such fleet")
+
+// load reads a fleet; errNoFleet if there is none. A spec of the version before is not read again.
+func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
+	before, _ := f.cache.Get(key)
+	for again := false; ; again = true {
+		now := time.Now()
+		records, err := f.parts.LoadParts(ctx, key, store.Specs, store.Fleets)
+		if err != nil {
+			return nil, err
+		}
+		k := &known{read: now, called: now, version: records[1].Version, state: &state{}}
+		switch {
+		case !records[0].Exists() || len(records[0].Value) == 0:
+		case before != nil && before.spec.version == records[0].Version:
+			k.spec = before.spec
+		default:
+			if k.spec, err = readSpec(key, records[0], f.options.Defaults); err != nil {
+				return nil, fmt.Errorf("%w: spec: %w", store.ErrUnreadable, err)
+			}
+		}
+		if k.spec == nil {
+			f.cache.Delete(key)
+			return nil, errNoFleet
+		}
+		if !records[1].Exists() {
+			return k, nil
+		}
+		if k.state, err = decodeState(records[1].Value); err != nil {
+			return nil, fmt.Errorf("%w: %w", store.ErrUnreadable, err)
+		}
+		// If the record is under another spec, a newer one may have been stored between the two reads. If it is not
+		// there at the second time, the record is behind: whoever stored the spec has not changed it yet.
+		if k.state.spec == k.spec.version || again {
+			return k, nil
+		}
+	}
+}
+
+// put remembers what was stored.
+func (f *Fleets) put(key store.Key, k *known, size int) {
+	if size > mostCachedBytes {
+		f.cache.Delete(key)
+		return
+	}
+	f.cache.Put(key, k)
+}
+
+// Call answers the call of a member: it sets the job's answer or its error.
+func (f *Fleets) Call(ctx context.Context, j *decision.Job) {
+	c := &call{Fleets: f, job: j, key: j.Fleet.Key}
+	j.Err = c.run(ctx)
+}
+
+// call is a member's call.
+type call struct {
+	*Fleets
+	job *decision.Job
+	key store.Key
+	// digest is what the member tells under the spec told; blind reports that it can tell nothing.
+	digest fleet.Digest
+	told   *spec
+	blind  bool
+	// decided is what became of the decision, if this call made one.
+	decided *decided
+	own     overridden
+}
+
+func (c *call) run(ctx context.Context) error {
+	j := c.job
+	if err := c.targets.WrongClock(); err != nil {
+		return err
+	}
+	var err error
+	if c.own.inForce, c.own.at, err = c.targets.InForce(j.Key, j.Now, j.Timed); err != nil {
+		return apierror.OfStore(ctx, j.Target, err)
+	}
+	leave, err := c.enter(ctx, c.key)
+	if err != nil {
+		return apierror.OfStore(ctx, j.Target, err)
+	}
+	defer leave()
+	k, guessed := c.cache.Get(c.key)
+	if guessed && (j.DryRun || time.Since(k.read) > readAgain) {
+		k, guessed = nil, false
+	}
+	for {
+		if err := apierror.CallerGone(ctx); err != nil {
+			return apierror.OfStore(ctx, j.Target, err)
+		}
+		if k == nil {
+			if k, err = c.load(ctx, c.key); err != nil {
+				return c.ofLoad(ctx, err)
+			}
+		}
+		j.Attempts++
+		next, answer, err := c.step(ctx, k)
+		if err != nil && guessed { // the fleet may be another one by now
+			k, guessed = nil, false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if j.DryRun {
+			j.Earlier = c.respond(k.spec, next, &answer)
+			return nil
+		}
+		if k, err = c.swap(ctx, k, next, &answer); err != nil || j.Earlier != nil {
+			return err
+		}
+		guessed = false
+		c.targets.Conflicted()
+		if j.Attempts >= c.options.MaxAttempts {
+			return apierror.Contended(j.Target, j.Attempts)
+		}
+		pause(ctx, j.Attempts)
+	}
+}
+
+// pause backs off after lost races, as decisions of targets do.
+func pause(ctx context.Context, lost int) {
+	if lost >= 4 {
+		deadline.Sleep(ctx, rand.N(time.Duration(min(lost, 16))*250*time.Microsecond))
+	}
+}
+
+// swap stores the state after a call and answers it. If another caller was faster it returns what that has stored,
+// nil if it must be read.
+func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.Answer) (*known, error) {
+	j := c.job
+	value := next.append(make([]byte, 0, 1024))
+	if len(value) > mostBytes {
+		return nil, apierror.OverLimit("maxHistoryBytes", mostBytes, fmt.Sprintf("the record of the fleet would take %d bytes: it has too many members and metrics", len(value)))
+	}
+	own, cancel := c.targets.Detach(ctx)
+	result, err := c.records.CompareAndSwap(own, store.Swap{Key: c.key, Old: k.version, Value: value})
+	cancel()
+	if err != nil {
+		c.cache.Delete(c.key)
+		return nil, apierror.OfStore(ctx, j.Target, err)
+	}
+	if result.Swapped {
+		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, read: k.read, called: time.Now()}, len(value))
+		j.Earlier = c.respond(k.spec, next, answer)
+		c.stored(k, next, answer)
+		return nil, nil
+	}
+	if !result.Record.Exists() {
+		return nil, nil
+	}
+	theirs, err := decodeState(result.Record.Value)
+	if err != nil {
+		return nil, c.unreadable(err)
+	}
+	if theirs.spec != k.spec.version {
+		return nil, nil
+	}
+	return &known{spec: k.spec, version: result.Record.Version, state: theirs, read: k.read, called: k.called}, nil
+}

@@ -1,0 +1,74 @@
+package fleets
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// state is what the store keeps of a fleet. It is immutable.
+type state struct {
+	// spec is the version of the stored spec under which the record was written.
+	spec store.Version
+	// fleet is the record of package fleet, and decisions that of the fleet's decisions as targets have it;
+	// the former has the latter's history, encoded.
+	fleet     fleet.Record
+	decisions record.Record
+	// tail is decisions, encoded; empty: there was no decision.
+	tail []byte
+}
+
+// stateFormat 1: the format's byte, then length and bytes of the spec's version and of the fleet's record without
+// history, then the record of its decisions. Both records have checksums.
+const stateFormat = 1
+
+var errCorrupt = errors.New("corrupt record of a fleet")
+
+// append appends the encoding.
+func (s *state) append(b []byte) []byte {
+	b = append(b, stateFormat)
+	b = append(binary.AppendUvarint(b, uint64(len(s.spec))), s.spec...)
+	bare := s.fleet
+	bare.History = nil
+	value := fleet.AppendRecord(nil, &bare)
+	b = append(binary.AppendUvarint(b, uint64(len(value))), value...)
+	return append(b, s.tail...)
+}
+
+// decodeState decodes what append wrote. The result shares memory with b.
+func decodeState(b []byte) (*state, error) {
+	if len(b) == 0 {
+		return nil, errCorrupt
+	}
+	if b[0] != stateFormat {
+		return nil, fleet.ErrFormat
+	}
+	rest := b[1:]
+	part := func() []byte {
+		n, used := binary.Uvarint(rest)
+		if used <= 0 || n > uint64(len(rest)-used) {
+			rest = nil
+			return nil
+		}
+		one := rest[used : used+int(n)]
+		rest = rest[used+int(n):]
+		return one
+	}
+	s := &state{spec: store.Version(part())}
+	var err error
+	if s.fleet, err = fleet.DecodeRecord(part()); err != nil {
+		return nil, err
+	}
+	if s.tail = rest; len(rest) == 0 {
+		return s, nil
+	}
+	if s.decisions, err = record.Decode(rest); err != nil {
+		return nil, err
+	}
+	s.fleet.History = encoding.AppendHistory(nil, &s.decisions.History)
+	return s, nil
+}

@@ -1,0 +1,154 @@
+package fleets
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// decided is a decision of the fleet.
+type decided struct {
+	decision recommender.Decision
+	history  recommender.History
+	staged   []byte
+}
+
+// notFound is the error for a fleet that does not exist, and for one that does not name the target: who is not a
+// member of a fleet does not learn that it exists.
+func (c *call) notFound() error {
+	return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_NOT_FOUND,
+		"there is no fleet "+apierror.Clip(c.job.Fleet.Name)+" with the member "+apierror.Clip(c.job.Target)+": store its spec with SetTargetSpec, with this target among fleet.members",
+		"fleet", c.job.Fleet.Name, "target", c.job.Target)
+}
+
+// ofLoad maps an error of reading the fleet.
+func (c *call) ofLoad(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, errNoFleet):
+		return c.notFound()
+	case errors.Is(err, store.ErrUnreadable):
+		return c.unreadable(err)
+	}
+	return apierror.OfStore(ctx, c.job.Target, err)
+}
+
+// unreadable is the error for a spec or a record that this instance can't use. The cause is for the log.
+func (c *call) unreadable(cause error) error {
+	c.options.Log.Error("fleet unreadable", zap.String("fleet", c.key.String()), zap.Error(cause))
+	return apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE,
+		"the stored fleet "+apierror.Clip(c.job.Fleet.Name)+" can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the fleet's spec and store it again", "target", c.job.Target)
+}
+
+// step takes the call, and decides for the fleet if that is due.
+func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error) {
+	j := c.job
+	if !k.spec.members[j.Target] {
+		return nil, fleet.Answer{}, c.notFound()
+	}
+	if k.spec.problem != nil {
+		return nil, fleet.Answer{}, c.unreadable(k.spec.problem)
+	}
+	if metric, what := conversion.FleetDifference(&k.spec.fleet, &j.Input.Spec); metric != "" {
+		return nil, fleet.Answer{}, apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_DIFFERS,
+			apierror.Clip("the request's metrics are not those of its fleet: "+metric+": "+what+"; send the metrics of the fleet's spec, in its order"),
+			"fleet", j.Fleet.Name, "metric", metric)
+	}
+	if err := c.tell(k.spec); err != nil {
+		return nil, fleet.Answer{}, err
+	}
+	before := &k.state.fleet
+	if j.Timed && j.Now.UnixNano() < before.Updated {
+		return nil, fleet.Answer{}, apierror.EvaluationTimePast(j.Target, j.Now, time.Unix(0, before.Updated).UTC())
+	}
+	of := k.spec.fleet
+	c.decided = nil
+	var failed error
+	of.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+		d := &decided{}
+		if failed = c.decide(ctx, k, d, now, in, history); failed == nil {
+			c.decided = d
+		}
+		return d.decision, d.history
+	}
+	record, answer, err := fleet.Step(j.Now, &of, before, &fleet.Call{
+		Member: j.Target, Digest: c.digest, Blind: c.blind, ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
+	})
+	switch {
+	case failed != nil:
+		return nil, answer, failed
+	case err != nil:
+		if _, wrong := fleet.DecodeDigest(fleet.AppendDigest(nil, &c.digest)); wrong != nil && !c.blind {
+			return nil, answer, apierror.InvalidField("pods", "Invalid value: their counts are beyond what a fleet adds up")
+		}
+		return nil, answer, c.unreadable(err)
+	}
+	next := &state{spec: k.spec.version, fleet: record, decisions: k.state.decisions, tail: k.state.tail}
+	if c.decided != nil {
+		c.record(k, next)
+	}
+	return next, answer, nil
+}
+
+// tell makes the digest of what the member tells, under a spec.
+func (c *call) tell(s *spec) error {
+	if c.told == s {
+		return nil
+	}
+	j := c.job
+	in := *j.Input
+	in.Spec, in.Options = s.fleet.Engine, s.fleet.Options
+	if s.fresh != nil {
+		in = s.fresh.Fresh(j.Now, &in)
+	}
+	digest, err := fleet.NewDigest(j.Now, &in, j.Target, s.fleet.Version)
+	switch {
+	case errors.Is(err, fleet.ErrBlind):
+		c.blind = true
+	case err != nil:
+		return apierror.OverLimit("maxPods", fleet.MostPods, "the member of a fleet has too many pods: "+err.Error())
+	}
+	c.digest, c.told = digest, s
+	return nil
+}
+
+// decide decides for the fleet, with its stages and the overrides in force for it.
+func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, in *recommender.Input, history *recommender.History) error {
+	inForce, at, err := c.targets.InForce(c.key, c.job.Now, c.job.Timed)
+	if err != nil {
+		return apierror.OfStore(ctx, c.job.Target, err)
+	}
+	known := &k.state.decisions
+	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at}
+	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
+		d.decision, d.history = recommender.Recommend(now, in, history)
+		return nil
+	}
+	around.Turns = known.TurnsAt(in.Scale.SpecReplicas)
+	d.decision, d.history, d.staged = around.RecommendIn(nil, now, in, history, known.Stages)
+	return nil
+}
+
+// record adds the decision to the record of decisions.
+func (c *call) record(k *known, next *state) {
+	d := c.decided
+	after := k.state.decisions.Next(d.history, record.Owner{})
+	after.Stages, after.Adjusted = d.staged, d.decision.Adjusted
+	if use := (record.SpecUse{Hash: k.spec.hash, Since: d.decision.At.UnixMilli()}); after.Spec.Hash != use.Hash {
+		after.Spec = use
+	}
+	next.decisions, next.tail = after, record.Append(nil, &after)
+	next.fleet.History = encoding.AppendHistory(nil, &after.History)
+}

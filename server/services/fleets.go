@@ -1,0 +1,154 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/fleets"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Fleets shows fleets.
+type Fleets struct {
+	setpointv1.UnimplementedFleetServiceServer
+	fleets *fleets.Fleets // nil: the store keeps none
+}
+
+// NewFleets returns the service.
+func NewFleets(all *fleets.Fleets) *Fleets { return &Fleets{fleets: all} }
+
+func noFleets() error {
+	return status.Error(codes.Unimplemented, "this server's store keeps no fleets")
+}
+
+// GetFleet returns the state of a fleet.
+func (s *Fleets) GetFleet(ctx context.Context, req *setpointv1.GetFleetRequest) (*setpointv1.GetFleetResponse, error) {
+	if err := apierror.OfStructure(req); err != nil {
+		return nil, err
+	}
+	if s.fleets == nil {
+		return nil, noFleets()
+	}
+	found, err := s.fleets.Fleet(ctx, decision.ParseTarget(req.GetName()))
+	switch {
+	case err != nil:
+		return nil, apierror.OfStore(ctx, req.GetName(), err)
+	case found == nil:
+		return nil, apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_FLEET_NOT_FOUND,
+			"there is no fleet "+req.GetName()+": store its spec with SetTargetSpec, with fleet set", "fleet", req.GetName())
+	}
+	return &setpointv1.GetFleetResponse{Fleet: found}, nil
+}
+
+// ofMembers maps an error about the members of a fleet.
+func ofMembers(ctx context.Context, name string, err error) error {
+	var taken *fleets.TakenError
+	switch {
+	case errors.As(err, &taken):
+		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
+			taken.Error()+": take it out of that one first, or leave it out of this one", "target", taken.Member)
+	case errors.Is(err, fleets.ErrContended):
+		return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+			"the fleet "+name+" was "+err.Error()+"; try again", "target", name)
+	}
+	return apierror.OfStore(ctx, name, err)
+}
+
+// isFleet is the error for what a fleet can't be.
+func isFleet(name, message string) error {
+	return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET, message, "target", name)
+}
+
+// claimMembers checks the caller's rights on the members of a fleet to store, and claims them.
+func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec) error {
+	if s.fleets == nil {
+		return noFleets()
+	}
+	caller, names := access.CallerOf(ctx), conversion.FleetMembers(spec.GetFleet())
+	for _, name := range names {
+		member := decision.ParseTarget(name)
+		if err := caller.Check(policy.Configure, member); err != nil {
+			return err
+		}
+		if err := caller.CheckChange(policy.Configure, member); err != nil {
+			return err
+		}
+	}
+	if spec.GetEtag() != "" { // before others see any of it
+		switch before, err := s.stored.Spec(ctx, key); {
+		case errors.Is(err, stored.ErrNoSpec), err == nil && before.GetEtag() != spec.GetEtag():
+			return apierror.OfStored(ctx, key.String(), stored.ErrChanged)
+		case err != nil:
+			return apierror.OfStored(ctx, key.String(), err)
+		}
+	}
+	if of, err := s.fleets.Of(ctx, key); err != nil {
+		return ofMembers(ctx, key.String(), err)
+	} else if of != "" {
+		return ofMembers(ctx, key.String(), &fleets.TakenError{Member: key.String()})
+	}
+	nested, err := s.fleets.Fleets(ctx, names)
+	switch {
+	case err != nil:
+		return ofMembers(ctx, key.String(), err)
+	case len(nested) > 0:
+		return isFleet(nested[0], nested[0]+" is a fleet itself: name its members")
+	}
+	if err := s.fleets.Claim(ctx, key, names); err != nil {
+		return ofMembers(ctx, key.String(), err)
+	}
+	return nil
+}
+
+// storedFleet completes the storing of a spec that is, or was, a fleet's: the record is under it, and members that it
+// no longer names are released. A member that another caller has taken meanwhile undoes it.
+func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec) error {
+	names, had := conversion.FleetMembers(spec.GetFleet()), conversion.FleetMembers(before.GetFleet())
+	gone := slices.DeleteFunc(slices.Clone(had), func(name string) bool { return slices.Contains(names, name) })
+	switch {
+	case len(names) == 0 && len(had) == 0:
+		return nil
+	case len(names) == 0:
+		if err := s.fleets.Delete(ctx, key, had); err != nil {
+			return ofMembers(ctx, key.String(), err)
+		}
+		return nil
+	}
+	if err := s.fleets.Claim(ctx, key, names); err != nil {
+		var taken *fleets.TakenError
+		if errors.As(err, &taken) {
+			s.undo(ctx, key, spec, before)
+		}
+		return ofMembers(ctx, key.String(), err)
+	}
+	if err := s.fleets.Stored(ctx, key, stored.VersionOf(spec), len(had) == 0); err != nil {
+		return ofMembers(ctx, key.String(), err)
+	}
+	if err := s.fleets.Release(ctx, key, gone); err != nil {
+		return ofMembers(ctx, key.String(), err)
+	}
+	return nil
+}
+
+// undo puts back the spec before one that was just stored, unless another caller has changed it since.
+func (s *Targets) undo(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec) {
+	if before == nil {
+		_ = s.stored.DeleteSpec(ctx, key, spec.GetEtag())
+		return
+	}
+	before.Etag = spec.GetEtag()
+	if back, _, err := s.stored.SetSpec(ctx, key, before, before.GetUpdatedBy()); err == nil && before.GetFleet() != nil {
+		_ = s.fleets.Stored(ctx, key, stored.VersionOf(back), false)
+	}
+}
