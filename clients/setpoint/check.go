@@ -97,7 +97,7 @@ func CheckAnswer(asked Asked, answer *setpointv1.RecommendResponse) error {
 	if answer == nil {
 		return &AnswerError{Problem: "there is no answer"}
 	}
-	for _, check := range []func() error{c.question, c.fleet, c.counts, c.adjustments, c.action, c.instant, c.status, c.texts} {
+	for _, check := range []func() error{c.question, c.fleet, c.counts, c.adjustments, c.action, c.instant, c.status, c.texts, c.toldOfFleet} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -191,16 +191,22 @@ func (c *answerChecker) fleet() error {
 		return wrong("fleet", "is missing, although the target is a member of one: it was decided alone, perhaps by a service that does not know fleets")
 	case !member && f != nil:
 		return wrong("fleet", "there is one, although none was asked about")
-	case !member:
+	case f.GetHolds() && c.changes():
+		return wrong("fleet.holds", "true, but the count changes from %d to %d", c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas())
+	}
+	return nil
+}
+
+// toldOfFleet checks what a fleet tells its member for people.
+func (c *answerChecker) toldOfFleet() error {
+	f := c.answer.GetFleet()
+	if f == nil {
 		return nil
 	}
 	switch f.GetState() {
 	case "UNSEEN", "FRESH", "RETURNING", "STALE", "LOST":
 	default:
 		return wrong("fleet.state", "%.32q is not one of a member's", f.GetState())
-	}
-	if f.GetHolds() && c.changes() {
-		return wrong("fleet.holds", "true, but the count changes from %d to %d", c.answer.GetCurrentReplicas(), c.answer.GetDesiredReplicas())
 	}
 	members, known := f.GetMembers(), int64(0)
 	for _, n := range []int32{members.GetUnseen(), members.GetFresh(), members.GetReturning(), members.GetStale(), members.GetLost()} {

@@ -28,6 +28,7 @@ from setpoint._retry import Retry
 from setpoint._token import TokenSource, token_file
 from setpoint._transport import TLS
 from setpoint.v1.autoscaling_pb2 import HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus, MetricSpec
+from setpoint.v1.fleet_service_pb2 import Fleet, FleetMember, FleetShare, FleetSpec
 from setpoint.v1.observation_pb2 import Container, ContainerMetrics, CustomMetric, ExternalMetric, MetricError, Pod, PodMetrics, PodReadyCondition, Scale
 from setpoint.v1.override_service_pb2 import Override
 from setpoint.v1.recommendation_service_pb2 import (
@@ -60,6 +61,10 @@ __all__ = [
     "Decision",
     "Error",
     "ExternalMetric",
+    "Fleet",
+    "FleetMember",
+    "FleetShare",
+    "FleetSpec",
     "HorizontalPodAutoscalerSpec",
     "HorizontalPodAutoscalerStatus",
     "LoadPoint",

@@ -39,7 +39,8 @@ def check_answer(
     """Raises an AnswerError where the answer can't be one to the request.
 
     Current replicas are those that were sent; desired ones are those, or from min_replicas to
-    max_replicas, and so is the count without stages; there are at most 32 adjustments with short
+    max_replicas, and so is the count without stages; a member of a fleet gets a share, or none if it is
+    drained, and nobody else does; there are at most 32 adjustments with short
     texts; it names no other request; action is what the two say, and a change has a
     recommendation of its own; its instant is near and not before that of the answer before; and
     there is a status with the same counts. A field that is lost on the way reads as zero: so does a
@@ -55,6 +56,7 @@ def check_answer(
         raise AnswerError("", "there is no answer")
     c = _Checker(read(recommendations.RecommendRequest, request), answer, time.time() if now is None else now, max_skew, previous, unrecorded)
     c.question()
+    c.fleet()
     c.counts()
     c.adjustments()
     c.action()
@@ -80,6 +82,8 @@ class _Checker:
         self.previous, self.unrecorded = previous, unrecorded
         spec = request.spec
         self.least = spec.min_replicas if spec.HasField("min_replicas") else 1
+        if answer.fleet.drained:
+            self.least = 0
         self.most = spec.max_replicas
         self.changes = answer.desired_replicas != answer.current_replicas
 
@@ -87,6 +91,16 @@ class _Checker:
         got, want = self.answer.request_id, self.request.request_id
         if got and want and got != want:
             _wrong("requestId", "that of another request")
+
+    def fleet(self) -> None:
+        """Checks that a member's answer is its share: a service that knows no fleets decides for it alone."""
+        member, share = self.request.fleet != "", self.answer.HasField("fleet")
+        if member and not share:
+            _wrong("fleet", "is missing, although the target is a member of one: it was decided alone, perhaps by a service that does not know fleets")
+        if share and not member:
+            _wrong("fleet", "there is one, although none was asked about")
+        if self.answer.fleet.holds and self.changes:
+            _wrong("fleet.holds", "true, but the count changes")
 
     def counts(self) -> None:
         current, desired = self.answer.current_replicas, self.answer.desired_replicas
@@ -104,7 +118,7 @@ class _Checker:
         """Checks what stages and overrides changed, and the count without them."""
         if self.answer.HasField("plain_desired_replicas"):
             plain, current = self.answer.plain_desired_replicas, self.answer.current_replicas
-            known = self.request.HasField("scale") and not self.request.HasField("scale_error")
+            known = self.request.HasField("scale") and not self.request.HasField("scale_error") and not self.answer.HasField("fleet")
             if plain < 0 or known and plain != current and not self.least <= plain <= self.most:
                 _wrong("plainDesiredReplicas", f"{plain}, neither from {self.least} to {self.most} nor the current {current}")
         if len(self.answer.adjustments) > _MAX_ADJUSTMENTS:
@@ -129,7 +143,7 @@ class _Checker:
         if answer.action != want:
             _wrong("action", f"{answer.action[:32]!r}, but the counts say {want!r}")
         identity = answer.recommendation_id
-        if self.changes and not identity and not self.unrecorded and not self.request.dry_run:
+        if self.changes and not identity and not self.unrecorded and not self.request.dry_run and not answer.HasField("fleet"):
             _wrong("recommendationId", "is missing, although the count changes")
         if identity and self.previous is not None and identity == self.previous.recommendation_id:
             _wrong("recommendationId", "that of the answer before")

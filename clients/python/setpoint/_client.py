@@ -18,6 +18,7 @@ from setpoint._retry import Deadline, Retrier, Retry
 from setpoint._token import TokenSource
 from setpoint._transport import TLS, Transport, on_loopback
 from setpoint._watch import Watch
+from setpoint.v1 import fleet_service_pb2 as fleets
 from setpoint.v1 import override_service_pb2 as overrides
 from setpoint.v1 import recommendation_service_pb2 as recommendations
 from setpoint.v1 import simulation_service_pb2 as simulations
@@ -26,6 +27,7 @@ from setpoint.v1 import target_service_pb2 as targets
 _RECOMMENDATIONS = "/setpoint.v1.RecommendationService/"
 _TARGETS = "/setpoint.v1.TargetService/"
 _SIMULATIONS = "/setpoint.v1.SimulationService/"
+_FLEETS = "/setpoint.v1.FleetService/"
 _OVERRIDES = "/setpoint.v1.OverrideService/"
 # Of a request in a batch, with its length.
 _TAG = 6
@@ -260,6 +262,10 @@ class Client:
     def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Returns the stored spec of a target."""
         return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=_name(name)), targets.GetTargetSpecResponse, timeout).target_spec
+
+    def get_fleet(self, name: str, *, timeout: Optional[float] = None) -> fleets.Fleet:
+        """Returns the state of a fleet, which is a stored spec with members: its count, the shares, and what is known of each member."""
+        return self._call(_FLEETS + "GetFleet", fleets.GetFleetRequest(name=_name(name)), fleets.GetFleetResponse, timeout).fleet
 
     def create_override(
         self, parent: str, override: Union[overrides.Override, Mapping[str, Any]], *, override_id: str = "", timeout: Optional[float] = None

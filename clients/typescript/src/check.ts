@@ -38,7 +38,7 @@ export interface Asked {
 /**
  * Throws an AnswerError where the answer can't be one to the request: current replicas are those
  * that were sent; desired ones are those, or from minReplicas to maxReplicas, and so is the count
- * without stages; there are at most 32 adjustments with short texts; it names no other request; action is what the two say, and a change has a recommendation of its own; its instant
+ * without stages; a member of a fleet gets a share, or none if it is drained, and nobody else does; there are at most 32 adjustments with short texts; it names no other request; action is what the two say, and a change has a recommendation of its own; its instant
  * is near and not before that of the answer before; and there is a status with the same counts.
  * A field that is lost on the way reads as zero: so does a count. Call it before an answer is
  * applied or reported. The Go client also checks what else a status may hold, for who stores it.
@@ -49,6 +49,7 @@ export function checkAnswer(asked: Asked, answer: RecommendResponse | undefined)
   }
   const c = new Checker(asked, answer);
   c.question();
+  c.fleet();
   c.counts();
   c.adjustments();
   c.action();
@@ -71,13 +72,27 @@ class Checker {
   }
 
   private bounds(): [number, number] {
-    return [this.request.spec?.minReplicas ?? 1, this.request.spec?.maxReplicas ?? 0];
+    return [this.answer.fleet?.drained ? 0 : this.request.spec?.minReplicas ?? 1, this.request.spec?.maxReplicas ?? 0];
   }
 
   question(): void {
     const got = this.answer.requestId ?? "", want = this.request.requestId;
     if (got !== "" && want !== "" && got !== want) {
       wrong("requestId", "that of another request");
+    }
+  }
+
+  /** fleet checks that a member's answer is its share: a service that knows no fleets decides for it alone. */
+  fleet(): void {
+    const member = this.request.fleet !== "", { fleet } = this.answer;
+    if (member && !fleet) {
+      wrong("fleet", "is missing, although the target is a member of one: it was decided alone, perhaps by a service that does not know fleets");
+    }
+    if (!member && fleet) {
+      wrong("fleet", "there is one, although none was asked about");
+    }
+    if (fleet?.holds && this.changes()) {
+      wrong("fleet.holds", "true, but the count changes");
     }
   }
 
@@ -104,7 +119,7 @@ class Checker {
   adjustments(): void {
     const { plainDesiredReplicas: plain, currentReplicas: current, adjustments } = this.answer;
     const [least, most] = this.bounds();
-    const known = this.request.scale && !this.request.scaleError;
+    const known = this.request.scale && !this.request.scaleError && !this.answer.fleet;
     if (plain !== undefined && (plain < 0 || (known && plain !== current && (plain < least || plain > most)))) {
       wrong("plainDesiredReplicas", `${plain}, neither from ${least} to ${most} nor the current ${current}`);
     }
@@ -149,7 +164,7 @@ class Checker {
     if (action !== want) {
       wrong("action", `${quoted(action)}, but the counts say ${quoted(want)}`);
     }
-    if (this.changes() && id === "" && !this.asked.unrecorded && !this.request.dryRun) {
+    if (this.changes() && id === "" && !this.asked.unrecorded && !this.request.dryRun && !this.answer.fleet) {
       wrong("recommendationId", "is missing, although the count changes");
     }
     if (id !== "" && id === this.asked.previous?.recommendationId) {

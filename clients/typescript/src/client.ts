@@ -8,6 +8,8 @@ import {
 import type {
   BatchRecommendResult, Recommendation, RecommendRequest, RecommendResponse, ReportObservationResponse, ReportScaleResponse,
 } from "./gen/setpoint/v1/recommendation_service_pb.js";
+import { FleetService } from "./gen/setpoint/v1/fleet_service_pb.js";
+import type { Fleet } from "./gen/setpoint/v1/fleet_service_pb.js";
 import { OverrideService } from "./gen/setpoint/v1/override_service_pb.js";
 import type { Override } from "./gen/setpoint/v1/override_service_pb.js";
 import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simulation_service_pb.js";
@@ -54,7 +56,7 @@ const repeatable = new Set<AnyMethod>([
   RecommendationService.method.reportObservation, RecommendationService.method.getRecommendation,
   TargetService.method.getTarget, TargetService.method.listTargets, TargetService.method.deleteTarget,
   TargetService.method.listDecisions, TargetService.method.getTargetSpec, TargetService.method.listTargetSpecs,
-  OverrideService.method.listOverrides, OverrideService.method.deleteOverride,
+  FleetService.method.getFleet, OverrideService.method.listOverrides, OverrideService.method.deleteOverride,
 ]);
 
 /** Methods that delete: after an attempt that failed NOT_FOUND says that it had deleted it. */
@@ -252,6 +254,12 @@ export class Client {
   async getTargetSpec(name: string, options?: CallOptions): Promise<TargetSpec> {
     const { method } = TargetService;
     return present((await this.call(method.getTargetSpec, made(method.getTargetSpec.input, { name }), options)).targetSpec);
+  }
+
+  /** Returns the state of a fleet, which is a stored spec with members: its count, the shares, and what is known of each member. */
+  async getFleet(name: string, options?: CallOptions): Promise<Fleet> {
+    const { method } = FleetService;
+    return present((await this.call(method.getFleet, made(method.getFleet.input, { name }), options)).fleet);
   }
 
   /**

@@ -11,6 +11,7 @@ export type { Attempt, Transport } from "./transport.js";
 export type { WatchOptions } from "./watch.js";
 export * from "./gen/setpoint/v1/autoscaling_pb.js";
 export * from "./gen/setpoint/v1/explanation_pb.js";
+export * from "./gen/setpoint/v1/fleet_service_pb.js";
 export * from "./gen/setpoint/v1/observation_pb.js";
 export * from "./gen/setpoint/v1/override_service_pb.js";
 export * from "./gen/setpoint/v1/recommendation_service_pb.js";

@@ -12,6 +12,7 @@ export type { CallOptions, Retry } from "./retry.js";
 export type { WatchOptions } from "./watch.js";
 export type * from "./gen/setpoint/v1/autoscaling_pb.js";
 export type * from "./gen/setpoint/v1/explanation_pb.js";
+export type * from "./gen/setpoint/v1/fleet_service_pb.js";
 export type * from "./gen/setpoint/v1/operations_service_pb.js";
 export type * from "./gen/setpoint/v1/override_service_pb.js";
 export type * from "./gen/setpoint/v1/recommendation_service_pb.js";

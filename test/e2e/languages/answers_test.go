@@ -21,7 +21,7 @@ import (
 // guarded are the fields that every library checks, because a count depends on them. Go's also
 // checks what else a status may hold, for agents that store it.
 var guarded = []string{
-	"requestId", "currentReplicas", "desiredReplicas", "plainDesiredReplicas", "adjustments", "adjustments[0]", "action", "recommendationId", "evaluationTime",
+	"requestId", "fleet", "fleet.holds", "currentReplicas", "desiredReplicas", "plainDesiredReplicas", "adjustments", "adjustments[0]", "action", "recommendationId", "evaluationTime",
 	"status", "status.currentReplicas", "status.desiredReplicas",
 }
 
@@ -119,7 +119,7 @@ func TestVerdictsAreTheSame(t *testing.T) {
 		c, reference := l.start(t), goClient{}
 		random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 		seen := map[string]int{}
-		for i := range 600 {
+		for i := range 800 {
 			now := time.Now().Truncate(time.Millisecond)
 			q, a := question(now)
 			var previous *setpointv1.RecommendResponse
@@ -214,6 +214,13 @@ func disturb(random *rand.Rand, now time.Time, q *setpointv1.RecommendRequest, a
 			q.Options = &setpointv1.RecommendOptions{Profile: []string{"", "cooldown", "design-2015", "v1.19"}[random.IntN(4)]}
 		},
 		func() { q.DryRun = !q.DryRun },
+		func() {
+			a.Fleet = &setpointv1.FleetShare{State: "FRESH", Drained: random.IntN(2) == 0, Holds: random.IntN(2) == 0}
+			if random.IntN(4) > 0 {
+				q.Fleet = "clusters/f/namespaces/n/targets/t"
+			}
+		},
+		func() { q.Fleet = "clusters/f/namespaces/n/targets/t" },
 		func() { q.Generation = []*int64{nil, new(int64(8)), new(int64(7))}[random.IntN(3)] },
 		func() { q.Spec.MinReplicas = []*int32{nil, new(int32(0)), new(int32(5))}[random.IntN(3)] },
 		func() {

@@ -122,6 +122,8 @@ async function act(command) {
       return { answer: write(setpoint.TargetSpecSchema, await client.setTargetSpec(command.name, read(setpoint.TargetSpecSchema, command.request))) };
     case "getSpec":
       return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
+    case "fleet":
+      return { answer: write(setpoint.FleetSchema, await client.getFleet(command.name)) };
     case "override":
       return { answer: write(setpoint.OverrideSchema, await client.createOverride(command.name, read(setpoint.OverrideSchema, command.request), command.id)) };
     case "overrides": {

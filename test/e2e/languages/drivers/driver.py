@@ -116,6 +116,8 @@ def do(command):
         return {"answer": json_format.MessageToDict(spec)}
     if op == "getSpec":
         return {"answer": json_format.MessageToDict(client.get_target_spec(command["name"]))}
+    if op == "fleet":
+        return {"answer": json_format.MessageToDict(client.get_fleet(command["name"]))}
     if op == "override":
         override = client.create_override(command["name"], read(command["request"], setpoint.Override()), override_id=command.get("id", ""))
         return {"answer": json_format.MessageToDict(override)}
