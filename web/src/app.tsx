@@ -8,6 +8,7 @@ import { SignIn } from "./signin";
 import { useEffect, useRef } from "preact/hooks";
 
 const TargetView = lazy(() => import("./target/view").then((m) => m.TargetView));
+const FleetView = lazy(() => import("./fleet/view").then((m) => m.FleetView));
 const OperationsView = lazy(() => import("./operations/view").then((m) => m.OperationsView));
 const PlaygroundView = lazy(() => import("./playground/view").then((m) => m.PlaygroundView));
 
@@ -39,6 +40,7 @@ export function App() {
     <Shell at={at} caller={session.caller} key={session.generation}>
       {at.view === "targets" && <TargetsView query={place.query} />}
       {at.view === "target" && <TargetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
+      {at.view === "fleet" && <FleetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
       {at.view === "playground" && <PlaygroundView />}
       {at.view === "operations" && <OperationsView />}
       {at.view === "none" && <NotFound />}

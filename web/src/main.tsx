@@ -5,6 +5,7 @@ import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import "./targets/targets.css";
 import "./target/target.css";
+import "./fleet/fleet.css";
 import "./overrides/overrides.css";
 import "./operations/operations.css";
 import "./playground/playground.css";

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 export type Route =
   | { view: "targets" }
-  | { view: "target"; cluster: string; namespace: string; target: string }
+  | { view: "target" | "fleet"; cluster: string; namespace: string; target: string }
   | { view: "playground" }
   | { view: "operations" }
   | { view: "none" };
@@ -21,10 +21,11 @@ export function route(path: string): Route {
   const parts = path.slice(base.length).split("/").filter(Boolean);
   if (parts.length === 0) return { view: "targets" };
   if (parts.length === 1 && (parts[0] === "playground" || parts[0] === "operations")) return { view: parts[0] };
-  const [a, cluster, b, namespace, c, target] = parts;
-  const named = parts.length === 6 && a === "clusters" && b === "namespaces" && c === "targets";
-  if (named && [cluster, namespace, target].every((s) => segment.test(s!))) {
-    return { view: "target", cluster: cluster!, namespace: namespace!, target: target! };
+  const [a, cluster, b, namespace, c, target, d] = parts;
+  const view = parts.length === 6 ? "target" : parts.length === 7 && d === "fleet" ? "fleet" : undefined;
+  const named = a === "clusters" && b === "namespaces" && c === "targets";
+  if (view && named && [cluster, namespace, target].every((s) => segment.test(s!))) {
+    return { view, cluster: cluster!, namespace: namespace!, target: target! };
   }
   return { view: "none" };
 }
@@ -32,11 +33,25 @@ export function route(path: string): Route {
 /** The path of a target's view, by its resource name. */
 export const targetPath = (name: string): string => base + name;
 
+/** The path of a fleet's view, by its resource name. */
+export const fleetPath = (name: string): string => `${base}${name}/fleet`;
+
 /** Goes to a path of the page. */
 export function navigate(path: string, how: "push" | "replace" = "push"): void {
   if (how === "push") history.pushState(null, "", path);
   else history.replaceState(null, "", path);
   window.dispatchEvent(new Event("navigate"));
+}
+
+/** Changes parts of the query, and nothing else of the place; "" takes a part away. */
+export function changeQuery(change: Record<string, string>): void {
+  const query = new URLSearchParams(location.search);
+  for (const [k, v] of Object.entries(change)) {
+    if (v) query.set(k, v);
+    else query.delete(k);
+  }
+  const text = query.toString();
+  navigate(location.pathname + (text ? `?${text}` : ""), "replace");
 }
 
 /** The place that is shown, path and query; renders again when it changes. */

@@ -63,7 +63,7 @@ export function Shell(props: { at: Route; caller: Caller | undefined; children: 
           <span>Setpoint</span>
         </a>
         <nav aria-label="Views">
-          <Tab href={base} on={at === "targets" || at === "target"}>Targets</Tab>
+          <Tab href={base} on={at === "targets" || at === "target" || at === "fleet"}>Targets</Tab>
           <Tab href={`${base}playground`} on={at === "playground"}>Playground</Tab>
           <Tab href={`${base}operations`} on={at === "operations"}>Operations</Tab>
         </nav>

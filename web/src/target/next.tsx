@@ -28,6 +28,8 @@ function held(h: Hold): string {
       return `held by the policies' limit${limit}`;
     case "TooManyReplicas":
       return `held by the maximum${limit}`;
+    case "Overridden":
+      return "held by an override";
     case "TooFewReplicas":
       return `held by the minimum${limit}`;
   }

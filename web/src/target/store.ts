@@ -1,4 +1,4 @@
-// One target: its record and its decisions, live.
+// One target, or one fleet: its record and its decisions, live.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, type SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type TargetJson as Target } from "@setpoint-dev/client/json";
@@ -6,17 +6,20 @@ import { get } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
 
-export interface TargetState {
-  target: Target | undefined;
+export interface Live<T> {
+  value: T | undefined;
   /** Oldest first. */
   decisions: readonly Decision[];
   link: Link;
   error: SetpointError | undefined;
 }
 
-export function useTarget(name: string): [TargetState, () => void] {
-  const empty: TargetState = { target: undefined, decisions: [], link: "connecting", error: undefined };
-  const [state, set] = useState<TargetState>(empty);
+export const useTarget = (name: string): [Live<Target>, () => void] => useLive(name, `/v1/${name}`, (t: Target) => t.lastDecision);
+
+/** What a path has, read again after each burst of the decisions of that name, and periodically; last: its last decision. */
+export function useLive<T>(name: string, path: string, last: (value: T) => Decision | undefined): [Live<T>, () => void] {
+  const empty: Live<T> = { value: undefined, decisions: [], link: "connecting", error: undefined };
+  const [state, set] = useState(empty);
   const reload = useRef(() => {});
   useEffect(() => {
     const abort = new AbortController();
@@ -24,15 +27,13 @@ export function useTarget(name: string): [TargetState, () => void] {
     set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: asError(e) }));
-    const readTarget = () => get<Target>(`/v1/${name}`, signal).then(
+    const read = () => get<T>(path, signal).then(
       // The log is best effort, and the last decision is in the record before it is in the log.
-      (target) =>
-        set((s) => ({
-          ...s,
-          target,
-          decisions: target.lastDecision ? merge(s.decisions, [target.lastDecision]) : s.decisions,
-          error: undefined,
-        })),
+      (value) =>
+        set((s) => {
+          const decision = last(value);
+          return { ...s, value, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: undefined };
+        }),
       fail,
     );
     const readDecisions = async () => {
@@ -48,11 +49,11 @@ export function useTarget(name: string): [TargetState, () => void] {
         } while (token && got.length < most);
         set((s) => ({ ...s, decisions: merge(got, s.decisions) }));
       } catch (e) {
-        fail(e);
+        if (asError(e).code !== "NOT_FOUND") fail(e); // without a decision there is no log
       }
     };
     const all = () => {
-      void readTarget();
+      void read();
       void readDecisions();
     };
     reload.current = all;
@@ -61,7 +62,7 @@ export function useTarget(name: string): [TargetState, () => void] {
     const later = () => {
       timer ??= setTimeout(() => {
         timer = undefined;
-        void readTarget();
+        void read();
       }, 300);
     };
     // It is also read periodically, because the log may omit repeated decisions.

@@ -1,7 +1,7 @@
 // One target: its state, the reason, and when that could change.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { serviceNow } from "../api/client";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { get, serviceNow } from "../api/client";
 import { Plain, StageChips } from "../components/adjustments";
 import { Chips } from "../components/chips";
 import { Links } from "../components/links";
@@ -9,27 +9,21 @@ import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
-import type { DecisionJson as Decision, TargetJson as Target } from "@setpoint-dev/client/json";
+import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target } from "@setpoint-dev/client/json";
 import { count, duration, integer, millis } from "../lib/format";
-import { basisOf, changes, counts } from "../lib/decisions";
+import { basisOf, counts } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { notAsked, paceOf, targetBits } from "../lib/state";
-import { story } from "../lib/story";
 import { playgroundPath } from "../playground/link";
-import { base, navigate, usePlace } from "../router";
-import { gapOf, gaps, gapStrength, MetricChart, ReplicaChart, type Span } from "./charts";
+import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
+import { MetricChart, ReplicaChart, type Span } from "./charts";
+import { DecisionList } from "./decisions";
 import { NextCard } from "./next";
+import { Legend, Spans, spans, usual } from "./spans";
 import { SpecCard } from "./spec";
 import { useTarget } from "./store";
 import { StoryCard } from "./story";
-
-const spans: readonly { id: string; label: string; seconds: number }[] = [
-  { id: "15m", label: "15 min", seconds: 900 },
-  { id: "1h", label: "1 h", seconds: 3600 },
-  { id: "6h", label: "6 h", seconds: 21600 },
-  { id: "all", label: "All", seconds: Infinity },
-];
 
 export function TargetView(props: { name: string }) {
   const { name } = props;
@@ -40,21 +34,12 @@ export function TargetView(props: { name: string }) {
   useEffect(() => {
     document.title = `${short} · Setpoint`;
   }, [short]);
-  const { target, decisions, error } = state;
-  const spanId = place.query.get("span") ?? "1h";
+  const { value: target, decisions, error } = state;
+  const spanId = place.query.get("span") ?? usual;
   const chosenId = place.query.get("decision") ?? "";
   const chosen = decisions.find((d) => d.recommendationId === chosenId);
   const latest = decisions.at(-1) ?? target?.lastDecision;
-  const go = (change: Record<string, string>) => {
-    const query = new URLSearchParams(location.search);
-    for (const [k, v] of Object.entries(change)) {
-      if (v) query.set(k, v);
-      else query.delete(k);
-    }
-    const text = query.toString();
-    navigate(location.pathname + (text ? `?${text}` : ""), "replace");
-  };
-  const choose = (d: Decision) => go({ decision: d.recommendationId ?? "" });
+  const choose = (d: Decision) => changeQuery({ decision: d.recommendationId ?? "" });
 
   const asked = askedOf(target, now);
   const outlook = target?.outlook && !target.outlook.problem && !asked.missed ? target.outlook : undefined;
@@ -74,7 +59,7 @@ export function TargetView(props: { name: string }) {
   }, [spanId, decisions, now, outlook, scheduled]);
 
   if (error && !target) {
-    if (error.code === "NOT_FOUND") return <Unknown name={name} />;
+    if (error.code === "NOT_FOUND") return <Unknown name={name} decisions={decisions} now={now} chosen={chosen} choose={choose} />;
     return (
       <div class="page">
         <Problem error={error} what="The target can't be read." retry={reload} />
@@ -110,6 +95,9 @@ export function TargetView(props: { name: string }) {
             {asked.usually > 0 && !asked.missed && <> (usually every {duration(asked.usually)})</>} · last changed <Ago time={millis(status.lastScaleTime)} now={now} />
               <Links name={name} />
           </p>
+          {target.targetSpec?.fleet && (
+            <p role="status">Now this is a fleet: <a href={fleetPath(name)}>its count and its members</a>. What is shown here is from before.</p>
+          )}
           {asked.missed && (
             <p class="not-asked" role="status">
               Nobody has asked for {duration(now - asked.time)}; usually somebody asks every {duration(asked.usually)}. Nothing scales it meanwhile: see whether its agent runs.
@@ -135,12 +123,9 @@ export function TargetView(props: { name: string }) {
               <h2>Replicas</h2>
               <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} />
               <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} max={bounds.max} />
-              <div class="segments" role="group" aria-label="Time shown">
-                {spans.map((s) => (
-                  <button key={s.id} aria-pressed={s.id === spanId} title={s.seconds > chart.known ? `${duration(chart.known * 1000)} are kept` : undefined} onClick={() => go({ span: s.id === "1h" ? "" : s.id })}>{s.label}</button>
-                ))}
-                {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => go({ span: "ahead" })}>Ahead</button>}
-              </div>
+              <Spans id={spanId} known={chart.known} choose={(id) => changeQuery({ span: id === usual ? "" : id })}>
+                {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => changeQuery({ span: "ahead" })}>Ahead</button>}
+              </Spans>
             </header>
             {chart.length > chart.known + 60 && (
               <p class="faint small covers">
@@ -159,7 +144,7 @@ export function TargetView(props: { name: string }) {
           <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
         </div>
         <aside class="side-column">
-          {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => go({ decision: "" })} />}
+          {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => changeQuery({ decision: "" })} />}
           <OverridesCard target={name} known={{ replicas: countNow(latest), ...bounds }} changed={reload} />
           <NextCard target={target} asked={asked} now={now} />
           <SpecCard target={target} name={name} />
@@ -229,23 +214,6 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[]):
   return playgroundPath({ title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
 }
 
-function Legend(props: { decisions: readonly Decision[]; ahead: boolean; scheduled: boolean }) {
-  const tones = new Set(props.decisions.slice(-500).map(gapOf));
-  return (
-    <div class="legend" aria-hidden="true">
-      <span><i class="l-count" />count</span>
-      <span><i class="l-proposal" />metrics ask for</span>
-      {gaps.filter((g) => tones.has(g.tone)).map((g) => (
-        <span key={g.tone}><i class="l-gap" style={{ background: `color-mix(in srgb, var(--${g.tone}) ${gapStrength * 100}%, transparent)` }} />{g.label}</span>
-      ))}
-      {props.ahead && <span><i class="l-future" />if metrics stay</span>}
-      {props.scheduled && <span><i class="l-scheduled" />bounds by schedules</span>}
-      <span class="l-up">▲ up</span>
-      <span class="l-down">▼ down</span>
-    </div>
-  );
-}
-
 /** How much a target at its maximum lacks. */
 function Lack(props: { decision: Decision | undefined; proposal: number | undefined; max: number | undefined }) {
   const { decision, proposal, max } = props;
@@ -253,62 +221,40 @@ function Lack(props: { decision: Decision | undefined; proposal: number | undefi
   return <span class="chip atmax"><i aria-hidden="true">⊤</i>asks for {integer(proposal)}, lacks {integer(proposal - max)}</span>;
 }
 
-function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
-  const { decisions, chosen, choose, now } = props;
-  const [all, setAll] = useState(false);
-  const [limit, setLimit] = useState(20);
-  const shown = decisions.filter((d) => all || changes(d) || d.outcome === "FAILED").reverse();
-  const rows = shown.slice(0, limit);
-  const list = useRef<HTMLDivElement>(null);
-  const onKey = (e: KeyboardEvent) => {
-    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
-    if (!step) return;
-    const buttons = [...(list.current?.querySelectorAll<HTMLButtonElement>("button.decision") ?? [])];
-    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
-    if (at < 0) return;
-    e.preventDefault();
-    buttons[at + step]?.focus();
-  };
-  return (
-    <section class="card decisions">
-      <header>
-        <h2>Decisions</h2>
-        <div class="segments" role="group" aria-label="Which decisions">
-          <button aria-pressed={!all} onClick={() => setAll(false)}>Changes</button>
-          <button aria-pressed={all} onClick={() => setAll(true)}>All</button>
-        </div>
-      </header>
-      <div ref={list} class="decision-list" onKeyDown={onKey}>
-        {rows.map((d) => {
-          const s = story(d);
-          return (
-            <button
-              key={d.recommendationId}
-              class={`decision tone-${s.tone}`}
-              aria-pressed={d === chosen}
-              onClick={() => choose(d)}
-            >
-              <span class="d-mark" aria-hidden="true">{s.tone === "up" ? "▲" : s.tone === "down" ? "▼" : s.tone === "alarm" ? "✕" : "·"}</span>
-              <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
-              <span class="d-why"><StageChips decision={d} most={1} /> <Plain decision={d} /> {s.because[0]?.text}</span>
-              <span class="d-outcome">{d.outcome === "APPLIED" ? "applied" : d.outcome === "FAILED" ? "failed" : d.outcome === "PENDING" ? "pending" : d.outcome === "DROPPED" ? "not applied" : ""}</span>
-              <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
-            </button>
-          );
-        })}
-        {rows.length === 0 && <p class="muted">{all ? "The log is empty." : "No decision of the log changed the count."}</p>}
+/** A name without a record: a fleet, whose view is another one; a member of a fleet, which has decisions only; or nothing. */
+function Unknown(props: { name: string; decisions: readonly Decision[]; now: number; chosen: Decision | undefined; choose: (d: Decision) => void }) {
+  const { name, decisions, now, chosen, choose } = props;
+  const [asked, setAsked] = useState(false);
+  useEffect(() => {
+    const abort = new AbortController();
+    setAsked(false);
+    get<Fleet>(`/v1/${name}/fleet`, abort.signal).then(
+      () => navigate(fleetPath(name) + location.search, "replace"),
+      () => !abort.signal.aborted && setAsked(true),
+    );
+    return () => abort.abort();
+  }, [name]);
+  if (!asked) return <div class="loading" role="status" aria-label="Loading" />;
+  if (decisions.length === 0) {
+    return (
+      <div class="empty">
+        <h1>Nothing is known of this target</h1>
+        <p class="mono">{name}</p>
+        <p>It was deleted, its history expired, or no caller has requested a recommendation yet. It appears with the first request.</p>
+        <p><a href={base}>All targets</a></p>
       </div>
-      {shown.length > rows.length && <button class="button" onClick={() => setLimit(limit + 100)}>Show more ({integer(shown.length - rows.length)})</button>}
-    </section>
-  );
-}
-
-function Unknown(props: { name: string }) {
+    );
+  }
   return (
-    <div class="empty">
-      <h1>Nothing is known of this target</h1>
-      <p class="mono">{props.name}</p>
-      <p>It was deleted, its history expired, or no caller has requested a recommendation yet. It appears with the first request.</p>
+    <div class="page target">
+      <h1>{parseName(name).target}</h1>
+      <p>The service has no history of this target, only decisions. A member of a fleet has none of its own: its fleet decides for it.</p>
+      <div class="columns">
+        <div class="main-column"><DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} /></div>
+        <aside class="side-column">
+          <StoryCard decision={chosen ?? decisions.at(-1)!} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />
+        </aside>
+      </div>
       <p><a href={base}>All targets</a></p>
     </div>
   );

@@ -1,4 +1,5 @@
 import { Copyable } from "../components/copy";
+import { base } from "../router";
 
 const body = `{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
@@ -28,6 +29,7 @@ export function NoTargets() {
         <li><code>setpoint agent swarm</code> and <code>setpoint agent nomad</code> do the same there.</li>
         <li>The <a href="/docs" target="_blank" rel="noreferrer">API</a> takes questions from anything that can send JSON.</li>
       </ul>
+      <p>A fleet whose members have not asked yet is among the <a href={`${base}?fleets=`}>fleets that are stored</a>.</p>
       <p class="muted">You see only what the service's policy file lets you read: if targets are missing, ask its maintainer.</p>
     </div>
   );

@@ -39,7 +39,7 @@ export function select(rows: readonly Row[], q: ListQuery): Row[] {
   return out.flatMap((r) => (r.shadows && there.has(r.shadows) ? [] : shadows.has(r.name) ? [r, shadows.get(r.name)!] : [r]));
 }
 
-/** The sums of a cluster's or a namespace's rows. Shadows change nothing, and are not in them. */
+/** The sums of a cluster's or a namespace's rows. Shadows change nothing, and fleets have the replicas of their members: they are not in them. */
 export interface Group {
   key: string;
   targets: number;
@@ -61,7 +61,7 @@ export function grouped(rows: readonly Row[], by: "cluster" | "namespace"): Grou
     let g = groups.get(key);
     if (!g) groups.set(key, (g = { key, targets: 0, replicas: 0, decided: 0, wanted: 0, unknown: 0, broken: 0, rows: [] }));
     g.rows.push(r);
-    if (r.shadows) continue;
+    if (r.shadows || r.fleet) continue;
     g.targets++;
     g.replicas += r.current ?? 0;
     g.decided += r.desired ?? 0;

@@ -16,6 +16,8 @@ export interface ListQuery {
   group: Grouping;
   /** Whether the overrides are listed. */
   overrides: boolean;
+  /** Whether the fleets are. */
+  fleets: boolean;
 }
 
 /** What is most urgent comes first, unless the reader asks for another order. */
@@ -29,7 +31,7 @@ export function parseQuery(q: URLSearchParams): ListQuery {
   const group = q.get("group");
   return {
     text: (q.get("q") ?? "").slice(0, 200), filter, sort: column ?? "state", descending: column === undefined || asked.startsWith("-"),
-    group: group === "cluster" || group === "namespace" ? group : "", overrides: q.has("overrides"),
+    group: group === "cluster" || group === "namespace" ? group : "", overrides: q.has("overrides"), fleets: q.has("fleets"),
   };
 }
 
@@ -43,6 +45,7 @@ export function formatQuery(q: ListQuery): string {
   if (sort !== usual) out.set("sort", sort);
   if (q.group) out.set("group", q.group);
   if (q.overrides) out.set("overrides", "");
+  if (q.fleets) out.set("fleets", "");
   const text = out.toString().replace(/%2C/g, ",");
   return text ? `?${text}` : "";
 }

@@ -1,7 +1,7 @@
 // All targets that the user may see, live. Rows are small, because there may be many; listeners
 // are called at most a few times per second, however many decisions arrive.
 
-import { asError, type SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
+import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
 import { get, serviceNow } from "../api/client";
 import { shadowSuffix } from "../components/links";
 import { watch, type Link } from "../api/watch";
@@ -21,6 +21,10 @@ export interface Row {
   kind: string;
   /** The target that a shadow shadows; "": it is none. */
   shadows: string;
+  /** Whether it is a fleet, whose replicas are those of its members. */
+  fleet: boolean;
+  /** The service has no record of it: a fleet has none, nor what was deleted. */
+  unrecorded: boolean;
   /** The count, and what was decided; undefined: not known. */
   current: number | undefined;
   desired: number | undefined;
@@ -256,9 +260,24 @@ export class TargetsStore {
       if (!t.specInUse) [row.spec, row.goals] = ["", []];
       this.takeTarget(row.name, t);
       this.tell();
-    } catch {
+    } catch (e) {
       // It stays as it is known; the next list may know it.
+      if (asError(e).code === "NOT_FOUND") await this.readFleet(row, signal);
     }
+  }
+
+  /** What has decisions but no record may be a fleet. */
+  private async readFleet(row: Row, signal: AbortSignal): Promise<void> {
+    try {
+      const f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
+      row.fleet = true;
+      [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
+    } catch (e) {
+      if (asError(e).code !== "NOT_FOUND") return; // it is asked again
+    }
+    row.unrecorded = true;
+    row.version++;
+    this.tell();
   }
 
   private async readOne(row: Row, signal: AbortSignal): Promise<void> {
@@ -308,7 +327,7 @@ export class TargetsStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "",
+        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
         changed: 0, updated: 0, read: 0, interval: 0, turns: [], turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
@@ -328,6 +347,7 @@ export class TargetsStore {
     const row = this.row(name);
     const d = t.lastDecision;
     const { asked, interval, turns } = paceOf(t);
+    row.unrecorded = false;
     row.kind = t.scaleTargetRef?.kind ?? "";
     row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
     row.read = serviceNow() / 1000;
@@ -432,7 +452,7 @@ export class TargetsStore {
       row.spark.cut(since);
       const before = row.bits;
       this.age(row);
-      if (row.read === 0 && !this.snapshot.loading) this.unsure.add(row);
+      if (row.read === 0 && !row.unrecorded && !this.snapshot.loading) this.unsure.add(row);
       if (row.bits !== before) row.version++;
     }
     this.readMore();

@@ -14,13 +14,14 @@ import { states } from "../lib/state";
 import { current } from "../lib/overrides";
 import { ListedOverrides } from "../overrides/targets";
 import { useOverrides } from "../overrides/store";
-import { base, navigate, targetPath } from "../router";
+import { base, fleetPath, navigate, targetPath } from "../router";
 import { lazy } from "../components/lazy";
 import { csv, grouped, lack, select, stateWords, type Group } from "./order";
 import { formatQuery, parseQuery, type Column, type ListQuery, type Grouping } from "./query";
 import { covered, SparkLine } from "./spark";
 import { targets, mostRows, type Row, type Snapshot } from "./store";
 
+const ListedFleets = lazy(() => import("../fleet/list").then((m) => m.ListedFleets));
 const NoTargets = lazy(() => import("./empty").then((m) => m.NoTargets));
 function useTargets(): Snapshot {
   const [snapshot, set] = useState(targets.snapshot);
@@ -43,7 +44,7 @@ export function TargetsView(props: { query: URLSearchParams }) {
   useEffect(() => {
     document.title = "Targets · Setpoint";
   }, []);
-  if (!snapshot.loading && snapshot.rows.length === 0 && !snapshot.error) return <NoTargets />;
+  if (!snapshot.loading && snapshot.rows.length === 0 && !snapshot.error && !query.fleets) return <NoTargets />;
   return (
     <div class="all-targets">
       <h1 class="visually-hidden">Targets</h1>
@@ -239,7 +240,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
       e.preventDefault();
       const at = items[active]!;
       if ("key" in at) toggle(at);
-      else navigate(targetPath(at.name));
+      else navigate(pathOf(at));
     }
   };
 
@@ -270,7 +271,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
             onKeyDown={(e) => {
               if (e.key === "ArrowDown" || (e.key === "Enter" && rows.length > 0)) {
                 e.preventDefault();
-                if (e.key === "Enter" && rows.length === 1) navigate(targetPath(rows[0]!.name));
+                if (e.key === "Enter" && rows.length === 1) navigate(pathOf(rows[0]!));
                 else {
                   box.current?.focus();
                   setActive(0);
@@ -315,11 +316,13 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
             Overrides{overrides.all ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
           </button>
         )}
+        <button class="button" aria-expanded={query.fleets} aria-controls={query.fleets ? "listed-fleets" : undefined} title="Workloads in several clusters that are scaled as one" onClick={() => change({ fleets: !query.fleets }, "replace")}>Fleets</button>
         <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("targets.csv", "text/csv", csv(rows))}>CSV</button>
         <About />
         <LiveMark snapshot={snapshot} />
       </div>
       {query.overrides && <ListedOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
+      {query.fleets && <ListedFleets text={query.text} />}
       <div class="grid-box">
       <div
         ref={box}
@@ -415,11 +418,11 @@ class RowView extends Component<RowProps> {
         aria-selected={active}
         style={{ transform: `translateY(${top}px)` }}
         onClick={(e) => {
-          if (!(e.target as Element).closest("a")) navigate(targetPath(row.name));
+          if (!(e.target as Element).closest("a")) navigate(pathOf(row));
         }}
       >
         <div role="gridcell" class="c-name">
-          <a href={targetPath(row.name)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -".-shadow".length)}<span class="tag">shadow</span></> : row.target}</a>
+          <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -".-shadow".length)}<span class="tag">shadow</span></> : row.target}{row.fleet && <span class="tag">fleet</span>}</a>
           <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
@@ -445,6 +448,9 @@ class RowView extends Component<RowProps> {
     );
   }
 }
+
+/** Where a row leads. */
+const pathOf = (r: Row): string => (r.fleet ? fleetPath(r.name) : targetPath(r.name));
 
 /** "2 to 30", the spec's bounds. */
 const bounds = (r: Row): string => (r.max === undefined ? "" : `${r.min === undefined ? "?" : integer(r.min)} to ${integer(r.max)}`);

@@ -1,0 +1,87 @@
+// A fleet as the service tells of it: its members, and what is the matter. Nothing here is computed that the
+// service does not tell.
+
+import type { FleetJson as Fleet, FleetMemberCountsJson as Counts } from "@setpoint-dev/client/json";
+import { stageName } from "./adjustments";
+import { count, integer, millis } from "./format";
+import { parseName, type Name } from "./names";
+import { plainText } from "./text";
+
+/** How a state is shown: a mark that tells it without its colour, a word, a colour, and a sentence. */
+export interface Look {
+  mark: string;
+  label: string;
+  tone: string;
+  help: string;
+}
+
+const looks: Readonly<Record<string, Look>> = {
+  FRESH: { mark: "✓", label: "Fresh", tone: "up", help: "It called lately, and sees its pods." },
+  RETURNING: { mark: "↻", label: "Returning", tone: "flapping", help: "It called again after it was lost. It keeps what it has for two decisions." },
+  STALE: { mark: "‖", label: "Stale", tone: "held", help: "It is silent for longer than usual, or can't see its pods. Its share stays as it is." },
+  LOST: { mark: "✕", label: "Lost", tone: "failing", help: "It is silent for so long that it counts as lost." },
+  UNSEEN: { mark: "?", label: "Never called", tone: "calm", help: "It has never called: see whether its agent runs, and asks for this fleet." },
+};
+
+/** The look of a state; of one that this page does not know, its word. */
+export const lookOf = (state = "UNKNOWN"): Look =>
+  Object.hasOwn(looks, state) ? looks[state]! : { mark: "?", label: stageName(state), tone: "calm", help: "This page does not know the state." };
+
+export const drained: Look = { mark: "○", label: "Drained", tone: "calm", help: "It is to become empty: its replicas move to the other members." };
+
+/** What is the matter with a fleet, most urgent first; empty: nothing is. */
+export function troubles(f: Fleet): Look[] {
+  const out: Look[] = [];
+  const told = (n: number | undefined, look: Look, label: string) => n && out.push({ ...look, label: `${integer(n)} ${label}` });
+  const c: Counts = f.memberCounts ?? {};
+  told(c.lost, looks.LOST!, "lost");
+  told(f.unplacedReplicas, { mark: "⊤", label: "", tone: "atmax", help: "Replicas of the count that no member could take." }, "unplaced");
+  told(f.missingReplicas, { mark: "△", label: "", tone: "limited", help: "So many replicas too few would remain without the largest member." }, "missing without the largest member");
+  told(c.stale, looks.STALE!, "stale");
+  told(c.returning, looks.RETURNING!, "returning");
+  told(c.unseen, looks.UNSEEN!, "never called");
+  told(c.drained, drained, "drained");
+  return out;
+}
+
+/** A member; undefined is what the service does not tell. */
+export interface Member extends Name {
+  name: string;
+  look: Look;
+  drained: boolean;
+  share: number | undefined;
+  /** The replicas that it told of: those of its spec, and those that run. */
+  has: number | undefined;
+  runs: number | undefined;
+  /** When it called last, ms of Unix time; NaN: never. */
+  called: number;
+  capacity: number | undefined;
+  error: string;
+  /** Whether it had done what it was told; undefined: it has not called. */
+  applied: boolean | undefined;
+  /** By the spec; undefined: the spec has no such member. */
+  weight: number | undefined;
+  bounds: string;
+}
+
+/** The members, in the service's order. */
+export function members(f: Fleet): Member[] {
+  const specs = new Map((f.spec?.members ?? []).map((m) => [m.target, m]));
+  return (f.members ?? []).map((m) => {
+    const name = m.target ?? "";
+    const spec = specs.get(name);
+    const called = millis(m.lastCallTime);
+    const bounds = [spec?.minReplicas ? `at least ${integer(spec.minReplicas)}` : "", spec?.maxReplicas === undefined ? "" : `at most ${integer(spec.maxReplicas)}`];
+    return {
+      ...parseName(name), name, look: lookOf(m.state), drained: m.drained ?? false, share: m.share, has: m.specReplicas, runs: m.statusReplicas, called, capacity: m.capacity,
+      error: plainText(m.error), applied: Number.isNaN(called) ? undefined : m.applied ?? false, weight: spec && (spec.weight ?? 1), bounds: bounds.filter(Boolean).join(", "),
+    };
+  });
+}
+
+/** The fleet in one sentence, for who hears it. */
+export function sentence(f: Fleet): string {
+  if (!f.decisionTime) return "The fleet has not decided yet.";
+  const given = f.shareTotal ?? 0;
+  return `${count(f.desiredReplicas ?? 0, "replica")} decided, ${integer(given)} shared out to ${count(f.members?.length ?? 0, "member")}.`;
+}

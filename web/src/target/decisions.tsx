@@ -1,0 +1,59 @@
+// The decisions of the log, newest first.
+
+import { useRef, useState } from "preact/hooks";
+import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
+import { Plain, StageChips } from "../components/adjustments";
+import { Ago } from "../components/time";
+import { changes } from "../lib/decisions";
+import { integer, millis } from "../lib/format";
+import { story } from "../lib/story";
+
+export function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
+  const { decisions, chosen, choose, now } = props;
+  const [all, setAll] = useState(false);
+  const [limit, setLimit] = useState(20);
+  const shown = decisions.filter((d) => all || changes(d) || d.outcome === "FAILED").reverse();
+  const rows = shown.slice(0, limit);
+  const list = useRef<HTMLDivElement>(null);
+  const onKey = (e: KeyboardEvent) => {
+    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+    if (!step) return;
+    const buttons = [...(list.current?.querySelectorAll<HTMLButtonElement>("button.decision") ?? [])];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    if (at < 0) return;
+    e.preventDefault();
+    buttons[at + step]?.focus();
+  };
+  return (
+    <section class="card decisions">
+      <header>
+        <h2>Decisions</h2>
+        <div class="segments" role="group" aria-label="Which decisions">
+          <button aria-pressed={!all} onClick={() => setAll(false)}>Changes</button>
+          <button aria-pressed={all} onClick={() => setAll(true)}>All</button>
+        </div>
+      </header>
+      <div ref={list} class="decision-list" onKeyDown={onKey}>
+        {rows.map((d) => {
+          const s = story(d);
+          return (
+            <button
+              key={d.recommendationId}
+              class={`decision tone-${s.tone}`}
+              aria-pressed={d === chosen}
+              onClick={() => choose(d)}
+            >
+              <span class="d-mark" aria-hidden="true">{s.tone === "up" ? "▲" : s.tone === "down" ? "▼" : s.tone === "alarm" ? "✕" : "·"}</span>
+              <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
+              <span class="d-why"><StageChips decision={d} most={1} /> <Plain decision={d} /> {s.because[0]?.text}</span>
+              <span class="d-outcome">{d.outcome === "APPLIED" ? "applied" : d.outcome === "FAILED" ? "failed" : d.outcome === "PENDING" ? "pending" : d.outcome === "DROPPED" ? "not applied" : ""}</span>
+              <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
+            </button>
+          );
+        })}
+        {rows.length === 0 && <p class="muted">{all ? "The log is empty." : "No decision of the log changed the count."}</p>}
+      </div>
+      {shown.length > rows.length && <button class="button" onClick={() => setLimit(limit + 100)}>Show more ({integer(shown.length - rows.length)})</button>}
+    </section>
+  );
+}
