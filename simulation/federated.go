@@ -8,8 +8,8 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// federated is a model of what Karmada's FederatedHPA does by its documentation and sources (v1.16:
-// pkg/controllers/federatedhpa, pkg/scheduler), with static weights and without failover, as by default:
+// federated is a model of what Karmada's FederatedHPA does by its sources (pkg/controllers/federatedhpa at 1625f447,
+// shares since v1.16), with static weights and without failover:
 //
 //   - The pods and replicas of clusters that can't be reached are left out. Calibration is the replicas of the
 //     others over those of the template, and what a metric proposes is divided by it.
