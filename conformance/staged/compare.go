@@ -72,7 +72,7 @@ func drawn(stage string, seed uint64, profile string) ([]string, generate.Parame
 		r := rand.New(rand.NewPCG(seed, 36))
 		all := make([]string, 0, len(Stages))
 		for _, s := range Stages {
-			if s.Name != Mixed {
+			if s.Name != Mixed && s.Name != Fleets {
 				all = append(all, s.Name)
 			}
 		}
@@ -193,6 +193,9 @@ func (p *play) asking(request *setpointv1.RecommendRequest) error {
 
 // Random compares the scenario of a seed with a stage. It returns nil where all steps are equal.
 func (c *Comparer) Random(ctx context.Context, stage string, seed uint64, counts *Counts) (*Finding, error) {
+	if stage == Fleets {
+		return c.fleet(ctx, seed, counts)
+	}
 	stages, parameters := drawn(stage, seed, c.version.Profile)
 	p := &play{
 		Play: c.service.NewPlay(ctx, c.version.Profile, false), ctx: ctx, service: c.service, stages: stages, seed: seed, version: c.version.Profile,
