@@ -41,6 +41,12 @@ type MemberRecord struct {
 	Gone bool
 	// Back is how many decisions its share still stays as it is because it has come back.
 	Back uint8
+	// Off reports whether somebody else set its replicas to 0.
+	Off bool
+	// ShortSince is since when fewer replicas of it are ready than its share and Stuck; 0: enough are. Nobody
+	// waits for Stuck of them any more.
+	ShortSince int64
+	Stuck      int32
 	// PendingSince is since when it has pods without a place to run; 0: it has none.
 	PendingSince int64
 	// Capacity is how many pods it can place, until CapacityUntil; 0: that is unknown.
@@ -65,6 +71,9 @@ const (
 	pendingBit
 	capacityBit
 	obeysBit
+	offBit
+	shortBit
+	stuckBit
 	memberBits
 )
 
@@ -87,7 +96,7 @@ func AppendRecord(b []byte, r *Record) []byte {
 		for _, bit := range []struct {
 			bit uint64
 			is  bool
-		}{{hasShareBit, m.HasShare}, {goneBit, m.Gone}, {toldBit, m.Digest != nil}, {pendingBit, m.PendingSince != 0}, {capacityBit, m.CapacityUntil != 0}, {obeysBit, m.Obeys}} {
+		}{{hasShareBit, m.HasShare}, {goneBit, m.Gone}, {toldBit, m.Digest != nil}, {pendingBit, m.PendingSince != 0}, {capacityBit, m.CapacityUntil != 0}, {obeysBit, m.Obeys}, {offBit, m.Off}, {shortBit, m.ShortSince != 0}, {stuckBit, m.Stuck != 0}} {
 			if bit.is {
 				has |= bit.bit
 			}
@@ -109,6 +118,12 @@ func AppendRecord(b []byte, r *Record) []byte {
 		if m.CapacityUntil != 0 {
 			since(m.CapacityUntil)
 			b = binary.AppendVarint(b, int64(m.Capacity))
+		}
+		if m.ShortSince != 0 {
+			since(m.ShortSince)
+		}
+		if m.Stuck != 0 {
+			b = binary.AppendVarint(b, int64(m.Stuck))
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.History)))
@@ -143,7 +158,7 @@ func DecodeRecord(b []byte) (Record, error) {
 		m.Key = r.fixed()
 		has := r.uvarint()
 		r.bad = r.bad || has >= memberBits
-		m.HasShare, m.Gone, m.Obeys = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0
+		m.HasShare, m.Gone, m.Obeys, m.Off = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0, has&offBit != 0
 		if back := r.bytes(1); back != nil {
 			m.Back = back[0]
 		}
@@ -165,6 +180,12 @@ func DecodeRecord(b []byte) (Record, error) {
 			m.CapacityUntil = since()
 			m.Capacity = r.int32()
 		}
+		if has&shortBit != 0 {
+			m.ShortSince = since()
+		}
+		if has&stuckBit != 0 {
+			m.Stuck = r.int32()
+		}
 	}
 	if n := r.count(MaxRecord); n > 0 {
 		d.History = r.bytes(n)
@@ -185,7 +206,7 @@ func (r *Record) withoutFuture(at int64) Record {
 	next.Members = append([]MemberRecord(nil), r.Members...)
 	for i := range next.Members {
 		m := &next.Members[i]
-		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince} {
+		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince, &m.ShortSince} {
 			*instant = min(*instant, at)
 		}
 		m.CapacityUntil = min(m.CapacityUntil, at+int64(capacityFor))

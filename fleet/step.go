@@ -59,6 +59,10 @@ const (
 	capacityFor = 5 * time.Minute
 )
 
+// readyWithin is how long moves wait for a member's replicas to become ready: as long as a Deployment waits
+// for progress until it has failed.
+const readyWithin = 10 * time.Minute
+
 // Step takes a member's call at that instant: it stores what the member tells, decides for the fleet if the
 // last decision is a period old, and answers the member's share. If now is before the record's last call,
 // that instant is used instead, unless it is so far in the future that a clock was wrong. Step does not change the given record.
@@ -121,9 +125,16 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		return
 	}
 	d := &call.Digest
+	ran := replicasOf(m.Digest) > 0
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	has := max(0, min(d.Scale.SpecReplicas, spec.most(member)))
 	m.Obeys = !m.HasShare || has == m.Answered
+	switch { // as a workload at 0 replicas is to HPA: nobody is to scale it
+	case has > 0 && m.Off: // it begins with what it has
+		m.Off, m.Share, m.Answered, m.Obeys = false, has, has, true
+	case has == 0 && ran && m.HasShare && m.Answered > 0 && !spec.Options.ScaleToZero && !member.Drained():
+		m.Off, m.Share, m.Obeys = true, 0, true
+	}
 	if m.Gone || !m.HasShare {
 		if !m.HasShare || spec.OnLost == Shift {
 			m.Share, m.Answered, m.HasShare, m.Obeys = has, has, true, true
@@ -131,6 +142,16 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		if m.Gone = false; decided {
 			m.Back = backAfter
 		}
+	}
+	short := max(0, m.Share-d.Ready)
+	m.Stuck = min(m.Stuck, short)
+	switch {
+	case short == m.Stuck:
+		m.ShortSince = 0
+	case m.ShortSince == 0:
+		m.ShortSince = at
+	case at-m.ShortSince >= int64(readyWithin):
+		m.ShortSince, m.Stuck = 0, short
 	}
 	if d.Unplaced == 0 {
 		m.PendingSince = 0
@@ -266,8 +287,8 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 		return err
 	}
 	p.digest, p.replicas = digest, m.replicas(digest.Scale, spec.most(member))
-	seat.Floor, seat.Cap, seat.Ready = member.Min, spec.ceiling(member), digest.Ready
-	if !member.Drained() {
+	seat.Floor, seat.Cap, seat.Ready = member.Min, spec.ceiling(member), sum(digest.Ready, m.Stuck)
+	if !member.Drained() && !m.Off {
 		seat.Weight = member.Weight
 	}
 	if at < m.CapacityUntil {

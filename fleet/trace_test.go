@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -17,9 +18,9 @@ type cluster struct {
 	// usage is a pod's, in percent of its request; queue is what its External metric reads, of units.
 	usage, queue int64
 	// silent clusters don't call, blind ones don't see; stuck ones don't do what they are told. Of room
-	// pods find a place; 0: all.
+	// pods find a place, and of ready ones become ready; 0: all.
 	silent, blind, stuck bool
-	room                 int32
+	room, ready          int32
 	answer               Answer
 }
 
@@ -80,6 +81,9 @@ func (w *world) call(c *cluster) {
 			p.Phase, p.Ready, p.StartTime = recommender.PhasePending, recommender.NoCondition, time.Time{}
 			in.Pods = append(in.Pods, p)
 			continue
+		}
+		if c.ready > 0 && i >= c.ready {
+			p.Ready = recommender.ReadyFalse
 		}
 		in.Pods = append(in.Pods, p)
 		in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{
@@ -522,6 +526,109 @@ func TestDrainedMemberIsEmptiedOneByOne(t *testing.T) {
 	if c := w.of("c").replicas; c != 0 {
 		t.Errorf("c gains %d", c)
 	}
+}
+
+// A drained member's replicas go as others become ready, so at most the moves of one decision are missing. A
+// pod that never becomes ready delays that, and doesn't prevent it.
+func TestDrainDoesNotWaitForPodsThatAreNeverReady(t *testing.T) {
+	for _, moves := range []int32{0, 3} {
+		t.Run(fmt.Sprintf("%d moves", moves), func(t *testing.T) {
+			w := newWorld(t, utilization(50), 4, 4, 4)
+			w.spec.MaxMoves = moves
+			w.of("a").ready, w.of("b").ready = 4, 4
+			w.run(minute)
+			w.spec.Members[2].Weight = 0
+			least := 4 - max(1, moves)
+			for w.now.Before(t0.Add(10 * minute)) {
+				if w.run(15 * time.Second); w.of("c").replicas < least {
+					t.Fatalf("%v: fewer than %d of c at %v, nobody else is ready", w.replicas(), least, w.now.Sub(t0))
+				}
+			}
+			if w.of("c").replicas != least {
+				t.Errorf("%v, want %d of c", w.replicas(), least)
+			}
+			w.run(41 * minute)
+			w.want("it goes on", 6, 6, 0)
+		})
+	}
+}
+
+// Somebody sets a member's replicas to 0: it is left alone, as HPA leaves such a workload, until it has
+// some again.
+func TestMemberThatIsSetToZeroIsLeftAlone(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.of("b").replicas = 0
+	w.run(minute)
+	w.want("b is off", 4, 0, 4)
+	w.usage(75, "a", "c")
+	w.run(minute)
+	w.usage(50, "a", "c")
+	w.run(10 * minute)
+	if has := w.replicas(); has[1] != 0 || has[0]+has[2] < 12 || w.of("b").answer.Holds {
+		t.Errorf("%v under load, want none of b", has)
+	}
+	w.of("b").replicas = 2
+	before := w.replicas()
+	w.run(15 * time.Second)
+	w.learn()
+	if has := w.replicas(); has[1] < 2 || sumOf(has) != sumOf(before) {
+		t.Errorf("b is on again: %v, want it to begin with 2 of %d", has, sumOf(before))
+	}
+	w.usage(100, "a", "b", "c")
+	w.run(15 * time.Second)
+	w.learn()
+	if has := w.replicas(); has[1] <= 2 {
+		t.Errorf("%v, b gains nothing", has)
+	}
+}
+
+// 0 replicas are a share like others where nobody else made them 0.
+func TestMemberWithoutReplicasTakesPart(t *testing.T) {
+	w := newWorld(t, utilization(50), 1, 1, 0)
+	w.run(minute)
+	w.want("as they are", 1, 1, 0)
+	w.usage(100, "a", "b", "c")
+	w.run(15 * time.Second)
+	w.learn()
+	w.want("twice as many", 2, 1, 1)
+
+	w = newWorld(t, utilization(50), 4, 4)
+	w.spec.Options.ScaleToZero = true
+	w.run(minute)
+	w.of("b").replicas = 0
+	w.run(15 * time.Second)
+	w.learn()
+	if b := &w.record.Members[1]; b.Off || b.Share == 0 {
+		t.Errorf("with scaling to zero, 0 turns a member off: %+v", b)
+	}
+	w = newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	w.of("b").replicas, w.of("b").stuck = 0, true
+	for range 3 {
+		w.run(15 * time.Second)
+		if b := &w.record.Members[1]; !b.Off || b.Share != 0 {
+			t.Fatalf("it comes on again by itself: %+v", b)
+		}
+	}
+}
+
+// What a member learns has no texts: names of other members and of their pods are in the decision only, which
+// is for those who may see the fleet.
+func TestAnswersNameNobody(t *testing.T) {
+	var check func(path string, of reflect.Type)
+	check = func(path string, of reflect.Type) {
+		switch {
+		case of == reflect.TypeFor[time.Time]() || of == reflect.TypeFor[*recommender.Decision]():
+		case of.Kind() == reflect.Struct:
+			for i := range of.NumField() {
+				check(path+"."+of.Field(i).Name, of.Field(i).Type)
+			}
+		case of.Kind() > reflect.Float64:
+			t.Errorf("%s may have names: %v", path, of)
+		}
+	}
+	check("Answer", reflect.TypeFor[Answer]())
 }
 
 func TestCapacityMovesWhatFindsNoPlace(t *testing.T) {
