@@ -43,6 +43,7 @@ const (
 	Remembered = "remembered"
 	Held       = "held"
 	Replaced   = "replaced"
+	Cut        = "cut"
 )
 
 // Difference is an intended difference.
@@ -64,4 +65,6 @@ var Differences = []Difference{
 		"The controller's update failed. Setpoint does not try: nothing went wrong, the desired replicas are the current ones, and there is nothing to tell but the adjustment."},
 	{Replaced, "a change by an override: the written count, the event, `AbleToScale`, the desired replicas; without scaling to zero, that a change removes `ScaledToZero`",
 		"For the controller somebody else changes the count, and its own update fails. It records no scale event and no time of a scale, and neither does Setpoint, which is compared."},
+	{Cut, "a fleet's texts of more than 256 bytes",
+		"A digest has 256 bytes of texts: their beginning is compared."},
 }
