@@ -90,6 +90,7 @@ var repeatable = map[string]bool{
 	setpointv1.TargetService_GetTargetSpec_FullMethodName:             true,
 	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           true,
 	setpointv1.OverrideService_ListOverrides_FullMethodName:           true,
+	setpointv1.FleetService_GetFleet_FullMethodName:                   true,
 	// CreateOverride is not: without an overrideId each attempt creates another one.
 }
 
