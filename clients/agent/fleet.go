@@ -18,8 +18,11 @@ func FleetOf(answer *setpointv1.RecommendResponse, fleet string) string {
 		return ""
 	}
 	text := fmt.Sprintf("share %d of %d of fleet %s", answer.GetDesiredReplicas(), f.GetShareTotal(), fleet)
-	if f.GetHolds() {
+	switch {
+	case f.GetHolds():
 		text = fmt.Sprintf("the fleet holds: %s knows too little to give a share", fleet)
+	case f.GetDecisionTime() == nil:
+		text = fmt.Sprintf("the fleet %s has not decided yet", fleet)
 	}
 	if f.GetDrained() {
 		text += ", drained"

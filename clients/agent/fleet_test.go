@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -90,7 +91,7 @@ func TestAMemberOfAFleetGetsItsShareOnly(t *testing.T) {
 		p, s := &ofFleet{told: told{Fake: &agenttest.Fake{}}}, agenttest.NewService(service)
 		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		fresh := func() *setpointv1.FleetShare {
-			return &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
+			return &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
 		}
 		service.give(6, fresh(), nil)
 		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
@@ -173,6 +174,14 @@ func TestFleetOf(t *testing.T) {
 			"share 4 of 12 of fleet f, drained; 3 replicas that no member can take; 1 replicas too few if the largest member is lost; lost members: 1; stale members: 2",
 		},
 	} {
+		if undecided := proto.CloneOf(tt.fleet); tt.fleet != nil && !tt.fleet.GetHolds() {
+			if got := agent.FleetOf(&setpointv1.RecommendResponse{DesiredReplicas: 4, Fleet: undecided}, "f"); !strings.HasPrefix(got, "the fleet f has not decided yet") {
+				t.Errorf("before a decision: %q", got)
+			}
+		}
+		if tt.fleet != nil && !tt.fleet.GetHolds() {
+			tt.fleet.DecisionTime = timestamppb.Now()
+		}
 		if got := agent.FleetOf(&setpointv1.RecommendResponse{DesiredReplicas: 4, Fleet: tt.fleet}, "f"); got != tt.want {
 			t.Errorf("got  %q\nwant %q", got, tt.want)
 		}

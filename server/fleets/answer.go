@@ -86,7 +86,7 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 		able.Reason, able.Message = recommender.SucceededRescale, fmt.Sprintf("the HPA controller was able to update the target scale to %d", d.Desired)
 	}
 	d.Status = recommender.Status{
-		CurrentReplicas: j.Input.Scale.StatusReplicas, DesiredReplicas: d.Desired, Conditions: conditions,
+		CurrentReplicas: current, DesiredReplicas: d.Desired, Conditions: conditions,
 		CurrentMetrics: next.decisions.Status.CurrentMetrics,
 	}
 	if j.Input.HasGeneration {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -73,7 +74,7 @@ func TestAMemberShowsItsShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
-		service := &ofFleet{w.service, &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, Members: &setpointv1.FleetMemberCounts{Fresh: 2, Lost: 1}}}
+		service := &ofFleet{w.service, &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Fresh: 2, Lost: 1}}}
 		w.service = service
 		w.workload("shop/web", 3, 30)
 		hpa := newHPA("shop", "web")

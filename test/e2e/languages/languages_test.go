@@ -44,6 +44,7 @@ func TestClients(t *testing.T) {
 	}{
 		{"each call", eachCall},
 		{"overrides", overridesOfEachPlace},
+		{"a fleet", aFleetOfTwo},
 		{"a bad request is told by field", aBadRequestIsToldByField},
 		{"a lost answer counts once", aLostAnswerCountsOnce},
 		{"what is tried again", whatIsTriedAgain},
@@ -97,6 +98,40 @@ func eachCall(t *testing.T, s *service.Instance) {
 		}
 		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "NOT_FOUND")
 		wantCode(t, c.do(t, map[string]any{"op": "get", "name": web}).Error, "NOT_FOUND")
+	})
+}
+
+// A fleet is stored, its members ask with its name and get shares, and it is shown.
+func aFleetOfTwo(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		c, fleet := open(t, l, config{Target: at(l, s), Insecure: true}), target(t, "fleet")
+		members := []string{target(t, "east"), target(t, "west")}
+		spec := &setpointv1.TargetSpec{Spec: queue(fleet, 1, 1).GetSpec(), Fleet: &setpointv1.FleetSpec{
+			Members: []*setpointv1.FleetMember{{Target: members[0]}, {Target: members[1], Weight: new(int32(2))}},
+			Scopes:  map[string]string{"External:queue-depth": "PER_MEMBER"},
+		}}
+		stored := into(t, c.do(t, map[string]any{"op": "setSpec", "name": fleet, "request": object(t, spec)}), &setpointv1.TargetSpec{})
+		if len(stored.GetFleet().GetMembers()) != 2 {
+			t.Fatalf("stored %v", stored)
+		}
+		for i, wanted := range []int32{3, 7} { // the first one waits for the second one, with which there are 10 for 100
+			q := queue(members[i], 3, 50)
+			q.Scale.StatusReplicas = new(int32(2)) // one is on its way
+			q.Fleet = fleet
+			answer, err := recommend(t, c, q)
+			wantCode(t, err, "OK")
+			if answer.GetDesiredReplicas() != wanted || (answer.GetFleet().GetDecisionTime() == nil) != (i == 0) {
+				t.Errorf("%s gets %v, want %d", members[i], answer, wanted)
+			}
+			if got := verdict(t, c, time.Now(), q, answer, nil, false); got != "ok" {
+				t.Errorf("the share is refused for %s", got)
+			}
+		}
+		shown := into(t, c.do(t, map[string]any{"op": "fleet", "name": fleet}), &setpointv1.Fleet{})
+		if shown.GetDesiredReplicas() != 10 || shown.GetMemberCounts().GetFresh() != 2 || len(shown.GetMembers()) != 2 {
+			t.Errorf("shown is %v", shown)
+		}
+		wantCode(t, c.do(t, map[string]any{"op": "fleet", "name": members[0]}).Error, "NOT_FOUND")
 	})
 }
 
