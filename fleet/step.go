@@ -25,6 +25,9 @@ type Call struct {
 	Member string
 	Digest Digest
 	Blind  bool
+	// Off reports whether somebody set its replicas to 0, which its own spec does not allow: to HPA such a
+	// workload is switched off.
+	Off bool
 	// ID names the decision, if this call makes one; it must be unique per fleet.
 	ID recommender.ID
 	// Explain requests the explanation of that decision.
@@ -125,15 +128,14 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		return
 	}
 	d := &call.Digest
-	ran := replicasOf(m.Digest) > 0
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	has := max(0, min(d.Scale.SpecReplicas, spec.most(member)))
 	m.Obeys = !m.HasShare || has == m.Answered
-	switch { // as a workload at 0 replicas is to HPA: nobody is to scale it
-	case has > 0 && m.Off: // it begins with what it has
-		m.Off, m.Share, m.Answered, m.Obeys = false, has, has, true
-	case has == 0 && ran && m.HasShare && m.Answered > 0 && !spec.Options.ScaleToZero && !member.Drained():
+	switch {
+	case call.Off:
 		m.Off, m.Share, m.Obeys = true, 0, true
+	case m.Off: // it begins with what it has
+		m.Off, m.Share, m.Answered, m.Obeys = false, has, has, true
 	}
 	if m.Gone || !m.HasShare {
 		if !m.HasShare || spec.OnLost == Shift {

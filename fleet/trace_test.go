@@ -21,7 +21,9 @@ type cluster struct {
 	// pods find a place, and of ready ones become ready; 0: all.
 	silent, blind, stuck bool
 	room, ready          int32
-	answer               Answer
+	// zero reports whether its own spec allows 0 replicas.
+	zero   bool
+	answer Answer
 }
 
 // world is a fleet in virtual time.
@@ -103,7 +105,7 @@ func (w *world) call(c *cluster) {
 	w.ids++
 	id := recommender.ID{14: byte(w.ids >> 8), 15: byte(w.ids)}
 	before := AppendRecord(nil, &w.record)
-	next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: c.name, Digest: digest, Blind: err != nil, ID: id})
+	next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: c.name, Digest: digest, Blind: err != nil, Off: c.replicas == 0 && !c.zero, ID: id})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -583,34 +585,16 @@ func TestMemberThatIsSetToZeroIsLeftAlone(t *testing.T) {
 	}
 }
 
-// 0 replicas are a share like others where nobody else made them 0.
-func TestMemberWithoutReplicasTakesPart(t *testing.T) {
+// To a member whose own spec allows 0 replicas they are a share like others.
+func TestMemberThatMayHaveNoReplicasTakesPart(t *testing.T) {
 	w := newWorld(t, utilization(50), 1, 1, 0)
+	w.of("c").zero = true
 	w.run(minute)
 	w.want("as they are", 1, 1, 0)
 	w.usage(100, "a", "b", "c")
 	w.run(15 * time.Second)
 	w.learn()
 	w.want("twice as many", 2, 1, 1)
-
-	w = newWorld(t, utilization(50), 4, 4)
-	w.spec.Options.ScaleToZero = true
-	w.run(minute)
-	w.of("b").replicas = 0
-	w.run(15 * time.Second)
-	w.learn()
-	if b := &w.record.Members[1]; b.Off || b.Share == 0 {
-		t.Errorf("with scaling to zero, 0 turns a member off: %+v", b)
-	}
-	w = newWorld(t, utilization(50), 4, 4)
-	w.run(minute)
-	w.of("b").replicas, w.of("b").stuck = 0, true
-	for range 3 {
-		w.run(15 * time.Second)
-		if b := &w.record.Members[1]; !b.Off || b.Share != 0 {
-			t.Fatalf("it comes on again by itself: %+v", b)
-		}
-	}
 }
 
 // What a member learns has no texts: names of other members and of their pods are in the decision only, which

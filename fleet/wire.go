@@ -64,15 +64,6 @@ func AppendDigest(b []byte, d *Digest) []byte {
 	return b
 }
 
-// replicasOf returns the replicas that an encoded digest tells of; nil: 0.
-func replicasOf(digest []byte) int64 {
-	if len(digest) < 10 {
-		return 0
-	}
-	n, _ := binary.Varint(digest[9:])
-	return n
-}
-
 func appendMetric(b []byte, m *MetricDigest, texts *texts) []byte {
 	s, t := &m.Sums, &m.Total
 	has := uint64(0)
