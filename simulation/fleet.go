@@ -44,7 +44,8 @@ type FleetRule uint8
 
 // The rules. Hold, Shift and SurviveOne are Setpoint's (package fleet): a lost member keeps its share, or the
 // others get it; SurviveOne is Hold, with replicas in case a member is lost. Karmada is a model of what Karmada
-// documents, see federated.go. Independent has an autoscaler in each cluster which knows of no other.
+// documents, see federated.go. Independent has an autoscaler in each cluster which knows of no other. Stages are around
+// the decisions of all but Karmada, overrides around Setpoint's.
 const (
 	Hold FleetRule = iota
 	Shift
@@ -151,11 +152,10 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 			}
 		}
 	}
-	c.refuse(a.Stages != nil, "spec.stages: are not simulated for fleets")
 	for i := range s.Events {
 		e := &s.Events[i]
 		at := fmt.Sprintf("events[%d]", i)
-		c.refuse(e.Kind == Override, "%s.override: is not simulated for fleets", at)
+		c.refuse(e.Kind == Override && e.Member != "", "%s.member: overrides of a member are not simulated, only those of the fleet", at)
 		c.refuse(e.Kind > Override && e.Member == "", "%s.member: is missing", at)
 		if e.Member != "" {
 			known := slices.ContainsFunc(f.Members, func(m FleetMember) bool { return m.Name == e.Member })

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 const minute = time.Minute
@@ -405,6 +406,39 @@ func TestFleetsConserveLoadAndAreRepeatable(t *testing.T) {
 	}
 }
 
+// Stages and overrides of a fleet are around its one decision.
+func TestStagesAreAroundTheFleetsDecision(t *testing.T) {
+	t.Parallel()
+	s, a := tight(t), onCPU(3, 60, 80)
+	s.Load = trace(t, 300, 480, 300, 100)
+	s.Events = at(20*minute, simulation.Event{Kind: simulation.Override, For: 5 * minute, Override: &stages.Override{Level: stages.OfTarget, Reason: "test", Pin: 20, Floor: -1, Ceiling: -1}})
+	list, result := rounds(t, s, a, simulation.Hold)
+	if r := when(t, list, 22*minute); r.desired != 20 || sum(r.running) != 20 {
+		t.Errorf("pinned: %d, %v are ready, want 20", r.desired, r.running)
+	}
+	if last := list[len(list)-1]; last.desired != 3 {
+		t.Errorf("later: %d, want 3", last.desired)
+	}
+	if c := result.Figures.Causes; !slices.ContainsFunc(c, func(c simulation.CauseTime) bool { return c.Cause == simulation.CauseOverride }) {
+		t.Errorf("causes: %v", c)
+	}
+	var points []float64
+	for i := range 8 {
+		load := []float64{480, 240}[i%2]
+		points = append(points, float64(300*i), load, float64(300*i+299), load)
+	}
+	s.Load, s.Events, a.Options.DownscaleStabilization = trace(t, points...), nil, 0
+	changes := func() int {
+		_, result := rounds(t, s, a, simulation.Hold)
+		return result.Figures.Ups + result.Figures.Downs
+	}
+	without := changes()
+	a.Stages = &stages.Plan{Metrics: []string{"Resource:cpu"}, Reversals: &stages.Reversals{Count: 1, Period: time.Hour, Hold: time.Hour}}
+	if held := changes(); held == 0 || held > without*3/4 {
+		t.Errorf("%d changes with a budget of one turn an hour, %d without", held, without)
+	}
+}
+
 func TestFleetsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*simulation.Scenario, *simulation.Autoscaler){
@@ -440,8 +474,8 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		"events[0].member: is missing": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
 			s.Events = []simulation.Event{{Kind: simulation.ClusterDown, For: minute}}
 		},
-		"events[0].override: is not simulated": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
-			s.Events = []simulation.Event{{Kind: simulation.Override}}
+		"events[0].member: overrides of a member": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
+			s.Events = []simulation.Event{{Kind: simulation.Override, Member: "a", For: minute, Override: &stages.Override{Pin: 3, Floor: -1, Ceiling: -1}}}
 		},
 		"need one that follows Kubernetes v1.20": func(_ *simulation.Scenario, a *simulation.Autoscaler) {
 			a.Options.Profile, _ = recommender.ProfileByName("v1.19")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // fleetRun is one run of a fleet: a world for each member, which pass the same instants together.
@@ -100,6 +101,10 @@ func RunFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, o
 
 func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule) (*fleetRun, error) {
 	f := &fleetRun{rule: rule, result: &Result{}, spec: s.Fleet.spec(s, a, rule), nextRound: s.Loop.Offset, federated: newFederated(s, a)}
+	around := engineIn(s, a).(*production)
+	f.spec.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+		return around.kept.Recommend(stages.Around{Plan: around.plan, Overrides: stages.InForce(around.overrides, now)}, now, in, history)
+	}
 	all := *s
 	loads := []*Trace{s.Load}
 	f.shares = s.Fleet.replicas(s, a)
