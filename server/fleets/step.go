@@ -84,7 +84,7 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 		return d.decision, d.history
 	}
 	record, answer, err := fleet.Step(j.Now, &of, before, &fleet.Call{
-		Member: j.Target, Digest: c.digest, Blind: c.blind, ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
+		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: j.Input.Scale.SpecReplicas == 0 && j.Input.Spec.MinReplicas > 0, ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
 	})
 	switch {
 	case failed != nil:
