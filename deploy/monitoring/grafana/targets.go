@@ -46,6 +46,18 @@ func targets() dashboard {
 			table("Who holds what, until when", "Overrides in force, by the time that is left (--target-metrics). `setpoint override list` and the page at /ui/ have their reasons.",
 				query{"sort(1000 * max by (cluster, namespace, target, override, what, author) (setpoint_override_end_timestamp_seconds" + all + "))", "until"}).of(unitTime),
 
+			row("Fleets"),
+			stacked("Members by state", unitNone, "Of the fleets whose members have called lately. SetpointFleetMemberLost fires for lost ones; drained ones are in their state, too, and not here.",
+				query{"max by (state) (setpoint_fleet_members" + chosen(`state!="drained"`) + ")", "{{state}}"}),
+			graph("Unplaced and missing replicas", unitNone, "Unplaced: no member could take them. Missing: too few without the largest member (surviveOne).",
+				query{"max(setpoint_fleet_unplaced_replicas" + all + ")", "unplaced"},
+				query{"max(setpoint_fleet_missing_replicas" + all + ")", "missing"},
+				query{"max(setpoint_fleet_scope_contradictions" + all + ")", "metrics that contradict their scope"}),
+			stacked("Decisions of fleets", unitRate, "Recorded decisions of fleets, by action.", rate("setpoint_fleet_decisions_total", "action")),
+			graph("Members lost and returned", unitNone, "In the last hour. Many: calls arrive too seldom, or lostAfter is too short.",
+				query{"sum(increase(setpoint_fleet_members_lost_total" + all + "[1h]))", "lost"},
+				query{"sum(increase(setpoint_fleet_members_returned_total" + all + "[1h]))", "returned"}),
+
 			row("Replicas (--target-metrics)"),
 			stacked("Desired replicas by namespace", unitNone, "Desired replicas of all targets.",
 				query{"sum by (cluster, namespace) (" + newest("setpoint_target_desired_replicas", all) + ")", "{{cluster}}/{{namespace}}"}).as(whole),
