@@ -11,6 +11,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -179,6 +180,18 @@ func (f *Fleets) Fleet(ctx context.Context, of store.Key) (*setpointv1.Fleet, er
 		return nil, fmt.Errorf("%w: %w", store.ErrUnreadable, k.spec.problem)
 	}
 	return conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, f.now()), nil
+}
+
+// Decisions returns the record of a fleet's decisions; nil if there is no such fleet.
+func (f *Fleets) Decisions(ctx context.Context, of store.Key) (*record.Record, error) {
+	k, err := f.load(ctx, of)
+	switch {
+	case errors.Is(err, errNoFleet):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return &k.state.decisions, nil
 }
 
 func (f *Fleets) now() time.Time { return f.targets.Options.Clock() }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -39,7 +42,7 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	if err := s.targets.Decisions.Flush(ctx, decision.ParseTarget(req.GetParent())); err != nil {
 		return nil, apierror.OfStore(ctx, req.GetParent(), err)
 	}
-	known, err := s.targets.Record(ctx, req.GetParent())
+	known, err := s.decisionsOf(ctx, req.GetParent())
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +60,31 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	}
 	page.Decisions = slices.DeleteFunc(page.GetDecisions(), func(d *setpointv1.Decision) bool { return d.GetRecommendationId() == shown })
 	return page, nil
+}
+
+// decisionsOf returns the record that has a target's last decisions: of a fleet its own, which is no target's, and of a member
+// without one an empty one, since all of its decisions are logged at once.
+func (s *Targets) decisionsOf(ctx context.Context, name string) (*record.Record, error) {
+	known, none := s.targets.Record(ctx, name)
+	if s.fleets == nil || status.Code(none) != codes.NotFound {
+		return known, none
+	}
+	key := decision.ParseTarget(name)
+	known, err := s.fleets.Decisions(ctx, key)
+	if err != nil {
+		return nil, apierror.OfStore(ctx, name, err)
+	}
+	if known != nil {
+		return known, nil
+	}
+	of, err := s.fleets.Of(ctx, key)
+	switch {
+	case err != nil:
+		return nil, apierror.OfStore(ctx, name, err)
+	case of == "":
+		return nil, none
+	}
+	return &record.Record{}, nil
 }
 
 // afterRecord is the position after a page that has only the decision in the record. The
