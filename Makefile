@@ -261,8 +261,8 @@ cover: ## Print test coverage by package
 	go tool cover -func=bin/cover.out | grep -v '/api/' | tail -n 1
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor)
-	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME)
+fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor); PART=2/4: of each fourth package
+	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME) $(PART)
 
 .PHONY: promises
 promises: ## Take out what holds each promise of docs/operate/threat-model.md, and see its test fail; PART=2/4: each fourth
