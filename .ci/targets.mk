@@ -15,6 +15,7 @@ measuring := e2e-kubernetes e2e-load
 quarter := $(shell echo $$((0x$$(git rev-parse HEAD | cut -c1-4) % 4 + 1)))/4
 fuzz: runs = fuzz FUZZTIME=5s FUZZWORKERS=1 PART=$(quarter) # of the packages, by the commit; nightly: all, ten minutes each, on all processors
 promises: runs = promises PART=$(quarter) # nightly: all
+test-race: runs = test-race PART=$(quarter) # of what is not clients, server or store; nightly: all
 reproducible: runs = release-reproducible TARGETS=programs # nightly: all of a release
 attack: runs = attack ATTACK=-short
 
