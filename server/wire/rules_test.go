@@ -112,7 +112,9 @@ func walk(m protoreflect.Message, path string, f func(path string, m protoreflec
 }
 
 // staged are the fields of stages, which the slow path reads.
-var staged = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true}
+var staged = map[protoreflect.FullName]bool{
+	"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true, "setpoint.v1.ExternalMetricSource.fallback": true,
+}
 
 // A request with stages or proposals is the slow path's.
 func TestStagesAreNotUsual(t *testing.T) {
@@ -121,6 +123,13 @@ func TestStagesAreNotUsual(t *testing.T) {
 		"nothing":   func(*setpointv1.RecommendRequest) {},
 		"stages":    func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} },
 		"proposals": func(r *setpointv1.RecommendRequest) { r.Proposals = []*setpointv1.Proposal{{}} },
+		"a metric's fallback": func(r *setpointv1.RecommendRequest) {
+			for _, m := range r.GetSpec().GetMetrics() {
+				if m.GetExternal() != nil {
+					m.External.Fallback = &setpointv1.ExternalMetricFallback{Replicas: 2}
+				}
+			}
+		},
 	} {
 		req := full()
 		req.Explain = false
