@@ -92,9 +92,9 @@ one: ## Run one test of any module: RUN=TestX, with PKG=./test/e2e/edge, N=50 ti
 	@scripts/one.sh '$(RUN)' $(or $(N),1) '$(PKG)' $(FLAGS)
 
 .PHONY: test-race
-test-race: ## The same with the race detector
+test-race: ## The same with the race detector; PART=2/4: clients, server and store, and each fourth package of the others
 	@scripts/redis.sh || test -z "$${CI:-}"
-	scripts/gotest.sh test-race pkgname "$$(go list ./... | grep -v /examples$$)" -race -timeout=45m
+	scripts/gotest.sh test-race pkgname "$$(go list ./... | awk -v part=$(or $(PART),1/1) '/\/examples$$/ { next } { split(part, of, "/") } /\/(clients|server|store)\// || n++ % of[2] == of[1] - 1')" -race -timeout=45m
 
 .PHONY: test-docs
 test-docs: ## Run the documentation's commands, and compare their output; PAGES='README.md' runs only those
@@ -261,8 +261,8 @@ cover: ## Print test coverage by package
 	go tool cover -func=bin/cover.out | grep -v '/api/' | tail -n 1
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor)
-	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME)
+fuzz: ## Run each fuzz target for FUZZTIME (30s), in FUZZWORKERS processes (one for each processor); PART=2/4: of each fourth package
+	@FUZZWORKERS=$(FUZZWORKERS) scripts/fuzz.sh $(FUZZTIME) $(PART)
 
 .PHONY: promises
 promises: ## Take out what holds each promise of docs/operate/threat-model.md, and see its test fail; PART=2/4: each fourth

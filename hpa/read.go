@@ -87,6 +87,12 @@ func ReadOne(name string, r io.Reader) (*Autoscaler, error) {
 // Options are those that the file sets, nil: none.
 func (a *Autoscaler) Options() *setpointv1.RecommendOptions { return a.Stored.GetOptions() }
 
+// Stages are those of the file, with what the metrics of its spec have of them; nil: none. They belong to
+// Object.Spec, which has no place for these.
+func (a *Autoscaler) Stages() *setpointv1.Stages {
+	return conversion.WithFallbacks(a.Stored.GetSpec(), a.Stored.GetStages())
+}
+
 // Engine returns the spec and the options as the engine takes them, with the API's defaults, for
 // recommender.Input and for simulations. options may be nil; they replace the file's. The error
 // lists all violations, a line each.
@@ -95,10 +101,10 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 		options = a.Options()
 	}
 	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
-	if read != nil && a.Stored.GetStages() != nil {
+	if read != nil && (a.Stored.GetStages() != nil || conversion.HasFallback(a.Stored.GetSpec())) {
 		in := &recommender.Input{Namespace: read.Namespace, Spec: read.Spec, Options: read.Options}
 		violations = StagesStructure(a.Stored.GetStages())
-		plan, more := conversion.Stages(a.Stored.GetStages(), in, "stages")
+		plan, more := conversion.Stages(a.Stored.GetSpec(), a.Stored.GetStages(), in)
 		read.Stages, violations = plan, append(violations, more...)
 	}
 	if a.File == "" {

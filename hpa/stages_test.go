@@ -3,6 +3,7 @@ package hpa_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -35,5 +36,42 @@ func TestEnginesHaveTheStagesOfFiles(t *testing.T) {
 				t.Errorf("%v lacks %q", err, want)
 			}
 		}
+	}
+}
+
+// A fallback of a metric of the spec is a stage in every form.
+func TestEnginesHaveTheFallbacksOfSpecs(t *testing.T) {
+	t.Parallel()
+	with := func(text string) string {
+		for _, value := range []string{`averageValue: "10"}`, `averageValue: 10}`} {
+			text = strings.ReplaceAll(text, value, value+`, fallback: {replicas: 6, failureDurationSeconds: 240}`)
+		}
+		return strings.ReplaceAll(text, `"averageValue": 10}`, `"averageValue": 10}, "fallback": {"replicas": 6, "failureDurationSeconds": 240}`)
+	}
+	for form, text := range forms {
+		a, err := hpa.ReadOne("f.yaml", strings.NewReader(with(text)))
+		if err != nil {
+			t.Errorf("%s: %v", form, err)
+			continue
+		}
+		engine, err := a.Engine(nil)
+		if err != nil {
+			t.Errorf("%s: %v", form, err)
+			continue
+		}
+		want := stages.Fallback{Metric: 0, After: 4 * time.Minute, Replicas: 6}
+		if p := engine.Stages; p == nil || len(p.Fallbacks) != 1 || p.Fallbacks[0] != want {
+			t.Errorf("%s: %+v", form, p)
+		}
+		if f := a.Stages().GetFallbacks(); len(f) != 1 || f[0].GetMetric() != "External:queue" || f[0].GetReplicas() != 6 {
+			t.Errorf("%s: stages %v", form, f)
+		}
+	}
+	a, err := hpa.ReadOne("f.yaml", strings.NewReader(with(forms["a stored spec"])+`stages: {fallbacks: [{metric: "External:queue", ignore: true}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = a.Engine(nil); err == nil || !strings.Contains(err.Error(), "spec.metrics[0].external.fallback: Forbidden: stages.fallbacks has one for External:queue, too") {
+		t.Errorf("both: %v", err)
 	}
 }

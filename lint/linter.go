@@ -150,15 +150,15 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 // are findings; or what is wrong with them.
 func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, now time.Time) (*stages.Plan, []error) {
 	var violations []hpa.Violation
-	own := l.loose[written].GetStages()
-	if own != nil {
+	spec, own := l.loose[written].GetSpec(), l.loose[written].GetStages()
+	if own != nil || conversion.HasFallback(spec) {
 		violations = hpa.StagesStructure(own)
 	} else if dumped, err := l.dump.Stages(written); err != nil {
 		return nil, []error{err}
 	} else if own = dumped; own == nil {
 		return nil, nil
 	}
-	around, more := conversion.Around(&setpointv1.RecommendRequest{Stages: own}, &recommender.Input{Spec: a.Spec, Options: a.Options}, now)
+	around, more := conversion.Around(&setpointv1.RecommendRequest{Spec: spec, Stages: own}, &recommender.Input{Spec: a.Spec, Options: a.Options}, now)
 	var problems []error
 	for _, v := range append(violations, more...) {
 		problems = append(problems, errors.New(v.String()))

@@ -246,7 +246,9 @@ func (a *asked) spec(text SpecText, profile string) {
 	for _, v := range violations {
 		a.problems = append(a.problems, Problem{In: s.name, Line: s.line(v.Field), Path: v.Field, Text: v.Description})
 	}
-	s.autoscaler = found
+	if s.autoscaler = found; found != nil {
+		a.plan(s)
+	}
 }
 
 func (a *asked) lint() answer {
@@ -258,7 +260,7 @@ func (a *asked) lint() answer {
 		b := s.message.GetBehavior()
 		found, err := lint.Check(context.Background(), &lint.Subject{
 			File: s.name, Name: s.object, Autoscaler: s.autoscaler, Scalers: 1,
-			Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
+			Stages: withoutClock(s.autoscaler.Stages), Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
 		})
 		a.note(s.name, err)
 		for _, f := range found {

@@ -110,7 +110,7 @@ func (a *asked) patch() answer {
 	resource, fields := "horizontalpodautoscalers.v2.autoscaling", []string{"minReplicas", "maxReplicas", "metrics", "behavior"}
 	if s.own {
 		resource = "autoscalers.autoscaling.setpoint.dev"
-		fields = append(fields, "options", "syncPeriodSeconds", "shadow")
+		fields = append(fields, "options", "syncPeriodSeconds", "shadow", "stages")
 	}
 	var operations []operation
 	for i, field := range fields {

@@ -29,6 +29,10 @@ type spec struct {
 	message                 *setpointv1.HorizontalPodAutoscalerSpec
 	options                 *setpointv1.RecommendOptions
 	autoscaler              *simulation.Autoscaler
+	// stages are nil where there are none; stagesAt is their path. annotation are those of an HPA.
+	stages     *setpointv1.Stages
+	stagesAt   string
+	annotation *document.Value
 	// fields of the spec as they are in the document, and whether it is an Autoscaler's.
 	fields map[string]document.Value
 	own    bool
@@ -78,6 +82,9 @@ func (s *spec) read(data []byte) error {
 		if found {
 			s.specOf(body, kind == autoscaler)
 		}
+		if s.annotation != nil && kind == horizontalPodAutoscaler {
+			s.annotated(*s.annotation)
+		}
 	})
 }
 
@@ -92,6 +99,9 @@ func (s *spec) unnamed(root document.Value) bool {
 	}
 	body, wrapped := parts["spec"]
 	_, bare := parts["maxReplicas"]
+	if stages, given := parts["stages"]; given && wrapped {
+		s.stagesOf(stages)
+	}
 	switch options, given := parts["options"]; {
 	case wrapped && given:
 		options.Refuse("are read from manifests here, and by setpoint simulate: leave them out")
@@ -113,6 +123,12 @@ func (s *spec) metadata(v document.Value) {
 			s.object, _ = value.Text()
 		case "namespace":
 			s.namespace, _ = value.Text()
+		case "annotations":
+			value.Entries(func(key string, _, value document.Value) {
+				if key == stagesAnnotation {
+					s.annotation = &value
+				}
+			})
 		}
 	})
 }
@@ -141,6 +157,7 @@ func (s *spec) specOf(v document.Value, own bool) {
 			document.Optional("syncPeriodSeconds", func(v document.Value) { v.Int(1, 3600) }),
 			document.Optional("shadow", func(v document.Value) { v.Bool() }),
 			document.Optional("options", s.optionsOf),
+			document.Optional("stages", s.stagesOf),
 		)
 	}
 	v.Map(fields...)
@@ -230,7 +247,11 @@ func metric(v document.Value) *setpointv1.MetricSpec {
 		}),
 		document.Optional("external", func(v document.Value) {
 			m.External = &setpointv1.ExternalMetricSource{}
-			v.Map(identifier(&m.External.Metric), target(&m.External.Target))
+			v.Map(identifier(&m.External.Metric), target(&m.External.Target), document.Optional("fallback", func(v document.Value) {
+				f := &setpointv1.ExternalMetricFallback{}
+				m.External.Fallback = f
+				v.Map(document.Optional("failureDurationSeconds", number(&f.FailureDurationSeconds)), document.Optional("replicas", whole(&f.Replicas)))
+			}))
 		}),
 	)
 	return m
@@ -304,6 +325,9 @@ func (a *asked) export(kind string) answer {
 	s := a.specs[0]
 	api := map[string]string{horizontalPodAutoscaler: apiOfHPA, autoscaler: apiOfAutoscaler}[kind]
 	own := []string{"spec.syncPeriodSeconds", "spec.shadow", "spec.options"}
+	if why := s.misplaced(kind); why != "" {
+		return answer{Problems: []Problem{{In: s.name, Line: s.line(s.stagesAt), Path: s.stagesAt, Text: why}}}
+	}
 	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
 	if s.lines["kind"] == 0 {
 		return answer{Problems: []Problem{{In: s.name, Text: "is not a manifest: begin with apiVersion, kind, metadata and spec to export it as another kind"}}}

@@ -97,7 +97,7 @@ func (e *Engine) Override(target string, overrides []stages.Override) {
 func read(req *setpointv1.RecommendRequest, overrides []stages.Override) (*recommender.Input, stages.Around, error) {
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
 	around := stages.Around{}
-	if len(violations) == 0 && (req.GetStages() != nil || len(req.GetProposals()) > 0) {
+	if len(violations) == 0 && conversion.Staged(req) {
 		violations = validation.Structure(req)
 		read, more := conversion.Around(req, in, req.GetEvaluationTime().AsTime())
 		around, violations = read, append(violations, more...)

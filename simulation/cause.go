@@ -1,8 +1,8 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
@@ -12,14 +12,15 @@ import (
 // Cause is what determined a count: the metrics, or what held or limited them.
 type Cause string
 
-// The causes other than windows and policies, whose names contain their numbers.
+// The causes other than windows and policies, whose names contain their numbers, and stages, whose names contain
+// what it was: fallback External:queue, schedule "office", override hold.
 const (
 	CauseMetrics       Cause = "metrics"
 	CauseMaximum       Cause = "maxReplicas"
 	CauseMinimum       Cause = "minReplicas"
 	CauseFailingMetric Cause = "failing metric"
 	CauseDisabled      Cause = "disabled at 0"
-	CauseOverride      Cause = "override"
+	CauseReversals     Cause = "reversals"
 	CauseOther         Cause = "other"
 )
 
@@ -37,28 +38,57 @@ func ReasonOf(d *recommender.Decision) string {
 
 // bound is a bound of the spec as a cause, or what moved it: schedule "office".
 func bound(d *recommender.Decision, own Cause) Cause {
-	if d.Adjusted == nil {
-		return own
-	}
-	for i := range d.Adjusted.Adjustments {
-		a := &d.Adjusted.Adjustments[i]
-		kind, of, named := strings.Cut(a.Rule, "/")
-		if a.Stage == recommender.StageBounds && named && (a.After > a.Before) == (own == CauseMinimum) {
-			return Cause(fmt.Sprintf("%s %q", kind, of))
-		}
-	}
-	return own
+	moved := stage(d, func(a *recommender.Adjustment) bool {
+		return (a.Stage == recommender.StageBounds && strings.Contains(a.Rule, "/") || a.Stage == recommender.StageIdle) && a.After >= 0 && (a.After > a.Before) == (own == CauseMinimum)
+	})
+	return cmp.Or(moved, own)
 }
 
-// causeOf returns what determined the count last: an override, else a bound, the spec's or a schedule's, or a policy,
-// else a window, else the metrics.
+// stage is the last stage of a decision that is asked for, as a cause; empty: there is none.
+func stage(d *recommender.Decision, asked func(*recommender.Adjustment) bool) Cause {
+	if d.Adjusted == nil {
+		return ""
+	}
+	for i := len(d.Adjusted.Adjustments) - 1; i >= 0; i-- {
+		a := &d.Adjusted.Adjustments[i]
+		if !asked(a) {
+			continue
+		}
+		if kind, of, named := strings.Cut(a.Rule, "/"); named && (kind == "schedule" || kind == "proposal") {
+			return Cause(fmt.Sprintf("%s %q", kind, of))
+		}
+		if a.Stage == recommender.StageReversals {
+			return CauseReversals
+		}
+		return Cause(strings.ToLower(strings.ReplaceAll(a.Stage.String(), "_", " ")) + " " + a.Rule)
+	}
+	return ""
+}
+
+// proposing is the stage that made the metrics' proposal.
+func proposing(d *recommender.Decision, proposed int32) Cause {
+	made := stage(d, func(a *recommender.Adjustment) bool {
+		return a.Stage >= recommender.StageSurge && a.Stage <= recommender.StageCombine && (a.After == proposed || a.After == d.Desired)
+	})
+	if made == "" && d.Adjusted != nil && d.Adjusted.Plain != d.Desired {
+		made = stage(d, func(a *recommender.Adjustment) bool {
+			return a.Stage == recommender.StageFreshness || a.Stage == recommender.StageZeroGuard || a.Stage == recommender.StageIdle || a.Stage == recommender.StageFallback
+		})
+	}
+	return cmp.Or(made, CauseMetrics)
+}
+
+// causeOf returns what determined the count last: an override or a budget of reversals, else a bound, the spec's or a
+// schedule's, or a policy, else a window, else the stage that made the proposal, else the metrics.
 func causeOf(d *recommender.Decision) Cause {
-	if d.Adjusted != nil && slices.ContainsFunc(d.Adjusted.Adjustments, func(a recommender.Adjustment) bool { return a.Stage == recommender.StageOverride }) {
-		return CauseOverride
+	if last := stage(d, func(a *recommender.Adjustment) bool { return a.Stage >= recommender.StageReversals }); last != "" {
+		return last
 	}
 	switch d.Path {
 	case recommender.PathMetricsFailed:
-		return CauseFailingMetric
+		return cmp.Or(stage(d, func(a *recommender.Adjustment) bool {
+			return a.Stage == recommender.StageFreshness && a.Rule != "Resource" || a.Stage == recommender.StageZeroGuard || a.Stage == recommender.StageCombine
+		}), CauseFailingMetric)
 	case recommender.PathScalingDisabled:
 		return CauseDisabled
 	case recommender.PathAboveMax:
@@ -84,7 +114,7 @@ func causeOf(d *recommender.Decision) Cause {
 	if s := &e.Stabilization; s.Stabilized != s.Proposed {
 		return windowOf(s)
 	}
-	return CauseMetrics
+	return proposing(d, e.Stabilization.Proposed)
 }
 
 // policyOf names the policy that limited a change.

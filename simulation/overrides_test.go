@@ -44,7 +44,7 @@ func TestOverridesOfAScenario(t *testing.T) {
 				t.Errorf("%s: at %s %d replicas, want %d", name, at, got[at], want)
 			}
 		}
-		if decides := c.during != 8; (cause[10*time.Minute] == simulation.CauseOverride) != decides {
+		if decides := c.during != 8; strings.HasPrefix(string(cause[10*time.Minute]), "override ") != decides {
 			t.Errorf("%s: decided by %s", name, cause[10*time.Minute])
 		}
 	}

@@ -221,6 +221,22 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%d, want 7", d.Desired)
 		}
 	})
+	t.Run("two metrics of one name", func(t *testing.T) {
+		g := newPair(t, stages.Plan{})
+		g.in.Spec.Metrics[1].Metric.Name = "queue" // with another selector
+		g.plan(stages.Plan{Fallbacks: []stages.Fallback{{Metric: 1, After: time.Minute, Replicas: 10}}}, "External:queue", "External:queue")
+		// The first fails all the time, the second for less than its fallback waits.
+		_, all := g.rounds("10:00:00", "10:01:00", 4, away, series(4))
+		d := all["10:00:45"]
+		if len(told(&d, recommender.StageFallback)) != 0 {
+			t.Errorf("before the second fails: %q", told(&d, recommender.StageFallback))
+		}
+		_, all = g.rounds("10:01:00", "10:02:15", 4, series(40), away)
+		before, after := all["10:01:45"], all["10:02:00"]
+		if len(told(&before, recommender.StageFallback)) != 0 || before.Desired != 4 || len(told(&after, recommender.StageFallback)) != 1 || after.Desired != 8 {
+			t.Errorf("then %d by %q and %d by %q", before.Desired, told(&before, recommender.StageFallback), after.Desired, told(&after, recommender.StageFallback))
+		}
+	})
 	t.Run("a fallback that is taken away", func(t *testing.T) {
 		g := newQueue(t, with(ten))
 		_, all := g.rounds("10:00:00", "10:04:00", 10, away)

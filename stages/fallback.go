@@ -134,16 +134,30 @@ func (r *run) evaluationOf(c *recommender.Combining, metric int) *recommender.Me
 	if metric >= len(r.plan.Metrics) {
 		return nil
 	}
-	name := r.plan.Metrics[metric]
-	if metric < len(c.Metrics) && MetricName(c.Metrics[metric].Spec) == name {
+	name, nth := r.plan.Metrics[metric], nthOf(r.plan.Metrics, metric)
+	if nth == 0 && metric < len(c.Metrics) && !slices.Contains(r.plan.Metrics[metric+1:], name) && MetricName(c.Metrics[metric].Spec) == name {
 		return &c.Metrics[metric]
 	}
 	for i := range c.Metrics {
-		if MetricName(c.Metrics[i].Spec) == name {
+		if MetricName(c.Metrics[i].Spec) != name {
+			continue
+		}
+		if nth == 0 {
 			return &c.Metrics[i]
 		}
+		nth--
 	}
 	return nil
+}
+
+// nthOf counts the metrics of the same name before one: their selectors tell them apart.
+func nthOf(names []string, metric int) (nth int) {
+	for _, name := range names[:metric] {
+		if name == names[metric] {
+			nth++
+		}
+	}
+	return nth
 }
 
 // MetricName is the name of a metric as stages and queries know it: its type, its name, and its container.

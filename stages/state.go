@@ -65,9 +65,22 @@ func (s *State) encode() []byte {
 // decodeState reads what encode wrote, for metrics of these names.
 func decodeState(b []byte, names []string) State {
 	s := State{Metrics: make([]MetricState, len(names))}
+	var seen map[string]int
+	if len(names) > 16 {
+		seen = make(map[string]int, len(names))
+	}
 	for i := range names {
 		h := fnv.New32a()
 		h.Write([]byte(names[i]))
+		nth := seen[names[i]]
+		if seen == nil {
+			nth = nthOf(names, i)
+		} else {
+			seen[names[i]]++
+		}
+		if nth > 0 { // no name has a byte of 0
+			h.Write([]byte{0, byte(nth), byte(nth >> 8)})
+		}
 		s.Metrics[i].name = h.Sum32()
 	}
 	next := func() (v int64) {

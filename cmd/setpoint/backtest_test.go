@@ -16,6 +16,7 @@ import (
 )
 
 func TestBacktestTellsWhatAnotherSpecDecides(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const curated = "../../clients/kubernetes/recording/testdata/curated.jsonl.gz"
 	got := run(t, "", "backtest", "--spec", careful, "-o", "json", curated)
@@ -166,6 +167,7 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 
 // The page shows what the command prints.
 func TestThePageShowsTheBacktest(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Chdir("../..")
 	page, err := os.ReadFile("docs/guides/simulation.md")
 	if err != nil {

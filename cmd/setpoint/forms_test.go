@@ -5,10 +5,12 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 // Every command that takes a spec takes it in each form in which users have it.
 func TestSpecsAreReadInEveryForm(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	const spec = `{minReplicas: 5, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}`
 	address := clitest.StartServer(t)

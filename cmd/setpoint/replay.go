@@ -108,7 +108,7 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 			return err
 		}
 		kubernetes.Defaults(spec.Object)
-		options.Spec, options.Stages = &spec.Object.Spec, spec.Stored.GetStages()
+		options.Spec, options.Stages = &spec.Object.Spec, spec.Stages()
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {

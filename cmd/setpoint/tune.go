@@ -132,7 +132,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.annotations, err = annotationsOf(read.Stored.GetStages()); err != nil {
+	if c.annotations, err = annotationsOf(read.Stages()); err != nil {
 		return err
 	}
 	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)

@@ -43,6 +43,7 @@ func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
 // A search keeps the stages: they take part in each run, the manifest has them, and no minReplicas is above a
 // schedule's.
 func TestTuneKeepsStages(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	t.Parallel()
 	world := clitest.File(t, "world.yaml", "duration: 4h\nstart: 2026-11-23T00:00:00Z\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	stages := `{schedules: [{name: all, timeZone: UTC, cron: "0 0 1 1 *", duration: 86400s, minReplicas: 3}, {name: day, timeZone: UTC, cron: "0 0 * * *", duration: 82800s, minReplicas: 7}]}`

@@ -40,6 +40,17 @@ type reader struct {
 	noting  bool
 }
 
+// maxQuoted limits what a sentence quotes of a name, bytes.
+const maxQuoted = 253
+
+// clip shortens a name for a sentence.
+func clip(s string) string {
+	if len(s) <= maxQuoted {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+}
+
 // maxNotes limits the sentences for the explanation: a request may be odd in every
 // element.
 const maxNotes = 100

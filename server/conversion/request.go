@@ -5,7 +5,6 @@ package conversion
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -84,17 +83,6 @@ type requestReader struct {
 
 // ended reports whether the caller has gone.
 func (r *requestReader) ended() bool { return r.ctx.Err() != nil }
-
-// maxQuoted limits what a sentence quotes of a name, bytes.
-const maxQuoted = 253
-
-// clip shortens a name for a sentence.
-func clip(s string) string {
-	if len(s) <= maxQuoted {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
-}
 
 func (r *requestReader) quantity(s string, place func() string) quantity.Quantity {
 	q, err := quantity.Parse(s)

@@ -1,5 +1,3 @@
-//go:build !js
-
 package conversion
 
 import (
@@ -19,22 +17,49 @@ import (
 // instant. The violations list everything that is wrong, beside what validation.Structure finds.
 func Around(req *setpointv1.RecommendRequest, in *recommender.Input, now time.Time) (stages.Around, []validation.Violation) {
 	r := &stagesReader{in: in, now: now}
-	if p := in.Options.Profile; p != nil && !p.FollowsController() {
-		r.refuse("stages", "Forbidden: the profile %q has none: choose one of the controller's, such as %q", p.Name(), recommender.DefaultProfile)
+	if !r.mayHaveStages(req.GetSpec(), req.GetStages() != nil || len(req.GetProposals()) > 0) {
 		return stages.Around{}, r.violations
 	}
 	around := stages.Around{Proposals: r.proposals(req.GetProposals())}
-	if req.GetStages() != nil {
-		around.Plan = r.plan(req.GetStages(), "stages")
+	if req.GetStages() != nil || HasFallback(req.GetSpec()) {
+		around.Plan = r.plan(req.GetSpec(), req.GetStages())
 	}
 	return around, r.violations
 }
 
-// Stages reads the stages of a spec.
-func Stages(s *setpointv1.Stages, in *recommender.Input, path string) (*stages.Plan, []validation.Violation) {
+// Staged reports whether something of a request is read by Around.
+func Staged(req *setpointv1.RecommendRequest) bool {
+	return req.GetStages() != nil || len(req.GetProposals()) > 0 || HasFallback(req.GetSpec())
+}
+
+// Stages reads the stages of a stored spec: s, and what the spec itself has of them. Nil: it has neither.
+func Stages(spec *setpointv1.HorizontalPodAutoscalerSpec, s *setpointv1.Stages, in *recommender.Input) (*stages.Plan, []validation.Violation) {
+	if s == nil && !HasFallback(spec) {
+		return nil, nil
+	}
 	r := &stagesReader{in: in, stored: true}
-	plan := r.plan(s, path)
+	if !r.mayHaveStages(spec, s != nil) {
+		return nil, r.violations
+	}
+	plan := r.plan(spec, s)
 	return plan, r.violations
+}
+
+// mayHaveStages refuses them with profiles that have none; beside reports whether there are some beside the spec.
+func (r *stagesReader) mayHaveStages(spec *setpointv1.HorizontalPodAutoscalerSpec, beside bool) bool {
+	p := r.in.Options.Profile
+	if p == nil || p.FollowsController() {
+		return true
+	}
+	field := "stages"
+	for i, m := range spec.GetMetrics() {
+		if !beside && m.GetExternal().GetFallback() != nil {
+			field = fallbackField(i)
+			break
+		}
+	}
+	r.refuse(field, "Forbidden: the profile %q has none: choose one of the controller's, such as %q", p.Name(), recommender.DefaultProfile)
+	return false
 }
 
 // As many of a list are read as there may be: validation.Structure tells that there are more, and a request of some
@@ -67,7 +92,8 @@ func (r *stagesReader) refuse(field, format string, a ...any) {
 	r.violations = append(r.violations, validation.Violation{Field: field, Description: fmt.Sprintf(format, a...)})
 }
 
-func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
+func (r *stagesReader) plan(spec *setpointv1.HorizontalPodAutoscalerSpec, s *setpointv1.Stages) *stages.Plan {
+	const path = "stages"
 	p := &stages.Plan{WindowThroughFailures: s.GetWindowThroughFailures(), IgnoreSurge: s.GetGuards().GetIgnoreSurge()}
 	for i := range r.in.Spec.Metrics {
 		p.Metrics = append(p.Metrics, MetricName(&r.in.Spec.Metrics[i]))
@@ -77,6 +103,7 @@ func (r *stagesReader) plan(s *setpointv1.Stages, path string) *stages.Plan {
 	p.Schedules = r.schedules(s.GetSchedules(), path+".schedules")
 	p.Idle = r.idle(s.GetIdle(), p, path+".idle")
 	r.failures(p, s, path)
+	r.ofSpec(p, spec)
 	return p
 }
 

@@ -1,9 +1,8 @@
-//go:build !js
-
 package conversion
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -60,6 +59,43 @@ func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path strin
 			continue
 		}
 		p.ZeroGuards = append(p.ZeroGuards, stages.ZeroGuard{Metric: metric, DropPercent: drop, Confirm: durationOr(g.GetConfirm(), defaultConfirm)})
+	}
+}
+
+// HasFallback reports whether a metric of a spec has a fallback of its own, as KEP-5679 has it.
+func HasFallback(spec *setpointv1.HorizontalPodAutoscalerSpec) bool {
+	for _, m := range spec.GetMetrics() {
+		if m.GetExternal().GetFallback() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func fallbackField(metric int) string {
+	return fmt.Sprintf("spec.metrics[%d].external.fallback", metric)
+}
+
+// ofSpec adds the fallbacks of the spec's metrics. validation.Spec knows their ranges.
+func (r *stagesReader) ofSpec(p *stages.Plan, spec *setpointv1.HorizontalPodAutoscalerSpec) {
+	for i, m := range spec.GetMetrics() {
+		f := m.GetExternal().GetFallback()
+		if f == nil || i >= len(r.in.Spec.Metrics) || r.in.Spec.Metrics[i].Type != recommender.ExternalMetric {
+			continue
+		}
+		if slices.ContainsFunc(p.Fallbacks, func(other stages.Fallback) bool { return other.Metric == i }) {
+			r.refuse(fallbackField(i), "Forbidden: stages.fallbacks has one for %s, too: keep one of the two", clip(p.Metrics[i]))
+			continue
+		}
+		if len(p.Fallbacks) == mostOfMetrics {
+			r.refuse(fallbackField(i), "Forbidden: at most %d metrics may have a fallback, with those of stages.fallbacks", mostOfMetrics)
+			return
+		}
+		after := stages.DefaultFailureDuration
+		if f.FailureDurationSeconds != nil {
+			after = time.Duration(f.GetFailureDurationSeconds()) * time.Second
+		}
+		p.Fallbacks = append(p.Fallbacks, stages.Fallback{Metric: i, After: after, Replicas: f.GetReplicas()})
 	}
 }
 

@@ -85,7 +85,7 @@ func TestStoredSchedulesAreInsideTheSpec(t *testing.T) {
 	if err := protojson.Unmarshal([]byte(text), s); err != nil {
 		t.Fatal(err)
 	}
-	_, violations := conversion.Stages(s, threeMetrics(), "stages")
+	_, violations := conversion.Stages(nil, s, threeMetrics())
 	var got []string
 	for _, v := range violations {
 		got = append(got, v.String())

@@ -48,9 +48,9 @@ func readSpec(key store.Key, r store.Record, defaults recommender.Options) (*spe
 	of, more := conversion.Fleet(key.String(), stored, in)
 	s.fleet = *of
 	violations = append(violations, more...)
-	if stored.GetStages() != nil {
-		plan, wrong := conversion.Stages(stored.GetStages(), in, "stages")
-		violations = append(violations, wrong...)
+	plan, wrong := conversion.Stages(stored.GetSpec(), stored.GetStages(), in)
+	violations = append(violations, wrong...)
+	if plan != nil {
 		decides := *plan
 		decides.Freshness = nil
 		s.fresh, s.plan = plan, &decides

@@ -41,7 +41,7 @@ func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults
 	violations = append(violations, evaluationTime(req, anyTime)...)
 	violations = append(violations, fleetName(req)...)
 	var staged []validation.Violation
-	if req.GetStages() != nil || len(req.GetProposals()) > 0 {
+	if conversion.Staged(req) {
 		if req.GetEvaluationTime().IsValid() {
 			now = req.GetEvaluationTime().AsTime()
 		}

@@ -52,9 +52,11 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 // stage of which it is not known what it does next, 0: none is known.
 func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse, in *recommender.Input) (a *stages.Around, unforeseen recommender.Stage) {
 	a = &stages.Around{}
-	if proto.Size(use.GetStages()) > 0 {
-		a.Plan, _ = conversion.Stages(use.GetStages(), in, "stages") // what is wrong with them is of another version
+	own := use.GetStages()
+	if proto.Size(own) == 0 {
+		own = nil
 	}
+	a.Plan, _ = conversion.Stages(use.GetSpec(), own, in) // what is wrong with them is of another version
 	if of := s.targets.Overrides; of != nil {
 		var read bool
 		if a.Overrides, read = of.For(decision.ParseTarget(target.GetName())); !read {

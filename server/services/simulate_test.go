@@ -224,3 +224,44 @@ func TestSimulateOverREST(t *testing.T) {
 		t.Errorf("%d: %s", a.Code, a.Raw)
 	}
 }
+
+// Stages of a request and of one of its specs decide, and so do the overrides of a scenario; what is wrong with stages
+// is told where they are.
+func TestSimulateStages(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	pinned := func(n int32) *setpointv1.Stages {
+		return &setpointv1.Stages{Schedules: []*setpointv1.Schedule{{
+			Name: "day", TimeZone: "UTC", Cron: "0 0 * * *", Duration: durationpb.New(24 * time.Hour), MinReplicas: new(n),
+		}}}
+	}
+	req := &setpointv1.SimulateRequest{
+		Scenario: servertest.DayOfWeb, FiguresOnly: true, Stages: pinned(40),
+		Specs: []*setpointv1.SimulatedSpec{
+			{Name: "shared", Spec: servertest.SimulatedSpec(60, 50)},
+			{Name: "own", Spec: servertest.SimulatedSpec(60, 50), Stages: pinned(50)},
+			{Name: "none", Spec: servertest.SimulatedSpec(60, 50), Stages: &setpointv1.Stages{}},
+		},
+	}
+	all, err := simulate(t.Context(), s, req)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for i, want := range []int32{40, 50, 1} {
+		if f := all[i].GetFigures(); want > 1 != (f.GetCauses()[0].GetCause() == `schedule "day"`) || want > 1 && f.GetMostReplicas() != want {
+			t.Errorf("%s: at most %d, decided by %v", all[i].GetSpecName(), f.GetMostReplicas(), f.GetCauses())
+		}
+	}
+	req.Stages.Schedules[0].TimeZone = "Europe/Berln"
+	req.Specs[1].Stages.Schedules[0].MinReplicas = new(int32(51))
+	_, err = simulate(t.Context(), s, req)
+	for _, want := range []string{"stages.schedules[0].timeZone: ", "specs[1].stages.schedules[0].minReplicas: "} {
+		if !strings.Contains(violations(err), want) {
+			t.Errorf("%q lacks %q", violations(err), want)
+		}
+	}
+	held := &setpointv1.SimulateRequest{Spec: servertest.SimulatedSpec(60, 50), FiguresOnly: true, Scenario: servertest.DayOfWeb + "\nevents: [{at: 0s, for: 24h, override: {hold: true}}]\n"}
+	if all, err = simulate(t.Context(), s, held); err != nil || all[0].GetFigures().GetScaleUps() != 0 || !strings.HasPrefix(all[0].GetFigures().GetCauses()[0].GetCause(), "override ") {
+		t.Errorf("held: %v, %v", all, err)
+	}
+}

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func (r *simulationReader) specs() []simulatedSpec {
 		r.refuse("spec", "Forbidden: specs is set")
 		return nil
 	case len(asked) == 0:
-		return []simulatedSpec{{autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions())}}
+		return []simulatedSpec{{autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions(), nil)}}
 	}
 	var all []simulatedSpec
 	seen := make(map[string]bool)
@@ -115,24 +116,30 @@ func (r *simulationReader) specs() []simulatedSpec {
 		if options == nil {
 			options = r.req.GetOptions()
 		}
-		all = append(all, simulatedSpec{name, r.autoscaler(i, spec.GetSpec(), options)})
+		all = append(all, simulatedSpec{name, r.autoscaler(i, spec.GetSpec(), options, spec.GetStages())})
 	}
 	return all
 }
 
-// autoscaler reads a spec like that of a recommendation.
-func (r *simulationReader) autoscaler(i int, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) *simulation.Autoscaler {
+// autoscaler reads a spec like that of a recommendation; own are its stages, nil: the request's count.
+func (r *simulationReader) autoscaler(i int, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, own *setpointv1.Stages) *simulation.Autoscaler {
 	in, violations := conversion.Input(&setpointv1.RecommendRequest{
 		Target: "clusters/simulation/namespaces/simulation/targets/simulation", Spec: spec, Options: options, Scale: &setpointv1.Scale{},
 	}, r.defaults)
 	violations = append(violations, validation.Spec(spec, validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
-	for _, v := range validation.Distinct(violations) {
-		if len(r.req.GetSpecs()) > 0 {
-			v.Field = fmt.Sprintf("specs[%d].%s", i, v.Field)
+	refuse := func(violations []validation.Violation, shared bool) {
+		for _, v := range violations {
+			if len(r.req.GetSpecs()) > 0 && !shared {
+				v.Field = fmt.Sprintf("specs[%d].%s", i, v.Field)
+			}
+			r.violations = append(r.violations, v)
 		}
-		r.violations = append(r.violations, v)
 	}
-	return &simulation.Autoscaler{Namespace: in.Namespace, Spec: in.Spec, Options: in.Options}
+	refuse(validation.Distinct(violations), false)
+	plan, violations := conversion.Stages(spec, cmp.Or(own, r.req.GetStages()), in)
+	refuse(violations, own == nil && r.req.GetStages() != nil)
+	r.violations = validation.Distinct(r.violations)
+	return &simulation.Autoscaler{Namespace: in.Namespace, Spec: in.Spec, Options: in.Options, Stages: plan}
 }
 
 // scenario reads the world from a scenario.

@@ -448,7 +448,8 @@ func (k *kit) knowsEveryKey() {
 	if k.world != worlds["many fields"] {
 		return
 	}
-	instead := []string{"requests", "limits", "startupP95", "hold"} // of one container, of another distribution, and in place of a pin
+	// Of one container, of another distribution, in place of a pin, and of fleets, which the service does not simulate.
+	instead := []string{"requests", "limits", "startupP95", "hold", "cluster", "member", "calls"}
 	var check func(path []any, value any, beside []any)
 	check = func(path []any, value any, beside []any) {
 		switch value := value.(type) {

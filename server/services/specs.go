@@ -72,10 +72,8 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 		Target: req.GetName(), Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
 	}, s.requests.Settings.Recommend)
 	unreadable = append(unreadable, validation.Spec(spec.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
-	if spec.GetStages() != nil {
-		_, staged := conversion.Stages(spec.GetStages(), input, "stages")
-		unreadable = append(unreadable, staged...)
-	}
+	_, staged := conversion.Stages(spec.GetSpec(), spec.GetStages(), input)
+	unreadable = append(unreadable, staged...)
 	if spec.GetFleet() != nil {
 		_, wrong := conversion.Fleet(req.GetName(), spec, input)
 		unreadable = append(unreadable, wrong...)

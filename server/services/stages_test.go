@@ -176,3 +176,55 @@ func TestSchedulesAheadAreTold(t *testing.T) {
 		t.Errorf("after its end %v", outlook)
 	}
 }
+
+// KEP-5679's field of a metric decides, although only stages have fallbacks elsewhere.
+func TestFallbackOfASpec(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	const web = servertest.Web
+	failing := func(seconds *int32, more ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendRequest {
+		req := servertest.Queue(web, 4, 40)
+		req.Spec.Metrics[0].External.Fallback = &setpointv1.ExternalMetricFallback{Replicas: 6, FailureDurationSeconds: seconds}
+		req.ExternalMetrics = nil
+		for _, change := range more {
+			change(req)
+		}
+		return req
+	}
+	for i, want := range []int32{4, 4, 6} {
+		answer := s.Recommend(t, failing(nil))
+		if answer.GetDesiredReplicas() != want || (len(answer.GetAdjustments()) == 1) != (want == 6) {
+			t.Errorf("after %d times 90 s: %v", i, answer)
+		}
+		if want == 6 && answer.GetAdjustments()[0].GetMessage() != "External:queue-depth has failed for 3m0s, at least 3m0s; 6 replicas are proposed instead" {
+			t.Errorf("told %v", answer.GetAdjustments())
+		}
+		s.Clock.Advance(90 * time.Second)
+	}
+	if use := s.Target(t, web).GetSpecInUse(); use.GetSpec().GetMetrics()[0].GetExternal().GetFallback().GetReplicas() != 6 {
+		t.Errorf("in use: %v", use)
+	}
+	for _, c := range []struct {
+		req  *setpointv1.RecommendRequest
+		want string
+	}{
+		{failing(new(int32(179))), "spec.metrics[0].external.fallback.failureDurationSeconds: Invalid value: 179: must be between 180 and 3600"},
+		{failing(new(int32(3601))), "spec.metrics[0].external.fallback.failureDurationSeconds: Invalid value: 3601"},
+		{failing(nil, func(r *setpointv1.RecommendRequest) { r.Spec.Metrics[0].External.Fallback.Replicas = 0 }), "spec.metrics[0].external.fallback.replicas: Invalid value: 0: must be greater than 0"},
+		{failing(nil, func(r *setpointv1.RecommendRequest) {
+			r.Stages = &setpointv1.Stages{Fallbacks: []*setpointv1.MetricFallback{{Metric: "External:queue-depth", Ignore: true}}}
+		}), "spec.metrics[0].external.fallback: Forbidden: stages.fallbacks has one for External:queue-depth, too"},
+		{failing(nil, func(r *setpointv1.RecommendRequest) { r.Options = &setpointv1.RecommendOptions{Profile: "cooldown"} }),
+			"spec.metrics[0].external.fallback: Forbidden: the profile \"cooldown\" has none"},
+	} {
+		if _, err := s.Recommendations.Recommend(t.Context(), c.req); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+		_, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{
+			Name: servertest.Polled, TargetSpec: &setpointv1.TargetSpec{Spec: c.req.GetSpec(), Options: c.req.GetOptions(), Stages: c.req.GetStages()},
+		})
+		if err == nil || !strings.Contains(err.Error(), "targetSpec."+c.want) {
+			t.Errorf("stored: %v, want %q", err, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -28,6 +29,23 @@ func (c *checker) external(p *field.Path, external *setpointv1.ExternalMetricSou
 		c.required(at.Child("averageValue"), "must set either a target value for metric or a per-pod target")
 	case total && average:
 		c.forbidden(at.Child("value"), "may not set both a target value for metric and a per-pod target")
+	}
+	c.fallback(p.Child("fallback"), external.GetFallback())
+}
+
+// leastFailure is KEP-5679's least failureDurationSeconds, mostFailure that of stages.fallbacks.
+const leastFailure, mostFailure = 180, 3600
+
+// fallback checks what no release of the API server knows yet, by KEP-5679.
+func (c *checker) fallback(p *field.Path, f *setpointv1.ExternalMetricFallback) {
+	if f == nil {
+		return
+	}
+	if s := f.FailureDurationSeconds; s != nil && (*s < leastFailure || *s > mostFailure) {
+		c.invalid(p.Child("failureDurationSeconds"), *s, fmt.Sprintf("must be between %d and %d (stages.fallbacks may wait for less)", leastFailure, mostFailure))
+	}
+	if f.GetReplicas() <= 0 {
+		c.invalid(p.Child("replicas"), f.GetReplicas(), "must be greater than 0")
 	}
 }
 

@@ -122,7 +122,7 @@ func (d *Decoder) planOf(key []byte) *plan {
 		return p
 	}
 	p := &plan{id: d.lastPlan.Add(1), data: append([]byte(nil), key...)}
-	if in, request := d.long(p.data); in != nil {
+	if in, request := d.long(p.data); in != nil && !conversion.HasFallback(request.GetSpec()) { // which is a stage
 		p.input, p.weight = *in, conversion.Weight(in)
 		p.shared = conversion.SharedSpecOf(request.GetSpec(), request.GetOptions())
 		p.matcher, _ = conversion.NewMatcher(&in.Spec, nil)

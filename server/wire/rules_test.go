@@ -112,7 +112,10 @@ func walk(m protoreflect.Message, path string, f func(path string, m protoreflec
 }
 
 // staged are the fields of stages and of fleets, which the slow path reads.
-var staged = map[protoreflect.FullName]bool{"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true, "setpoint.v1.RecommendRequest.fleet": true}
+var staged = map[protoreflect.FullName]bool{
+	"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true, "setpoint.v1.ExternalMetricSource.fallback": true,
+	"setpoint.v1.RecommendRequest.fleet": true,
+}
 
 // A request with stages, proposals or a fleet is the slow path's.
 func TestStagesAreNotUsual(t *testing.T) {
@@ -122,6 +125,13 @@ func TestStagesAreNotUsual(t *testing.T) {
 		"stages":    func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} },
 		"proposals": func(r *setpointv1.RecommendRequest) { r.Proposals = []*setpointv1.Proposal{{}} },
 		"a fleet":   func(r *setpointv1.RecommendRequest) { r.Fleet = "clusters/c/namespaces/n/targets/f" },
+		"a metric's fallback": func(r *setpointv1.RecommendRequest) {
+			for _, m := range r.GetSpec().GetMetrics() {
+				if m.GetExternal() != nil {
+					m.External.Fallback = &setpointv1.ExternalMetricFallback{Replicas: 2}
+				}
+			}
+		},
 	} {
 		req := full()
 		req.Explain = false

@@ -510,7 +510,11 @@ type ExternalMetricSource struct {
 	// The metric. Required.
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
 	// value (total) or averageValue (per replica). Required.
-	Target        *MetricTarget `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	Target *MetricTarget `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
+	// What the metric proposes once it has failed for a while, as KEP-5679 has it: the same as an entry of
+	// Stages.fallbacks with these replicas, and refused beside one. No release of Kubernetes has this field.
+	// Absent: a metric that fails proposes nothing.
+	Fallback      *ExternalMetricFallback `protobuf:"bytes,3,opt,name=fallback,proto3" json:"fallback,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -559,6 +563,69 @@ func (x *ExternalMetricSource) GetTarget() *MetricTarget {
 	return nil
 }
 
+func (x *ExternalMetricSource) GetFallback() *ExternalMetricFallback {
+	if x != nil {
+		return x.Fallback
+	}
+	return nil
+}
+
+// The replicas that an external metric proposes while it fails (KEP-5679).
+type ExternalMetricFallback struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For how many seconds it must have failed, since the first failure without a success in between: 180 to
+	// 3600. Absent: 180.
+	FailureDurationSeconds *int32 `protobuf:"varint,1,opt,name=failure_duration_seconds,json=failureDurationSeconds,proto3,oneof" json:"failure_duration_seconds,omitempty"`
+	// The proposal, beside those of the other metrics, within bounds and behavior: 1 or more. Required.
+	Replicas      int32 `protobuf:"varint,2,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExternalMetricFallback) Reset() {
+	*x = ExternalMetricFallback{}
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExternalMetricFallback) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExternalMetricFallback) ProtoMessage() {}
+
+func (x *ExternalMetricFallback) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExternalMetricFallback.ProtoReflect.Descriptor instead.
+func (*ExternalMetricFallback) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ExternalMetricFallback) GetFailureDurationSeconds() int32 {
+	if x != nil && x.FailureDurationSeconds != nil {
+		return *x.FailureDurationSeconds
+	}
+	return 0
+}
+
+func (x *ExternalMetricFallback) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
 // Identity of a custom or external metric: name and selector together.
 type MetricIdentifier struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -572,7 +639,7 @@ type MetricIdentifier struct {
 
 func (x *MetricIdentifier) Reset() {
 	*x = MetricIdentifier{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[8]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +651,7 @@ func (x *MetricIdentifier) String() string {
 func (*MetricIdentifier) ProtoMessage() {}
 
 func (x *MetricIdentifier) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[8]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +664,7 @@ func (x *MetricIdentifier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricIdentifier.ProtoReflect.Descriptor instead.
 func (*MetricIdentifier) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MetricIdentifier) GetName() string {
@@ -627,7 +694,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[9]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +706,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[9]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +719,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -684,7 +751,7 @@ type LabelSelectorRequirement struct {
 
 func (x *LabelSelectorRequirement) Reset() {
 	*x = LabelSelectorRequirement{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[10]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +763,7 @@ func (x *LabelSelectorRequirement) String() string {
 func (*LabelSelectorRequirement) ProtoMessage() {}
 
 func (x *LabelSelectorRequirement) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[10]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +776,7 @@ func (x *LabelSelectorRequirement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelectorRequirement.ProtoReflect.Descriptor instead.
 func (*LabelSelectorRequirement) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LabelSelectorRequirement) GetKey() string {
@@ -751,7 +818,7 @@ type MetricTarget struct {
 
 func (x *MetricTarget) Reset() {
 	*x = MetricTarget{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[11]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -763,7 +830,7 @@ func (x *MetricTarget) String() string {
 func (*MetricTarget) ProtoMessage() {}
 
 func (x *MetricTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[11]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -776,7 +843,7 @@ func (x *MetricTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricTarget.ProtoReflect.Descriptor instead.
 func (*MetricTarget) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MetricTarget) GetType() string {
@@ -820,7 +887,7 @@ type HorizontalPodAutoscalerBehavior struct {
 
 func (x *HorizontalPodAutoscalerBehavior) Reset() {
 	*x = HorizontalPodAutoscalerBehavior{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[12]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +899,7 @@ func (x *HorizontalPodAutoscalerBehavior) String() string {
 func (*HorizontalPodAutoscalerBehavior) ProtoMessage() {}
 
 func (x *HorizontalPodAutoscalerBehavior) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[12]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +912,7 @@ func (x *HorizontalPodAutoscalerBehavior) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HorizontalPodAutoscalerBehavior.ProtoReflect.Descriptor instead.
 func (*HorizontalPodAutoscalerBehavior) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{12}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HorizontalPodAutoscalerBehavior) GetScaleUp() *HPAScalingRules {
@@ -883,7 +950,7 @@ type HPAScalingRules struct {
 
 func (x *HPAScalingRules) Reset() {
 	*x = HPAScalingRules{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[13]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +962,7 @@ func (x *HPAScalingRules) String() string {
 func (*HPAScalingRules) ProtoMessage() {}
 
 func (x *HPAScalingRules) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[13]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +975,7 @@ func (x *HPAScalingRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HPAScalingRules.ProtoReflect.Descriptor instead.
 func (*HPAScalingRules) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{13}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HPAScalingRules) GetStabilizationWindowSeconds() int32 {
@@ -954,7 +1021,7 @@ type HPAScalingPolicy struct {
 
 func (x *HPAScalingPolicy) Reset() {
 	*x = HPAScalingPolicy{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[14]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1033,7 @@ func (x *HPAScalingPolicy) String() string {
 func (*HPAScalingPolicy) ProtoMessage() {}
 
 func (x *HPAScalingPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[14]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1046,7 @@ func (x *HPAScalingPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HPAScalingPolicy.ProtoReflect.Descriptor instead.
 func (*HPAScalingPolicy) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{14}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HPAScalingPolicy) GetType() string {
@@ -1028,7 +1095,7 @@ type HorizontalPodAutoscalerStatus struct {
 
 func (x *HorizontalPodAutoscalerStatus) Reset() {
 	*x = HorizontalPodAutoscalerStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[15]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1040,7 +1107,7 @@ func (x *HorizontalPodAutoscalerStatus) String() string {
 func (*HorizontalPodAutoscalerStatus) ProtoMessage() {}
 
 func (x *HorizontalPodAutoscalerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[15]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1053,7 +1120,7 @@ func (x *HorizontalPodAutoscalerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HorizontalPodAutoscalerStatus.ProtoReflect.Descriptor instead.
 func (*HorizontalPodAutoscalerStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{15}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HorizontalPodAutoscalerStatus) GetObservedGeneration() int64 {
@@ -1117,7 +1184,7 @@ type HorizontalPodAutoscalerCondition struct {
 
 func (x *HorizontalPodAutoscalerCondition) Reset() {
 	*x = HorizontalPodAutoscalerCondition{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[16]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1196,7 @@ func (x *HorizontalPodAutoscalerCondition) String() string {
 func (*HorizontalPodAutoscalerCondition) ProtoMessage() {}
 
 func (x *HorizontalPodAutoscalerCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[16]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1209,7 @@ func (x *HorizontalPodAutoscalerCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HorizontalPodAutoscalerCondition.ProtoReflect.Descriptor instead.
 func (*HorizontalPodAutoscalerCondition) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{16}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HorizontalPodAutoscalerCondition) GetType() string {
@@ -1201,7 +1268,7 @@ type MetricStatus struct {
 
 func (x *MetricStatus) Reset() {
 	*x = MetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[17]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1280,7 @@ func (x *MetricStatus) String() string {
 func (*MetricStatus) ProtoMessage() {}
 
 func (x *MetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[17]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1293,7 @@ func (x *MetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricStatus.ProtoReflect.Descriptor instead.
 func (*MetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MetricStatus) GetType() string {
@@ -1286,7 +1353,7 @@ type ObjectMetricStatus struct {
 
 func (x *ObjectMetricStatus) Reset() {
 	*x = ObjectMetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[18]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1365,7 @@ func (x *ObjectMetricStatus) String() string {
 func (*ObjectMetricStatus) ProtoMessage() {}
 
 func (x *ObjectMetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[18]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1378,7 @@ func (x *ObjectMetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMetricStatus.ProtoReflect.Descriptor instead.
 func (*ObjectMetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ObjectMetricStatus) GetMetric() *MetricIdentifier {
@@ -1348,7 +1415,7 @@ type PodsMetricStatus struct {
 
 func (x *PodsMetricStatus) Reset() {
 	*x = PodsMetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[19]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1427,7 @@ func (x *PodsMetricStatus) String() string {
 func (*PodsMetricStatus) ProtoMessage() {}
 
 func (x *PodsMetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[19]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1440,7 @@ func (x *PodsMetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodsMetricStatus.ProtoReflect.Descriptor instead.
 func (*PodsMetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PodsMetricStatus) GetMetric() *MetricIdentifier {
@@ -1403,7 +1470,7 @@ type ResourceMetricStatus struct {
 
 func (x *ResourceMetricStatus) Reset() {
 	*x = ResourceMetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[20]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1482,7 @@ func (x *ResourceMetricStatus) String() string {
 func (*ResourceMetricStatus) ProtoMessage() {}
 
 func (x *ResourceMetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[20]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1495,7 @@ func (x *ResourceMetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceMetricStatus.ProtoReflect.Descriptor instead.
 func (*ResourceMetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResourceMetricStatus) GetName() string {
@@ -1460,7 +1527,7 @@ type ContainerResourceMetricStatus struct {
 
 func (x *ContainerResourceMetricStatus) Reset() {
 	*x = ContainerResourceMetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[21]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1539,7 @@ func (x *ContainerResourceMetricStatus) String() string {
 func (*ContainerResourceMetricStatus) ProtoMessage() {}
 
 func (x *ContainerResourceMetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[21]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1552,7 @@ func (x *ContainerResourceMetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerResourceMetricStatus.ProtoReflect.Descriptor instead.
 func (*ContainerResourceMetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ContainerResourceMetricStatus) GetName() string {
@@ -1522,7 +1589,7 @@ type ExternalMetricStatus struct {
 
 func (x *ExternalMetricStatus) Reset() {
 	*x = ExternalMetricStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[22]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1601,7 @@ func (x *ExternalMetricStatus) String() string {
 func (*ExternalMetricStatus) ProtoMessage() {}
 
 func (x *ExternalMetricStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[22]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1614,7 @@ func (x *ExternalMetricStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExternalMetricStatus.ProtoReflect.Descriptor instead.
 func (*ExternalMetricStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExternalMetricStatus) GetMetric() *MetricIdentifier {
@@ -1579,7 +1646,7 @@ type MetricValueStatus struct {
 
 func (x *MetricValueStatus) Reset() {
 	*x = MetricValueStatus{}
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[23]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1591,7 +1658,7 @@ func (x *MetricValueStatus) String() string {
 func (*MetricValueStatus) ProtoMessage() {}
 
 func (x *MetricValueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[23]
+	mi := &file_setpoint_v1_autoscaling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1604,7 +1671,7 @@ func (x *MetricValueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricValueStatus.ProtoReflect.Descriptor instead.
 func (*MetricValueStatus) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_autoscaling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MetricValueStatus) GetValue() string {
@@ -1666,10 +1733,15 @@ const file_setpoint_v1_autoscaling_proto_rawDesc = "" +
 	"\x1dContainerResourceMetricSource\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
 	"\x06target\x18\x02 \x01(\v2\x19.setpoint.v1.MetricTargetR\x06target\x12\x1c\n" +
-	"\tcontainer\x18\x03 \x01(\tR\tcontainer\"\x80\x01\n" +
+	"\tcontainer\x18\x03 \x01(\tR\tcontainer\"\xc1\x01\n" +
 	"\x14ExternalMetricSource\x125\n" +
 	"\x06metric\x18\x01 \x01(\v2\x1d.setpoint.v1.MetricIdentifierR\x06metric\x121\n" +
-	"\x06target\x18\x02 \x01(\v2\x19.setpoint.v1.MetricTargetR\x06target\"^\n" +
+	"\x06target\x18\x02 \x01(\v2\x19.setpoint.v1.MetricTargetR\x06target\x12?\n" +
+	"\bfallback\x18\x03 \x01(\v2#.setpoint.v1.ExternalMetricFallbackR\bfallback\"\x90\x01\n" +
+	"\x16ExternalMetricFallback\x12=\n" +
+	"\x18failure_duration_seconds\x18\x01 \x01(\x05H\x00R\x16failureDurationSeconds\x88\x01\x01\x12\x1a\n" +
+	"\breplicas\x18\x02 \x01(\x05R\breplicasB\x1b\n" +
+	"\x19_failure_duration_seconds\"^\n" +
 	"\x10MetricIdentifier\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
 	"\bselector\x18\x02 \x01(\v2\x1a.setpoint.v1.LabelSelectorR\bselector\"\x87\x02\n" +
@@ -1769,7 +1841,7 @@ func file_setpoint_v1_autoscaling_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_autoscaling_proto_rawDescData
 }
 
-var file_setpoint_v1_autoscaling_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_setpoint_v1_autoscaling_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_setpoint_v1_autoscaling_proto_goTypes = []any{
 	(*HorizontalPodAutoscalerSpec)(nil),      // 0: setpoint.v1.HorizontalPodAutoscalerSpec
 	(*CrossVersionObjectReference)(nil),      // 1: setpoint.v1.CrossVersionObjectReference
@@ -1779,72 +1851,74 @@ var file_setpoint_v1_autoscaling_proto_goTypes = []any{
 	(*ResourceMetricSource)(nil),             // 5: setpoint.v1.ResourceMetricSource
 	(*ContainerResourceMetricSource)(nil),    // 6: setpoint.v1.ContainerResourceMetricSource
 	(*ExternalMetricSource)(nil),             // 7: setpoint.v1.ExternalMetricSource
-	(*MetricIdentifier)(nil),                 // 8: setpoint.v1.MetricIdentifier
-	(*LabelSelector)(nil),                    // 9: setpoint.v1.LabelSelector
-	(*LabelSelectorRequirement)(nil),         // 10: setpoint.v1.LabelSelectorRequirement
-	(*MetricTarget)(nil),                     // 11: setpoint.v1.MetricTarget
-	(*HorizontalPodAutoscalerBehavior)(nil),  // 12: setpoint.v1.HorizontalPodAutoscalerBehavior
-	(*HPAScalingRules)(nil),                  // 13: setpoint.v1.HPAScalingRules
-	(*HPAScalingPolicy)(nil),                 // 14: setpoint.v1.HPAScalingPolicy
-	(*HorizontalPodAutoscalerStatus)(nil),    // 15: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*HorizontalPodAutoscalerCondition)(nil), // 16: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 17: setpoint.v1.MetricStatus
-	(*ObjectMetricStatus)(nil),               // 18: setpoint.v1.ObjectMetricStatus
-	(*PodsMetricStatus)(nil),                 // 19: setpoint.v1.PodsMetricStatus
-	(*ResourceMetricStatus)(nil),             // 20: setpoint.v1.ResourceMetricStatus
-	(*ContainerResourceMetricStatus)(nil),    // 21: setpoint.v1.ContainerResourceMetricStatus
-	(*ExternalMetricStatus)(nil),             // 22: setpoint.v1.ExternalMetricStatus
-	(*MetricValueStatus)(nil),                // 23: setpoint.v1.MetricValueStatus
-	nil,                                      // 24: setpoint.v1.LabelSelector.MatchLabelsEntry
-	(*timestamppb.Timestamp)(nil),            // 25: google.protobuf.Timestamp
+	(*ExternalMetricFallback)(nil),           // 8: setpoint.v1.ExternalMetricFallback
+	(*MetricIdentifier)(nil),                 // 9: setpoint.v1.MetricIdentifier
+	(*LabelSelector)(nil),                    // 10: setpoint.v1.LabelSelector
+	(*LabelSelectorRequirement)(nil),         // 11: setpoint.v1.LabelSelectorRequirement
+	(*MetricTarget)(nil),                     // 12: setpoint.v1.MetricTarget
+	(*HorizontalPodAutoscalerBehavior)(nil),  // 13: setpoint.v1.HorizontalPodAutoscalerBehavior
+	(*HPAScalingRules)(nil),                  // 14: setpoint.v1.HPAScalingRules
+	(*HPAScalingPolicy)(nil),                 // 15: setpoint.v1.HPAScalingPolicy
+	(*HorizontalPodAutoscalerStatus)(nil),    // 16: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*HorizontalPodAutoscalerCondition)(nil), // 17: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 18: setpoint.v1.MetricStatus
+	(*ObjectMetricStatus)(nil),               // 19: setpoint.v1.ObjectMetricStatus
+	(*PodsMetricStatus)(nil),                 // 20: setpoint.v1.PodsMetricStatus
+	(*ResourceMetricStatus)(nil),             // 21: setpoint.v1.ResourceMetricStatus
+	(*ContainerResourceMetricStatus)(nil),    // 22: setpoint.v1.ContainerResourceMetricStatus
+	(*ExternalMetricStatus)(nil),             // 23: setpoint.v1.ExternalMetricStatus
+	(*MetricValueStatus)(nil),                // 24: setpoint.v1.MetricValueStatus
+	nil,                                      // 25: setpoint.v1.LabelSelector.MatchLabelsEntry
+	(*timestamppb.Timestamp)(nil),            // 26: google.protobuf.Timestamp
 }
 var file_setpoint_v1_autoscaling_proto_depIdxs = []int32{
 	1,  // 0: setpoint.v1.HorizontalPodAutoscalerSpec.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
 	2,  // 1: setpoint.v1.HorizontalPodAutoscalerSpec.metrics:type_name -> setpoint.v1.MetricSpec
-	12, // 2: setpoint.v1.HorizontalPodAutoscalerSpec.behavior:type_name -> setpoint.v1.HorizontalPodAutoscalerBehavior
+	13, // 2: setpoint.v1.HorizontalPodAutoscalerSpec.behavior:type_name -> setpoint.v1.HorizontalPodAutoscalerBehavior
 	3,  // 3: setpoint.v1.MetricSpec.object:type_name -> setpoint.v1.ObjectMetricSource
 	4,  // 4: setpoint.v1.MetricSpec.pods:type_name -> setpoint.v1.PodsMetricSource
 	5,  // 5: setpoint.v1.MetricSpec.resource:type_name -> setpoint.v1.ResourceMetricSource
 	6,  // 6: setpoint.v1.MetricSpec.container_resource:type_name -> setpoint.v1.ContainerResourceMetricSource
 	7,  // 7: setpoint.v1.MetricSpec.external:type_name -> setpoint.v1.ExternalMetricSource
 	1,  // 8: setpoint.v1.ObjectMetricSource.described_object:type_name -> setpoint.v1.CrossVersionObjectReference
-	11, // 9: setpoint.v1.ObjectMetricSource.target:type_name -> setpoint.v1.MetricTarget
-	8,  // 10: setpoint.v1.ObjectMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
-	8,  // 11: setpoint.v1.PodsMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
-	11, // 12: setpoint.v1.PodsMetricSource.target:type_name -> setpoint.v1.MetricTarget
-	11, // 13: setpoint.v1.ResourceMetricSource.target:type_name -> setpoint.v1.MetricTarget
-	11, // 14: setpoint.v1.ContainerResourceMetricSource.target:type_name -> setpoint.v1.MetricTarget
-	8,  // 15: setpoint.v1.ExternalMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
-	11, // 16: setpoint.v1.ExternalMetricSource.target:type_name -> setpoint.v1.MetricTarget
-	9,  // 17: setpoint.v1.MetricIdentifier.selector:type_name -> setpoint.v1.LabelSelector
-	24, // 18: setpoint.v1.LabelSelector.match_labels:type_name -> setpoint.v1.LabelSelector.MatchLabelsEntry
-	10, // 19: setpoint.v1.LabelSelector.match_expressions:type_name -> setpoint.v1.LabelSelectorRequirement
-	13, // 20: setpoint.v1.HorizontalPodAutoscalerBehavior.scale_up:type_name -> setpoint.v1.HPAScalingRules
-	13, // 21: setpoint.v1.HorizontalPodAutoscalerBehavior.scale_down:type_name -> setpoint.v1.HPAScalingRules
-	14, // 22: setpoint.v1.HPAScalingRules.policies:type_name -> setpoint.v1.HPAScalingPolicy
-	25, // 23: setpoint.v1.HorizontalPodAutoscalerStatus.last_scale_time:type_name -> google.protobuf.Timestamp
-	17, // 24: setpoint.v1.HorizontalPodAutoscalerStatus.current_metrics:type_name -> setpoint.v1.MetricStatus
-	16, // 25: setpoint.v1.HorizontalPodAutoscalerStatus.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	25, // 26: setpoint.v1.HorizontalPodAutoscalerCondition.last_transition_time:type_name -> google.protobuf.Timestamp
-	18, // 27: setpoint.v1.MetricStatus.object:type_name -> setpoint.v1.ObjectMetricStatus
-	19, // 28: setpoint.v1.MetricStatus.pods:type_name -> setpoint.v1.PodsMetricStatus
-	20, // 29: setpoint.v1.MetricStatus.resource:type_name -> setpoint.v1.ResourceMetricStatus
-	21, // 30: setpoint.v1.MetricStatus.container_resource:type_name -> setpoint.v1.ContainerResourceMetricStatus
-	22, // 31: setpoint.v1.MetricStatus.external:type_name -> setpoint.v1.ExternalMetricStatus
-	8,  // 32: setpoint.v1.ObjectMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
-	23, // 33: setpoint.v1.ObjectMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
-	1,  // 34: setpoint.v1.ObjectMetricStatus.described_object:type_name -> setpoint.v1.CrossVersionObjectReference
-	8,  // 35: setpoint.v1.PodsMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
-	23, // 36: setpoint.v1.PodsMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
-	23, // 37: setpoint.v1.ResourceMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
-	23, // 38: setpoint.v1.ContainerResourceMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
-	8,  // 39: setpoint.v1.ExternalMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
-	23, // 40: setpoint.v1.ExternalMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	12, // 9: setpoint.v1.ObjectMetricSource.target:type_name -> setpoint.v1.MetricTarget
+	9,  // 10: setpoint.v1.ObjectMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
+	9,  // 11: setpoint.v1.PodsMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
+	12, // 12: setpoint.v1.PodsMetricSource.target:type_name -> setpoint.v1.MetricTarget
+	12, // 13: setpoint.v1.ResourceMetricSource.target:type_name -> setpoint.v1.MetricTarget
+	12, // 14: setpoint.v1.ContainerResourceMetricSource.target:type_name -> setpoint.v1.MetricTarget
+	9,  // 15: setpoint.v1.ExternalMetricSource.metric:type_name -> setpoint.v1.MetricIdentifier
+	12, // 16: setpoint.v1.ExternalMetricSource.target:type_name -> setpoint.v1.MetricTarget
+	8,  // 17: setpoint.v1.ExternalMetricSource.fallback:type_name -> setpoint.v1.ExternalMetricFallback
+	10, // 18: setpoint.v1.MetricIdentifier.selector:type_name -> setpoint.v1.LabelSelector
+	25, // 19: setpoint.v1.LabelSelector.match_labels:type_name -> setpoint.v1.LabelSelector.MatchLabelsEntry
+	11, // 20: setpoint.v1.LabelSelector.match_expressions:type_name -> setpoint.v1.LabelSelectorRequirement
+	14, // 21: setpoint.v1.HorizontalPodAutoscalerBehavior.scale_up:type_name -> setpoint.v1.HPAScalingRules
+	14, // 22: setpoint.v1.HorizontalPodAutoscalerBehavior.scale_down:type_name -> setpoint.v1.HPAScalingRules
+	15, // 23: setpoint.v1.HPAScalingRules.policies:type_name -> setpoint.v1.HPAScalingPolicy
+	26, // 24: setpoint.v1.HorizontalPodAutoscalerStatus.last_scale_time:type_name -> google.protobuf.Timestamp
+	18, // 25: setpoint.v1.HorizontalPodAutoscalerStatus.current_metrics:type_name -> setpoint.v1.MetricStatus
+	17, // 26: setpoint.v1.HorizontalPodAutoscalerStatus.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	26, // 27: setpoint.v1.HorizontalPodAutoscalerCondition.last_transition_time:type_name -> google.protobuf.Timestamp
+	19, // 28: setpoint.v1.MetricStatus.object:type_name -> setpoint.v1.ObjectMetricStatus
+	20, // 29: setpoint.v1.MetricStatus.pods:type_name -> setpoint.v1.PodsMetricStatus
+	21, // 30: setpoint.v1.MetricStatus.resource:type_name -> setpoint.v1.ResourceMetricStatus
+	22, // 31: setpoint.v1.MetricStatus.container_resource:type_name -> setpoint.v1.ContainerResourceMetricStatus
+	23, // 32: setpoint.v1.MetricStatus.external:type_name -> setpoint.v1.ExternalMetricStatus
+	9,  // 33: setpoint.v1.ObjectMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
+	24, // 34: setpoint.v1.ObjectMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
+	1,  // 35: setpoint.v1.ObjectMetricStatus.described_object:type_name -> setpoint.v1.CrossVersionObjectReference
+	9,  // 36: setpoint.v1.PodsMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
+	24, // 37: setpoint.v1.PodsMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
+	24, // 38: setpoint.v1.ResourceMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
+	24, // 39: setpoint.v1.ContainerResourceMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
+	9,  // 40: setpoint.v1.ExternalMetricStatus.metric:type_name -> setpoint.v1.MetricIdentifier
+	24, // 41: setpoint.v1.ExternalMetricStatus.current:type_name -> setpoint.v1.MetricValueStatus
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_autoscaling_proto_init() }
@@ -1853,17 +1927,18 @@ func file_setpoint_v1_autoscaling_proto_init() {
 		return
 	}
 	file_setpoint_v1_autoscaling_proto_msgTypes[0].OneofWrappers = []any{}
-	file_setpoint_v1_autoscaling_proto_msgTypes[11].OneofWrappers = []any{}
-	file_setpoint_v1_autoscaling_proto_msgTypes[13].OneofWrappers = []any{}
-	file_setpoint_v1_autoscaling_proto_msgTypes[15].OneofWrappers = []any{}
-	file_setpoint_v1_autoscaling_proto_msgTypes[23].OneofWrappers = []any{}
+	file_setpoint_v1_autoscaling_proto_msgTypes[8].OneofWrappers = []any{}
+	file_setpoint_v1_autoscaling_proto_msgTypes[12].OneofWrappers = []any{}
+	file_setpoint_v1_autoscaling_proto_msgTypes[14].OneofWrappers = []any{}
+	file_setpoint_v1_autoscaling_proto_msgTypes[16].OneofWrappers = []any{}
+	file_setpoint_v1_autoscaling_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_autoscaling_proto_rawDesc), len(file_setpoint_v1_autoscaling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

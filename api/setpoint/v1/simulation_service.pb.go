@@ -59,7 +59,9 @@ type SimulateRequest struct {
 	// Send unchanged evaluations at most once in this simulated time. Absent: send all.
 	StepInterval *durationpb.Duration `protobuf:"bytes,13,opt,name=step_interval,json=stepInterval,proto3" json:"step_interval,omitempty"`
 	// Send the figures only, no evaluations. Absent: send both.
-	FiguresOnly   bool `protobuf:"varint,14,opt,name=figures_only,json=figuresOnly,proto3" json:"figures_only,omitempty"`
+	FiguresOnly bool `protobuf:"varint,14,opt,name=figures_only,json=figuresOnly,proto3" json:"figures_only,omitempty"`
+	// Stages around the decision, for each spec without its own. Overrides are events of a scenario. Absent: none.
+	Stages        *Stages `protobuf:"bytes,15,opt,name=stages,proto3" json:"stages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +194,13 @@ func (x *SimulateRequest) GetFiguresOnly() bool {
 	return false
 }
 
+func (x *SimulateRequest) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
 // A file with recorded load.
 type ScenarioFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -255,7 +264,9 @@ type SimulatedSpec struct {
 	// The spec. Required.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	// How to decide. Absent: the request's options.
-	Options       *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Stages around the decision. Absent: the request's.
+	Stages        *Stages `protobuf:"bytes,4,opt,name=stages,proto3" json:"stages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +318,13 @@ func (x *SimulatedSpec) GetSpec() *HorizontalPodAutoscalerSpec {
 func (x *SimulatedSpec) GetOptions() *RecommendOptions {
 	if x != nil {
 		return x.Options
+	}
+	return nil
+}
+
+func (x *SimulatedSpec) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
 	}
 	return nil
 }
@@ -1031,7 +1049,7 @@ var File_setpoint_v1_simulation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\n" +
-	"$setpoint/v1/simulation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a(setpoint/v1/recommendation_service.proto\"\x97\x06\n" +
+	"$setpoint/v1/simulation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1dsetpoint/v1/observation.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xc4\x06\n" +
 	"\x0fSimulateRequest\x12<\n" +
 	"\x04spec\x18\x01 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
 	"\aoptions\x18\x02 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12:\n" +
@@ -1051,16 +1069,18 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"R\x05specs\x12)\n" +
 	"\x04seed\x18\f \x01(\x03B\x10\xbaH\r\"\v\x18\x80\x80\x80\x80\x80\x80\x80\x10(\x00H\x00R\x04seed\x88\x01\x01\x12H\n" +
 	"\rstep_interval\x18\r \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\fstepInterval\x12!\n" +
-	"\ffigures_only\x18\x0e \x01(\bR\vfiguresOnlyB\a\n" +
+	"\ffigures_only\x18\x0e \x01(\bR\vfiguresOnly\x12+\n" +
+	"\x06stages\x18\x0f \x01(\v2\x13.setpoint.v1.StagesR\x06stagesB\a\n" +
 	"\x05_seed\"H\n" +
 	"\fScenarioFile\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\bR\x04name\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\tR\acontent\"\xac\x01\n" +
+	"\acontent\x18\x02 \x01(\tR\acontent\"\xd9\x01\n" +
 	"\rSimulatedSpec\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\x04name\x12D\n" +
 	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
-	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\"\x83\x03\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12+\n" +
+	"\x06stages\x18\x04 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\x83\x03\n" +
 	"\x11SimulatedWorkload\x127\n" +
 	"\x10initial_replicas\x18\x01 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00H\x00R\x0finitialReplicas\x88\x01\x01\x123\n" +
 	"\fpod_template\x18\x02 \x01(\v2\x10.setpoint.v1.PodR\vpodTemplate\x12H\n" +
@@ -1165,9 +1185,10 @@ var file_setpoint_v1_simulation_service_proto_goTypes = []any{
 	(*RecommendOptions)(nil),              // 10: setpoint.v1.RecommendOptions
 	(*durationpb.Duration)(nil),           // 11: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
-	(*Pod)(nil),                           // 13: setpoint.v1.Pod
-	(*HorizontalPodAutoscalerStatus)(nil), // 14: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*Explanation)(nil),                   // 15: setpoint.v1.Explanation
+	(*Stages)(nil),                        // 13: setpoint.v1.Stages
+	(*Pod)(nil),                           // 14: setpoint.v1.Pod
+	(*HorizontalPodAutoscalerStatus)(nil), // 15: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*Explanation)(nil),                   // 16: setpoint.v1.Explanation
 }
 var file_setpoint_v1_simulation_service_proto_depIdxs = []int32{
 	9,  // 0: setpoint.v1.SimulateRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
@@ -1180,31 +1201,33 @@ var file_setpoint_v1_simulation_service_proto_depIdxs = []int32{
 	1,  // 7: setpoint.v1.SimulateRequest.files:type_name -> setpoint.v1.ScenarioFile
 	2,  // 8: setpoint.v1.SimulateRequest.specs:type_name -> setpoint.v1.SimulatedSpec
 	11, // 9: setpoint.v1.SimulateRequest.step_interval:type_name -> google.protobuf.Duration
-	9,  // 10: setpoint.v1.SimulatedSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	10, // 11: setpoint.v1.SimulatedSpec.options:type_name -> setpoint.v1.RecommendOptions
-	13, // 12: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
-	11, // 13: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
-	11, // 14: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
-	11, // 15: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
-	12, // 16: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
-	14, // 17: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	15, // 18: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
-	6,  // 19: setpoint.v1.SimulateResponse.figures:type_name -> setpoint.v1.SimulationFigures
-	11, // 20: setpoint.v1.SimulationFigures.short_time:type_name -> google.protobuf.Duration
-	11, // 21: setpoint.v1.SimulationFigures.over_target_time:type_name -> google.protobuf.Duration
-	7,  // 22: setpoint.v1.SimulationFigures.causes:type_name -> setpoint.v1.CauseTime
-	8,  // 23: setpoint.v1.SimulationFigures.reactions:type_name -> setpoint.v1.SimulatedReactions
-	11, // 24: setpoint.v1.CauseTime.time:type_name -> google.protobuf.Duration
-	11, // 25: setpoint.v1.SimulatedReactions.median:type_name -> google.protobuf.Duration
-	11, // 26: setpoint.v1.SimulatedReactions.p95:type_name -> google.protobuf.Duration
-	11, // 27: setpoint.v1.SimulatedReactions.worst:type_name -> google.protobuf.Duration
-	0,  // 28: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
-	5,  // 29: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
-	29, // [29:30] is the sub-list for method output_type
-	28, // [28:29] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	13, // 10: setpoint.v1.SimulateRequest.stages:type_name -> setpoint.v1.Stages
+	9,  // 11: setpoint.v1.SimulatedSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	10, // 12: setpoint.v1.SimulatedSpec.options:type_name -> setpoint.v1.RecommendOptions
+	13, // 13: setpoint.v1.SimulatedSpec.stages:type_name -> setpoint.v1.Stages
+	14, // 14: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
+	11, // 15: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
+	11, // 16: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
+	11, // 17: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
+	12, // 18: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
+	15, // 19: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	16, // 20: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
+	6,  // 21: setpoint.v1.SimulateResponse.figures:type_name -> setpoint.v1.SimulationFigures
+	11, // 22: setpoint.v1.SimulationFigures.short_time:type_name -> google.protobuf.Duration
+	11, // 23: setpoint.v1.SimulationFigures.over_target_time:type_name -> google.protobuf.Duration
+	7,  // 24: setpoint.v1.SimulationFigures.causes:type_name -> setpoint.v1.CauseTime
+	8,  // 25: setpoint.v1.SimulationFigures.reactions:type_name -> setpoint.v1.SimulatedReactions
+	11, // 26: setpoint.v1.CauseTime.time:type_name -> google.protobuf.Duration
+	11, // 27: setpoint.v1.SimulatedReactions.median:type_name -> google.protobuf.Duration
+	11, // 28: setpoint.v1.SimulatedReactions.p95:type_name -> google.protobuf.Duration
+	11, // 29: setpoint.v1.SimulatedReactions.worst:type_name -> google.protobuf.Duration
+	0,  // 30: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
+	5,  // 31: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
+	31, // [31:32] is the sub-list for method output_type
+	30, // [30:31] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_simulation_service_proto_init() }
@@ -1216,6 +1239,7 @@ func file_setpoint_v1_simulation_service_proto_init() {
 	file_setpoint_v1_explanation_proto_init()
 	file_setpoint_v1_observation_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
+	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_simulation_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_setpoint_v1_simulation_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_setpoint_v1_simulation_service_proto_msgTypes[5].OneofWrappers = []any{}

@@ -1,12 +1,15 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
@@ -16,9 +19,8 @@ const autoscalerKind = "HorizontalPodAutoscaler"
 // decodeAutoscaler reads the JSON of one HorizontalPodAutoscaler of one version.
 type decodeAutoscaler func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error)
 
-// autoscalerDecoders are the supported versions.
+// autoscalerDecoders are the supported versions beside autoscaling/v2.
 var autoscalerDecoders = map[schema.GroupVersion]decodeAutoscaler{
-	{Group: "autoscaling", Version: "v2"}:      decodeV2,
 	{Group: "autoscaling", Version: "v2beta2"}: decodeV2beta2,
 	{Group: "autoscaling", Version: "v2beta1"}: decodeV2beta1,
 	{Group: "autoscaling", Version: "v1"}:      decodeV1,
@@ -34,7 +36,8 @@ var openFields = []string{"metadata", "status"}
 // singly or in lists. It returns all as autoscaling/v2, converted as by the API server, but not
 // defaulted; see [Defaults]. The custom metrics of v1.2, in an annotation of autoscaling/v1 and
 // extensions/v1beta1, become Pods metrics; later API servers ignore them. The default namespace
-// is "default".
+// is "default". The fallback of an external metric (KEP-5679), for which its types have no place, is only
+// in [Dump.Stages].
 //
 // Anything else is an error, as are unknown fields of spec, repeated keys and violations that
 // [Validate] finds. The error lists all of them, a line each, with name, the document if there
@@ -47,12 +50,46 @@ func ReadAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAu
 	return dump.Autoscalers, nil
 }
 
-func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error) {
-	out := &autoscalingv2.HorizontalPodAutoscaler{}
-	if err := objectjson.UnmarshalStrict(data, out, openFields...); err != nil {
-		return nil, err
+// readV2 adds an object of autoscaling/v2 to the dump.
+func readV2(d *Dump, o object) error {
+	var spec json.RawMessage
+	err := readAutoscaler(func(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, err error) {
+		out, spec, err = decodeV2(data)
+		return out, err
+	})(d, o)
+	if err != nil || !bytes.Contains(spec, []byte(`"fallback"`)) {
+		return err
 	}
-	return out, nil
+	object := d.Autoscalers[len(d.Autoscalers)-1]
+	stages, err := autoscalingv1.AnnotatedStages(object.Annotations)
+	if err != nil {
+		return nil // which Stages says
+	}
+	if stages, err = withFallbacks(spec, stages); err != nil {
+		d.Autoscalers = d.Autoscalers[:len(d.Autoscalers)-1]
+		return err
+	}
+	d.setStages(stages)
+	return nil
+}
+
+// decodeV2 also returns the spec as it is.
+func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, json.RawMessage, error) {
+	var in struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              strictSpec                                  `json:"spec"`
+		Status            autoscalingv2.HorizontalPodAutoscalerStatus `json:"status"`
+	}
+	if err := objectjson.UnmarshalStrict(data, &in, openFields...); err != nil {
+		return nil, nil, err
+	}
+	out := &autoscalingv2.HorizontalPodAutoscaler{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta, Spec: in.Spec.toV2(), Status: in.Status}
+	var raw struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	err := json.Unmarshal(data, &raw)
+	return out, raw.Spec, err
 }
 
 // newAutoscaler starts the autoscaling/v2 object that an older version becomes.

@@ -21,6 +21,15 @@ type own struct {
 	stages  *setpointv1.Stages
 }
 
+// strictOwn is an AutoscalerSpec with strictSpec's fallbacks.
+type strictOwn struct {
+	strictSpec        `json:",inline"`
+	SyncPeriodSeconds *int32                 `json:"syncPeriodSeconds"`
+	Shadow            bool                   `json:"shadow"`
+	Options           *autoscalingv1.Options `json:"options"`
+	Stages            *autoscalingv1.Stages  `json:"stages"`
+}
+
 // decodeOwn reads an Autoscaler as a HorizontalPodAutoscaler and what else it has.
 func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more own, err error) {
 	var in struct {
@@ -34,19 +43,21 @@ func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more ow
 	}
 	// Decode the spec without the type's own UnmarshalJSON, which hides errors so that one bad
 	// object does not hide the others of a list.
-	type strict autoscalingv1.AutoscalerSpec
-	var spec strict
+	var spec strictOwn
 	if len(in.Spec) > 0 {
 		if err := objectjson.UnmarshalStrict(in.Spec, &spec); err != nil {
 			return nil, own{}, fmt.Errorf("spec: %w", err)
 		}
 	}
-	if more.stages, err = spec.Stages.ToProto(); err != nil {
+	if more.stages, err = spec.Stages.ToProto(); err == nil {
+		more.stages, err = withFallbacks(in.Spec, more.stages)
+	}
+	if err != nil {
 		return nil, own{}, err
 	}
 	more.options = spec.Options.ToProto()
 	out = newAutoscaler(in.ObjectMeta)
-	out.Spec = spec.HorizontalPodAutoscalerSpec
+	out.Spec = spec.strictSpec.toV2()
 	return out, more, nil
 }
 
@@ -61,11 +72,16 @@ func readOwn(d *Dump, o object) error {
 		return err
 	}
 	d.setOptions(more.options)
+	d.setStages(more.stages)
+	return nil
+}
+
+// setStages keeps the stages of the autoscaler that was added last.
+func (d *Dump) setStages(stages *setpointv1.Stages) {
 	if d.stages == nil {
 		d.stages = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages)
 	}
-	d.stages[d.Autoscalers[len(d.Autoscalers)-1]] = more.stages
-	return nil
+	d.stages[d.Autoscalers[len(d.Autoscalers)-1]] = stages
 }
 
 // setOptions keeps the options of the autoscaler that was added last.
@@ -86,10 +102,10 @@ func (d *Dump) Options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.Rec
 }
 
 // Stages returns the stages of one of the dump's autoscalers, of an Autoscaler its spec's and of a
-// HorizontalPodAutoscaler its annotation's. Nil: it has none. The error says where an annotation is
-// wrong.
+// HorizontalPodAutoscaler its annotation's, with the fallbacks of the metrics. Nil: it has none. The error
+// says where an annotation is wrong.
 func (d *Dump) Stages(a *autoscalingv2.HorizontalPodAutoscaler) (*setpointv1.Stages, error) {
-	if stages, ours := d.stages[a]; ours {
+	if stages, known := d.stages[a]; known {
 		return stages, nil
 	}
 	return autoscalingv1.AnnotatedStages(a.Annotations)

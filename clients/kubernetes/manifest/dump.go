@@ -54,7 +54,8 @@ type Dump struct {
 	versions map[*autoscalingv2.HorizontalPodAutoscaler]string
 	// options are those of Setpoint's own autoscalers.
 	options map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions
-	// stages are likewise; nil: one of those has none.
+	// stages are likewise, and those of HorizontalPodAutoscalers whose metrics have fallbacks; nil: one of
+	// Setpoint's own has none.
 	stages map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages
 	// seenPods is the place of each pod, by namespace/name.
 	seenPods map[string]string

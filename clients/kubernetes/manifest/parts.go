@@ -58,6 +58,7 @@ func newRoutes() map[schema.GroupVersionKind]route {
 	for version, decode := range autoscalerDecoders {
 		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decode)}
 	}
+	table[autoscalingv2.SchemeGroupVersion.WithKind(autoscalerKind)] = route{Autoscalers, readV2}
 	for _, version := range oldScales {
 		table[version.WithKind("Scale")] = route{Scales, readOldScale}
 	}

@@ -37,6 +37,6 @@ func Ahead(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse)
 	}
 	in := &recommender.Input{}
 	in.Spec, in.Options, _ = conversion.Spec(req.GetSpec(), req.GetOptions(), server.DefaultOptions().Recommend)
-	plan, _ := conversion.Stages(req.GetStages(), in, "stages")
+	plan, _ := conversion.Stages(req.GetSpec(), req.GetStages(), in)
 	return conversion.Bounds(plan, &in.Spec, resp.GetEvaluationTime().AsTime())
 }

@@ -67,7 +67,7 @@ func (w *manyWorld) nativePass(t *testing.T) traffic {
 	evaluated(2 * manyObjects)
 	counts := w.c.Since(t, mark).Of(kubetest.NativeUser).Counts()
 	w.c.StopControllers()
-	return traffic{counts: counts, passes: float64(counts["get deployments/scale"]) / manyObjects}
+	return traffic{counts: counts, passes: float64(counts["get deployments/scale"]) / float64(manyObjects)}
 }
 
 func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, period time.Duration) *agent {
@@ -93,16 +93,16 @@ func (w *manyWorld) awaitReconciles(t *testing.T, a *agent, n float64) time.Dura
 // steadyPasses are two passes over all objects without a change, and how late reconciles begin.
 func (w *manyWorld) steadyPasses(t *testing.T, a *agent) (traffic, time.Duration) {
 	t.Helper()
-	w.awaitReconciles(t, a, 2*manyObjects)
+	w.awaitReconciles(t, a, float64(2*manyObjects))
 	mark, before := w.c.Mark(t), a.value("setpoint_agent_reconciles_total")
-	w.awaitReconciles(t, a, before+2*manyObjects)
+	w.awaitReconciles(t, a, before+float64(2*manyObjects))
 	requests := w.c.Since(t, mark).Of(a.account.User)
 	after := a.value("setpoint_agent_reconciles_total")
 	// Reconciles go on between the two readings.
 	if unchanged := a.value("setpoint_agent_reconciles_total", "outcome=unchanged"); unchanged < after {
 		t.Errorf("%v of %v reconciles changed nothing, want all", unchanged, after)
 	}
-	return traffic{counts: requests.Counts(), passes: (after - before) / manyObjects}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)
+	return traffic{counts: requests.Counts(), passes: (after - before) / float64(manyObjects)}, a.quantile("setpoint_agent_schedule_lag_seconds", 0.99)
 }
 
 // scaleAll changes the load of everything.

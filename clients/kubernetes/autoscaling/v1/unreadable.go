@@ -4,15 +4,18 @@ import "k8s.io/apimachinery/pkg/util/json"
 
 // UnmarshalJSON reads a spec. A spec that was stored under a laxer schema may be unreadable; to
 // keep the rest of a list readable, that is no error here: Unreadable says what is wrong, and
-// all else is empty.
+// all else is empty. The fallback of an external metric, for which autoscaling/v2 has no place, becomes one
+// of Stages.
 func (s *AutoscalerSpec) UnmarshalJSON(data []byte) error {
 	type plain AutoscalerSpec
 	var read plain
-	if err := json.Unmarshal(data, &read); err != nil {
-		*s = AutoscalerSpec{Unreadable: err.Error()}
-		return nil
+	err := json.Unmarshal(data, &read)
+	if *s = AutoscalerSpec(read); err == nil {
+		err = s.addFallbacks(data)
 	}
-	*s = AutoscalerSpec(read)
+	if err != nil {
+		*s = AutoscalerSpec{Unreadable: err.Error()}
+	}
 	return nil
 }
 

@@ -1,0 +1,135 @@
+package playground
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/hpa"
+)
+
+const stagedBody = `
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 0
+  maxReplicas: 40
+  metrics:
+  - {type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}, fallback: {replicas: 7, failureDurationSeconds: 200}}}
+  - {type: External, external: {metric: {name: load}, target: {type: AverageValue, averageValue: "10"}}}
+`
+
+const wholeStages = `{freshness: {maxSampleAge: "60s", futureTolerance: "5s"}, fallbacks: [{metric: "External:load", failureDuration: "60s", lastGood: {maxAge: "600s"}, direction: UP_ONLY}],
+    zeroGuards: [{metric: "External:queue", dropPercent: 60, confirm: "90s"}], combine: {method: WEIGHTED, weights: {"External:queue": "0.5", "External:load": "2"}},
+    schedules: [{name: office, timeZone: Europe/Berlin, cron: "0 8 * * 1-5", endCron: "0 18 * * 1-5", minReplicas: 8, maxReplicas: 30, rampUp: "1800s", rampDown: "60s", minPace: PACED, maxPace: AT_ONCE, suspended: true},
+      {name: sale, timeZone: UTC, at: "2026-11-27T08:00:00Z", duration: "43200s", minReplicas: 12}],
+    idle: {activation: {"External:queue": "5"}, cooldown: "600s", initialCooldown: "60s"},
+    guards: {ignoreSurge: true, reversals: {count: 3, period: "3600s", hold: "900s"}}, windowThroughFailures: true}`
+
+// stagedAs are manifests with stages in each place.
+func stagedAs(stages string) map[string]string {
+	quoted := strings.ReplaceAll(strings.Join(strings.Fields(stages), " "), "'", "''")
+	return map[string]string{
+		"Autoscaler":  "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\nspec:" + stagedBody + "  options: {scaleToZero: true}\n  stages: " + stages + "\n",
+		"annotation":  "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, annotations: {setpoint.dev/stages: '" + quoted + "'}}\nspec:" + strings.Replace(stagedBody, "minReplicas: 0", "minReplicas: 1", 1),
+		"stored spec": "stages: " + stages + "\nspec:" + strings.Replace(stagedBody, "minReplicas: 0", "minReplicas: 1", 1),
+	}
+}
+
+// The browser reads stages as setpoint simulate does, wherever they are.
+func TestStagesAreThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	withoutIdle := strings.Replace(wholeStages, `idle: {activation: {"External:queue": "5"}, cooldown: "600s", initialCooldown: "60s"},`, "", 1)
+	if withoutIdle == wholeStages {
+		t.Fatal("there is no idle scaling")
+	}
+	for name, text := range stagedAs(withoutIdle) {
+		if name == "Autoscaler" {
+			text = stagedAs(wholeStages)[name]
+		}
+		a := &asked{}
+		a.spec(SpecText{Name: "A", Text: text}, "")
+		if len(a.problems) > 0 {
+			t.Errorf("%s: %v", name, a.problems)
+			continue
+		}
+		read, err := hpa.ReadOne("a.yaml", strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, err := read.Engine(nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		// The command moves an HPA's fallback behind those of its stages, as the browser does.
+		if got := a.specs[0].autoscaler.Stages; !reflect.DeepEqual(got, want.Stages) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want.Stages)
+		}
+	}
+}
+
+// What the command refuses, because stages.proto has a range or a rule, the browser refuses, too; and what is at the
+// end of a range both take.
+func TestStagesAreRefusedAlike(t *testing.T) {
+	t.Parallel()
+	schedule := func(fields string) string {
+		return `{schedules: [{name: a, timeZone: UTC, cron: "0 8 * * *", duration: "60s", minReplicas: 2` + fields + `}]}`
+	}
+	for text, sound := range map[string]bool{
+		`{freshness: {maxSampleAge: "1s", futureTolerance: "300s"}}`: true, `{freshness: {maxSampleAge: "0.999s"}}`: false, `{freshness: {maxSampleAge: "3601s"}}`: false, `{freshness: {}}`: false,
+		`{freshness: {maxSampleAge: "1s", futureTolerance: "301s"}}`:                              false,
+		`{fallbacks: [{metric: "External:load", replicas: 1, failureDuration: "0s"}]}`:            true,
+		`{fallbacks: [{metric: "External:load", replicas: 0}]}`:                                   false,
+		`{fallbacks: [{metric: "External:load", replicas: 1, failureDuration: "3601s"}]}`:         false,
+		`{fallbacks: [{metric: "External:load", lastGood: {maxAge: "0s"}}]}`:                      false,
+		`{fallbacks: [{metric: "External:load", lastGood: {maxAge: "86400s"}, direction: BOTH}]}`: true,
+		`{fallbacks: [{metric: "External:load", lastGood: {}}]}`:                                  false,
+		`{fallbacks: [{metric: "External:load", ignore: true, direction: UP}]}`:                   false,
+		`{fallbacks: [{metric: "External:queue", replicas: 1}]}`:                                  false,
+		`{fallbacks: [{metric: "", replicas: 1}]}`:                                                false,
+		`{zeroGuards: [{metric: "External:load", dropPercent: 101}]}`:                             false,
+		`{zeroGuards: [{metric: "External:load", dropPercent: 50, confirm: "1s"}]}`:               true,
+		`{zeroGuards: [{metric: "External:load", confirm: "0s"}]}`:                                false,
+		`{combine: {method: LEAST}}`:                                                              false,
+		`{combine: {method: QUORUM, quorum: -1}}`:                                                 false,
+		`{combine: {method: QUORUM, quorum: 2}}`:                                                  true,
+		schedule(""):                                                                              true, schedule(`, rampUp: "21600s", rampDown: "0s"`): true, schedule(`, rampUp: "21601s"`): false, schedule(`, minPace: SOON`): false, schedule(`, maxReplicas: 0`): false,
+		strings.Replace(schedule(""), `"60s"`, `"59s"`, 1): false, strings.Replace(schedule(""), `"60s"`, `"2678401s"`, 1): false, strings.Replace(schedule(""), "name: a", "name: A", 1): false,
+		strings.Replace(schedule(""), "timeZone: UTC, ", "", 1): false, strings.Replace(schedule(""), "UTC", "Nowhere", 1): false, strings.Replace(schedule(""), "minReplicas: 2", "minReplicas: 41", 1): false,
+		`{guards: {reversals: {count: 16, period: "60s"}}}`: false, `{guards: {reversals: {count: 15, period: "60s"}}}`: true, `{guards: {reversals: {count: 1}}}`: false, `{guards: {reversals: {count: 1, period: "59s"}}}`: false,
+		`{idle: {}}`: false, `{windowThroughFailure: true}`: false, `{fallbacks: {}}`: false,
+		`{zeroGuards: [` + strings.Repeat(`{metric: "External:load"},`, 17) + `]}`: false,
+	} {
+		for name, text := range stagedAs(text) {
+			if name == "Autoscaler" && strings.Contains(text, "idle") {
+				continue // it may have it
+			}
+			a := &asked{}
+			a.spec(SpecText{Name: "A", Text: text}, "")
+			if (len(a.problems) == 0) != sound {
+				t.Errorf("%s: %v of\n%s", name, a.problems, text)
+			}
+			for _, p := range a.problems {
+				if p.Line == 0 {
+					t.Errorf("%s: no line of %+v", name, p)
+				}
+			}
+			read, err := hpa.ReadOne("a.yaml", strings.NewReader(text))
+			if err == nil {
+				_, err = read.Engine(nil)
+			}
+			if (err == nil) != sound {
+				t.Errorf("%s: the command says %v of\n%s", name, err, text)
+			}
+		}
+	}
+}
+
+// An export as another kind loses no stages.
+func TestExportsKeepStages(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]string{"Autoscaler": "hpa", "annotation": "autoscaler"} {
+		q := &Question{Ask: kind, Specs: []SpecText{{Name: "A", Text: stagedAs("{windowThroughFailures: true}")[name]}}}
+		if got := q.answer(); got.Export != "" || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Text, "stages") || got.Problems[0].Line == 0 {
+			t.Errorf("%s as %s: %+v", name, kind, got)
+		}
+	}
+}
