@@ -102,6 +102,9 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 
 // shareText is the sentence about a share.
 func shareText(a *fleet.Answer) string {
+	if a.Decided.IsZero() {
+		return "the fleet has not decided yet: the count stays as it is"
+	}
 	if a.Holds {
 		return "the fleet knows too little to give this target a share: the count stays as it is"
 	}
