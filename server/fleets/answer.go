@@ -61,10 +61,10 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
 	own, current, text := &j.Input.Spec, j.Input.Scale.SpecReplicas, shareText(a)
 	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
-	limited, off := recommender.DesiredWithinRange, false
+	limited, off := recommender.DesiredWithinRange, off(j.Input)
 	switch {
-	case current == 0 && own.MinReplicas > 0: // somebody switched it off, as for the controller
-		d.Desired, off = 0, true
+	case off:
+		d.Desired = 0
 	case a.Holds:
 		d.Desired = current
 	case a.Share > own.MaxReplicas:

@@ -56,10 +56,12 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 		change func(*setpointv1.TargetSpec)
 		fields []string
 	}{
-		"one member":        {func(x *setpointv1.TargetSpec) { x.Fleet.Members = x.Fleet.GetMembers()[:1] }, []string{"targetSpec.fleet.members"}},
-		"a member twice":    {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = west }, []string{"targetSpec.fleet.members[1].target"}},
-		"itself":            {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = fleetName }, []string{"targetSpec.fleet.members[1].target"}},
-		"bounds":            {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].MinReplicas, x.Fleet.Members[1].MaxReplicas = 2, proto.Int32(1) }, []string{"targetSpec.fleet.members[1].minReplicas"}},
+		"one member":     {func(x *setpointv1.TargetSpec) { x.Fleet.Members = x.Fleet.GetMembers()[:1] }, []string{"targetSpec.fleet.members"}},
+		"a member twice": {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = west }, []string{"targetSpec.fleet.members[1].target"}},
+		"itself":         {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = fleetName }, []string{"targetSpec.fleet.members[1].target"}},
+		"bounds": {func(x *setpointv1.TargetSpec) {
+			x.Fleet.Members[1].MinReplicas, x.Fleet.Members[1].MaxReplicas = 2, proto.Int32(1)
+		}, []string{"targetSpec.fleet.members[1].minReplicas"}},
 		"minimums":          {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].MinReplicas = 3 }, []string{"targetSpec.fleet.members"}},
 		"all drained":       {func(x *setpointv1.TargetSpec) { x.Fleet.Members[0].Drained, x.Fleet.Members[1].Drained = true, true }, []string{"targetSpec.fleet.members"}},
 		"no scope":          {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes = nil }, []string{"targetSpec.fleet.scopes"}},
@@ -97,10 +99,14 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 	s := start(t, onMemory())
 	s.set(t, queueFleet(2, 100, west, east))
 	for what, change := range map[string]func(*setpointv1.MetricSpec){
-		"name":     func(m *setpointv1.MetricSpec) { m.External.Metric.Name = "other" },
-		"target":   func(m *setpointv1.MetricSpec) { m.External.Target.AverageValue = proto.String("11") },
-		"kind":     func(m *setpointv1.MetricSpec) { m.External.Target = &setpointv1.MetricTarget{Type: "Value", Value: proto.String("10")} },
-		"selector": func(m *setpointv1.MetricSpec) { m.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{"a": "b"}} },
+		"name":   func(m *setpointv1.MetricSpec) { m.External.Metric.Name = "other" },
+		"target": func(m *setpointv1.MetricSpec) { m.External.Target.AverageValue = proto.String("11") },
+		"kind": func(m *setpointv1.MetricSpec) {
+			m.External.Target = &setpointv1.MetricTarget{Type: "Value", Value: proto.String("10")}
+		},
+		"selector": func(m *setpointv1.MetricSpec) {
+			m.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		},
 	} {
 		err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { change(r.Spec.Metrics[0]) }))
 		if want(t, what, err, codes.FailedPrecondition, "FLEET_DIFFERS"); !strings.Contains(err.Error(), "External:") {
