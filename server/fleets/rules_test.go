@@ -521,3 +521,52 @@ func TestDecisionsOfFleets(t *testing.T) {
 		}
 	})
 }
+
+// What another member's pods make of a decision does not name them, nor their cluster, to those who may not read the
+// fleet.
+func TestNamesOfMembersDoNotLeak(t *testing.T) {
+	t.Parallel()
+	s := &service{servertest.NewTenancy(t, map[string]string{"sp_admin": "admin", "sp_west": "west", "sp_east": "east"}, `
+grants:
+  - {identities: ["token:admin"], clusters: ["*"], verbs: [configure, read]}
+  - {identities: ["token:west"], clusters: [west], verbs: [recommend, read]}
+  - {identities: ["token:east"], clusters: [east], verbs: [recommend, read]}
+`).Service}
+	as := func(who string) context.Context { return servertest.As(t.Context(), "sp_"+who) }
+	spec := &setpointv1.TargetSpec{
+		Spec:  servertest.WebRequest(t).GetSpec(),
+		Fleet: &setpointv1.FleetSpec{Members: []*setpointv1.FleetMember{{Target: west}, {Target: east}}},
+	}
+	if _, err := s.Targets.SetTargetSpec(as("admin"), &setpointv1.SetTargetSpecRequest{Name: fleetName, TargetSpec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	request := func(name string) *setpointv1.RecommendRequest {
+		return servertest.WebRequest(t, func(r *setpointv1.RecommendRequest) {
+			r.Target, r.Fleet, r.Explain, r.Options = name, fleetName, true, nil
+			if name == east { // the decision fails for its pods, by name
+				for _, p := range r.GetPods() {
+					p.Name = "east-" + p.GetName()
+					p.Containers[0].Requests = nil
+				}
+				for _, m := range r.GetPodMetrics() {
+					m.Pod = "east-" + m.GetPod()
+				}
+			}
+		})
+	}
+	var last *setpointv1.RecommendResponse
+	for _, who := range []string{"west", "east", "west", "west"} {
+		resp, err := s.Recommendations.Recommend(as(who), request(map[string]string{"west": west, "east": east}[who]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := resp.String(); who == "west" && strings.Contains(text, "east") {
+			t.Errorf("the answer to west names east: %s", text)
+		}
+		last = resp
+		s.Clock.Advance(8 * time.Second)
+	}
+	if condition(last, "ScalingActive").GetStatus() != "False" {
+		t.Errorf("nothing failed: %v", last.GetStatus())
+	}
+}
