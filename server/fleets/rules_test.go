@@ -499,9 +499,6 @@ func TestDecisionsOfFleets(t *testing.T) {
 	engines(t, func(t *testing.T, open func() store.Store) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
-		if _, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: west}); status.Code(err) != codes.NotFound {
-			t.Errorf("before any: %v", err)
-		}
 		for range 3 {
 			s.call(t, member(west, 3, 60))
 			s.call(t, member(east, 3, 60))
