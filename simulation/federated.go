@@ -109,6 +109,7 @@ func (f *fleetRun) federate() error {
 	}
 	for i, m := range f.members {
 		if !m.unheard() {
+			f.limit(m)
 			if err := m.tell(k.shares[i]); err != nil {
 				return err
 			}

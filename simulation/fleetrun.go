@@ -31,6 +31,12 @@ type fleetRun struct {
 	record    fleet.Record
 	federated federated
 	ids       uint64
+	// work and pods are those of all, but for what the limited member has added since.
+	work       int64
+	pods       int
+	limited    *member
+	workBefore int64
+	podsBefore int
 }
 
 // member is a cluster of a fleet.
@@ -201,14 +207,15 @@ func (f *Fleet) autoscaler(i int, a *Autoscaler) *Autoscaler {
 
 // settle does everything due at this instant.
 func (f *fleetRun) settle() error {
+	f.work, f.pods, _ = f.spent()
 	for _, m := range f.members {
-		f.limit()
+		f.limit(m)
 		if err := m.settle(); err != nil {
 			return err
 		}
 	}
 	for _, m := range f.members {
-		f.limit()
+		f.limit(m)
 		if m.call != nil && m.arrives <= m.now {
 			call := m.call
 			if m.call = nil; !m.unheard() {
@@ -443,6 +450,7 @@ func (f *fleetRun) advance(to time.Duration) {
 	if to <= w.now {
 		return
 	}
+	w.work += int64(len(f.members))
 	f.sums()
 	from, before, length := w.loadAt(w.now), w.loadBefore(to), to-w.now
 	short := w.figures.short
@@ -457,20 +465,23 @@ func (f *fleetRun) advance(to time.Duration) {
 	w.now = to
 }
 
-// limit gives each member what the others leave.
-func (f *fleetRun) limit() {
-	work, pods := f.spent()
-	for _, m := range f.members {
-		m.mostWork, m.mostPods = m.work+MaxWork-work, len(m.pods)+MaxPods-pods
+// limit gives a member what the others leave.
+func (f *fleetRun) limit(m *member) {
+	if of := f.limited; of != nil {
+		f.work, f.pods = f.work+of.work-f.workBefore, f.pods+len(of.pods)-f.podsBefore
 	}
+	f.limited, f.workBefore, f.podsBefore = m, m.work, len(m.pods)
+	m.mostWork, m.mostPods = m.work+MaxWork-f.work, len(m.pods)+MaxPods-f.pods
 }
 
-func (f *fleetRun) spent() (work int64, pods int) {
+// spent is what all members have taken: of time, of pods, and of memory.
+func (f *fleetRun) spent() (work int64, pods int, kept int64) {
+	f.limited = nil
 	work = f.whole.work
 	for _, m := range f.members {
-		work, pods = work+m.work, pods+len(m.pods)
+		work, pods, kept = work+m.work, pods+len(m.pods), kept+int64(len(m.pods))*m.keptOfAPod
 	}
-	return work, pods
+	return work, pods, kept
 }
 
 // tooMuch returns an error when the run has exceeded its limits, or was ended.
@@ -478,11 +489,7 @@ func (f *fleetRun) tooMuch() error {
 	if ctx := f.whole.ctx; ctx.Err() != nil {
 		return fmt.Errorf("at %s: %w", f.whole.now, context.Cause(ctx))
 	}
-	work, pods := f.spent()
-	kept := int64(0)
-	for _, m := range f.members {
-		kept += int64(len(m.pods)) * m.keptOfAPod
-	}
+	work, pods, kept := f.spent()
 	if work > MaxWork || pods > MaxPods || kept > MaxKept {
 		return fmt.Errorf("%w: at %s its %d members have evaluated pods and metrics %d times, have %d pods and store up to %d numbers for them, the maxima are %d, %d and %d; shorten it, lengthen loop.syncPeriod, or lower maxReplicas or the number of members",
 			ErrTooMuch, f.whole.now, len(f.members), work, pods, kept, MaxWork, MaxPods, MaxKept)
@@ -503,5 +510,5 @@ func (f *fleetRun) finish() {
 		out.Members = append(out.Members, MemberFigures{m.name, m.figures.result(m.world)})
 	}
 	f.result.Figures = out
-	f.result.Work, _ = f.spent()
+	f.result.Work, _, _ = f.spent()
 }

@@ -61,10 +61,10 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
 	own, current, text := &j.Input.Spec, j.Input.Scale.SpecReplicas, shareText(a)
 	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
-	limited, off := recommender.DesiredWithinRange, false
+	limited, off := recommender.DesiredWithinRange, off(j.Input)
 	switch {
-	case current == 0 && own.MinReplicas > 0: // somebody switched it off, as for the controller
-		d.Desired, off = 0, true
+	case off:
+		d.Desired = 0
 	case a.Holds:
 		d.Desired = current
 	case a.Share > own.MaxReplicas:
@@ -102,6 +102,9 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 
 // shareText is the sentence about a share.
 func shareText(a *fleet.Answer) string {
+	if a.Decided.IsZero() {
+		return "the fleet has not decided yet: the count stays as it is"
+	}
 	if a.Holds {
 		return "the fleet knows too little to give this target a share: the count stays as it is"
 	}
@@ -163,9 +166,16 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		log.Append(c.key, log.Concluded(nil, c.key, d, &k.state.decisions, "", k.spec.hash)...)
 		c.metrics.decided(d)
 	}
-	c.moved(k, next)
-	was, now := memberOf(k, &k.state.fleet, c.job.Target), memberOf(k, &next.fleet, c.job.Target)
-	if c.blind || now == nil || !now.HasShare || was != nil && was.HasShare && was.Answered == now.Answered {
+	told := false
+	for i := range next.fleet.Members { // which are the spec's, in its order
+		now := &next.fleet.Members[i]
+		was := before(&k.state.fleet, i, now)
+		c.moved(k.spec.fleet.Members[i].Name, &was, now)
+		if k.spec.fleet.Members[i].Name == c.job.Target {
+			told = now.HasShare && !(was.HasShare && was.Answered == now.Answered)
+		}
+	}
+	if c.blind || !told {
 		return
 	}
 	d := c.job.Decision
@@ -176,32 +186,30 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	}
 }
 
-// memberOf returns a member's part of a record under the spec.
-func memberOf(k *known, r *fleet.Record, name string) *fleet.MemberRecord {
-	for i := range k.spec.fleet.Members {
-		if k.spec.fleet.Members[i].Name != name {
-			continue
-		}
-		_, all := k.spec.fleet.States(r, time.Unix(0, r.Updated))
-		return &all[i]
+// before returns what a record had of a member that a later one has at an index; the zero one: nothing.
+func before(r *fleet.Record, at int, now *fleet.MemberRecord) fleet.MemberRecord {
+	if at < len(r.Members) && r.Members[at].Key == now.Key {
+		return r.Members[at]
 	}
-	return nil
+	for i := range r.Members {
+		if r.Members[i].Key == now.Key {
+			return r.Members[i]
+		}
+	}
+	return fleet.MemberRecord{}
 }
 
-// moved logs and counts the members that became lost, and those that returned.
-func (c *call) moved(k *known, next *state) {
-	of := &k.spec.fleet
-	_, before := of.States(&k.state.fleet, time.Unix(0, k.state.fleet.Updated))
-	_, after := of.States(&next.fleet, time.Unix(0, next.fleet.Updated))
-	for i := range after {
-		name := of.Members[i].Name
-		switch {
-		case after[i].Gone && !before[i].Gone:
-			c.metrics.lost.Inc()
-			c.options.Log.Warn("member of a fleet lost", zap.String("fleet", c.key.String()), zap.String("member", name), zap.Time("lastCall", time.Unix(0, after[i].Seen)), zap.Int32("share", after[i].Share))
-		case before[i].Gone && !after[i].Gone:
-			c.metrics.returned.Inc()
-			c.options.Log.Info("member of a fleet returned", zap.String("fleet", c.key.String()), zap.String("member", name), zap.Int32("share", after[i].Share))
-		}
+// moved logs and counts a member that became lost, or returned.
+func (c *call) moved(name string, was, now *fleet.MemberRecord) {
+	if was.Gone == now.Gone {
+		return
 	}
+	fields := []zap.Field{zap.String("fleet", c.key.String()), zap.String("member", name), zap.Time("lastCall", time.Unix(0, was.Seen)), zap.Int32("share", now.Share)}
+	if now.Gone {
+		c.metrics.lost.Inc()
+		c.options.Log.Warn("member of a fleet lost", fields...)
+		return
+	}
+	c.metrics.returned.Inc()
+	c.options.Log.Info("member of a fleet returned", fields...)
 }

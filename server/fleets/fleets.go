@@ -117,7 +117,7 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 		if err != nil {
 			return nil, err
 		}
-		k := &known{read: now, called: now, version: records[1].Version, state: &state{}}
+		k := &known{read: now, version: records[1].Version, state: &state{}}
 		switch {
 		case !records[0].Exists() || len(records[0].Value) == 0:
 		case before != nil && before.spec.version == records[0].Version:
@@ -145,7 +145,14 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 	}
 }
 
-// put remembers what was stored.
+// isCurrent reports whether a fleet's stored spec is still the known one. It costs a few bytes: who is not a member
+// may ask time and again.
+func (c *call) isCurrent(ctx context.Context, s *spec) (bool, error) {
+	versions, err := c.specs.LoadVersions(ctx, []store.Key{c.key})
+	return err == nil && versions[0] == s.version, err
+}
+
+// put remembers a fleet, with its turn.
 func (f *Fleets) put(key store.Key, k *known, size int) {
 	if size > mostCachedBytes {
 		f.cache.Delete(key)
@@ -189,7 +196,16 @@ func (c *call) run(ctx context.Context) error {
 	}
 	defer leave()
 	k, guessed := c.cache.Get(c.key)
-	if guessed && (j.DryRun || time.Since(k.read) > readAgain) {
+	switch {
+	case !guessed:
+	case !k.spec.members[j.Target]:
+		if same, err := c.isCurrent(ctx, k.spec); err != nil {
+			return apierror.OfStore(ctx, j.Target, err)
+		} else if same {
+			return c.notFound()
+		}
+		k, guessed = nil, false
+	case j.DryRun || time.Since(k.read) > readAgain:
 		k, guessed = nil, false
 	}
 	for {
@@ -200,6 +216,7 @@ func (c *call) run(ctx context.Context) error {
 			if k, err = c.load(ctx, c.key); err != nil {
 				return c.ofLoad(ctx, err)
 			}
+			c.put(c.key, k, len(k.state.tail))
 		}
 		j.Attempts++
 		next, answer, err := c.step(ctx, k)

@@ -12,6 +12,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }
@@ -28,7 +29,8 @@ const (
 func engines(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		test(t, nil)
+		engine := memory.New(memory.Options{})
+		test(t, func() store.Store { return engine })
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -40,12 +42,10 @@ func engines(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 func start(t *testing.T, open func() store.Store, changes ...func(*servertest.Setup)) *service {
 	t.Helper()
 	return &service{servertest.Start(t, append([]func(*servertest.Setup){func(su *servertest.Setup) {
-		if open != nil {
-			engine := open()
-			su.Engine = engine
-			su.Log, _ = engine.(store.Log)
-			su.Options.MaxClockSkew = 0 // the clock stands still
-		}
+		engine := open()
+		su.Engine = engine
+		su.Log, _ = engine.(store.Log)
+		su.Options.MaxClockSkew = 0 // the clock stands still
 	}}, changes...)...)}
 }
 

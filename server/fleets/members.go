@@ -85,15 +85,14 @@ func (f *Fleets) names(ctx context.Context, of, member string) (bool, error) {
 	return false, nil
 }
 
-// Fleets returns which of the targets are fleets.
+// Fleets returns which of the targets are fleets: they have a record, which storing the spec has made.
 func (f *Fleets) Fleets(ctx context.Context, names []string) (fleets []string, err error) {
-	records, err := f.specs.LoadBatch(ctx, keysOf(names))
+	versions, err := f.records.LoadVersions(ctx, keysOf(names))
 	if err != nil {
 		return nil, err
 	}
-	for i, record := range records {
-		stored := &setpointv1.TargetSpec{}
-		if proto.Unmarshal(record.Value, stored) == nil && stored.GetFleet() != nil {
+	for i, version := range versions {
+		if version != "" {
 			fleets = append(fleets, names[i])
 		}
 	}

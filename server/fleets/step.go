@@ -84,7 +84,7 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 		return d.decision, d.history
 	}
 	record, answer, err := fleet.Step(j.Now, &of, before, &fleet.Call{
-		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: j.Input.Scale.SpecReplicas == 0 && j.Input.Spec.MinReplicas > 0, ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
+		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: off(j.Input), ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
 	})
 	switch {
 	case failed != nil:
@@ -101,6 +101,9 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 	}
 	return next, answer, nil
 }
+
+// off reports whether somebody has switched a member off, as the controller tells that.
+func off(in *recommender.Input) bool { return in.Scale.SpecReplicas == 0 && in.Spec.MinReplicas > 0 }
 
 // tell makes the digest of what the member tells, under a spec.
 func (c *call) tell(s *spec) error {

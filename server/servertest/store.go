@@ -34,6 +34,8 @@ type FaultyStore struct {
 	OnUsage func() error
 	// OnSpecInUse is called before specs in use are stored, which fails with its error.
 	OnSpecInUse func() error
+	// OnFleet makes the swaps of fleets' records. Nil: the store does.
+	OnFleet func(context.Context, store.Swap, SwapFunc) (store.SwapResult, error)
 	// OnOverrides is called before overrides are read, which fails with its error.
 	OnOverrides func() error
 	// OnOther is called before a list or a delete, which fails with its error.
@@ -94,10 +96,23 @@ func (f *FaultyStore) Part(part store.Part, ttl time.Duration) (store.PartStore,
 	case err != nil:
 	case part == store.SpecsInUse && f.OnSpecInUse != nil:
 		return &faultySpecs{records, f.OnSpecInUse}, nil
+	case part == store.Fleets && f.OnFleet != nil:
+		return &faultyFleets{records, f.OnFleet}, nil
 	case part == store.Overrides && f.OnOverrides != nil:
 		return &faultyOverrides{records, f.OnOverrides}, nil
 	}
 	return records, err
+}
+
+// faultyFleets are records of fleets whose swaps may fail.
+type faultyFleets struct {
+	store.PartStore
+	hook func(context.Context, store.Swap, SwapFunc) (store.SwapResult, error)
+}
+
+// CompareAndSwap implements store.Store.
+func (f *faultyFleets) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	return f.hook(ctx, swap, f.PartStore.CompareAndSwap)
 }
 
 // faultyOverrides are overrides that may fail to be read.

@@ -152,3 +152,22 @@ func (s *Targets) undo(ctx context.Context, key store.Key, spec, before *setpoin
 		_ = s.fleets.Stored(ctx, key, stored.VersionOf(back), false)
 	}
 }
+
+// withoutHistory is the error for a target that has no history because it is a fleet, or a fleet decides for it; any
+// other error stays as it is. It names no fleet: the caller may read the target, not what decides for it.
+func (s *Targets) withoutHistory(ctx context.Context, name string, err error) error {
+	if s.fleets == nil || status.Code(err) != codes.NotFound {
+		return err
+	}
+	key := decision.ParseTarget(name)
+	explained := func(message string) error {
+		return apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND, message, "target", name)
+	}
+	if is, failed := s.fleets.Fleets(ctx, []string{name}); failed == nil && len(is) > 0 {
+		return explained("no history for " + name + ": it is a fleet; GetFleet (GET /v1/" + name + "/fleet) shows its state, ListDecisions its decisions")
+	}
+	if of, failed := s.fleets.Of(ctx, key); failed == nil && of != "" {
+		return explained("no history for " + name + ": a fleet decides for it; ListDecisions has the shares that it was told")
+	}
+	return err
+}

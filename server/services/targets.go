@@ -55,7 +55,7 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 	}
 	known, err := s.targets.Record(ctx, req.GetName())
 	if err != nil {
-		return nil, err
+		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
 	target := conversion.Target(req.GetName(), known, true)
 	specs, _, err := s.targets.Specs.Of(ctx, []store.Key{decision.ParseTarget(req.GetName())}, []*record.Record{known}, 0)

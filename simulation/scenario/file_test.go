@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,6 +323,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(scenario("  - csv: {file: a}\n  - prometheus: {file: b}\n  - onOff: {high: 7, on: 50m, off: 20m}"), []byte(`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"2"]]}]}}`))
 	f.Add([]byte("load: [{constant: 30}]\nduration: 10m\nnoise: {variation: 0.2, every: 10s}\nworkload: {capacity: 10, slots: 2, nodeDelay: 30s, imbalance: 0.3, queue: {size: 50, timeout: 5s}, retries: {count: 2, delay: 1s}, usage: [{metric: cpu, perLoad: 10m}]}\nevents: [{at: 1m, crash: 0.5, for: 1m}, {at: 2m, rollout: {surge: 1}}, {at: 3m, metrics: frozen, for: 1m}, {at: 4m, kill: 2}]\n"), []byte(nil))
+	f.Add([]byte("load: [{constant: 30}]\nduration: 5m\nworkload: {replicas: 4, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\nfleet: {rules: [shift, karmada, independent, surviveOne], lostAfter: 1m, members: [{name: a, load: [{ramp: {from: 0, to: 20, at: 1m, for: 1m}}], startup: 20s}, {name: b, weight: 3, maxReplicas: 4, slots: 2}]}\nevents: [{at: 1m, cluster: down, member: a, for: 2m}, {at: 90s, calls: late, by: 40s, member: b, for: 1m}, {at: 3m, calls: gone, member: b, for: 1m}, {at: 2m, writes: late, by: 20s, member: b, for: 1m}]\n"), []byte(nil))
 	f.Fuzz(func(t *testing.T, text, file []byte) {
 		if len(text) > 1<<14 || len(file) > 1<<14 {
 			return
@@ -338,13 +340,24 @@ func FuzzRead(f *testing.F) {
 		if s.Workload.Replicas != nil && *s.Workload.Replicas > 100 {
 			return
 		}
-		result, err := simulation.Run(s, a, nil)
-		if err != nil {
+		conserves := func(result *simulation.Result, err error) {
+			if err != nil {
+				return
+			}
+			g := &result.Figures
+			if kept := g.Served + g.Lost + g.Queued + g.Returning; kept < g.Offered*(1-1e-6)-1e-6 || kept > g.Offered*(1+1e-6)+1e-6 {
+				t.Errorf("offered %g, of which %g are served, %g lost, %g queued, %g about to come back", g.Offered, g.Served, g.Lost, g.Queued, g.Returning)
+			}
+		}
+		if s.Fleet == nil {
+			conserves(simulation.Run(s, a, nil))
 			return
 		}
-		g := &result.Figures
-		if kept := g.Served + g.Lost + g.Queued + g.Returning; kept < g.Offered*(1-1e-6)-1e-6 || kept > g.Offered*(1+1e-6)+1e-6 {
-			t.Errorf("offered %g, of which %g are served, %g lost, %g queued, %g about to come back", g.Offered, g.Served, g.Lost, g.Queued, g.Returning)
+		if len(s.Fleet.Members) > 5 || slices.ContainsFunc(s.Fleet.Members, func(m simulation.FleetMember) bool { return m.Replicas != nil && *m.Replicas > 100 }) {
+			return
+		}
+		for _, rule := range s.Fleet.Compared() {
+			conserves(simulation.RunFleet(t.Context(), s, a, rule, nil))
 		}
 	})
 }

@@ -16,6 +16,7 @@ var partTests = []test{
 	{"EndWithTheEngine", testPartsEnd},
 	{"Peers", testPartsOfPeers},
 	{"OfACluster", testPartOfACluster},
+	{"OfFleets", testPartsOfFleets},
 	{"Unknown", testUnknownPart},
 	{"DeleteVersion", testDeleteVersion},
 	{"LoadVersions", testLoadVersions},
@@ -163,6 +164,23 @@ func testPartOfACluster(t *testing.T, s suite) {
 	overrides.wantKeys("overrides", overrides.list(store.Filter{}, store.Key{}, 10), []store.Key{of("a"), of("b")})
 	overrides.wantKeys("after the first", overrides.list(store.Filter{}, of("a"), 10), []store.Key{of("b")})
 	f.wantKeys("histories", f.list(store.Filter{}, store.Key{}, 10), []store.Key{key("target")})
+}
+
+// The record of a fleet and the name of a member's fleet are parts of their own: each is swapped alone, and ends alone.
+func testPartsOfFleets(t *testing.T, s suite) {
+	f := s.open(t)
+	fleets, members := f.part(store.Fleets, 0), f.part(store.FleetMembers, 0)
+	k := key("target")
+	f.create(k, "history")
+	version := fleets.create(k, "record")
+	claimed := members.create(k, "its fleet")
+	fleets.replace(k, version, "record 2")
+	members.lose(k, "", "another fleet")
+	f.wantParts(k, []store.Part{"", store.Fleets, store.FleetMembers}, "history", "record 2", "its fleet")
+	if result, err := f.records(store.FleetMembers, 0).DeleteVersion(t.Context(), k, claimed); err != nil || !result.Swapped {
+		t.Errorf("released: %v, %v", result, err)
+	}
+	f.wantParts(k, []store.Part{"", store.Fleets, store.FleetMembers}, "history", "record 2", "")
 }
 
 func testPartsEnd(t *testing.T, s suite) {

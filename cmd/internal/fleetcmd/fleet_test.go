@@ -231,6 +231,7 @@ func TestAFleetIsShown(t *testing.T) {
 			CurrentMetrics: []*setpointv1.MetricStatus{{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{Name: "cpu", Current: &setpointv1.MetricValueStatus{AverageUtilization: new(int32(72))}}}},
 			Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
 				{Type: "AbleToScale", Status: "True", Reason: "SucceededRescale", Message: "not shown"},
+				{Type: "ScaledToZero", Status: "False", Reason: "NotScaledToZero", Message: "not shown"},
 				{Type: "ScalingLimited", Status: "True", Reason: "ScaleUpLimit", Message: "the desired replica count is increasing faster than the maximum scale rate"},
 			},
 		},

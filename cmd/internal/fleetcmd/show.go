@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -53,7 +54,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 			row("Why", "%s", why)
 		}
 		for _, c := range f.GetStatus().GetConditions() {
-			if c.GetType() != "AbleToScale" && c.GetType() != "ScalingActive" || c.GetStatus() != "True" {
+			if usual := map[string]string{"AbleToScale": "True", "ScalingActive": "True"}[c.GetType()]; c.GetStatus() != cmp.Or(usual, "False") {
 				row("", "%s %s %s: %s", c.GetType(), c.GetStatus(), c.GetReason(), c.GetMessage())
 			}
 		}

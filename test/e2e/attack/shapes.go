@@ -20,7 +20,7 @@ import (
 // attacks are all of them.
 func attacks() []*attack {
 	return slices.Concat(shapeAttacks(), describedAttacks(), encodingAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
-		openAttacks(), frameAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), contractAttacks(), routeAttacks(), waitAttacks(), tenantAttacks(), stageAttacks(), overrideAttacks())
+		openAttacks(), frameAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), adminAttacks(), contractAttacks(), routeAttacks(), waitAttacks(), tenantAttacks(), stageAttacks(), overrideAttacks(), fleetAttacks())
 }
 
 // everyWay sends a shape with each carrier. The named ones are also in the short form.

@@ -58,12 +58,18 @@ func newPlugin(t *testing.T, c *kubetest.Cluster, s *service.Instance) *plugin {
 // override types kubectl setpoint override.
 func (p *plugin) override(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := p.c.KubectlCommand(append([]string{"setpoint", "override"}, args...)...)
+	return p.command(t, append([]string{"override"}, args...)...)
+}
+
+// command types kubectl setpoint.
+func (p *plugin) command(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := p.c.KubectlCommand(append([]string{"setpoint"}, args...)...)
 	cmd.Env = append(os.Environ(), "SETPOINT_SERVER="+p.s.GRPCAddr(), "PATH="+p.folder+":"+os.Getenv("PATH"))
 	var output, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &complaints
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("kubectl setpoint override %s: %v\n%s", strings.Join(args, " "), err, complaints.String())
+		t.Fatalf("kubectl setpoint %s: %v\n%s", strings.Join(args, " "), err, complaints.String())
 	}
 	return output.String()
 }
