@@ -56,6 +56,9 @@ func (s *stage) fleets() ([]report.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.profile(sides[0]); err != nil {
+		return nil, err
+	}
 	figures := []report.Figure{ratio("rate, of ordinary calls'", runs[0], runs[1], nil), rates("fleets", runs[0], nil), rates("ordinary", runs[1], nil)}
 	both := func(r *run) float64 { return r.micros["service"] + r.micros["Redis"] }
 	times := report.Figure{Name: "processor time of service and Redis, of an ordinary call's", Unit: "×", Goal: report.AtMost(1.3)}
@@ -78,7 +81,7 @@ func (s *stage) fleets() ([]report.Figure, error) {
 	for _, part := range []string{"service", "Redis"} {
 		figures = append(figures, figure("1,024 fleets every 15 s, of a processor: "+part, "%", open[0], nil, func(r *run) float64 { return r.micros[part] * r.rate / 1e4 }))
 	}
-	return append(figures, latencies("1,024 fleets every 15 s", open[0], nil, nil, nil)...), s.profile(sides[0])
+	return append(figures, latencies("1,024 fleets every 15 s", open[0], nil, nil, nil)...), nil
 }
 
 // newFleets stores fleets, and has all members call twice, as many at a time as there are callers, whose number
