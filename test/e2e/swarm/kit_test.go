@@ -172,7 +172,7 @@ type object struct {
 	Decision *struct {
 		Current, Desired int32
 		Metrics          []string
-		Adjusted         string
+		Adjusted, Fleet  string
 	}
 }
 

@@ -37,6 +37,7 @@ func TestSwarm(t *testing.T) {
 		{"a stack that is deployed again", deployedAgain},
 		{"a wrong label holds its service only", wrongLabel},
 		{"an override holds a ramp, and ends warm", overrideHoldsRamp},
+		{"a fleet of platforms", fleetOfPlatforms},
 		{"an outage that ends in zeros, and a schedule", outageAndSchedule},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
 		{"an agent that is killed at any step of a reconcile", killedAtEachStep},
