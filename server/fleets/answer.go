@@ -44,7 +44,10 @@ func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.Recomm
 		d = c.share(next, a)
 	}
 	if d.Explanation = nil; c.decided != nil && j.Fleet.Reads {
-		d.Explanation, d.Error = c.decided.decision.Explanation, c.decided.decision.Error
+		d.Explanation = c.decided.decision.Explanation // only if the caller asked for it
+	}
+	if c.decided != nil && c.decided.decision.Error != "" && !c.blind {
+		d.Error = failure(next.decisions.Status.Conditions)
 	}
 	response := conversion.Response(&d)
 	response.RecommendationId = "" // there is nothing to report: the next call shows the replicas
@@ -123,8 +126,8 @@ func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recomm
 	of := next.decisions.Status.Conditions
 	if i := slices.IndexFunc(of, func(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }); i >= 0 {
 		active = of[i]
-		if active.Status != recommender.ConditionTrue && !c.job.Fleet.Reads { // it may name a pod of another member
-			active.Message = "the fleet could not compute its count: " + active.Reason
+		if active.Status != recommender.ConditionTrue && active.Reason != recommender.ScalingDisabled {
+			active.Message = failure(of)
 		}
 	}
 	if off {
@@ -139,6 +142,19 @@ func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recomm
 	}
 	return []recommender.Condition{able, active, c.since(scaling)}
 }
+
+// failure is what members learn of a fleet's failure under these conditions, whoever asks: what it says itself may name
+// pods of other members.
+func failure(of []recommender.Condition) string {
+	for _, c := range of {
+		if c.Type == recommender.ScalingActive && c.Status != recommender.ConditionTrue {
+			return "the fleet could not compute its count: " + c.Reason + seeFleet
+		}
+	}
+	return "the fleet could not compute its count from all metrics" + seeFleet
+}
+
+const seeFleet = "; who may read the fleet sees why with GetFleet"
 
 // since sets since when a condition is as it is, as far as the caller knows.
 func (c *call) since(now recommender.Condition) recommender.Condition {

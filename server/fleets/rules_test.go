@@ -1,6 +1,7 @@
 package fleets_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -519,14 +520,15 @@ func TestDecisionsOfFleets(t *testing.T) {
 	})
 }
 
-// What another member's pods make of a decision does not name them, nor their cluster, to those who may not read the
-// fleet.
+// What another member's pods make of a decision does not name them, nor their cluster, whether or not the caller may
+// read the fleet: only its state does, and the explanation.
 func TestNamesOfMembersDoNotLeak(t *testing.T) {
 	t.Parallel()
-	s := &service{servertest.NewTenancy(t, map[string]string{"sp_admin": "admin", "sp_west": "west", "sp_east": "east"}, `
+	s := &service{servertest.NewTenancy(t, map[string]string{"sp_admin": "admin", "sp_west": "west", "sp_east": "east", "sp_reader": "reader"}, `
 grants:
   - {identities: ["token:admin"], clusters: ["*"], verbs: [configure, read]}
   - {identities: ["token:west"], clusters: [west], verbs: [recommend, read]}
+  - {identities: ["token:reader"], clusters: [west, all], verbs: [recommend, read]}
   - {identities: ["token:east"], clusters: [east], verbs: [recommend, read]}
 `).Service}
 	as := func(who string) context.Context { return servertest.As(t.Context(), "sp_"+who) }
@@ -537,9 +539,9 @@ grants:
 	if _, err := s.Targets.SetTargetSpec(as("admin"), &setpointv1.SetTargetSpecRequest{Name: fleetName, TargetSpec: spec}); err != nil {
 		t.Fatal(err)
 	}
-	request := func(name string) *setpointv1.RecommendRequest {
+	request := func(name string, explain bool) *setpointv1.RecommendRequest {
 		return servertest.WebRequest(t, func(r *setpointv1.RecommendRequest) {
-			r.Target, r.Fleet, r.Explain, r.Options = name, fleetName, true, nil
+			r.Target, r.Fleet, r.Explain, r.Options = name, fleetName, explain, nil
 			if name == east { // the decision fails for its pods, by name
 				for _, p := range r.GetPods() {
 					p.Name = "east-" + p.GetName()
@@ -552,18 +554,34 @@ grants:
 		})
 	}
 	var last *setpointv1.RecommendResponse
-	for _, who := range []string{"west", "east", "west", "west"} {
-		resp, err := s.Recommendations.Recommend(as(who), request(map[string]string{"west": west, "east": east}[who]))
+	failed, explained := 0, 0
+	for i, who := range []string{"west", "east", "west", "west", "reader", "reader", "reader", "reader"} {
+		name := map[string]string{"east": east}[who]
+		explain := who != "reader" || i > 5
+		resp, err := s.Recommendations.Recommend(as(who), request(cmp.Or(name, west), explain))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := resp.String(); who == "west" && strings.Contains(text, "east") {
-			t.Errorf("the answer to west names east: %s", text)
+		if resp.GetExplanation() != nil && who == "reader" && explain {
+			explained, resp.Explanation = explained+1, nil
+		}
+		if text := resp.String(); who != "east" && strings.Contains(text, "east") {
+			t.Errorf("the answer to %s names east: %s", who, text)
+		}
+		if resp.GetError() != "" {
+			failed++
+			if want := "the fleet could not compute its count: FailedGetResourceMetric; who may read the fleet sees why with GetFleet"; resp.GetError() != want {
+				t.Errorf("the error is %q, want %q", resp.GetError(), want)
+			}
 		}
 		last = resp
 		s.Clock.Advance(8 * time.Second)
 	}
-	if condition(last, "ScalingActive").GetStatus() != "False" {
-		t.Errorf("nothing failed: %v", last.GetStatus())
+	if condition(last, "ScalingActive").GetStatus() != "False" || failed == 0 || explained == 0 {
+		t.Errorf("nothing failed (%d), or nothing was explained (%d): %v", failed, explained, last.GetStatus())
+	}
+	seen, err := s.Fleets.GetFleet(as("reader"), &setpointv1.GetFleetRequest{Name: fleetName})
+	if err != nil || !strings.Contains(seen.String(), "east-") {
+		t.Errorf("GetFleet does not say which pod it is: %v, %v", seen, err)
 	}
 }
