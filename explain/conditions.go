@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 )
 
 // Statuses of conditions.
@@ -92,7 +93,7 @@ func (c *oneCase) writeEvents(p *page) {
 		p.line(2, 2, s, clean(e.GetType()+" "+e.GetReason()+": "+e.GetMessage()))
 	}
 	if changes {
-		p.line(2, 2, plain, "Once applied: Normal SuccessfulRescale: New size: "+number(c.final)+"; reason: "+clean(c.resp.GetReason()))
+		p.line(2, 2, plain, "Once applied: Normal SuccessfulRescale: New size: "+number(c.final)+"; reason: "+clean(adjusted.Reason(c.resp.GetReason(), adjusted.Messages(c.resp.GetAdjustments())...)))
 	}
 	if text := clean(c.resp.GetError()); text != "" {
 		p.line(2, 2, red, "The reconcile returns the error: "+text)

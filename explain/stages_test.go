@@ -40,7 +40,7 @@ func TestStagesAreExplained(t *testing.T) {
 			"shop/web: stays at 10 replicas\n  held at 10 by alice until 2026-11-23T14:00:00Z: \"migration\" (override freeze of the target); the recommendation would be 20\n",
 			"\nStages: without stages and overrides, this step: 20\n  OVERRIDE hold: 20 → 10: held at 10 by alice",
 			"asks for 20"}},
-		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration\n"}},
+		"pinned": {`{}`, []stages.Override{pin}, []string{"shop/web: 10 → 5 replicas (scale down)\n", "OVERRIDE pin: 20 → 5: ", "reason: Overridden (overrides/freeze): migration; "}},
 		"combined": {`{"combine": {"method": "MIN"}}`, nil, []string{
 			"shop/web: 10 → 12 replicas (scale up)\n  MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n",
 			"\nStages: without stages and overrides, this step: 20\n  COMBINE MIN: 20 → 12: MIN of External:queue 20, External:mails 12: 12; MAX would be 20\n"}},
@@ -56,7 +56,7 @@ func TestStagesAreExplained(t *testing.T) {
 			"shop/web: 10 → 11 replicas (scale up)\n  proposal \"budget\" limits the proposal of 20 to 11\n"}},
 		"proposed by a fallback": {`{"fallbacks": [{"metric": "External:mails", "replicas": 15, "failureDuration": "0s"}]}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}]`, nil, []string{
 			"shop/web: 10 → 15 replicas (scale up)\n  External:mails has failed for 0s, at least 0s; 15 replicas are proposed instead\n\n",
-			"reason: the fallback of External:mails proposes more\n", "a replica count from the fallback of External:mails\n"}},
+			"reason: the fallback of External:mails proposes more; ", "a replica count from the fallback of External:mails\n"}},
 		"made without a failed metric": {`{"fallbacks": [{"metric": "External:mails", "ignore": true, "failureDuration": "0s"}]}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}]`, nil, []string{
 			"shop/web: 10 → 12 replicas (scale up)\n  queue is at 120, target 10 per replica: 120 / 10 = 12\n\n"}},
 		"at once by a schedule": {`{"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "minReplicas": 14},
@@ -85,8 +85,13 @@ func TestStagesAreExplained(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The event of a change is there if and only if there is one.
-			event := fmt.Sprintf("Once applied: Normal SuccessfulRescale: New size: %d; reason: %s\n", decision.Desired, decision.Reason)
-			if changes := decision.Desired != decision.Current; strings.Contains(text.String(), "Once applied: ") != changes || changes && !strings.Contains(text.String(), event) {
+			event := fmt.Sprintf("Once applied: Normal SuccessfulRescale: New size: %d; reason: %s", decision.Desired, decision.Reason)
+			if decision.Adjusted != nil {
+				for i := range decision.Adjusted.Adjustments {
+					event += "; " + decision.Adjusted.Adjustments[i].Message
+				}
+			}
+			if changes := decision.Desired != decision.Current; strings.Contains(text.String(), "Once applied: ") != changes || changes && !strings.Contains(strings.Join(strings.Fields(text.String()), " "), event) {
 				t.Errorf("want %t: %q:\n%s", changes, event, text.String())
 			}
 			for _, want := range c.want {

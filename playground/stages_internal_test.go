@@ -2,6 +2,7 @@ package playground
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,5 +132,22 @@ func TestExportsKeepStages(t *testing.T) {
 		if got := q.answer(); got.Export != "" || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Text, "stages") || got.Problems[0].Line == 0 {
 			t.Errorf("%s as %s: %+v", name, kind, got)
 		}
+	}
+}
+
+// What a stage did is in the explanation of a step, and the cause is the stage's.
+func TestStagesOfAStepAreExplained(t *testing.T) {
+	t.Parallel()
+	q := &Question{
+		Ask: "step", Step: 3, Scenario: "duration: 10m\nload: [{constant: 50}]\nworkload: {replicas: 2, usage: [{metric: queue, perLoad: 1}, {metric: load, perLoad: 2}]}\n",
+		Specs: []SpecText{{Name: "A", Text: stagedAs(`{combine: {method: MIN}}`)["stored spec"]}},
+	}
+	got := q.answer()
+	if got.Step == nil || !strings.Contains(got.Step.Text, "COMBINE MIN") || !strings.Contains(got.Step.Text, "without stages and overrides, this step:") {
+		t.Fatalf("%+v, %+v", got.Problems, got.Step)
+	}
+	q.Ask = "simulate"
+	if got = q.answer(); got.Run == nil || len(got.Run.Runs) != 1 || !slices.Contains(got.Run.Runs[0].CauseNames, "combine MIN") {
+		t.Errorf("%+v, %+v", got.Problems, got.Run)
 	}
 }

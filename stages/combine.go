@@ -59,7 +59,7 @@ func (r *run) combine(c *recommender.Combining) {
 	o.failed = failed > 0
 	value := largestOf(c.Metrics)
 	if p := r.plan.Combine; p != nil && p.Method != Max {
-		if combined, ok := p.of(c.Metrics, o.counted); ok {
+		if combined, ok := p.of(c.Metrics, o.counted, r.order(c)); ok {
 			r.tellCombined(c, &o, value, combined)
 			value = combined
 			c.Combined, c.Name = true, p.String()+" of "+strconv.Itoa(o.counted)+" proposals"
@@ -123,8 +123,8 @@ func largestOf(metrics []recommender.MetricEvaluation) int32 {
 }
 
 // of returns the combined value, with failed metrics at 0. It is not ok where the metrics that are left
-// have no weight.
-func (p *Combine) of(metrics []recommender.MetricEvaluation, counted int) (value int32, ok bool) {
+// have no weight. order is as run.order returns it.
+func (p *Combine) of(metrics []recommender.MetricEvaluation, counted int, order []int) (value int32, ok bool) {
 	var room [16]int32
 	proposals := room[:0]
 	for i := range metrics {
@@ -145,7 +145,7 @@ func (p *Combine) of(metrics []recommender.MetricEvaluation, counted int) (value
 		}
 		return int32(min(sum, math.MaxInt32)), true
 	case Weighted:
-		return p.weighted(metrics)
+		return p.weighted(metrics, order)
 	}
 	return largestOf(metrics), true
 }
@@ -160,17 +160,20 @@ func proposalOf(e *recommender.MetricEvaluation) int32 {
 
 // weighted returns the weighted mean, rounded up. Proposals that are no metric's have no weight: the
 // largest of them counts where it is above the mean.
-func (p *Combine) weighted(metrics []recommender.MetricEvaluation) (value int32, ok bool) {
+func (p *Combine) weighted(metrics []recommender.MetricEvaluation, order []int) (value int32, ok bool) {
 	var high, low, weights uint64 // 128 bits: a proposal has 31, and the weights together 63
 	var others int32
 	for i := range metrics {
-		e := &metrics[i]
+		e, at := &metrics[i], i
+		if order != nil {
+			at = order[i]
+		}
 		switch {
 		case e.Ignored:
-		case i >= len(p.Weights):
+		case at < 0 || at >= len(p.Weights):
 			others = max(others, proposalOf(e))
 		default:
-			w := uint64(p.Weights[i])
+			w := uint64(p.Weights[at])
 			h, l := bits.Mul64(w, uint64(proposalOf(e)))
 			var carry uint64
 			low, carry = bits.Add64(low, l, 0)
@@ -223,7 +226,7 @@ func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combin
 
 // listed lists what is combined, between two texts: "Resource:cpu 8, External:queue failed".
 func (r *run) listed(c *recommender.Combining, before, after string) string {
-	list := append(make([]byte, 0, recommender.MaxAdjustmentText), before...)
+	list, order := append(make([]byte, 0, recommender.MaxAdjustmentText), before...), r.order(c)
 	for i := range c.Metrics {
 		e := &c.Metrics[i]
 		if e.Ignored {
@@ -232,8 +235,12 @@ func (r *run) listed(c *recommender.Combining, before, after string) string {
 		if len(list) > len(before) {
 			list = append(list, ", "...)
 		}
-		if i < len(r.plan.Metrics) {
-			list = append(list, r.plan.Metrics[i]...)
+		at := i
+		if order != nil {
+			at = order[i]
+		}
+		if at >= 0 && at < len(r.plan.Metrics) {
+			list = append(list, r.plan.Metrics[at]...)
 		} else {
 			list = append(list, e.Spec.Metric.Name...)
 		}
@@ -244,6 +251,33 @@ func (r *run) listed(c *recommender.Combining, before, after string) string {
 		list = strconv.AppendInt(append(list, ' '), int64(e.Proposal), 10)
 	}
 	return string(append(list, after...))
+}
+
+// order are the indexes in the plan of what is evaluated, below 0 for what is no metric of it; nil: they are the same.
+// Old versions of the controller have cpu last, and one cpu metric only.
+func (r *run) order(c *recommender.Combining) []int {
+	n := min(len(c.Metrics), len(r.in.Spec.Metrics))
+	same := true
+	for i := 0; same && i < n; i++ {
+		same = c.Metrics[i].Spec == &r.in.Spec.Metrics[i]
+	}
+	if same {
+		return nil
+	}
+	order := make([]int, len(c.Metrics))
+	for i := range order {
+		order[i] = -1
+	}
+	for at := range r.plan.Metrics {
+		if e := r.evaluationOf(c, at); e != nil {
+			for i := range c.Metrics {
+				if &c.Metrics[i] == e {
+					order[i] = at
+				}
+			}
+		}
+	}
+	return order
 }
 
 // itoa is a count in a sentence. Sentences are put together: with fmt they would cost more than the stages.

@@ -102,3 +102,46 @@ func TestSurge(t *testing.T) {
 		}
 	}
 }
+
+// Version 1.19 has cpu last: the metric that is told is the one that the guard acted on.
+func TestSurgeNamesItsMetric(t *testing.T) {
+	g := newPods(t, 4, stages.Plan{})
+	g.in.Options.Profile, _ = recommender.ProfileByName("v1.19")
+	ten := int64(10_000)
+	g.in.Spec.Metrics = append(g.in.Spec.Metrics, recommender.MetricSpec{
+		Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "queue"},
+		Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &ten},
+	})
+	g.plan(stages.Plan{IgnoreSurge: true}, "Resource:cpu", "External:queue")
+	g.uses(500, 0, 0, 0, 0)
+	g.in.Scale = recommender.Scale{SpecReplicas: 4, StatusReplicas: 5}
+	g.in.Readings = []recommender.Readings{{}, series(50)}
+	d, _, _ := g.around.RecommendIn(nil, noon, &g.in, nil, nil)
+	if a := d.Adjusted.Adjustments; len(a) != 1 || a[0].Metric != "External:queue" || a[0].Rule != "External:queue" || a[0].Before != 5 || a[0].After != 4 {
+		t.Errorf("told %+v", a)
+	}
+}
+
+// Version 1.19 has cpu last: weights and names are the metrics' all the same.
+func TestWeightsFollowTheirMetrics(t *testing.T) {
+	for name, want := range map[string]string{
+		"v1.19": "WEIGHTED of External:queue 12, Resource:cpu 3: 3; MAX would be 12",
+		"v1.36": "WEIGHTED of Resource:cpu 3, External:queue 12: 3; MAX would be 12",
+	} {
+		g := newPods(t, 4, stages.Plan{})
+		g.in.Options.Profile, _ = recommender.ProfileByName(name)
+		ten := int64(10_000)
+		g.in.Spec.Metrics = append(g.in.Spec.Metrics, recommender.MetricSpec{
+			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "queue"},
+			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &ten},
+		})
+		g.plan(stages.Plan{Combine: &stages.Combine{Method: stages.Weighted, Weights: []int64{1, 0}}}, "Resource:cpu", "External:queue")
+		g.uses(300, 0, 0, 0, 0)
+		g.in.Scale = recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}
+		g.in.Readings = []recommender.Readings{{}, series(120)}
+		d, _, _ := g.around.RecommendIn(nil, noon, &g.in, nil, nil)
+		if a := d.Adjusted.Adjustments; len(a) != 1 || a[0].Message != want || a[0].After != 3 {
+			t.Errorf("%s: told %+v, want %q", name, a, want)
+		}
+	}
+}

@@ -23,8 +23,8 @@ func (r *run) surge(c *recommender.Combining) {
 		if i >= len(r.plan.Metrics) {
 			continue
 		}
-		a := r.ofMetric(recommender.StageSurge, i)
-		a.Before, a.After = before, c.Current
+		name := MetricName(e.Spec) // old versions have the metrics in another order than the plan
+		a := recommender.Adjustment{Stage: recommender.StageSurge, Rule: name, Metric: name, Before: before, After: c.Current}
 		a.Message = fmt.Sprintf("%s is within tolerance: %d of the spec, not %d of the status", a.Metric, c.Current, before)
 		r.tell(a)
 	}

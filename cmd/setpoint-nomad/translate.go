@@ -80,6 +80,8 @@ type translation struct {
 	own      []string // lines of the block
 	up, down []string // lines of its behavior
 	notes    []string // what could not be translated, or differs
+	metrics  []string // of the block, as stages name them
+	ignored  []string // those that are left out while they fail
 }
 
 func (t *translation) note(format string, args ...any) {
@@ -112,13 +114,15 @@ func translate(scaling *api.ScalingPolicy) string {
 		switch key {
 		case "check", "cooldown", "evaluation_interval":
 		case "on_check_error":
-			t.note("on_check_error: a check that fails never lowers the count, as with the HorizontalPodAutoscaler.")
+			t.onError("on_check_error", text(policy[key]), t.metrics)
 		case "target":
 			for plugin := range labels(policy[key]) {
 				if plugin != "nomad" && plugin != "nomad-target" {
 					t.note("target %q: Setpoint scales task groups only, no nodes.", plugin)
 				}
 			}
+		case "schedule":
+			t.note("schedule: %s", ofSchedules)
 		default:
 			t.note("%s: there is no equal.", key)
 		}
@@ -126,15 +130,50 @@ func translate(scaling *api.ScalingPolicy) string {
 	return t.block(scaling)
 }
 
+// ofSchedules is what there is for a policy or a check that counts at certain times.
+const ofSchedules = "metrics count all day; for more or fewer allocations at certain times see stages.schedules, which move the minimum and the maximum."
+
+// onError translates what is done about checks that fail.
+func (t *translation) onError(of, do string, metrics []string) {
+	if do != "ignore" {
+		t.note("%s: a check that fails never lowers the count, as with the HorizontalPodAutoscaler.", of)
+		return
+	}
+	for _, metric := range metrics {
+		if !slices.Contains(t.ignored, metric) {
+			t.ignored = append(t.ignored, metric)
+		}
+	}
+}
+
+// stages are the block stages; empty: there are none.
+func (t *translation) stages() []string {
+	var fallbacks []string
+	for _, metric := range t.ignored {
+		fallbacks = append(fallbacks, fmt.Sprintf("fallbacks {\n  metric          = %q\n  failureDuration = \"0s\"\n  ignore          = true\n}", metric))
+	}
+	if fallbacks == nil {
+		return nil
+	}
+	return []string{"stages {\n" + indent(fallbacks) + "}"}
+}
+
 // check translates one check.
 func (t *translation) check(name string, check map[string]any, interval time.Duration, tolerance *float64) {
 	source, query := text(check["source"]), text(check["query"])
 	strategies := labels(check["strategy"])
-	for _, key := range []string{"group", "schedule", "on_error"} {
-		if check[key] != nil {
-			t.note("check %q: %s: there is no equal.", name, key)
-		}
+	if check["group"] != nil {
+		t.note("check %q: group: there is no equal.", name)
 	}
+	if check["schedule"] != nil {
+		t.note("check %q: schedule: %s", name, ofSchedules)
+	}
+	before := len(t.metrics)
+	defer func() {
+		if do := text(check["on_error"]); do != "" {
+			t.onError(fmt.Sprintf("check %q: on_error", name), do, t.metrics[before:])
+		}
+	}()
 	for _, strategy := range slices.Sorted(maps.Keys(strategies)) {
 		keys := one(strategies[strategy])
 		target, _ := strconv.ParseFloat(text(keys["target"]), 64)
@@ -149,12 +188,14 @@ func (t *translation) check(name string, check map[string]any, interval time.Dur
 				continue
 			}
 			t.own = append(t.own, fmt.Sprintf("%s = %s", direct, number(max(1, float64(int(target+0.5))))))
+			t.metrics = append(t.metrics, "Resource:"+direct)
 		default:
 			key, value := "value", number(target)
 			if strategy == "pass-through" {
 				key, value = "average", "1"
 			}
 			t.own = append(t.own, fmt.Sprintf("metric %q {\n  source = %q\n  query  = %q\n  %s = %s\n}", name, source, query, key, value))
+			t.metrics = append(t.metrics, "External:"+name)
 			t.note("check %q: --sources-file of the agent must have a source %q; there are kinds prometheus, http and redis.", name, source)
 			if strategy == "target-value" {
 				t.note("check %q: if the query is a total, average, a target for each allocation, is steadier than value.", name)
@@ -181,7 +222,7 @@ func (t *translation) block(scaling *api.ScalingPolicy) string {
 		fmt.Fprintf(&out, "# %s\n", note)
 	}
 	behavior := "behavior {\n" + indent("scaleUp {\n"+indent(t.up)+"}\nscaleDown {\n"+indent(t.down)+"}\n") + "}"
-	own := "setpoint {\n" + indent(append(t.own, behavior)) + "}\n"
+	own := "setpoint {\n" + indent(slices.Concat(t.own, []string{behavior}, t.stages())) + "}\n"
 	bounds := ""
 	if scaling.Min != nil {
 		bounds += fmt.Sprintf("min = %d\n", *scaling.Min)

@@ -28,9 +28,17 @@ func TestTranslate(t *testing.T) {
 		"pass-through": {
 			`{"check":[{"jobs":[{"source":"prometheus","query":"jobs","strategy":[{"pass-through":[{}]}]}]}]}`, []string{"average = 1\n"},
 		},
+		"ignored": {
+			`{"on_check_error":"ignore","check":[{"jobs":[{"source":"prometheus","query":"jobs","on_error":"ignore","schedule":"0 8 * * *","group":"x","strategy":[{"pass-through":[{}]}]}]},
+			 {"cpu":[{"source":"nomad-apm","query":"avg_cpu-allocated","strategy":[{"target-value":[{"target":70.0}]}]}]}]}`,
+			[]string{
+				"stages {\n        fallbacks {\n          metric          = \"External:jobs\"\n          failureDuration = \"0s\"\n          ignore          = true\n        }\n",
+				"metric          = \"Resource:cpu\"\n", "check \"jobs\": schedule: metrics count all day", "check \"jobs\": group: there is no equal",
+			},
+		},
 		"without equal": {
 			`{"schedule":"0 8 * * *","target":[{"aws-asg":[{}]}],"check":[{"a":[{"query":"max_cpu","strategy":[{"target-value":[{"target":70}]}]}]},{"b":[{"source":"datadog","strategy":[{"threshold":[{}]}]}]}]}`,
-			[]string{"# schedule: there is no equal.", "target \"aws-asg\"", "query \"max_cpu\" of nomad-apm", "strategy \"threshold\": there is no equal"},
+			[]string{"# schedule: metrics count all day; for more or fewer allocations at certain times see stages.schedules", "target \"aws-asg\"", "query \"max_cpu\" of nomad-apm", "strategy \"threshold\": there is no equal"},
 		},
 	} {
 		file := filepath.Join(t.TempDir(), "job.json")

@@ -116,6 +116,10 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 			return nil
 		}
 	}
+	if text.Zone == "" {
+		r.refuse(field+".timeZone", `Required value: must be a time zone of the IANA database, such as "Europe/Berlin", or "UTC"`)
+		return nil
+	}
 	if r.unknownZones >= mostUnknownZones && !schedule.Loaded(text.Zone) {
 		r.refuse(field+".timeZone", "Invalid value: %q: was not looked for, because %d others are not in the IANA time zone database: correct those first", clip(text.Zone), mostUnknownZones)
 		return nil
@@ -127,9 +131,6 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 		}
 		switch wrong.Field {
 		case schedule.ZoneField:
-			if text.Zone == "" {
-				return // validation.Structure tells
-			}
 			r.unknownZones++
 			r.refuse(field+".timeZone", "Invalid value: %q: %v", clip(text.Zone), err)
 		case schedule.CronField:

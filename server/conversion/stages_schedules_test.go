@@ -55,6 +55,9 @@ func TestSchedulesThatAreRefused(t *testing.T) {
 		`{` + times + `, "minReplicas": 9, "maxReplicas": 8}`:                  {"stages.schedules[0].minReplicas: Invalid value: 9: must be at most maxReplicas, which is 8"},
 		`{` + times + `, "maxReplicas": 8, "rampDown": "60s"}`:                 {"stages.schedules[0].rampDown: Forbidden: only minReplicas has ramps"},
 		`{` + times + `, "minReplicas": 2}, {` + times + `, "minReplicas": 3}`: {`stages.schedules[1].name: Duplicate value: "a"`},
+		`{"name": "a", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 2}`: {
+			"stages.schedules[0].timeZone: Required value: must be a time zone of the IANA database, such as \"Europe/Berlin\", or \"UTC\"",
+		},
 		`{"name": "a", "timeZone": "UTC", "minReplicas": 2}`: {
 			"stages.schedules[0].cron: Required value: a schedule starts at the times of a cron expression, or once, at",
 			"stages.schedules[0].duration: Required value: a schedule ends after a duration, or at the times of endCron",

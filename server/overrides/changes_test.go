@@ -381,3 +381,44 @@ func TestLostOverridesAreLogged(t *testing.T) {
 		})
 	}
 }
+
+// panicking is a store whose loads panic once.
+type panicking struct {
+	*memory.Store
+	done *atomic.Bool
+}
+
+func (s panicking) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := s.Store.Part(part, ttl)
+	return panickingPart{records, s.done}, err
+}
+
+type panickingPart struct {
+	store.PartStore
+	done *atomic.Bool
+}
+
+func (s panickingPart) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	if s.done.CompareAndSwap(false, true) {
+		panic("injected")
+	}
+	return s.PartStore.CompareAndSwap(ctx, swap)
+}
+
+// A change that panics ends with an error, is in the log, and the next one is made.
+func TestAChangeThatPanicsEndsAlone(t *testing.T) {
+	logs, seen := observer.New(zapcore.ErrorLevel)
+	o, err := overrides.New(panicking{memory.New(memory.Options{}), new(atomic.Bool)}, overrides.Options{Log: zap.New(logs)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := o.Create(t.Context(), place(1), "a", held(time.Hour), "", time.Now()); err == nil || !strings.Contains(err.Error(), "internal error") {
+		t.Errorf("the change that panics: %v", err)
+	}
+	if _, _, err := o.Create(t.Context(), place(1), "a", held(time.Hour), "", time.Now()); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+	if n := seen.FilterMessage("panic").Len(); n != 1 {
+		t.Errorf("%d lines in the log", n)
+	}
+}

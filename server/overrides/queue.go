@@ -9,6 +9,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -127,7 +128,7 @@ func (o *Overrides) take(cluster string, q *queue) (some []*change) {
 // work makes the changes of a cluster until none wait.
 func (o *Overrides) work(cluster string, q *queue) {
 	for some := o.take(cluster, q); len(some) > 0; some = o.take(cluster, q) {
-		err := o.perform(cluster, some)
+		err := o.performed(cluster, some)
 		for _, c := range some {
 			if c.err != nil {
 				c.end(c.err) // whatever became of the others
@@ -136,6 +137,12 @@ func (o *Overrides) work(cluster string, q *queue) {
 			c.end(err)
 		}
 	}
+}
+
+// performed is perform; what panics ends the changes with an error, and neither the process nor those that wait.
+func (o *Overrides) performed(cluster string, some []*change) (err error) {
+	defer func() { err = apierror.Recovered(o.log, "change of overrides", recover(), err) }()
+	return o.perform(cluster, some)
 }
 
 // perform makes changes in one swap, each of which has its own error then, and retries until no other write comes in

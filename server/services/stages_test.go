@@ -159,6 +159,7 @@ func TestSchedulesAheadAreTold(t *testing.T) {
 		Name: "sale", TimeZone: "UTC", At: timestamppb.New(begin), Duration: durationpb.New(time.Hour), MinReplicas: proto.Int32(6),
 	}}}
 	s.Recommend(t, req)
+	s.Decisions(t, servertest.Web) // the outlook needs the log, which is written behind the answer: this waits for it
 	outlook := s.Target(t, servertest.Web).GetOutlook()
 	most := s.Target(t, servertest.Web).GetSpecInUse().GetSpec().GetMaxReplicas()
 	want := []*setpointv1.OutlookBounds{

@@ -10,6 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -31,12 +32,12 @@ type outcome struct {
 }
 
 // newOutcome returns the outcome of a recommendation with a spec. Without any readable metric
-// there is no count: the controller keeps its own then, and so must the caller, whose count may
-// differ.
+// there is no count, unless an override says which: the controller keeps its own then, and so must the
+// caller, whose count may differ.
 func newOutcome(r *setpointv1.Recommendation, failed string, spec *setpointv1.TargetSpec) *outcome {
 	o := &outcome{recommendation: r, period: period(spec)}
 	r.MinReplicas, r.MaxReplicas = leastOf(spec.GetSpec()), spec.GetSpec().GetMaxReplicas()
-	if r.GetAction() != conversion.NoAction {
+	if r.GetAction() != conversion.NoAction || held(r) {
 		return o
 	}
 	if failed != "" && len(r.GetStatus().GetConditions()) == 0 {
@@ -105,11 +106,14 @@ func (o *outcome) answer(poll Poll) (*setpointv1.Recommendation, error) {
 	return own, nil
 }
 
-// held reports whether an override keeps the current count.
+// held reports whether an override keeps the current count. Where the count would have stayed anyway, as it does
+// while metrics fail, only the condition tells.
 func held(r *setpointv1.Recommendation) bool {
-	return r.GetAction() == conversion.NoAction && slices.ContainsFunc(r.GetAdjustments(), func(a *setpointv1.Adjustment) bool {
+	return r.GetAction() == conversion.NoAction && (slices.ContainsFunc(r.GetAdjustments(), func(a *setpointv1.Adjustment) bool {
 		return a.GetStage() == recommender.StageOverride.String()
-	})
+	}) || slices.ContainsFunc(r.GetStatus().GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return c.GetType() == stages.Overridden && c.GetStatus() == recommender.ConditionTrue
+	}))
 }
 
 // off reports whether the target is switched off: at zero where the autoscaler leaves it alone.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -47,5 +48,50 @@ func TestPollsTellStages(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	if plain := wantPoll(t, s, 4); len(plain.GetAdjustments()) > 0 || plain.PlainDesiredReplicas != nil {
 		t.Errorf("without stages told %v", plain)
+	}
+}
+
+// An override that holds the count answers polls while no metric can be read, as one that moves it does; without
+// it, and with one that does nothing, there is no count.
+func TestAHoldAnswersPollsWithoutMetrics(t *testing.T) {
+	for name, c := range map[string]struct {
+		override func(*setpointv1.Override)
+		want     int32 // 0: none
+	}{
+		"no override":    {nil, 0},
+		"a hold":         {func(o *setpointv1.Override) { o.Hold = true }, 4},
+		"a pin there":    {func(o *setpointv1.Override) { o.Pin = proto.Int32(4) }, 4},
+		"a pin":          {func(o *setpointv1.Override) { o.Pin = proto.Int32(6) }, 6},
+		"no scale-down":  {func(o *setpointv1.Override) { o.NoScaleDown = true }, 0},
+		"a floor below":  {func(o *setpointv1.Override) { o.Floor = proto.Int32(2) }, 0},
+		"contradictions": {func(o *setpointv1.Override) { o.Floor, o.Ceiling = proto.Int32(6), proto.Int32(5) }, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t)
+			s.SetSpec(t, servertest.QueueSpec(1, 100))
+			s.Observe(t, 4, "")
+			parent, id := servertest.Polled, "freeze"
+			if name == "contradictions" {
+				one := &setpointv1.Override{Floor: proto.Int32(6), Reason: "test", ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour))}
+				if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: "floor", Override: one}); err != nil {
+					t.Fatal(err)
+				}
+				c.override = func(o *setpointv1.Override) { o.Ceiling = proto.Int32(5) }
+			}
+			if c.override != nil {
+				o := &setpointv1.Override{Reason: "test", ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour))}
+				c.override(o)
+				if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: id, Override: o}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 { // decided, and told again
+				if c.want > 0 {
+					wantPoll(t, s, c.want)
+				} else if got, err := poll(t, s); err == nil {
+					t.Errorf("recommended %v", got)
+				}
+			}
+		})
 	}
 }

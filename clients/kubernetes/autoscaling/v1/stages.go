@@ -3,6 +3,10 @@ package v1
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -246,7 +250,41 @@ func (s *Stages) ToProto() (*setpointv1.Stages, error) {
 	if err != nil {
 		return nil, err
 	}
+	var p typed.Problems
+	notSeconds(&p, "spec.stages", reflect.ValueOf(s))
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
 	return readStages("spec.stages", string(text))
+}
+
+// inSeconds is the schema's pattern of durations. An annotation may have others.
+var inSeconds = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?s$`)
+
+// notSeconds finds durations that the schema refuses, below a field.
+func notSeconds(p *typed.Problems, field string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			notSeconds(p, field, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			notSeconds(p, field+"["+strconv.Itoa(i)+"]", v.Index(i))
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[metav1.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			notSeconds(p, typed.Within(field, name), v.Field(i))
+		}
+	case reflect.String:
+		if v.Type() == reflect.TypeFor[Duration]() && v.String() != "" && !inSeconds.MatchString(v.String()) {
+			p.Add(field, "must be a number of seconds, such as %q, is %q", "300s", typed.Shorten(v.String(), 64))
+		}
+	}
 }
 
 // StagesAnnotation is the stages of a HorizontalPodAutoscaler: the service's message Stages as

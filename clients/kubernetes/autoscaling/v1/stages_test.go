@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -74,5 +75,21 @@ func TestStagesToProto(t *testing.T) {
 	}
 	if got, err := (&v1.Stages{}).ToProto(); got == nil || err != nil {
 		t.Errorf("of empty ones: %v, %v", got, err)
+	}
+}
+
+// Durations that the schema refuses are refused without it, too: in files that no API server has seen.
+func TestDurationsOfStagesAreInSeconds(t *testing.T) {
+	t.Parallel()
+	hours := v1.Duration("12h")
+	for field, s := range map[string]*v1.Stages{
+		"spec.stages.schedules[1].duration":        {Schedules: []v1.Schedule{{Duration: new(v1.Duration("60s"))}, {Duration: &hours}}},
+		"spec.stages.freshness.maxSampleAge":       {Freshness: &v1.Freshness{MaxSampleAge: "1m"}},
+		"spec.stages.fallbacks[0].lastGood.maxAge": {Fallbacks: []v1.MetricFallback{{LastGood: &v1.LastGood{MaxAge: "1d"}}}},
+		"spec.stages.guards.reversals.hold":        {Guards: &v1.Guards{Reversals: &v1.ReversalBudget{Period: "60s", Hold: &hours}}},
+	} {
+		if _, err := s.ToProto(); err == nil || !strings.Contains(err.Error(), field+`: must be a number of seconds, such as "300s"`) {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }
