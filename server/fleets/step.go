@@ -123,6 +123,9 @@ func (c *call) tell(s *spec) error {
 	case err != nil:
 		return apierror.OverLimit("maxPods", fleet.MostPods, "the member of a fleet has too many pods: "+err.Error())
 	}
+	if !c.blind {
+		digest.Min, digest.Max = c.bounds(s.fleet.Drained(j.Target))
+	}
 	c.digest, c.told = digest, s
 	return nil
 }
