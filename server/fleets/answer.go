@@ -99,11 +99,11 @@ func (c *call) bounds(drained bool) (least, most int32) {
 // share makes a decision of a member's share.
 func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
-	own, current, text := &j.Input.Spec, j.Input.Scale.SpecReplicas, shareText(a)
+	in, current, text := c.input(a.Drained), j.Input.Scale.SpecReplicas, shareText(a)
 	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
-	limited, off := recommender.DesiredWithinRange, off(j.Input)
-	switch {
-	case off:
+	limited := recommender.DesiredWithinRange
+	switch own := &in.Spec; {
+	case a.Off:
 		d.Desired = 0
 	case a.Holds:
 		d.Desired = current
@@ -112,9 +112,9 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	case a.Share < own.MinReplicas:
 		d.Desired, limited = own.MinReplicas, recommender.TooFewReplicas
 	}
-	conditions := c.conditions(next, a, off, limited, text)
-	if !off {
-		d.Desired, d.Reason, conditions, d.Adjusted = c.override(c.input(a.Drained), d.Desired, conditions)
+	conditions := c.conditions(next, a, limited, text)
+	if !a.Off {
+		d.Desired, d.Reason, conditions, d.Adjusted = c.override(in, d.Desired, conditions)
 	}
 	if d.Reason == "" && d.Changes() {
 		d.Reason = text
@@ -155,7 +155,7 @@ func shareText(a *fleet.Answer) string {
 }
 
 // conditions are the controller's three, AbleToScale first.
-func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recommender.LimitReason, text string) []recommender.Condition {
+func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.LimitReason, text string) []recommender.Condition {
 	began := time.Unix(0, next.fleet.Began).UTC()
 	able := recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}
 	active := recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began}
@@ -166,7 +166,7 @@ func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recomm
 			active.Message = failure(of)
 		}
 	}
-	if off {
+	if a.Off {
 		active = c.since(recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionFalse, Reason: recommender.ScalingDisabled, Message: "scaling is disabled since the replica count of the target is zero"})
 	}
 	scaling := recommender.Condition{Type: recommender.ScalingLimited, Status: recommender.ConditionFalse, Reason: string(limited), Message: text}

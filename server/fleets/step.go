@@ -102,7 +102,7 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 	return next, answer, nil
 }
 
-// off reports whether somebody has switched a member off, as the controller tells that.
+// off reports whether a member has no replicas although its own spec wants some: to the controller it is switched off.
 func off(in *recommender.Input) bool { return in.Scale.SpecReplicas == 0 && in.Spec.MinReplicas > 0 }
 
 // tell makes the digest of what the member tells, under a spec.
