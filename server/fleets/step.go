@@ -55,7 +55,7 @@ func (c *call) unreadable(cause error) error {
 // step takes the call, and decides for the fleet if that is due.
 func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error) {
 	j := c.job
-	if !k.spec.members[j.Target] {
+	if !k.spec.members[j.Target] || k.taken[j.Target] {
 		return nil, fleet.Answer{}, c.notFound()
 	}
 	if k.spec.problem != nil {
