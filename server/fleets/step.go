@@ -3,6 +3,7 @@ package fleets
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -96,10 +97,35 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 		return nil, answer, c.unreadable(err)
 	}
 	next := &state{spec: k.spec.version, fleet: record, decisions: k.state.decisions, tail: k.state.tail}
+	if next.clusters, err = c.clusters(k, &record); err != nil {
+		return nil, answer, err
+	}
 	if c.decided != nil {
 		c.record(k, next)
 	}
 	return next, answer, nil
+}
+
+// clusters are those of the members after the call. Of two clusters with one name only the first one is a member, until
+// it is lost.
+func (c *call) clusters(k *known, after *fleet.Record) ([]cluster, error) {
+	at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
+	mine := cluster{after.Members[at].Key, c.job.Owner.Cluster}
+	before := slices.IndexFunc(k.state.clusters, func(one cluster) bool { return one.member == mine.member })
+	switch {
+	case mine.hash == 0, before >= 0 && k.state.clusters[before] == mine:
+		return k.state.clusters, nil
+	case before >= 0:
+		if states, _ := k.spec.fleet.States(&k.state.fleet, c.job.Now); states[at] != fleet.Lost {
+			return nil, apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
+				apierror.Clip(c.job.Target)+" belongs to another cluster with the same cluster name (its clusterUid differs); give one of the two another cluster name, or, if the other cluster is gone, wait until it is lost to the fleet, "+k.spec.fleet.LostAfter.String()+" after its last call",
+				"target", c.job.Target)
+		}
+	}
+	next := slices.DeleteFunc(slices.Clone(k.state.clusters), func(one cluster) bool { // those of other specs, too
+		return one.member == mine.member || !slices.ContainsFunc(after.Members, func(m fleet.MemberRecord) bool { return m.Key == one.member })
+	})
+	return append(next, mine), nil
 }
 
 // off reports whether a member has no replicas although its own spec wants some: to the controller it is switched off.
