@@ -20,6 +20,9 @@ type Digest struct {
 	Pods, Ready int32
 	// Placed is how many pods have a place to run, and Unplaced how many wait for one.
 	Placed, Unplaced int32
+	// Min and Max are between how many replicas the member's caller stays, whatever it is told; Max below 0: there
+	// is no such number.
+	Min, Max int32
 	// Metrics belong to the metrics of the spec by index.
 	Metrics []MetricDigest
 }
@@ -51,7 +54,7 @@ var ErrBlind = errors.New("the member can't see its pods")
 const MostPods = 1 << 20
 
 // NewDigest reduces a member's input for that instant. The input's metrics and options are the fleet's.
-// It returns ErrBlind if the scale could not be read, or the pods not selected.
+// The digest has no bounds of the caller: it sets them who knows them. It returns ErrBlind if the scale could not be read, or the pods not selected.
 func NewDigest(now time.Time, in *recommender.Input, member string, version uint64) (Digest, error) {
 	switch {
 	case in.ScaleError != nil:
@@ -63,7 +66,7 @@ func NewDigest(now time.Time, in *recommender.Input, member string, version uint
 	}
 	sums := in.SumsAt(now, member)
 	d := Digest{
-		Version: version, Scale: in.Scale, Pods: int32(sums.Pods), Ready: int32(sums.Ready),
+		Version: version, Scale: in.Scale, Pods: int32(sums.Pods), Ready: int32(sums.Ready), Max: -1,
 		Metrics: make([]MetricDigest, len(in.Spec.Metrics)),
 	}
 	for i := range in.Pods {

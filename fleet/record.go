@@ -41,17 +41,24 @@ type MemberRecord struct {
 	Gone bool
 	// Back is how many decisions its share still stays as it is because it has come back.
 	Back uint8
-	// Off reports whether somebody else set its replicas to 0.
-	Off bool
+	// Off reports whether somebody else set its replicas to 0; Emptied whether it has 0 because the fleet told it so.
+	Off, Emptied bool
 	// ShortSince is since when fewer replicas of it are ready than its share and Stuck; 0: enough are. Nobody
 	// waits for Stuck of them any more.
 	ShortSince int64
 	Stuck      int32
 	// PendingSince is since when it has pods without a place to run; 0: it has none.
 	PendingSince int64
-	// Capacity is how many pods it can place, until CapacityUntil; 0: that is unknown.
+	// Capacity is how many pods it can place, or has where it did not do what it was told, until CapacityUntil;
+	// 0: that is unknown.
 	Capacity      int32
 	CapacityUntil int64
+	// MissedSince is since when it has Had, which is not what it was told; 0: it does what it is told.
+	MissedSince int64
+	Had         int32
+	// Rest is below what it did not go when it was told to, until RestUntil; 0: it is told.
+	Rest      int32
+	RestUntil int64
 }
 
 // recordFormat 1: the format's byte, the fields in the order below, a CRC-32C. Integers are varints,
@@ -74,6 +81,9 @@ const (
 	offBit
 	shortBit
 	stuckBit
+	missedBit
+	emptiedBit
+	restBit
 	memberBits
 )
 
@@ -96,7 +106,7 @@ func AppendRecord(b []byte, r *Record) []byte {
 		for _, bit := range []struct {
 			bit uint64
 			is  bool
-		}{{hasShareBit, m.HasShare}, {goneBit, m.Gone}, {toldBit, m.Digest != nil}, {pendingBit, m.PendingSince != 0}, {capacityBit, m.CapacityUntil != 0}, {obeysBit, m.Obeys}, {offBit, m.Off}, {shortBit, m.ShortSince != 0}, {stuckBit, m.Stuck != 0}} {
+		}{{hasShareBit, m.HasShare}, {goneBit, m.Gone}, {toldBit, m.Digest != nil}, {pendingBit, m.PendingSince != 0}, {capacityBit, m.CapacityUntil != 0}, {obeysBit, m.Obeys}, {offBit, m.Off}, {shortBit, m.ShortSince != 0}, {stuckBit, m.Stuck != 0}, {missedBit, m.MissedSince != 0}, {emptiedBit, m.Emptied}, {restBit, m.RestUntil != 0}} {
 			if bit.is {
 				has |= bit.bit
 			}
@@ -124,6 +134,14 @@ func AppendRecord(b []byte, r *Record) []byte {
 		}
 		if m.Stuck != 0 {
 			b = binary.AppendVarint(b, int64(m.Stuck))
+		}
+		if m.MissedSince != 0 {
+			since(m.MissedSince)
+			b = binary.AppendVarint(b, int64(m.Had))
+		}
+		if m.RestUntil != 0 {
+			since(m.RestUntil)
+			b = binary.AppendVarint(b, int64(m.Rest))
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.History)))
@@ -158,7 +176,8 @@ func DecodeRecord(b []byte) (Record, error) {
 		m.Key = r.fixed()
 		has := r.uvarint()
 		r.bad = r.bad || has >= memberBits
-		m.HasShare, m.Gone, m.Obeys, m.Off = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0, has&offBit != 0
+		m.HasShare, m.Gone, m.Obeys = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0
+		m.Off, m.Emptied = has&offBit != 0, has&emptiedBit != 0
 		if back := r.bytes(1); back != nil {
 			m.Back = back[0]
 		}
@@ -186,6 +205,14 @@ func DecodeRecord(b []byte) (Record, error) {
 		if has&stuckBit != 0 {
 			m.Stuck = r.int32()
 		}
+		if has&missedBit != 0 {
+			m.MissedSince = since()
+			m.Had = r.int32()
+		}
+		if has&restBit != 0 {
+			m.RestUntil = since()
+			m.Rest = r.int32()
+		}
 	}
 	if n := r.count(MaxRecord); n > 0 {
 		d.History = r.bytes(n)
@@ -206,10 +233,11 @@ func (r *Record) withoutFuture(at int64) Record {
 	next.Members = append([]MemberRecord(nil), r.Members...)
 	for i := range next.Members {
 		m := &next.Members[i]
-		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince, &m.ShortSince} {
+		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince, &m.ShortSince, &m.MissedSince} {
 			*instant = min(*instant, at)
 		}
 		m.CapacityUntil = min(m.CapacityUntil, at+int64(capacityFor))
+		m.RestUntil = min(m.RestUntil, at+int64(capacityFor))
 	}
 	return next
 }

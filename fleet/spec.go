@@ -78,6 +78,12 @@ const (
 	Shift
 )
 
+// Drained reports whether the member with that name is to become empty.
+func (s *Spec) Drained(name string) bool {
+	i := s.member(name)
+	return i >= 0 && s.Members[i].Drained()
+}
+
 // Validate returns what is wrong with the spec; nil: nothing. The engine's spec is not checked.
 func (s *Spec) Validate() error {
 	var problems []error

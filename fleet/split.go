@@ -8,12 +8,14 @@ type Seat struct {
 	Weight int32
 	// Floor and Cap bound the share; where they contradict each other, Cap counts.
 	Floor, Cap int32
+	// Keeps is a floor that holds at weight 0 and at a total of 0, too: the member would not go below it.
+	Keeps int32
 	// Last is the last share. A member that has none begins at its floor: Last 0.
 	Last int32
 	// Ready is how many replicas of it are ready: moves wait for those that are not.
 	Ready int32
-	// Frozen keeps the share as it is.
-	Frozen bool
+	// Frozen keeps the share as it is; no replica is moved to or from one that Waits.
+	Frozen, Waits bool
 }
 
 // Shares is a total that is shared out.
@@ -90,15 +92,19 @@ func newSplit(seats []Seat) *split {
 			continue
 		case seat.Weight == 0:
 			s.high[i] = max(0, seat.Last) // it gains nothing
+			s.low[i] = s.keeps(i)
 		default:
 			s.high[i] = max(0, seat.Cap)
-			s.low[i] = max(0, min(seat.Floor, seat.Cap))
+			s.low[i] = max(min(seat.Floor, s.high[i]), s.keeps(i))
 		}
 		s.start[i] = min(max(seat.Last, s.low[i]), s.high[i])
 		s.begin += int64(s.start[i])
 	}
 	return s
 }
+
+// keeps is below what a member does not go, as far as it may have that many.
+func (s *split) keeps(i int) int32 { return max(0, min(s.seats[i].Keeps, s.high[i])) }
 
 // to sets the shares for a total.
 func (s *split) to(total int32) {
@@ -110,6 +116,9 @@ func (s *split) to(total int32) {
 	low := s.low
 	if total == 0 { // floors are for workloads that run
 		low = make([]int32, len(s.low))
+		for i := range low {
+			low[i] = s.keeps(i)
+		}
 	}
 	s.apportion(low, s.start, rest)
 }
@@ -202,11 +211,11 @@ func (s *split) drain(moves int32) {
 	drained := int64(0)
 	for i := range s.seats {
 		if !s.seats[i].Frozen && s.seats[i].Weight == 0 {
-			drained += int64(s.shares[i])
+			drained += int64(s.shares[i] - s.low[i])
 		}
 	}
 	for n := min(int64(max(1, moves))-s.inFlight(), drained); n > 0; n-- {
-		if !s.move(func(i int) bool { return s.seats[i].Weight == 0 && s.shares[i] > 0 },
+		if !s.move(func(i int) bool { return s.seats[i].Weight == 0 && s.shares[i] > s.low[i] },
 			func(i int) bool { return s.seats[i].Weight > 0 && s.shares[i] < s.high[i] }) {
 			return
 		}
@@ -240,7 +249,7 @@ func (s *split) move(gives, takes func(i int) bool) bool {
 	giver, taker := -1, -1
 	for i := range s.seats {
 		switch {
-		case s.seats[i].Frozen:
+		case s.seats[i].Frozen || s.seats[i].Waits:
 		case gives(i):
 			if giver < 0 || s.losesBefore(i, giver) {
 				giver = i

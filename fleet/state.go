@@ -40,7 +40,7 @@ func (s *Spec) stateOf(m *MemberRecord, awake, now int64) State {
 		return Unseen
 	case m.Gone:
 		return Lost
-	case m.Digest == nil || now-m.Told > int64(s.StaleAfter) || m.Version != s.Version:
+	case m.Digest == nil || m.Seen > m.Told || now-m.Told > int64(s.StaleAfter) || m.Version != s.Version:
 		if now-max(m.Seen, awake) > int64(s.LostAfter) {
 			return Lost
 		}

@@ -25,8 +25,8 @@ type Call struct {
 	Member string
 	Digest Digest
 	Blind  bool
-	// Off reports whether somebody set its replicas to 0, which its own spec does not allow: to HPA such a
-	// workload is switched off.
+	// Off reports whether it has 0 replicas, which its own spec does not allow. Unless the fleet has told it so,
+	// somebody set them to 0: to HPA such a workload is switched off.
 	Off bool
 	// ID names the decision, if this call makes one; it must be unique per fleet.
 	ID recommender.ID
@@ -37,12 +37,13 @@ type Call struct {
 // Answer is what a member learns, and for those who may see the fleet what the call decided.
 type Answer struct {
 	// Share is how many replicas the member is to have. If Holds, the fleet knows too little: it keeps those
-	// that it has.
+	// that it has. Of one that is blind it is those that are known of it.
 	Share int32
 	Holds bool
-	// State is the member's; Drained reports whether it is to become empty.
-	State   State
-	Drained bool
+	// State is the member's; Drained reports whether it is to become empty, and Off whether somebody switched
+	// it off.
+	State        State
+	Drained, Off bool
 	// Desired is the fleet's count as last decided, at Decided (the zero time: never); Total is the sum of
 	// the shares. Unplaced is what no member could take, Missing how many replicas too few would remain
 	// without the largest member, if SurviveOne.
@@ -108,8 +109,17 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 		}
 		answer.Decision = decision
 	}
-	mine.Answered = mine.Share
-	answer.Share, answer.Holds = mine.Share, !mine.HasShare || mine.Gone
+	answer.Share, answer.Holds, answer.Off = mine.Share, !mine.HasShare || mine.Gone, mine.Off
+	switch {
+	case call.Blind: // who can't see its replicas does not change them
+		if answer.Share = mine.Answered; !mine.Obeys {
+			answer.Share = mine.Had
+		}
+	case mine.Off:
+		mine.Answered = 0
+	default:
+		mine.Answered = spec.most(&spec.Members[i], within(mine.Share, &call.Digest))
+	}
 	answer.State = spec.stateOf(mine, next.Awake, at)
 	answer.Desired, answer.Total, answer.Unplaced, answer.Missing = next.Desired, next.Total, next.Unplaced, next.Missing
 	if next.Decided != 0 {
@@ -121,6 +131,14 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	return next, answer, nil
 }
 
+// within is what becomes of a share within the bounds of the caller.
+func within(share int32, d *Digest) int32 {
+	if d.Max >= 0 {
+		share = min(share, d.Max)
+	}
+	return max(share, d.Min)
+}
+
 // hear takes a call. A member that was lost, or never seen, begins with the replicas that it has.
 func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte, at int64, decided bool) {
 	m.Seen = at
@@ -129,21 +147,17 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	}
 	d := &call.Digest
 	m.Told, m.Version, m.Digest = at, d.Version, told
-	has := max(0, min(d.Scale.SpecReplicas, spec.most(member)))
-	m.Obeys = !m.HasShare || has == m.Answered
-	switch {
-	case call.Off:
-		m.Off, m.Share, m.Obeys = true, 0, true
-	case m.Off: // it begins with what it has
-		m.Off, m.Share, m.Answered, m.Obeys = false, has, has, true
+	has := spec.most(member, d.Scale.SpecReplicas)
+	begins := m.Off || m.Gone || !m.HasShare
+	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)
+	if m.Off = call.Off && !m.Emptied; m.Off {
+		m.Share, m.Answered = 0, 0
 	}
-	if m.Gone || !m.HasShare {
-		if !m.HasShare || spec.OnLost == Shift {
-			m.Share, m.Answered, m.HasShare, m.Obeys = has, has, true, true
-		}
-		if m.Gone = false; decided {
-			m.Back = backAfter
-		}
+	if (m.Gone || !m.HasShare) && decided {
+		m.Back = backAfter
+	}
+	if m.Gone = false; begins {
+		m.Share, m.Answered, m.HasShare = has, has, true
 	}
 	short := max(0, m.Share-d.Ready)
 	m.Stuck = min(m.Stuck, short)
@@ -166,16 +180,48 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	case m.CapacityUntil != 0 && at >= m.CapacityUntil:
 		m.Capacity, m.CapacityUntil = 0, 0
 	case m.CapacityUntil != 0:
-		m.Capacity = max(m.Capacity, d.Placed)
+		m.Capacity = max(m.Capacity, min(d.Placed, has))
+	}
+	m.miss(spec, has, at)
+}
+
+// miss notes whether the member has what it was told. One that has not for a period, and has not changed, is not
+// told to until some minutes are over, whatever the cause.
+func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
+	if m.RestUntil != 0 && at >= m.RestUntil {
+		m.Rest, m.RestUntil = 0, 0
+	}
+	m.Rest = min(m.Rest, has)
+	m.Obeys = has == m.Answered
+	switch until := at + int64(capacityFor); {
+	case m.Obeys && m.Had != has: // it does it after all
+		if m.Rest, m.RestUntil = 0, 0; m.MissedSince != 0 && m.PendingSince == 0 {
+			m.Capacity, m.CapacityUntil = 0, 0
+		}
+		m.MissedSince, m.Had = 0, 0
+	case m.Obeys: // it was told to stay
+		if at-m.MissedSince >= int64(capacityFor) && m.CapacityUntil == 0 && m.RestUntil == 0 {
+			m.MissedSince, m.Had = 0, 0
+		}
+	case m.MissedSince == 0 || m.Had != has:
+		m.MissedSince, m.Had = at, has
+	case at-m.MissedSince < max(1, int64(spec.Period)):
+	case has > m.Answered:
+		m.Rest, m.RestUntil = has, until
+	case m.CapacityUntil == 0:
+		m.Capacity, m.CapacityUntil = has, until
+	default:
+		m.Capacity, m.CapacityUntil = min(m.Capacity, has), until
 	}
 }
 
-// most is the most replicas of a member that count: a drained one may still have any.
-func (s *Spec) most(m *Member) int32 {
-	if m.Drained() {
-		return s.Engine.MaxReplicas
+// most limits replicas of a member to the most that count: a drained one may still have any.
+func (s *Spec) most(m *Member, replicas int32) int32 {
+	ceiling := s.Engine.MaxReplicas
+	if !m.Drained() {
+		ceiling = s.ceiling(m)
 	}
-	return s.ceiling(m)
+	return max(0, min(replicas, ceiling))
 }
 
 // due reports whether a decision is due: a period after the last one; the first one when all members have
@@ -277,32 +323,41 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 			return nil
 		}
 	}
-	p.silent, p.at = state == Stale || state == Lost, m.Told
-	if p.silent { // it knows of no later share
-		m.Share = m.Answered
-	}
-	seat.Last = m.Share
-	if m.Digest == nil {
+	if p.silent, p.at = state == Stale || state == Lost, m.Told; m.Digest == nil {
 		return nil
 	}
 	if err := digest.decode(m.Digest); err != nil {
 		return err
 	}
-	p.digest, p.replicas = digest, m.replicas(digest.Scale, spec.most(member))
-	seat.Floor, seat.Cap, seat.Ready = member.Min, spec.ceiling(member), sum(digest.Ready, m.Stuck)
+	if p.silent && m.Obeys { // it knows of no later share
+		m.Share = m.Answered
+	}
+	p.digest, p.replicas = digest, m.replicas(spec, member, digest.Scale)
+	seat.Last = p.replicas.SpecReplicas
+	if p.silent {
+		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
+	}
+	seat.Waits = m.MissedSince != 0
+	seat.Floor, seat.Keeps, seat.Cap, seat.Ready = member.Min, digest.Min, spec.ceiling(member), sum(digest.Ready, m.Stuck)
 	if !member.Drained() && !m.Off {
 		seat.Weight = member.Weight
 	}
+	if digest.Max >= 0 {
+		seat.Cap = min(seat.Cap, digest.Max)
+	}
 	if at < m.CapacityUntil {
 		seat.Cap = min(seat.Cap, m.Capacity)
+	}
+	if at < m.RestUntil {
+		seat.Keeps = max(seat.Keeps, m.Rest)
 	}
 	return nil
 }
 
 // replicas returns the replicas of a member that count: its share, if it does what it is told, for it may
-// have learnt that only now; else those that it has.
-func (m *MemberRecord) replicas(has recommender.Scale, most int32) recommender.Scale {
-	asked, observed := max(0, min(has.SpecReplicas, most)), max(0, min(has.StatusReplicas, most))
+// have learnt that only now; else those that it has. Its share begins with as many.
+func (m *MemberRecord) replicas(spec *Spec, member *Member, has recommender.Scale) recommender.Scale {
+	asked, observed := spec.most(member, has.SpecReplicas), spec.most(member, has.StatusReplicas)
 	if m.Obeys && m.HasShare {
 		observed = max(0, observed+m.Share-asked)
 		asked = m.Share

@@ -21,9 +21,11 @@ type cluster struct {
 	// pods find a place, and of ready ones become ready; 0: all.
 	silent, blind, stuck bool
 	room, ready          int32
-	// zero reports whether its own spec allows 0 replicas.
-	zero   bool
-	answer Answer
+	// zero reports whether its own spec allows 0 replicas. Else it stays between least and most, if that is above
+	// 0: a drained one only has no least.
+	zero        bool
+	least, most int32
+	answer      Answer
 }
 
 // world is a fleet in virtual time.
@@ -102,6 +104,12 @@ func (w *world) call(c *cluster) {
 		in.SelectorProblem = &recommender.SelectorProblem{Reason: recommender.SelectorRequired}
 	}
 	digest, err := NewDigest(w.now, in, c.name, w.spec.Version)
+	if digest.Min = c.least; w.spec.Members[w.spec.member(c.name)].Drained() {
+		digest.Min = 0
+	}
+	if c.most > 0 {
+		digest.Max = c.most
+	}
 	w.ids++
 	id := recommender.ID{14: byte(w.ids >> 8), 15: byte(w.ids)}
 	before := AppendRecord(nil, &w.record)
@@ -119,10 +127,35 @@ func (w *world) call(c *cluster) {
 	if c.answer = answer; answer.Decision != nil {
 		w.decided = append(w.decided, *answer.Decision)
 	}
-	if !c.stuck && !answer.Holds {
+	switch {
+	case c.stuck || answer.Holds || answer.Off:
+	case c.blind:
 		c.replicas = answer.Share
+	default:
+		c.replicas = within(answer.Share, &digest)
 	}
 }
+
+// load spreads a load over all pods, in pods' worth at the target of 50; sums that are less than the tolerance
+// away from it are on target.
+func (w *world) load(pods int64) {
+	for _, c := range w.clusters {
+		c.usage = 50 * pods / int64(max(1, sumOf(w.replicas())))
+	}
+}
+
+// periods lets it run for that many, under a load, and checks what holds after each.
+func (w *world) periods(n int, pods int64, check func(before, after []int32)) {
+	w.t.Helper()
+	for range n {
+		before := w.replicas()
+		w.load(pods)
+		w.run(w.spec.Period)
+		check(before, w.replicas())
+	}
+}
+
+func noCheck(_, _ []int32) {}
 
 // run lets the clusters call every 15 s for as long. The last one finds that a decision is due.
 func (w *world) run(d time.Duration) {
@@ -840,5 +873,321 @@ func lies(t *testing.T) {
 			}
 			w.run(15 * time.Second)
 		}
+	}
+}
+
+// c is told more, can't do it once, and is then not heard of: what it lacks comes from nobody. The mirror is on the
+// way down.
+func TestMemberThatFailsAndFallsSilentTakesFromNobody(t *testing.T) {
+	for name, away := range map[string]func(c *cluster){
+		"silent": func(c *cluster) { c.silent = true },
+		"blind":  func(c *cluster) { c.blind = true },
+	} {
+		for _, had := range []int32{4, 8} {
+			w := newWorld(t, utilization(50), had, had, had)
+			w.periods(4, int64(3*had), noCheck)
+			c := w.of("c")
+			c.stuck = true
+			pods := int64(20)
+			if had == 8 {
+				pods = 12
+				w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+			}
+			for told := had; told == had; { // until it is told
+				w.periods(1, pods, noCheck)
+				told = c.answer.Share
+			}
+			w.call(c)
+			away(c)
+			w.periods(40, pods, func(before, after []int32) {
+				for i := range 2 {
+					if had == 4 && after[i] < before[i] || had == 8 && after[i] > before[i] {
+						t.Fatalf("%s: %v becomes %v", name, before, after)
+					}
+				}
+			})
+			if total := w.record.Total; total != sumOf(w.replicas()) || c.replicas != had {
+				t.Errorf("%s: %d in all, %v run", name, total, w.replicas())
+			}
+			if after := w.replicas(); had == 4 && sumOf(after) < 18 || had == 8 && sumOf(after) > 20 {
+				t.Errorf("%s, had %d: %v", name, had, after)
+			}
+		}
+	}
+}
+
+// While the load is within the tolerance of the target no decision changes a share, whoever is silent, stuck or
+// blind; and under overload the shares of those that call don't go down.
+func TestWhoIsAwayMovesNobody(t *testing.T) {
+	r := newRandom(21)
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	for round := range rounds {
+		n := r.between(2, 6)
+		replicas := make([]int32, n)
+		for i := range replicas {
+			replicas[i] = int32(r.between(1, 9))
+		}
+		w := newWorld(t, oneOf(r, utilization(50), external(true, 10_000)), replicas...)
+		w.spec.OnLost, w.spec.MaxMoves = Hold, 0
+		for i, c := range w.clusters {
+			w.spec.Members[i].Weight = int32(r.between(1, 9))
+			if c.least = 1; r.chance(20) {
+				c.most = int32(r.between(1, 30))
+			}
+		}
+		use := func(pods int64) {
+			w.load(pods)
+			for _, c := range w.clusters {
+				c.queue = 10 * pods * int64(c.replicas) / int64(max(1, sumOf(w.replicas())))
+			}
+		}
+		period := func(pods int64) {
+			use(pods)
+			w.run(w.spec.Period)
+		}
+		// They do what they are told, and then some do not.
+		pods := int64(r.between(int(sumOf(replicas)), 3*int(sumOf(replicas))))
+		for range r.between(1, 12) {
+			period(pods)
+		}
+		mix := func() {
+			for _, c := range w.clusters[1:] {
+				c.silent, c.stuck, c.blind = false, false, false
+				switch r.IntN(5) {
+				case 0:
+					c.silent = true
+				case 1:
+					c.stuck = true
+				case 2:
+					c.blind = true
+				}
+			}
+		}
+		mix()
+		for range r.between(0, 8) {
+			period(pods)
+		}
+		var shares []int32
+		for k := range 400 {
+			if k%97 == 0 {
+				mix()
+			}
+			use(int64(sumOf(w.replicas())))
+			before := len(w.decided)
+			was := w.replicas()
+			w.run(w.spec.Period)
+			for _, d := range w.decided[before:] {
+				if k%97 > 30 && d.Changes() { // what was wanted before, and what they show anew, is done
+					t.Fatalf("round %d, period %d: %d becomes %d at the target: %v", round, k, d.Current, d.Desired, was)
+				}
+			}
+			now := make([]int32, n)
+			for i := range now {
+				now[i] = w.record.Members[i].Share
+			}
+			if k%97 > 30 && !slices.Equal(now, shares) {
+				t.Fatalf("round %d, period %d: shares %v become %v at the target; %v", round, k, shares, now, was)
+			}
+			shares = now
+		}
+		for k := range 40 {
+			was := slices.Clone(shares)
+			use(3 * int64(sumOf(w.replicas())))
+			w.run(w.spec.Period)
+			for i, c := range w.clusters {
+				if shares[i] = w.record.Members[i].Share; shares[i] < was[i] && !c.silent && !c.blind && !c.stuck {
+					t.Fatalf("round %d, overload %d: shares %v become %v", round, k, was, shares)
+				}
+			}
+		}
+	}
+}
+
+// A caller's own bounds are the member's: what it would not take goes to the others.
+func TestOwnBoundsOfACallerAreKept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set      func(w *world)
+		pods     int64
+		want     []int32
+		unplaced int32
+	}{
+		"its own maximum":            {func(w *world) { w.of("a").most = 4 }, 20, []int32{4, 16}, 0},
+		"all are at their maximums":  {func(w *world) { w.of("a").most, w.of("b").most = 4, 9 }, 20, []int32{4, 9}, 7},
+		"its own minimum":            {func(w *world) { w.of("a").least = 6 }, 8, []int32{6, 2}, 0},
+		"held":                       {func(w *world) { w.of("a").least, w.of("a").most = 4, 4 }, 20, []int32{4, 16}, 0},
+		"beside the fleet's for it":  {func(w *world) { w.of("a").most, w.spec.Members[0].Max = 6, 5 }, 20, []int32{5, 15}, 0},
+		"a minimum above that of it": {func(w *world) { w.of("a").least, w.spec.Members[0].Max = 6, 5 }, 8, []int32{6, 3}, 0},
+	} {
+		for _, period := range []time.Duration{15 * time.Second, time.Second} {
+			w := newWorld(t, utilization(50), 4, 4)
+			w.spec.Period, w.spec.StaleAfter = period, 3*period
+			w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+			w.periods(2, 8, noCheck)
+			tt.set(w)
+			w.periods(100, tt.pods, func(before, after []int32) {
+				if tt.pods == 20 && after[1] < before[1] {
+					t.Errorf("%s: %v becomes %v", name, before, after)
+				}
+			})
+			if total := sumOf(w.replicas()); !slices.Equal(w.replicas(), tt.want) && !(total <= sumOf(tt.want) && total*11 >= int32(tt.pods)*10) {
+				t.Errorf("%s, every %v: %v, want %v", name, period, w.replicas(), tt.want)
+			}
+			if w.record.Unplaced < tt.unplaced-2 || w.record.Unplaced > tt.unplaced {
+				t.Errorf("%s: %d unplaced, want %d", name, w.record.Unplaced, tt.unplaced)
+			}
+		}
+	}
+}
+
+// A member that calls and doesn't do what it is told is told no more; nobody swings, and the others do its part.
+func TestStuckMemberIsDoneWithout(t *testing.T) {
+	for _, stuck := range []string{"a", "b", "c"} {
+		w := newWorld(t, utilization(50), 4, 4, 4)
+		w.periods(4, 12, noCheck)
+		c := w.of(stuck)
+		c.stuck = true
+		w.periods(60, 20, func(before, after []int32) {
+			for i := range before {
+				if after[i] < before[i] {
+					t.Fatalf("%s is stuck: %v becomes %v", stuck, before, after)
+				}
+			}
+		})
+		if got := sumOf(w.replicas()); got < 18 || c.replicas != 4 || w.record.Total != got {
+			t.Errorf("%s is stuck: %v, %d in all", stuck, w.replicas(), w.record.Total)
+		}
+		c.stuck = false
+		w.periods(25, 20, noCheck)
+		w.periods(60, 26, noCheck)
+		if got := sumOf(w.replicas()); got < 24 || c.replicas <= 4 {
+			t.Errorf("%s is no longer stuck: %v", stuck, w.replicas())
+		}
+	}
+	// On the way down the others give what it does not.
+	w := newWorld(t, utilization(50), 8, 8, 8)
+	w.periods(4, 24, noCheck)
+	w.of("c").stuck = true
+	w.periods(60, 12, noCheck)
+	if got := w.replicas(); got[2] != 8 || sumOf(got) > 13 || w.record.Total != sumOf(got) {
+		t.Errorf("c is stuck at 8: %v, %d in all", got, w.record.Total)
+	}
+	before := len(w.decided)
+	w.periods(100, 12, func(before, after []int32) {
+		if !slices.Equal(before, after) {
+			t.Fatalf("%v becomes %v at the same load", before, after)
+		}
+	})
+	for _, d := range w.decided[before:] {
+		if d.Changes() {
+			t.Fatalf("%d becomes %d at the same load", d.Current, d.Desired)
+		}
+	}
+}
+
+// What a member has not done shows until it does what it is told.
+func TestWhoDoesNotApplyIsTold(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.periods(4, 8, noCheck)
+	w.of("b").stuck = true
+	w.periods(6, 20, noCheck)
+	if m := w.record.Members[1]; m.MissedSince == 0 || m.Capacity != 4 {
+		t.Errorf("it does not apply: %+v", m)
+	}
+	w.of("b").stuck = false
+	w.periods(25, 20, noCheck)
+	w.periods(30, 26, noCheck)
+	if m := w.record.Members[1]; m.MissedSince != 0 || w.of("b").replicas <= 4 {
+		t.Errorf("it does: %+v", m)
+	}
+}
+
+// A drained member is emptied below its own minimum, and comes back from 0, though its first write fails.
+func TestDrainedMemberComesBackFromZero(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	for _, c := range w.clusters {
+		c.least = 1
+	}
+	w.periods(4, 12, noCheck)
+	w.spec.Members[2].Weight = 0
+	w.periods(40, 12, noCheck)
+	w.want("c is drained", 6, 6, 0)
+	if w.of("c").answer.Off || w.record.Total != 12 {
+		t.Errorf("%+v", w.of("c").answer)
+	}
+	w.spec.Members[2].Weight = 1
+	w.of("c").stuck = true
+	w.periods(2, 12, noCheck)
+	w.of("c").stuck = false
+	w.periods(4, 12, noCheck)
+	w.periods(60, 20, noCheck)
+	if got := w.replicas(); got[2] < 4 || sumOf(got) < 18 {
+		t.Errorf("promoted: %v", got)
+	}
+	// One that somebody else set to 0 is left alone.
+	w.of("c").replicas = 0
+	w.periods(40, 20, noCheck)
+	if got := w.replicas(); got[2] != 0 || !w.of("c").answer.Off || sumOf(got) < 18 {
+		t.Errorf("switched off: %v", got)
+	}
+}
+
+// A drained member that gives nothing makes the others no larger.
+func TestDrainOfStuckMemberAddsLittle(t *testing.T) {
+	w := newWorld(t, utilization(50), 10, 10, 10)
+	w.periods(4, 30, noCheck)
+	w.spec.Members[2].Weight, w.of("c").stuck = 0, true
+	w.periods(10, 30, noCheck)
+	if got := w.replicas(); got[2] != 10 || sumOf(got) > 31 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Members that lag behind a change of the metrics hold the fleet on the way down, also if they do not what they
+// are told.
+func TestMembersThatLagBehindASpecHoldIt(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.periods(4, 12, noCheck)
+	w.of("b").stuck, w.of("c").stuck = true, true
+	w.periods(2, 20, noCheck)
+	before := w.replicas()
+	w.spec.Version, w.spec.Engine.Metrics = 8, []recommender.MetricSpec{utilization(90)}
+	w.of("b").silent, w.of("c").silent = true, true
+	w.periods(30, 2, func(_, after []int32) {
+		if after[0] < before[0] {
+			t.Fatalf("%v becomes %v", before, after)
+		}
+	})
+	for _, c := range w.clusters {
+		c.silent, c.stuck = false, false
+	}
+	w.periods(10, 2, noCheck)
+	if got := sumOf(w.replicas()); got > 4 {
+		t.Errorf("all have called: %v", w.replicas())
+	}
+}
+
+// A blind member is stale at once, and its count is the one that it has.
+func TestBlindMemberIsStaleAtOnce(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.periods(4, 8, noCheck)
+	w.periods(1, 20, noCheck)
+	w.learn()
+	b := w.of("b")
+	had := b.replicas
+	b.blind = true
+	w.now = w.now.Add(15 * time.Second)
+	w.usage(100, "a", "b")
+	w.call(b)
+	if b.answer.State != Stale || b.answer.Share != had || b.answer.Holds {
+		t.Errorf("had %d: %+v", had, b.answer)
+	}
+	w.usage(100, "a")
+	w.periods(4, 40, noCheck)
+	if b.replicas != had || w.of("a").replicas <= had {
+		t.Errorf("%v, b had %d", w.replicas(), had)
 	}
 }

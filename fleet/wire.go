@@ -53,7 +53,7 @@ const (
 func AppendDigest(b []byte, d *Digest) []byte {
 	b = append(b, digestFormat)
 	b = binary.LittleEndian.AppendUint64(b, d.Version)
-	for _, n := range []int32{d.Scale.SpecReplicas, d.Scale.StatusReplicas, d.Pods, d.Ready, d.Placed, d.Unplaced} {
+	for _, n := range []int32{d.Scale.SpecReplicas, d.Scale.StatusReplicas, d.Pods, d.Ready, d.Placed, d.Unplaced, d.Min, d.Max} {
 		b = binary.AppendVarint(b, int64(n))
 	}
 	b = binary.AppendUvarint(b, uint64(len(d.Metrics)))
@@ -175,6 +175,8 @@ func (d *Digest) decode(b []byte) error {
 	d.Version = r.fixed()
 	d.Scale = recommender.Scale{SpecReplicas: r.int32(), StatusReplicas: r.int32()}
 	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32())
+	d.Min, d.Max = r.int32(), r.int32()
+	r.bad = r.bad || d.Min < 0
 	n := r.count(min(MaxMetrics, len(r.rest)))
 	if d.Metrics == nil || cap(d.Metrics) < n {
 		d.Metrics = make([]MetricDigest, n)

@@ -151,7 +151,7 @@ func TestAMemberOfAFleetGetsItsShareOnly(t *testing.T) {
 			seen[c.RecommendationID] = true
 		}
 		if len(p.changes) != 4 {
-			t.Errorf("%d changes, want 4, so that this shows something", len(p.changes))
+			t.Fatalf("%d changes, want 4, so that this shows something", len(p.changes))
 		}
 		if last := p.changes[3].Figures.With(""); !strings.Contains(last, "share 0 of 12 of fleet "+fleetName+", drained") {
 			t.Errorf("the last change says %q", last)

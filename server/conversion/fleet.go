@@ -245,7 +245,7 @@ func FleetState(name string, stored *setpointv1.TargetSpec, spec *fleet.Spec, r 
 }
 
 func fleetMember(of *fleet.Member, m *fleet.MemberRecord, state fleet.State, now time.Time) *setpointv1.FleetMemberStatus {
-	out := &setpointv1.FleetMemberStatus{Target: of.Name, State: state.String(), Drained: of.Drained(), LastCallTime: nanoseconds(m.Seen), Applied: m.Obeys}
+	out := &setpointv1.FleetMemberStatus{Target: of.Name, State: state.String(), Drained: of.Drained(), LastCallTime: nanoseconds(m.Seen), Applied: m.MissedSince == 0}
 	if m.HasShare {
 		out.Share = &m.Share
 	}

@@ -36,10 +36,7 @@ func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.Recomm
 	j := c.job
 	var d recommender.Decision
 	if c.blind {
-		// What the controller would say that can't see the scale or the pods.
-		d, _ = recommender.Recommend(j.Now, j.Input, &recommender.History{})
-		d.Current, d.Desired, d.Reason, d.Events = j.Input.Scale.SpecReplicas, j.Input.Scale.SpecReplicas, "", nil
-		d.Status.DesiredReplicas = d.Current
+		d = c.seesNothing(a)
 	} else {
 		d = c.share(next, a)
 	}
@@ -59,14 +56,54 @@ func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.Recomm
 	return response
 }
 
+// seesNothing is what the controller would say that can't see the scale or the pods: nothing changes.
+func (c *call) seesNothing(a *fleet.Answer) recommender.Decision {
+	in := c.job.Input
+	d, _ := recommender.Recommend(c.job.Now, in, &recommender.History{})
+	d.Reason, d.Events, d.Current = "", nil, in.Scale.SpecReplicas
+	if in.ScaleError != nil { // it can't be told: the last one that is known
+		if d.Current = a.Share; d.Current == 0 && in.PreviousStatus != nil {
+			d.Current = max(0, in.PreviousStatus.CurrentReplicas)
+		}
+	}
+	d.Desired, d.Status.CurrentReplicas, d.Status.DesiredReplicas = d.Current, d.Current, d.Current
+	return d
+}
+
+// input is the member's, with the bounds that its share has: the fleet's operator may empty any member.
+func (c *call) input(drained bool) *recommender.Input {
+	if !drained {
+		return c.job.Input
+	}
+	in := *c.job.Input
+	in.Spec.MinReplicas = 0
+	return &in
+}
+
+// override is what overrides of the member make of a count.
+func (c *call) override(in *recommender.Input, replicas int32, conditions []recommender.Condition) (after int32, reason string, with []recommender.Condition, adjusted *recommender.Adjusted) {
+	around := stages.Around{Overrides: c.own.inForce, OverridesAt: c.own.at}
+	return around.Override(c.job.Now, in, in.Scale.SpecReplicas, replicas, conditions)
+}
+
+// bounds are those that any share of the member ends in: its spec's, and what overrides of its own make of these.
+func (c *call) bounds(drained bool) (least, most int32) {
+	in := c.input(drained)
+	if least, most = in.Spec.MinReplicas, in.Spec.MaxReplicas; len(c.own.inForce) > 0 {
+		least, _, _, _ = c.override(in, least, nil)
+		most, _, _, _ = c.override(in, most, nil)
+	}
+	return least, most
+}
+
 // share makes a decision of a member's share.
 func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
-	own, current, text := &j.Input.Spec, j.Input.Scale.SpecReplicas, shareText(a)
+	in, current, text := c.input(a.Drained), j.Input.Scale.SpecReplicas, shareText(a)
 	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
-	limited, off := recommender.DesiredWithinRange, off(j.Input)
-	switch {
-	case off:
+	limited := recommender.DesiredWithinRange
+	switch own := &in.Spec; {
+	case a.Off:
 		d.Desired = 0
 	case a.Holds:
 		d.Desired = current
@@ -75,10 +112,9 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	case a.Share < own.MinReplicas:
 		d.Desired, limited = own.MinReplicas, recommender.TooFewReplicas
 	}
-	conditions := c.conditions(next, a, off, limited, text)
-	if !off {
-		around := stages.Around{Overrides: c.own.inForce, OverridesAt: c.own.at}
-		d.Desired, d.Reason, conditions, d.Adjusted = around.Override(j.Now, j.Input, current, d.Desired, conditions)
+	conditions := c.conditions(next, a, limited, text)
+	if !a.Off {
+		d.Desired, d.Reason, conditions, d.Adjusted = c.override(in, d.Desired, conditions)
 	}
 	if d.Reason == "" && d.Changes() {
 		d.Reason = text
@@ -119,7 +155,7 @@ func shareText(a *fleet.Answer) string {
 }
 
 // conditions are the controller's three, AbleToScale first.
-func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recommender.LimitReason, text string) []recommender.Condition {
+func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.LimitReason, text string) []recommender.Condition {
 	began := time.Unix(0, next.fleet.Began).UTC()
 	able := recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}
 	active := recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began}
@@ -130,7 +166,7 @@ func (c *call) conditions(next *state, a *fleet.Answer, off bool, limited recomm
 			active.Message = failure(of)
 		}
 	}
-	if off {
+	if a.Off {
 		active = c.since(recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionFalse, Reason: recommender.ScalingDisabled, Message: "scaling is disabled since the replica count of the target is zero"})
 	}
 	scaling := recommender.Condition{Type: recommender.ScalingLimited, Status: recommender.ConditionFalse, Reason: string(limited), Message: text}

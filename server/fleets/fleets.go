@@ -67,6 +67,8 @@ type known struct {
 	// version is that of the state's record, "": there is none.
 	version store.Version
 	state   *state
+	// taken are members of the spec that are another fleet's; nil: none.
+	taken map[string]bool
 	// read is when the spec was read, called when the last call was, both by this machine's clock.
 	read, called time.Time
 }
@@ -130,6 +132,9 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 		if k.spec == nil {
 			f.cache.Delete(key)
 			return nil, errNoFleet
+		}
+		if k.taken, err = f.taken(ctx, key, k.spec); err != nil {
+			return nil, err
 		}
 		if !records[1].Exists() {
 			return k, nil
@@ -266,7 +271,7 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 		return nil, apierror.OfStore(ctx, j.Target, err)
 	}
 	if result.Swapped {
-		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, read: k.read, called: time.Now()}, len(value))
+		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, taken: k.taken, read: k.read, called: time.Now()}, len(value))
 		j.Earlier = c.respond(k.spec, next, answer)
 		c.stored(k, next, answer)
 		return nil, nil
@@ -281,5 +286,5 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 	if theirs.spec != k.spec.version {
 		return nil, nil
 	}
-	return &known{spec: k.spec, version: result.Record.Version, state: theirs, read: k.read, called: k.called}, nil
+	return &known{spec: k.spec, version: result.Record.Version, state: theirs, taken: k.taken, read: k.read, called: k.called}, nil
 }

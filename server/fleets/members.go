@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -21,50 +25,92 @@ const maxSwaps = 64
 // ErrContended means that others changed a record too often meanwhile.
 var ErrContended = errors.New("changed by others too often")
 
-// TakenError means that a target is a member of another fleet, which it does not name.
-type TakenError struct{ Member string }
+// claimFor is how long a claim counts although the stored spec of its fleet does not name the member: whoever made it
+// may be about to store that.
+const claimFor = 10 * time.Second
+
+// TakenError means that a target is a member of another fleet, or Soon may be.
+type TakenError struct {
+	Member string
+	Soon   bool
+}
 
 // Error implements error.
-func (e *TakenError) Error() string { return e.Member + " is a member of another fleet" }
+func (e *TakenError) Error() string {
+	if e.Soon {
+		return e.Member + " is being made a member of another fleet"
+	}
+	return e.Member + " is a member of another fleet"
+}
+
+// Claims are the members that a caller has claimed and that were not its fleet's before, with the version of each key.
+type Claims map[store.Key]store.Version
 
 // Claim makes targets members of a fleet before its spec is stored, each in a swap of its own: a TakenError names the
-// first that is another fleet's, whose stored spec names it. A claim that nobody stored a spec for is taken over, so
-// a caller that dies in between holds nobody up, and doing it again repairs it.
-func (f *Fleets) Claim(ctx context.Context, of store.Key, names []string) error {
-	keys := keysOf(names)
+// first that is another fleet's. A claim that nobody stored a spec for is taken over after claimFor, so a caller that
+// dies in between holds nobody up for long, and doing it again repairs it.
+//
+// It is called again when the spec is stored, and then writes each key once more. A caller that has read the spec
+// before that, and would take the member over, thus loses its swap; one that was faster is seen.
+func (f *Fleets) Claim(ctx context.Context, of store.Key, names []string, claims Claims) error {
+	keys := keysOf(slices.Sorted(slices.Values(names))) // all in one order: of several callers one gets all
 	records, err := f.members.LoadBatch(ctx, keys)
 	if err != nil {
 		return err
 	}
 	for i := range keys {
-		if err := f.claim(ctx, of.String(), keys[i], records[i]); err != nil {
+		if err := f.claim(ctx, of.String(), keys[i], records[i], claims); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *Fleets) claim(ctx context.Context, of string, member store.Key, record store.Record) error {
+func (f *Fleets) claim(ctx context.Context, of string, member store.Key, record store.Record, claims Claims) error {
 	for range maxSwaps {
-		if string(record.Value) == of {
-			return nil
-		}
-		if record.Exists() {
-			taken, err := f.names(ctx, string(record.Value), member.String())
+		owner, at := claimOf(record.Value)
+		if owner != "" && owner != of {
+			taken, err := f.names(ctx, owner, member.String())
 			if err != nil {
 				return err
 			}
-			if taken {
-				return &TakenError{member.String()}
+			if soon := f.now().Sub(at).Abs() < claimFor; taken || soon {
+				return &TakenError{member.String(), !taken}
 			}
 		}
-		result, err := f.members.CompareAndSwap(ctx, store.Swap{Key: member, Old: record.Version, Value: []byte(of)})
-		if err != nil || result.Swapped {
+		result, err := f.members.CompareAndSwap(ctx, store.Swap{Key: member, Old: record.Version, Value: appendClaim(of, f.now())})
+		if err != nil {
 			return err
 		}
-		record = result.Record
+		if record = result.Record; result.Swapped {
+			if _, made := claims[member]; made || owner != of {
+				claims[member] = record.Version
+			}
+			return nil
+		}
 	}
 	return fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
+}
+
+// Withdraw takes claims back, unless others have changed them since.
+func (f *Fleets) Withdraw(ctx context.Context, claims Claims) {
+	own, cancel := f.targets.Detach(ctx)
+	defer cancel()
+	for member, version := range claims {
+		_, _ = f.members.DeleteVersion(own, member, version) // what stays is taken over
+	}
+}
+
+// appendClaim is the value of a member's key: the fleet, a line break, and the instant in milliseconds.
+func appendClaim(of string, at time.Time) []byte {
+	return strconv.AppendInt([]byte(of+"\n"), at.UnixMilli(), 10)
+}
+
+// claimOf reads it; a claim without a readable instant is old.
+func claimOf(value []byte) (of string, at time.Time) {
+	of, instant, _ := strings.Cut(string(value), "\n")
+	ms, _ := strconv.ParseInt(instant, 10, 64)
+	return of, time.UnixMilli(ms)
 }
 
 // names reports whether the stored spec of a fleet names a member.
@@ -99,7 +145,7 @@ func (f *Fleets) Fleets(ctx context.Context, names []string) (fleets []string, e
 	return fleets, nil
 }
 
-// Release takes targets out of a fleet whose spec no longer names them.
+// Release takes targets out of a fleet whose stored spec no longer names them.
 func (f *Fleets) Release(ctx context.Context, of store.Key, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -110,7 +156,13 @@ func (f *Fleets) Release(ctx context.Context, of store.Key, names []string) erro
 		return err
 	}
 	for i, record := range records {
-		if string(record.Value) != of.String() {
+		if owner, _ := claimOf(record.Value); owner != of.String() {
+			continue
+		}
+		// After the key: whoever names it again since then has written that, too.
+		if again, err := f.names(ctx, of.String(), names[i]); err != nil {
+			return err
+		} else if again {
 			continue
 		}
 		if _, err := f.members.DeleteVersion(ctx, keys[i], record.Version); err != nil {
@@ -118,6 +170,33 @@ func (f *Fleets) Release(ctx context.Context, of store.Key, names []string) erro
 		}
 	}
 	return nil
+}
+
+// taken returns which members of a fleet's spec are another fleet's, by their keys; nil: none.
+func (f *Fleets) taken(ctx context.Context, of store.Key, s *spec) (map[string]bool, error) {
+	names := slices.Collect(maps.Keys(s.members))
+	records, err := f.members.LoadBatch(ctx, keysOf(names))
+	if err != nil {
+		return nil, err
+	}
+	var taken map[string]bool
+	for i, record := range records {
+		owner, _ := claimOf(record.Value)
+		if owner == "" || owner == of.String() {
+			continue
+		}
+		named, err := f.names(ctx, owner, names[i])
+		if err != nil {
+			return nil, err
+		}
+		if named {
+			if taken == nil {
+				taken = make(map[string]bool)
+			}
+			taken[names[i]] = true
+		}
+	}
+	return taken, nil
 }
 
 // Stored puts the record of a fleet under a version of its spec that was just stored: from then on no call is
@@ -160,11 +239,12 @@ func (f *Fleets) Of(ctx context.Context, member store.Key) (string, error) {
 	if err != nil || !record.Exists() {
 		return "", err
 	}
-	named, err := f.names(ctx, string(record.Value), member.String())
+	owner, _ := claimOf(record.Value)
+	named, err := f.names(ctx, owner, member.String())
 	if err != nil || !named {
 		return "", err
 	}
-	return string(record.Value), nil
+	return owner, nil
 }
 
 // Fleet returns the state of a fleet; nil if there is none.

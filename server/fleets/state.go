@@ -3,6 +3,7 @@ package fleets
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
@@ -20,10 +21,20 @@ type state struct {
 	decisions record.Record
 	// tail is decisions, encoded; empty: there was no decision.
 	tail []byte
+	// clusters are those of the members that told theirs.
+	clusters []cluster
 }
 
-// stateFormat 1: the format's byte, then length and bytes of the spec's version and of the fleet's record without
-// history, then the record of its decisions. Both records have checksums.
+// cluster is which cluster a member called from.
+type cluster struct {
+	// member is the key of its record.
+	member uint64
+	// hash is that of the cluster's uid.
+	hash uint32
+}
+
+// stateFormat 1: the format's byte, then length and bytes of the spec's version, of the fleet's record without
+// history and of the clusters, then the record of its decisions. Both records have checksums.
 const stateFormat = 1
 
 var errCorrupt = errors.New("corrupt record of a fleet")
@@ -36,8 +47,14 @@ func (s *state) append(b []byte) []byte {
 	bare.History = nil
 	value := fleet.AppendRecord(nil, &bare)
 	b = append(binary.AppendUvarint(b, uint64(len(value))), value...)
+	b = binary.AppendUvarint(b, uint64(len(s.clusters)*clusterBytes))
+	for _, c := range s.clusters {
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, c.member), c.hash)
+	}
 	return append(b, s.tail...)
 }
+
+const clusterBytes = 8 + 4
 
 // decodeState decodes what append wrote. The result shares memory with b.
 func decodeState(b []byte) (*state, error) {
@@ -62,6 +79,13 @@ func decodeState(b []byte) (*state, error) {
 	var err error
 	if s.fleet, err = fleet.DecodeRecord(part()); err != nil {
 		return nil, err
+	}
+	clusters := part()
+	if len(clusters)%clusterBytes != 0 || len(clusters) > fleet.MaxMembers*clusterBytes {
+		return nil, errCorrupt
+	}
+	for one := range slices.Chunk(clusters, clusterBytes) {
+		s.clusters = append(s.clusters, cluster{binary.LittleEndian.Uint64(one), binary.LittleEndian.Uint32(one[8:])})
 	}
 	if s.tail = rest; len(rest) == 0 {
 		return s, nil

@@ -3,6 +3,7 @@ package fleets
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -55,7 +56,7 @@ func (c *call) unreadable(cause error) error {
 // step takes the call, and decides for the fleet if that is due.
 func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error) {
 	j := c.job
-	if !k.spec.members[j.Target] {
+	if !k.spec.members[j.Target] || k.taken[j.Target] {
 		return nil, fleet.Answer{}, c.notFound()
 	}
 	if k.spec.problem != nil {
@@ -96,13 +97,38 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 		return nil, answer, c.unreadable(err)
 	}
 	next := &state{spec: k.spec.version, fleet: record, decisions: k.state.decisions, tail: k.state.tail}
+	if next.clusters, err = c.clusters(k, &record); err != nil {
+		return nil, answer, err
+	}
 	if c.decided != nil {
 		c.record(k, next)
 	}
 	return next, answer, nil
 }
 
-// off reports whether somebody has switched a member off, as the controller tells that.
+// clusters are those of the members after the call. Of two clusters with one name only the first one is a member, until
+// it is lost.
+func (c *call) clusters(k *known, after *fleet.Record) ([]cluster, error) {
+	at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
+	mine := cluster{after.Members[at].Key, c.job.Owner.Cluster}
+	before := slices.IndexFunc(k.state.clusters, func(one cluster) bool { return one.member == mine.member })
+	switch {
+	case mine.hash == 0, before >= 0 && k.state.clusters[before] == mine:
+		return k.state.clusters, nil
+	case before >= 0:
+		if states, _ := k.spec.fleet.States(&k.state.fleet, c.job.Now); states[at] != fleet.Lost {
+			return nil, apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
+				apierror.Clip(c.job.Target)+" belongs to another cluster with the same cluster name (its clusterUid differs); give one of the two another cluster name, or, if the other cluster is gone, wait until it is lost to the fleet, "+k.spec.fleet.LostAfter.String()+" after its last call",
+				"target", c.job.Target)
+		}
+	}
+	next := slices.DeleteFunc(slices.Clone(k.state.clusters), func(one cluster) bool { // those of other specs, too
+		return one.member == mine.member || !slices.ContainsFunc(after.Members, func(m fleet.MemberRecord) bool { return m.Key == one.member })
+	})
+	return append(next, mine), nil
+}
+
+// off reports whether a member has no replicas although its own spec wants some: to the controller it is switched off.
 func off(in *recommender.Input) bool { return in.Scale.SpecReplicas == 0 && in.Spec.MinReplicas > 0 }
 
 // tell makes the digest of what the member tells, under a spec.
@@ -122,6 +148,9 @@ func (c *call) tell(s *spec) error {
 		c.blind = true
 	case err != nil:
 		return apierror.OverLimit("maxPods", fleet.MostPods, "the member of a fleet has too many pods: "+err.Error())
+	}
+	if !c.blind {
+		digest.Min, digest.Max = c.bounds(s.fleet.Drained(j.Target))
 	}
 	c.digest, c.told = digest, s
 	return nil

@@ -55,6 +55,9 @@ func (s *Fleets) GetFleet(ctx context.Context, req *setpointv1.GetFleetRequest) 
 func ofMembers(ctx context.Context, name string, err error) error {
 	var taken *fleets.TakenError
 	switch {
+	case errors.As(err, &taken) && taken.Soon:
+		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
+			taken.Error()+": try again in some seconds, or leave it out of this one", "target", taken.Member)
 	case errors.As(err, &taken):
 		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
 			taken.Error()+": take it out of that one first, or leave it out of this one", "target", taken.Member)
@@ -71,7 +74,7 @@ func isFleet(name, message string) error {
 }
 
 // claimMembers checks the caller's rights on the members of a fleet to store, and claims them.
-func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec) error {
+func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, claims fleets.Claims) error {
 	if s.fleets == nil {
 		return noFleets()
 	}
@@ -105,7 +108,8 @@ func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpoin
 	case len(nested) > 0:
 		return isFleet(nested[0], nested[0]+" is a fleet itself: name its members")
 	}
-	if err := s.fleets.Claim(ctx, key, names); err != nil {
+	if err := s.fleets.Claim(ctx, key, names, claims); err != nil {
+		s.fleets.Withdraw(ctx, claims)
 		return ofMembers(ctx, key.String(), err)
 	}
 	return nil
@@ -113,7 +117,7 @@ func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpoin
 
 // storedFleet completes the storing of a spec that is, or was, a fleet's: the record is under it, and members that it
 // no longer names are released. A member that another caller has taken meanwhile undoes it.
-func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec) error {
+func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec, claims fleets.Claims) error {
 	names, had := conversion.FleetMembers(spec.GetFleet()), conversion.FleetMembers(before.GetFleet())
 	gone := slices.DeleteFunc(slices.Clone(had), func(name string) bool { return slices.Contains(names, name) })
 	switch {
@@ -125,10 +129,10 @@ func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *
 		}
 		return nil
 	}
-	if err := s.fleets.Claim(ctx, key, names); err != nil {
+	if err := s.fleets.Claim(ctx, key, names, claims); err != nil {
 		var taken *fleets.TakenError
-		if errors.As(err, &taken) {
-			s.undo(ctx, key, spec, before)
+		if errors.As(err, &taken) && s.undo(ctx, key, spec, before) {
+			s.fleets.Withdraw(ctx, claims)
 		}
 		return ofMembers(ctx, key.String(), err)
 	}
@@ -141,16 +145,18 @@ func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *
 	return nil
 }
 
-// undo puts back the spec before one that was just stored, unless another caller has changed it since.
-func (s *Targets) undo(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec) {
+// undo puts back the spec before one that was just stored, and reports whether it did: not if another caller has
+// changed it since.
+func (s *Targets) undo(ctx context.Context, key store.Key, spec, before *setpointv1.TargetSpec) bool {
 	if before == nil {
-		_ = s.stored.DeleteSpec(ctx, key, spec.GetEtag())
-		return
+		return s.stored.DeleteSpec(ctx, key, spec.GetEtag()) == nil
 	}
 	before.Etag = spec.GetEtag()
-	if back, _, err := s.stored.SetSpec(ctx, key, before, before.GetUpdatedBy()); err == nil && before.GetFleet() != nil {
+	back, _, err := s.stored.SetSpec(ctx, key, before, before.GetUpdatedBy())
+	if err == nil && before.GetFleet() != nil {
 		_ = s.fleets.Stored(ctx, key, stored.VersionOf(back), false)
 	}
+	return err == nil
 }
 
 // withoutHistory is the error for a target that has no history because it is a fleet, or a fleet decides for it; any

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -45,16 +46,20 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if s.stored == nil {
 		return nil, notStored()
 	}
+	claims := make(fleets.Claims)
 	if req.GetTargetSpec().GetFleet() != nil {
-		if err := s.claimMembers(ctx, key, req.GetTargetSpec()); err != nil {
+		if err := s.claimMembers(ctx, key, req.GetTargetSpec(), claims); err != nil {
 			return nil, err
 		}
 	}
 	spec, before, err := s.stored.SetSpec(ctx, key, req.GetTargetSpec(), access.CallerOf(ctx).Name())
 	if err != nil {
+		if len(claims) > 0 && errors.Is(err, stored.ErrChanged) { // nothing was stored
+			s.fleets.Withdraw(ctx, claims)
+		}
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
 	}
-	if err := s.storedFleet(ctx, key, spec, before); err != nil {
+	if err := s.storedFleet(ctx, key, spec, before, claims); err != nil {
 		return nil, err
 	}
 	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil

@@ -49,6 +49,8 @@ var Mutations = []Mutation{
 		"if !k.spec.members[j.Target] {", "if k.spec.members == nil {"},
 	{"who is not a member of a fleet learns no more of it", "TestNamesOfMembersDoNotLeak", "server/fleets/answer.go",
 		"active.Status != recommender.ConditionTrue && !c.job.Fleet.Reads {", "false {"},
+	{"a member of a fleet never decides alone", "TestAMemberOfAFleetGetsItsShareOnly", "clients/setpoint/check.go",
+		"case member && f == nil:", "case false:"},
 	{"the spec of a fleet that was replaced or deleted decides nothing more", "TestAnInstanceWithAnOldSpecReadsAgain", "server/fleets/fleets.go",
 		"if theirs.spec != k.spec.version {", "if false {"},
 	{"a poller that tells 0 switches nothing off", "TestATellerOfZeroSwitchesNothingOff", "server/stored/poll.go",
