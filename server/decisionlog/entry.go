@@ -225,12 +225,26 @@ func (l *Log) Concluded(to []Entry, key store.Key, d *recommender.Decision, befo
 	return to
 }
 
-// OfShare returns the entry of a share that a fleet's member was told. It is final: whether the member has it is
-// the fleet's to know.
+// Shared appends the entries of a fleet's decision, on the record before. It is final when it is shared out: nobody
+// reports it, and what the members do with their shares is the fleet's to know.
+func (l *Log) Shared(to []Entry, key store.Key, d *recommender.Decision, before *record.Record, spec uint64) []Entry {
+	repeated := Repeats(d, &before.History, before.Adjusted)
+	if !repeated && before.Last.At != 0 && before.Last.Outcome == recommender.NotChanged {
+		to = append(to, OfFirst(before))
+	}
+	if d.Changes() || l.Takes(key, &before.History, repeated) {
+		entry := OfShare(d, spec)
+		entry.Repeat = Spare(repeated, d.At.UnixNano(), before.Last.At)
+		to = append(to, entry)
+	}
+	return to
+}
+
+// OfShare returns the entry of a share that a fleet's member was told. It is final, as the fleet's decision is.
 func OfShare(d *recommender.Decision, spec uint64) Entry {
 	outcome := recommender.NotChanged
 	if d.Changes() {
-		outcome = recommender.Undecided
+		outcome = recommender.Applied
 	}
 	return logDecision(&d.Status, &recommender.LastDecision{
 		ID: d.ID, At: d.At.UnixNano(), From: d.Current, To: d.Desired, Reason: d.Reason, Error: d.Error, Outcome: outcome,

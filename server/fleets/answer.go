@@ -211,11 +211,10 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	if c.decided != nil {
 		d := &c.decided.decision
 		if d.Changes() {
-			log.Recommended(d)
 			c.options.Log.Info("fleet scaled", zap.String("fleet", c.key.String()), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 				zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID))
 		}
-		log.Append(c.key, log.Concluded(nil, c.key, d, &k.state.decisions, "", k.spec.hash)...)
+		log.Append(c.key, log.Shared(nil, c.key, d, &k.state.decisions, k.spec.hash)...)
 		c.metrics.decided(d)
 	}
 	told := false

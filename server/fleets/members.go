@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -261,7 +262,8 @@ func (f *Fleets) Fleet(ctx context.Context, of store.Key) (*setpointv1.Fleet, er
 	return conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, f.now()), nil
 }
 
-// Decisions returns the record of a fleet's decisions; nil if there is no such fleet.
+// Decisions returns the record of a fleet's decisions, with none pending: they are final when they are shared out, though
+// the engine still waits for what it sees of them. It is nil if there is no such fleet.
 func (f *Fleets) Decisions(ctx context.Context, of store.Key) (*record.Record, error) {
 	k, err := f.load(ctx, of)
 	switch {
@@ -270,7 +272,11 @@ func (f *Fleets) Decisions(ctx context.Context, of store.Key) (*record.Record, e
 	case err != nil:
 		return nil, err
 	}
-	return &k.state.decisions, nil
+	known := k.state.decisions
+	if known.Pending = nil; known.Last.Outcome == recommender.Undecided {
+		known.Last.Outcome = recommender.Applied
+	}
+	return &known, nil
 }
 
 func (f *Fleets) now() time.Time { return f.targets.Options.Clock() }

@@ -494,7 +494,8 @@ func condition(r *setpointv1.RecommendResponse, kind string) *setpointv1.Horizon
 	return nil
 }
 
-// Decisions of a fleet are listed as any target's; a member's list has the shares that it was told.
+// Decisions of a fleet are listed as any target's, and a member's list has the shares that it was told. They are final as
+// they are made: each is told once, to those who list and to those who watch, and none is left to be reported.
 func TestDecisionsOfFleets(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, open func() store.Store) {
@@ -505,17 +506,29 @@ func TestDecisionsOfFleets(t *testing.T) {
 			s.call(t, member(east, 3, 60))
 		}
 		of := s.Decisions(t, fleetName)
-		if len(of) != 1 || of[0].GetDesiredReplicas() != 12 || of[0].GetCurrentReplicas() != 6 || of[0].GetOutcome() != "PENDING" {
+		if len(of) != 1 || of[0].GetDesiredReplicas() != 12 || of[0].GetCurrentReplicas() != 6 || of[0].GetOutcome() != "APPLIED" {
 			t.Errorf("of the fleet: %v", of)
 		}
-		s.Clock.Advance(15 * time.Second)
-		s.call(t, member(west, 6, 60))
-		if of = s.Decisions(t, fleetName); len(of) < 2 || of[len(of)-1].GetOutcome() != "APPLIED" {
-			t.Errorf("of the fleet, when it is applied: %v", of)
-		}
 		own := s.Decisions(t, west)
-		if len(own) != 2 || own[0].GetDesiredReplicas() != 6 || own[0].GetReason() != "share of fleet: 6 of 12" || own[1].GetDesiredReplicas() != 3 {
+		if len(own) != 2 || own[0].GetDesiredReplicas() != 6 || own[0].GetReason() != "share of fleet: 6 of 12" || own[0].GetOutcome() != "APPLIED" || own[1].GetDesiredReplicas() != 3 {
 			t.Errorf("of a member: %v", own)
+		}
+		// Nobody does it, and the fleet decides the same again; then somebody does.
+		replicas := int32(3)
+		for i := range 6 {
+			s.Clock.Advance(15 * time.Second)
+			if i == 3 {
+				replicas = 6
+			}
+			s.call(t, member(west, replicas, 60))
+			s.call(t, member(east, replicas, 60))
+		}
+		seen := make(map[string]bool)
+		for _, d := range s.Decisions(t, fleetName) {
+			if seen[d.GetRecommendationId()] || d.GetOutcome() != map[bool]string{true: "APPLIED", false: "NONE"}[d.GetDesiredReplicas() != d.GetCurrentReplicas()] {
+				t.Errorf("told twice, or left open: %v", d)
+			}
+			seen[d.GetRecommendationId()] = true
 		}
 	})
 }
@@ -583,5 +596,12 @@ grants:
 	seen, err := s.Fleets.GetFleet(as("reader"), &setpointv1.GetFleetRequest{Name: fleetName})
 	if err != nil || !strings.Contains(seen.String(), "east-") {
 		t.Errorf("GetFleet does not say which pod it is: %v, %v", seen, err)
+	}
+	// What could not be computed keeps its name, and what the spec leaves out is told.
+	if m := seen.GetFleet().GetStatus().GetCurrentMetrics(); len(m) != 1 || m[0].GetResource().GetName() != "cpu" || m[0].GetResource().GetCurrent().AverageUtilization != nil {
+		t.Errorf("the metrics of the fleet are %v", m)
+	}
+	if got := seen.GetFleet().GetSpec(); got.GetStaleAfter().AsDuration() != 45*time.Second || got.GetLostAfter().AsDuration() != 5*time.Minute || got.GetOnLost() != "HOLD" {
+		t.Errorf("with the defaults the fleet is %v", got)
 	}
 }
