@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
@@ -236,11 +237,25 @@ func FleetState(name string, stored *setpointv1.TargetSpec, spec *fleet.Spec, r 
 	out := &setpointv1.Fleet{
 		Name: name, DesiredReplicas: r.Desired, ShareTotal: r.Total, UnplacedReplicas: r.Unplaced, MissingReplicas: r.Missing,
 		DecisionTime: nanoseconds(r.Decided), Status: Status(status), MemberCounts: FleetCounts(spec.Count(states)),
-		Spec: stored.GetFleet(), MinReplicas: spec.Engine.MinReplicas, MaxReplicas: spec.Engine.MaxReplicas,
+		Spec: completed(stored.GetFleet(), spec), MinReplicas: spec.Engine.MinReplicas, MaxReplicas: spec.Engine.MaxReplicas,
+	}
+	for i, m := range out.GetStatus().GetCurrentMetrics() {
+		if m.GetType() == "" && i < len(spec.Engine.Metrics) { // what could not be computed keeps its name
+			of := &spec.Engine.Metrics[i]
+			out.Status.CurrentMetrics[i] = metricStatus(&recommender.MetricStatus{Type: of.Type, Resource: of.Resource, Container: of.Container, Metric: of.Metric, DescribedObject: of.DescribedObject})
+		}
 	}
 	for i := range members {
 		out.Members = append(out.Members, fleetMember(&spec.Members[i], &members[i], states[i], now))
 	}
+	return out
+}
+
+// completed is the fleet of a stored spec, with the defaults in place of what is absent.
+func completed(stored *setpointv1.FleetSpec, spec *fleet.Spec) *setpointv1.FleetSpec {
+	out := proto.CloneOf(stored)
+	out.StaleAfter, out.LostAfter = durationpb.New(spec.StaleAfter), durationpb.New(spec.LostAfter)
+	out.OnLost = cmp.Or(out.GetOnLost(), "HOLD")
 	return out
 }
 

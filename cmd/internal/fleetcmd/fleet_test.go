@@ -249,8 +249,7 @@ Replicas  12 of 4 to 40, decided 8s ago; the shares add up to 11; 1 more that no
 Why       cpu 72% (target 60%); limited by a policy
           ScalingLimited True ScaleUpLimit: the desired replica count is
           increasing faster than the maximum scale rate
-Members   2 fresh, 1 lost, 1 to become empty; the count is to remain without the
-          largest
+Members   2 fresh, 1 lost, 1 drained; the count is to remain without the largest
 Silent    stale after 45s, lost after 1h, and then its share is kept
 
 MEMBER          STATE           SHARE  HAS  RUNNING  WEIGHT  BOUNDS  CALLED
@@ -273,5 +272,5 @@ west/shop/web: it has not done what its last answer said
 	}
 	check(t, "as JSON", run("show", web, "-o=json"), 0, `"shareTotal": 11`)
 	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT"}}
-	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "its share is the others'")
+	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "Silent    stale after three periods, lost after 5m, or when it is stale", "its share is the others'")
 }

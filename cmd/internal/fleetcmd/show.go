@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -60,7 +61,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		}
 	}
 	row("Members", "%s", members(f))
-	row("Silent", "stale after %s, lost after %s, and then its share is %s", lasts(f.GetSpec().GetStaleAfter().AsDuration()), lasts(f.GetSpec().GetLostAfter().AsDuration()),
+	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
 	out.WriteString("\n")
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -121,7 +122,7 @@ func members(f *setpointv1.Fleet) string {
 	for _, one := range []struct {
 		n    int32
 		word string
-	}{{n.GetFresh(), "fresh"}, {n.GetReturning(), "returning"}, {n.GetStale(), "stale"}, {n.GetLost(), "lost"}, {n.GetUnseen(), "unseen"}, {n.GetDrained(), "to become empty"}} {
+	}{{n.GetFresh(), "fresh"}, {n.GetReturning(), "returning"}, {n.GetStale(), "stale"}, {n.GetLost(), "lost"}, {n.GetUnseen(), "unseen"}, {n.GetDrained(), "drained"}} {
 		if one.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.word))
 		}
@@ -159,6 +160,14 @@ func ago(t *timestamppb.Timestamp, now time.Time) string {
 		return "never"
 	}
 	return cli.Age(now.Sub(t.AsTime())) + " ago"
+}
+
+// lastsOr is a duration, or what it is where a service of an earlier version leaves out the default.
+func lastsOr(d *durationpb.Duration, usual string) string {
+	if d == nil {
+		return usual
+	}
+	return lasts(d.AsDuration())
 }
 
 // lasts is a duration without zeros at its end: 45s, 5m.

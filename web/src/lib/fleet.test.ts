@@ -33,8 +33,13 @@ test("each state has a word and a mark of its own; a newer one is shown as it is
 
 test("what is the matter is the service's, the most urgent first", () => {
   const f: Fleet = { unplacedReplicas: 2, missingReplicas: 1, memberCounts: { unseen: 1, fresh: 2, stale: 1, lost: 1, returning: 1, drained: 1 } };
-  assert.deepEqual(troubles(f).map((l) => l.label), ["1 lost", "2 unplaced", "1 missing without the largest member", "1 stale", "1 returning", "1 never called", "1 drained"]);
+  assert.deepEqual(troubles(f).map((l) => l.label), ["1 lost", "2 unplaced", "1 missing without the largest member", "1 stale", "1 returning", "1 unseen", "1 drained"]);
   assert.deepEqual(troubles({ memberCounts: { fresh: 3 } }), []);
+  const active = (status: string, reason: string): Fleet => ({ status: { conditions: [{ type: "ScalingActive", status, reason, message: "why" }] } });
+  assert.deepEqual(troubles(active("False", "FailedGetResourceMetric")).map((l) => [l.label, l.help]), [["No count: FailedGetResourceMetric", "why"]]);
+  assert.deepEqual([active("True", "ValidMetricFound"), active("False", "ScalingDisabled")].flatMap(troubles), [], "a fleet that is off is meant to be");
+  const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }], memberCounts: { fresh: 1, stale: 1 } };
+  assert.deepEqual(troubles(told).map((l) => l.label), ["1 without a metric", "1 stale"]);
   assert.deepEqual(troubles({}), []);
 });
 

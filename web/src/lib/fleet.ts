@@ -20,7 +20,7 @@ const looks: Readonly<Record<string, Look>> = {
   RETURNING: { mark: "↻", label: "Returning", tone: "flapping", help: "It called again after it was lost. It keeps what it has for two decisions." },
   STALE: { mark: "‖", label: "Stale", tone: "held", help: "It is silent for longer than usual, or can't see its pods. Its share stays as it is." },
   LOST: { mark: "✕", label: "Lost", tone: "failing", help: "It is silent for so long that it counts as lost." },
-  UNSEEN: { mark: "?", label: "Never called", tone: "calm", help: "It has never called: see whether its agent runs, and asks for this fleet." },
+  UNSEEN: { mark: "?", label: "Unseen", tone: "calm", help: "It has never called: see whether its agent runs, and asks for this fleet." },
 };
 
 /** The look of a state; of one that this page does not know, its word. */
@@ -34,12 +34,18 @@ export function troubles(f: Fleet): Look[] {
   const out: Look[] = [];
   const told = (n: number | undefined, look: Look, label: string) => n && out.push({ ...look, label: `${integer(n)} ${label}` });
   const c: Counts = f.memberCounts ?? {};
+  const active = f.status?.conditions?.find((x) => x.type === "ScalingActive");
+  if (active && active.status !== "True" && active.reason !== "ScalingDisabled") {
+    out.push({ mark: "!", label: `No count: ${plainText(active.reason)}`, tone: "failing", help: plainText(active.message, 2000) });
+  }
   told(c.lost, looks.LOST!, "lost");
   told(f.unplacedReplicas, { mark: "⊤", label: "", tone: "atmax", help: "Replicas of the count that no member could take." }, "unplaced");
   told(f.missingReplicas, { mark: "△", label: "", tone: "limited", help: "So many replicas too few would remain without the largest member." }, "missing without the largest member");
+  const blind = (f.members ?? []).filter((m) => m.error && m.state !== "STALE" && m.state !== "LOST").length;
+  told(blind, { mark: "!", label: "", tone: "failing", help: "They can't tell all metrics: see the table. Their pods count as pods without samples." }, "without a metric");
   told(c.stale, looks.STALE!, "stale");
   told(c.returning, looks.RETURNING!, "returning");
-  told(c.unseen, looks.UNSEEN!, "never called");
+  told(c.unseen, looks.UNSEEN!, "unseen");
   told(c.drained, drained, "drained");
   return out;
 }
