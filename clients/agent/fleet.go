@@ -19,10 +19,10 @@ func FleetOf(answer *setpointv1.RecommendResponse, fleet string) string {
 	}
 	text := fmt.Sprintf("share %d of %d of fleet %s", answer.GetDesiredReplicas(), f.GetShareTotal(), fleet)
 	switch {
-	case f.GetHolds():
-		text = fmt.Sprintf("the fleet holds: %s knows too little to give a share", fleet)
 	case f.GetDecisionTime() == nil:
 		text = fmt.Sprintf("the fleet %s has not decided yet", fleet)
+	case f.GetHolds():
+		text = fmt.Sprintf("the fleet holds: %s knows too little to give a share", fleet)
 	}
 	if f.GetDrained() {
 		text += ", drained"
@@ -51,7 +51,7 @@ func (r *reconcile) tellFleet(e *evaluation) {
 	f := e.Answer.GetFleet()
 	kind, what := warning, ""
 	switch {
-	case f.GetHolds():
+	case f.GetHolds() && f.GetDecisionTime() != nil:
 		what = "holds"
 	case f.GetDrained():
 		kind, what = normal, "drained"

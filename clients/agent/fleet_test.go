@@ -168,7 +168,7 @@ func TestFleetOf(t *testing.T) {
 		{nil, ""},
 		{&setpointv1.FleetShare{State: "FRESH", ShareTotal: 12}, "share 4 of 12 of fleet f"},
 		{&setpointv1.FleetShare{State: "RETURNING", ShareTotal: 12}, "share 4 of 12 of fleet f, returning"},
-		{&setpointv1.FleetShare{State: "UNSEEN", Holds: true, Members: &setpointv1.FleetMemberCounts{Unseen: 2}}, "the fleet holds: f knows too little to give a share, unseen; members that never called: 2"},
+		{&setpointv1.FleetShare{State: "UNSEEN", Holds: true, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Unseen: 2}}, "the fleet holds: f knows too little to give a share, unseen; members that never called: 2"},
 		{
 			&setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, Drained: true, UnplacedReplicas: 3, MissingReplicas: 1, Members: &setpointv1.FleetMemberCounts{Lost: 1, Stale: 2}},
 			"share 4 of 12 of fleet f, drained; 3 replicas that no member can take; 1 replicas too few if the largest member is lost; lost members: 1; stale members: 2",

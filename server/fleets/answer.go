@@ -40,9 +40,7 @@ func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.Recomm
 	} else {
 		d = c.share(next, a)
 	}
-	if d.Explanation = nil; c.decided != nil && j.Fleet.Reads {
-		d.Explanation = c.decided.decision.Explanation // only if the caller asked for it
-	}
+	d.Explanation = c.explanation
 	if c.decided != nil && c.decided.decision.Error != "" && !c.blind {
 		d.Error = failure(next.decisions.Status.Conditions)
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -183,7 +186,9 @@ type call struct {
 	blind  bool
 	// decided is what became of the decision, if this call made one.
 	decided *decided
-	own     overridden
+	// explanation is the fleet's, for a caller that asked for it and may read the fleet.
+	explanation *recommender.Explanation
+	own         overridden
 }
 
 func (c *call) run(ctx context.Context) error {
@@ -193,11 +198,11 @@ func (c *call) run(ctx context.Context) error {
 	}
 	var err error
 	if c.own.inForce, c.own.at, err = c.targets.InForce(j.Key, j.Now, j.Timed); err != nil {
-		return apierror.OfStore(ctx, j.Target, err)
+		return c.ofStore(ctx, err)
 	}
 	leave, err := c.enter(ctx, c.key)
 	if err != nil {
-		return apierror.OfStore(ctx, j.Target, err)
+		return c.ofStore(ctx, err)
 	}
 	defer leave()
 	k, guessed := c.cache.Get(c.key)
@@ -205,7 +210,7 @@ func (c *call) run(ctx context.Context) error {
 	case !guessed:
 	case !k.spec.members[j.Target]:
 		if same, err := c.isCurrent(ctx, k.spec); err != nil {
-			return apierror.OfStore(ctx, j.Target, err)
+			return c.ofStore(ctx, err)
 		} else if same {
 			return c.notFound()
 		}
@@ -215,7 +220,7 @@ func (c *call) run(ctx context.Context) error {
 	}
 	for {
 		if err := apierror.CallerGone(ctx); err != nil {
-			return apierror.OfStore(ctx, j.Target, err)
+			return c.ofStore(ctx, err)
 		}
 		if k == nil {
 			if k, err = c.load(ctx, c.key); err != nil {
@@ -242,7 +247,9 @@ func (c *call) run(ctx context.Context) error {
 		guessed = false
 		c.targets.Conflicted()
 		if j.Attempts >= c.options.MaxAttempts {
-			return apierror.Contended(j.Target, j.Attempts)
+			return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+				fmt.Sprintf("the fleet of %s was changed by other calls %d times in a row while this one was answered; hold the count and call again", apierror.Clip(j.Target), j.Attempts),
+				"target", j.Target, "attempts", strconv.Itoa(j.Attempts))
 		}
 		pause(ctx, j.Attempts)
 	}
@@ -268,7 +275,7 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 	cancel()
 	if err != nil {
 		c.cache.Delete(c.key)
-		return nil, apierror.OfStore(ctx, j.Target, err)
+		return nil, c.ofStore(ctx, err)
 	}
 	if result.Swapped {
 		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, taken: k.taken, read: k.read, called: time.Now()}, len(value))

@@ -108,11 +108,11 @@ func TestMembersLearnTheirShares(t *testing.T) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		first := s.call(t, member(west, 3, 60))
-		if first.GetDesiredReplicas() != 3 || !first.GetFleet().GetHolds() && first.GetFleet().GetDecisionTime() != nil {
+		if first.GetDesiredReplicas() != 3 || !first.GetFleet().GetHolds() || first.GetFleet().GetDecisionTime() != nil || !strings.Contains(condition(first, "ScalingLimited").GetMessage(), "the fleet has not decided yet") {
 			t.Errorf("before all members called: %v", first)
 		}
 		last := s.call(t, member(east, 3, 60))
-		if f := last.GetFleet(); f.GetDesiredReplicas() != 12 || f.GetShareTotal() != 12 || last.GetDesiredReplicas() != 6 || f.GetMembers().GetFresh() != 2 {
+		if f := last.GetFleet(); f.GetDesiredReplicas() != 12 || f.GetShareTotal() != 12 || last.GetDesiredReplicas() != 6 || f.GetMembers().GetFresh() != 2 || f.GetHolds() {
 			t.Errorf("of 120 in two queues: %v", last)
 		}
 		if got := s.call(t, member(west, 3, 60)); got.GetDesiredReplicas() != 6 || got.GetReason() != "share of fleet: 6 of 12" || got.GetAction() != "SCALE_UP" || got.GetRecommendationId() != "" {

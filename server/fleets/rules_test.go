@@ -309,6 +309,15 @@ grants:
 		if last.GetFleet().GetDecisionTime().AsTime() != s.Clock.Now() || (last.GetExplanation() != nil) != explained {
 			t.Errorf("%s: the explanation is there: %t, of %v", who, last.GetExplanation() != nil, last.GetFleet())
 		}
+		// A call that decides nothing is explained all the same, and changes nothing.
+		decided := last.GetFleet().GetDecisionTime().AsTime()
+		s.Clock.Advance(time.Second)
+		if last, err = s.Recommendations.Recommend(as(who), member(west, 3, 90, servertest.Explained)); err != nil {
+			t.Fatal(err)
+		}
+		if !last.GetFleet().GetDecisionTime().AsTime().Equal(decided) || (last.GetExplanation() != nil) != explained || explained && len(last.GetExplanation().GetMetrics()) != 1 {
+			t.Errorf("%s, within the period: %v of %v", who, last.GetExplanation(), last.GetFleet())
+		}
 	}
 }
 
@@ -351,7 +360,10 @@ func TestNoAnswerWithoutTheStore(t *testing.T) {
 	s.call(t, member(west, 3, 60))
 	s.call(t, member(east, 3, 60))
 	away = true
-	want(t, "away", s.try(t, member(west, 3, 60)), codes.Unavailable, "STORE_UNAVAILABLE")
+	err := s.try(t, member(west, 3, 60))
+	if want(t, "away", err, codes.Unavailable, "STORE_UNAVAILABLE"); strings.Contains(err.Error(), "requestId") {
+		t.Errorf("nothing of a fleet is remembered by a requestId: %v", err)
+	}
 	away = false
 	if got := s.call(t, member(west, 3, 60)); got.GetDesiredReplicas() != 6 {
 		t.Errorf("back again: %v", got)

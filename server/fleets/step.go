@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
@@ -43,7 +44,17 @@ func (c *call) ofLoad(ctx context.Context, err error) error {
 	case errors.Is(err, store.ErrUnreadable):
 		return c.unreadable(err)
 	}
-	return apierror.OfStore(ctx, c.job.Target, err)
+	return c.ofStore(ctx, err)
+}
+
+// ofStore maps an error of the store. A member's call has no requestId to repeat: no answer of a fleet is remembered.
+func (c *call) ofStore(ctx context.Context, err error) error {
+	mapped := apierror.OfStore(ctx, c.job.Target, err)
+	if status.Code(mapped) != codes.Unavailable {
+		return mapped
+	}
+	return apierror.New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
+		"the store can't be reached, without which a fleet decides nothing; hold the count and call again")
 }
 
 // unreadable is the error for a spec or a record that this instance can't use. The cause is for the log.
@@ -96,6 +107,7 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 		}
 		return nil, answer, c.unreadable(err)
 	}
+	answer.Holds = answer.Holds || answer.Decided.IsZero() // until it has decided a share is only what the member has
 	next := &state{spec: k.spec.version, fleet: record, decisions: k.state.decisions, tail: k.state.tail}
 	if next.clusters, err = c.clusters(k, &record); err != nil {
 		return nil, answer, err
@@ -103,7 +115,43 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 	if c.decided != nil {
 		c.record(k, next)
 	}
+	if c.explanation = nil; j.Input.Explain && j.Fleet.Reads {
+		if err := c.explain(ctx, k, next); err != nil {
+			return nil, answer, err
+		}
+	}
 	return next, answer, nil
+}
+
+// explain explains the decision of the call; if it made none, because the last one is not a period old, the one that the
+// fleet would make now, of which nothing is kept.
+func (c *call) explain(ctx context.Context, k *known, next *state) error {
+	if c.decided != nil {
+		c.explanation = c.decided.decision.Explanation
+		return nil
+	}
+	if next.fleet.Decided == 0 {
+		return nil
+	}
+	due, of := next.fleet, k.spec.fleet
+	due.Decided = due.Updated - int64(of.Period)
+	var failed error
+	of.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+		var d decided
+		failed = c.decide(ctx, k, &d, now, in, history)
+		c.explanation = d.decision.Explanation
+		return d.decision, d.history
+	}
+	_, _, err := fleet.Step(c.job.Now, &of, &due, &fleet.Call{
+		Member: c.job.Target, Digest: c.digest, Blind: c.blind, Off: off(c.job.Input), ID: c.job.Input.ID, Explain: true,
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return c.unreadable(err)
+	}
+	return nil
 }
 
 // clusters are those of the members after the call. Of two clusters with one name only the first one is a member, until
@@ -160,7 +208,7 @@ func (c *call) tell(s *spec) error {
 func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, in *recommender.Input, history *recommender.History) error {
 	inForce, at, err := c.targets.InForce(c.key, c.job.Now, c.job.Timed)
 	if err != nil {
-		return apierror.OfStore(ctx, c.job.Target, err)
+		return c.ofStore(ctx, err)
 	}
 	known := &k.state.decisions
 	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at}
