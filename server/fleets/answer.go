@@ -34,6 +34,9 @@ const (
 // change it. It names no other member.
 func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.RecommendResponse {
 	j := c.job
+	if j.Seeder != nil {
+		j.Seeder.Seed() // conditions have their times from the previous status
+	}
 	var d recommender.Decision
 	if c.blind {
 		d = c.seesNothing(a)

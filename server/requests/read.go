@@ -124,12 +124,21 @@ func (r *Reader) readUsual(j *Job, data []byte) prometheus.Counter {
 	j.Spec, j.SpecHash = usual, usual.SpecHash
 	j.Key = store.Key(usual.Name)
 	if r.permit(j, len(j.Input.Pods), len(j.Input.Spec.Metrics)) && j.affordable() {
+		j.memberOf(usual.Fleet)
 		r.complete(j)
 		if usual.HasEvaluationTime {
 			j.Now, j.Timed = usual.EvaluationTime, true
 		}
 	}
 	return nil
+}
+
+// memberOf makes the target a member of a fleet; of none for "".
+func (j *Job) memberOf(fleet string) {
+	if fleet != "" {
+		key := decision.ParseTarget(fleet)
+		j.Fleet = &decision.Membership{Name: fleet, Key: key, Reads: j.caller.Check(policy.Read, key) == nil}
+	}
 }
 
 // read reads a request on the slow path, which reports all errors.
@@ -155,10 +164,7 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 	j.Input.Notes = append(j.Input.Notes, notes...)
 	j.Around = around
 	j.Spec, j.SpecHash = &spec{req.GetSpec(), req.GetOptions(), req.GetStages()}, conversion.HashOfSpec(req.GetSpec(), req.GetOptions(), req.GetStages())
-	if req.GetFleet() != "" {
-		key := decision.ParseTarget(req.GetFleet())
-		j.Fleet = &decision.Membership{Name: req.GetFleet(), Key: key, Reads: j.caller.Check(policy.Read, key) == nil}
-	}
+	j.memberOf(req.GetFleet())
 	r.complete(j)
 	if req.GetEvaluationTime() != nil {
 		j.Now, j.Timed = req.GetEvaluationTime().AsTime(), true

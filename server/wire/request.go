@@ -15,6 +15,8 @@ type Request struct {
 	Name   target.Name
 	// RequestID is empty if the request has none.
 	RequestID string
+	// Fleet is the name of the fleet that the target is a member of; empty: it is none's.
+	Fleet string
 	// SpecHash is conversion.HashOfSpec of the spec and the options.
 	SpecHash uint64
 	// Owner is whose target it is.
@@ -43,6 +45,7 @@ type place struct{ from, to int }
 type found struct {
 	seen                                        fields
 	target, requestID, selector, previousStatus place
+	fleet                                       place
 	spec                                        spec
 	custom, external                            []place
 	explain, hasMetricErrors                    bool
@@ -65,8 +68,8 @@ type scratch struct {
 // slice of its Input may be used. The results of Recommend remain valid: decisions and
 // histories keep texts of the input, and parts of its spec and previous status, none of
 // which are reused, and nothing else. The names of pods and containers share a few
-// allocations; keeping one of them keeps its allocation. Target with its parts and
-// RequestID have their own.
+// allocations; keeping one of them keeps its allocation. Target with its parts,
+// RequestID and Fleet have their own.
 func (r *Request) Release() {
 	d, size := r.decoder, r.size
 	r.drop()
@@ -79,7 +82,7 @@ func (r *Request) Release() {
 	d.pools.put(r, size)
 }
 
-// Tags of RecommendRequest. The last four take two bytes.
+// Tags of RecommendRequest. The last five take two bytes.
 const (
 	requestTarget          = 1<<3 | isBytes
 	requestSpec            = 2<<3 | isBytes
@@ -100,6 +103,7 @@ const (
 	requestTargetUID       = 17<<3 | isBytes
 	requestGeneration      = 18<<3 | isVarint
 	requestClusterUID      = 19<<3 | isBytes
+	requestFleet           = 22<<3 | isBytes
 )
 
 // maxReadings limits the custom and the external metrics of a request, each.
@@ -210,6 +214,8 @@ func (r *Request) wide(i int) int {
 		uid := r.b[from:to]
 		f.owner.Cluster = record.Cluster(uid)
 		ok = f.seen.first(19) && len(uid) <= maxClusterUID && target.IsOfSegment(uid)
+	case requestFleet&0x7f | 0x80:
+		f.fleet, ok = place{from, to}, f.seen.first(22) && to-from <= target.MaxLength
 	}
 	if !ok {
 		return 0
@@ -264,18 +270,24 @@ const (
 // identify reads the names that outlive the request. It copies them, so that they do
 // not keep the message.
 func (r *Request) identify() bool {
-	name, id, ref := r.found.target, r.found.requestID, r.found.spec.refName
+	name, id, fleet, ref := r.found.target, r.found.requestID, r.found.fleet, r.found.spec.refName
 	if !r.found.seen.has(2) || name.to-name.from > target.MaxLength || id.to-id.from > maxRequestID || !isText(r.b[id.from:id.to]) {
 		return false
 	}
 	head := r.scratch.head[:0]
-	for _, p := range [...]place{name, id, ref} {
+	for _, p := range [...]place{name, id, fleet, ref} {
 		head = append(head, r.b[p.from:p.to]...)
 	}
 	r.scratch.head = head
 	s := string(head)
 	r.Target, s = s[:name.to-name.from], s[name.to-name.from:]
 	r.RequestID, s = s[:id.to-id.from], s[id.to-id.from:]
+	if r.Fleet, s = s[:fleet.to-fleet.from], s[fleet.to-fleet.from:]; r.Fleet != "" {
+		// Of readings of a fleet's member it counts when they were taken, which the slow path reads.
+		if _, named := target.Parse(r.Fleet); !named || r.Fleet == r.Target || len(r.found.custom)+len(r.found.external) > 0 {
+			return false
+		}
+	}
 	var ok bool
 	r.Name, ok = target.Parse(r.Target)
 	if r.found.spec.hasRef {

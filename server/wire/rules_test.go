@@ -111,20 +111,19 @@ func walk(m protoreflect.Message, path string, f func(path string, m protoreflec
 	}
 }
 
-// staged are the fields of stages and of fleets, which the slow path reads.
+// staged are the fields of stages, which the slow path reads, and of fleets, which it reads with series.
 var staged = map[protoreflect.FullName]bool{
 	"setpoint.v1.RecommendRequest.stages": true, "setpoint.v1.RecommendRequest.proposals": true, "setpoint.v1.ExternalMetricSource.fallback": true,
 	"setpoint.v1.RecommendRequest.fleet": true,
 }
 
-// A request with stages, proposals or a fleet is the slow path's.
+// A request with stages or proposals is the slow path's.
 func TestStagesAreNotUsual(t *testing.T) {
 	decoder := wire.NewDecoder(recommender.DefaultOptions())
 	for what, change := range map[string]func(*setpointv1.RecommendRequest){
 		"nothing":   func(*setpointv1.RecommendRequest) {},
 		"stages":    func(r *setpointv1.RecommendRequest) { r.Stages = &setpointv1.Stages{} },
 		"proposals": func(r *setpointv1.RecommendRequest) { r.Proposals = []*setpointv1.Proposal{{}} },
-		"a fleet":   func(r *setpointv1.RecommendRequest) { r.Fleet = "clusters/c/namespaces/n/targets/f" },
 		"a metric's fallback": func(r *setpointv1.RecommendRequest) {
 			for _, m := range r.GetSpec().GetMetrics() {
 				if m.GetExternal() != nil {
@@ -139,6 +138,32 @@ func TestStagesAreNotUsual(t *testing.T) {
 		data := encode(t, req)
 		if _, ok := decoder.Decode(data, cost.BudgetOf(len(data))); ok != (what == "nothing") {
 			t.Errorf("with %s it is taken: %t", what, ok)
+		}
+	}
+}
+
+// A request of a fleet's member is usual, unless it has series or no fleet has that name.
+func TestMembersOfFleetsAreUsual(t *testing.T) {
+	decoder := wire.NewDecoder(recommender.DefaultOptions())
+	const fleet = "clusters/all/namespaces/shop/targets/web"
+	var seen soundness
+	for what, test := range map[string]struct {
+		change func(*setpointv1.RecommendRequest)
+		taken  bool
+	}{
+		"a fleet":      {func(r *setpointv1.RecommendRequest) { r.Fleet = fleet }, true},
+		"an empty one": {func(r *setpointv1.RecommendRequest) { r.Fleet = "" }, true},
+		"no name":      {func(r *setpointv1.RecommendRequest) { r.Fleet = "web" }, false},
+		"itself":       {func(r *setpointv1.RecommendRequest) { r.Fleet = r.GetTarget() }, false},
+		"series": {func(r *setpointv1.RecommendRequest) {
+			r.Fleet, r.ExternalMetrics = fleet, full().GetExternalMetrics()
+		}, false},
+	} {
+		req := full()
+		req.Explain, req.CustomMetrics, req.ExternalMetrics = false, nil, nil
+		test.change(req)
+		if taken := seen.check(t, decoder, encode(t, req), recommender.DefaultOptions()); taken != test.taken {
+			t.Errorf("%s: taken: %t", what, taken)
 		}
 	}
 }
