@@ -419,7 +419,7 @@ func TestStagesAreAroundTheFleetsDecision(t *testing.T) {
 	if last := list[len(list)-1]; last.desired != 3 {
 		t.Errorf("later: %d, want 3", last.desired)
 	}
-	if c := result.Figures.Causes; !slices.ContainsFunc(c, func(c simulation.CauseTime) bool { return c.Cause == simulation.CauseOverride }) {
+	if c := result.Figures.Causes; !slices.ContainsFunc(c, func(c simulation.CauseTime) bool { return strings.HasPrefix(string(c.Cause), "override pin") }) {
 		t.Errorf("causes: %v", c)
 	}
 	var points []float64
