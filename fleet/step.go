@@ -143,6 +143,7 @@ func within(share int32, d *Digest) int32 {
 func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte, at int64, decided bool) {
 	m.Seen = at
 	if call.Blind {
+		m.Told = min(m.Told, at-1) // before it was seen
 		return
 	}
 	d := &call.Digest

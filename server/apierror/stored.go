@@ -25,6 +25,9 @@ func OfStored(ctx context.Context, target string, err error) error {
 	case errors.Is(err, stored.ErrChanged):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_SPEC_CHANGED,
 			"the stored spec of "+target+" has changed since that etag: get it again", "target", target)
+	case errors.Is(err, stored.ErrDissolves):
+		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
+			target+" is a fleet, and a spec without fleet would dissolve it: set fleet, or delete the fleet with DeleteTargetSpec first, or send the etag that GetTargetSpec shows to replace it all the same", "target", target)
 	case errors.Is(err, stored.ErrIsFleet):
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
 			target+" is a fleet, which is neither polled nor observed: its members call Recommend with fleet set to its name; GetFleet shows its state", "target", target)

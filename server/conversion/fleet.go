@@ -62,6 +62,12 @@ func Fleet(name string, spec *setpointv1.TargetSpec, in *recommender.Input) (*fl
 	if len(spec.GetQueries()) > 0 {
 		r.refuse("queries", "Forbidden: a fleet fetches nothing: its members' agents read the metrics")
 	}
+	if spec.GetAssumeApplied() {
+		r.refuse("assumeApplied", "Forbidden: a fleet is not polled: its members tell their replicas")
+	}
+	if spec.GetObservationMaxAge() != nil {
+		r.refuse("observationMaxAge", "Forbidden: a fleet has no observations: fleet.staleAfter is for its members")
+	}
 	if n := len(in.Spec.Metrics); n > fleet.MaxMetrics {
 		r.refuse("spec.metrics", "Too many: %d: a fleet can have %d", n, fleet.MaxMetrics)
 	}

@@ -3,6 +3,7 @@ package fleets_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -108,6 +109,16 @@ func TestHalfStoredSpecsAreRepaired(t *testing.T) {
 	// A target that is no fleet any more: its members are free, and it is polled again.
 	plain := queueFleet(2, 100)
 	plain.Fleet = nil
+	err := s.trySet(t, fleetName, plain)
+	if want(t, "in silence", err, codes.FailedPrecondition, "IS_FLEET"); !strings.Contains(err.Error(), "DeleteTargetSpec") || !strings.Contains(err.Error(), "etag") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+	s.call(t, member(west, 6, 60))
+	is, err := s.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: fleetName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Etag = is.GetTargetSpec().GetEtag()
 	s.set(t, plain)
 	want(t, "no fleet any more", s.try(t, member(west, 6, 60)), codes.FailedPrecondition, "FLEET_NOT_FOUND")
 	if _, err := s.Recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: fleetName, Scale: &setpointv1.Scale{SpecReplicas: 1}}); err != nil {

@@ -74,6 +74,9 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 			x.Queries = []*setpointv1.MetricQuery{{Metric: "External:queue", Query: "q"}}
 		}, []string{"targetSpec.queries"}},
 		"an old profile": {func(x *setpointv1.TargetSpec) { x.Options = &setpointv1.RecommendOptions{Profile: "v1.15"} }, []string{"targetSpec.options.profile"}},
+		"for polls": {func(x *setpointv1.TargetSpec) {
+			x.AssumeApplied, x.ObservationMaxAge = true, durationpb.New(time.Minute)
+		}, []string{"targetSpec.assumeApplied", "targetSpec.observationMaxAge"}},
 		"several": {func(x *setpointv1.TargetSpec) {
 			x.Fleet.Members[0].Target, x.Fleet.Members[1].MinReplicas, x.Fleet.Scopes = fleetName, 3, nil
 		}, []string{"targetSpec.fleet.members[0].target", "targetSpec.fleet.members", "targetSpec.fleet.scopes"}},

@@ -14,6 +14,8 @@ var (
 	ErrChanged = errors.New("the stored spec has changed")
 	// ErrIsFleet means that the target is a fleet, which is neither polled nor observed.
 	ErrIsFleet = errors.New("the target is a fleet")
+	// ErrDissolves means that a spec without members, and without an etag, would replace a fleet's.
+	ErrDissolves = errors.New("the spec would dissolve a fleet")
 	// ErrContended means that other callers changed the record too often meanwhile.
 	ErrContended = errors.New("changed by others too often")
 	// ErrNoScale means that the number of replicas is unknown.

@@ -15,7 +15,8 @@ import (
 )
 
 // SetSpec stores a valid spec in the name of a caller, and returns it as stored, and what it takes the place of,
-// nil: nothing, or nothing that can be read. ErrChanged if its etag is another version's.
+// nil: nothing, or nothing that can be read. ErrChanged if its etag is another version's; ErrDissolves if it has none,
+// and no fleet, where a fleet's is stored.
 func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (as, instead *setpointv1.TargetSpec, err error) {
 	now := timestamppb.New(t.options.Clock())
 	stored := proto.Clone(spec).(*setpointv1.TargetSpec)
@@ -30,6 +31,9 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 			// An unreadable spec may be replaced.
 			if before, err := decodeSpec(key, record); err == nil {
 				stored.CreateTime, instead = before.GetCreateTime(), before
+				if before.GetFleet() != nil && spec.GetFleet() == nil && spec.GetEtag() == "" {
+					return nil, ErrDissolves
+				}
 			}
 		}
 		value, err := proto.Marshal(stored)

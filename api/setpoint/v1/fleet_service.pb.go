@@ -221,7 +221,8 @@ type FleetShare struct {
 	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
 	// Whether the member is to become empty.
 	Drained bool `protobuf:"varint,2,opt,name=drained,proto3" json:"drained,omitempty"`
-	// Whether the fleet knows too little to give the member a share: it keeps the replicas that it has.
+	// Whether the fleet knows too little to give the member a share, or has not decided yet: it keeps the replicas
+	// that it has.
 	Holds bool `protobuf:"varint,3,opt,name=holds,proto3" json:"holds,omitempty"`
 	// The fleet's count as last decided.
 	DesiredReplicas int32 `protobuf:"varint,4,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
@@ -444,7 +445,8 @@ type Fleet struct {
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,8,opt,name=status,proto3" json:"status,omitempty"`
 	// The members by state.
 	MemberCounts *FleetMemberCounts `protobuf:"bytes,9,opt,name=member_counts,json=memberCounts,proto3" json:"member_counts,omitempty"`
-	// The spec: members, and what becomes of them.
+	// The spec: members, and what becomes of them. The defaults of staleAfter, lostAfter and onLost are in place
+	// of what is absent.
 	Spec *FleetSpec `protobuf:"bytes,10,opt,name=spec,proto3" json:"spec,omitempty"`
 	// The bounds of the sum.
 	MinReplicas int32 `protobuf:"varint,11,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`

@@ -60,12 +60,13 @@ type RecommendRequest struct {
 	EvaluationTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=evaluation_time,json=evaluationTime,proto3" json:"evaluation_time,omitempty"`
 	// Idempotency: the same id for the same target returns the same response, once
 	// recorded and while it is remembered (the server's request-id retention, two minutes
-	// by default). Absent: every call counts.
+	// by default). Absent: every call counts. With fleet every call counts, too: nothing is remembered.
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Decide, but record nothing. Absent: record.
 	DryRun bool `protobuf:"varint,14,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// Fill in explanation. Absent: leave it out. With very many pods it lists the first
-	// ones and counts the rest.
+	// ones and counts the rest. With fleet it is the fleet's, for callers that may read that: of the decision that
+	// the call made, or else of the one that the fleet would make now.
 	Explain bool `protobuf:"varint,15,opt,name=explain,proto3" json:"explain,omitempty"`
 	// The status that the autoscaler's previous controller wrote; it seeds a target that
 	// has no history yet, and is ignored once there is one. Any stored status is accepted;

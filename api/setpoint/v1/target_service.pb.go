@@ -909,7 +909,8 @@ type Decision struct {
 	// The error the Kubernetes controller's reconcile would return; empty if none.
 	Error string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
 	// The outcome: "NONE" (no change), "PENDING", "APPLIED", "FAILED" or "DROPPED" (never
-	// reported and not seen in the next request), as far as the log knows.
+	// reported and not seen in the next request), as far as the log knows. A change of a fleet, and of the share
+	// that a member was told, is "APPLIED" at once: GetFleet shows what the members do.
 	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// The numbers that limited it. Absent: the log does not have them.
 	Basis *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`

@@ -1,0 +1,123 @@
+package fleets_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// ownBounds are those of a caller's own spec.
+func ownBounds(least, most int32) func(*setpointv1.RecommendRequest) {
+	return func(req *setpointv1.RecommendRequest) {
+		spec := proto.CloneOf(req.GetSpec())
+		spec.MinReplicas, spec.MaxReplicas, req.Spec = proto.Int32(least), most, spec
+	}
+}
+
+// What a caller's own spec, or an override of the member, does not let it have goes to the others at once.
+func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		own          func(*setpointv1.RecommendRequest)
+		override     *setpointv1.Override
+		wests, easts int32
+	}{
+		"its own maximum":     {own: ownBounds(1, 4), wests: 4, easts: 16},
+		"its own minimum":     {own: ownBounds(14, 100), wests: 14, easts: 6},
+		"pinned":              {own: ownBounds(1, 100), override: &setpointv1.Override{Pin: proto.Int32(3)}, wests: 3, easts: 17},
+		"pinned above itself": {own: ownBounds(1, 4), override: &setpointv1.Override{Pin: proto.Int32(9)}, wests: 4, easts: 16},
+		"held":                {own: ownBounds(1, 100), override: &setpointv1.Override{Hold: true}, wests: 6, easts: 14},
+		"a floor":             {own: ownBounds(1, 100), override: &setpointv1.Override{Floor: proto.Int32(12)}, wests: 12, easts: 8},
+		"a ceiling":           {own: ownBounds(1, 100), override: &setpointv1.Override{Ceiling: proto.Int32(5)}, wests: 5, easts: 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, onMemory())
+			s.set(t, queueFleet(2, 100, west, east))
+			if o := tt.override; o != nil {
+				o = proto.CloneOf(o)
+				o.Reason, o.ExpireTime = "test", timestamppb.New(s.Clock.Now().Add(time.Hour))
+				if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: o}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			has := map[string]int32{west: 6, east: 6}
+			for range 8 {
+				for _, m := range []string{west, east} {
+					req := member(m, has[m], 100)
+					if m == west {
+						tt.own(req)
+					}
+					got := s.call(t, req)
+					if has[m] = got.GetDesiredReplicas(); got.GetFleet().GetUnplacedReplicas() != 0 {
+						t.Errorf("%d are unplaced", got.GetFleet().GetUnplacedReplicas())
+					}
+				}
+				s.Clock.Advance(15 * time.Second)
+			}
+			if has[west] != tt.wests || has[east] != tt.easts {
+				t.Errorf("%v, want %d and %d", has, tt.wests, tt.easts)
+			}
+			if f := s.fleet(t); f.GetShareTotal() != 20 || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
+				t.Errorf("%v", f)
+			}
+		})
+	}
+}
+
+// A member is drained to 0 below its caller's minimum, and promoted from there.
+func TestADrainedMemberBecomesEmptyAndComesBack(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := s.set(t, queueFleet(2, 100, west, east))
+	has := map[string]int32{west: 3, east: 3}
+	periods := func(n int) (last *setpointv1.RecommendResponse) {
+		for range n {
+			for _, m := range []string{west, east} {
+				last = s.call(t, member(m, has[m], 30, func(req *setpointv1.RecommendRequest) {
+					for i := range has[m] {
+						since := timestamppb.New(s.Clock.Now().Add(-time.Hour))
+						req.Pods = append(req.Pods, &setpointv1.Pod{Name: fmt.Sprint(i), Phase: "Running", StartTime: since, Ready: &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: since}})
+					}
+				}))
+				has[m] = last.GetDesiredReplicas()
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+		return last
+	}
+	periods(2)
+	for _, drained := range []bool{true, false} {
+		spec.Fleet.Members[1].Drained = drained
+		spec = s.set(t, spec)
+		last := periods(20)
+		if empty := has[east] == 0; empty != drained || has[west]+has[east] != 6 || last.GetFleet().GetDrained() != drained {
+			t.Errorf("drained %v: %v, %v", drained, has, last)
+		}
+	}
+}
+
+// A caller that can't read its scale is answered what it last had, never 0, and is stale.
+func TestACallerThatSeesNothingKeepsItsCount(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	s.set(t, queueFleet(2, 100, west, east))
+	s.call(t, member(west, 3, 60))
+	s.call(t, member(east, 3, 60))
+	s.call(t, member(west, 3, 60)) // learns 6
+	for range 3 {
+		got := s.call(t, member(west, 0, 0, func(req *setpointv1.RecommendRequest) {
+			req.Scale, req.ScaleError = nil, &setpointv1.ScaleError{Message: "the API server is down"}
+		}))
+		if got.GetDesiredReplicas() != 6 || got.GetCurrentReplicas() != 6 || got.GetStatus().GetDesiredReplicas() != 6 || got.GetAction() != "NONE" || got.GetFleet().GetState() != "STALE" {
+			t.Errorf("%v", got)
+		}
+		s.Clock.Advance(15 * time.Second)
+		s.call(t, member(east, 6, 300))
+	}
+}
