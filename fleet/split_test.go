@@ -59,6 +59,9 @@ func TestSplitWorkedExamples(t *testing.T) {
 		{"drained, the others not ready", []Seat{{Weight: 1, Cap: 20, Last: 5, Ready: 4}, {Cap: 20, Last: 3, Ready: 3}}, 8, []int32{5, 3}, 0},
 		{"drained, fewer are wanted", []Seat{{Weight: 1, Cap: 20, Last: 5, Ready: 4}, {Cap: 20, Last: 3, Ready: 3}}, 6, []int32{5, 1}, 0},
 		{"drained, the others full", []Seat{{Weight: 1, Cap: 4, Last: 4, Ready: 4}, {Cap: 20, Last: 4, Ready: 4}}, 8, []int32{4, 4}, 0},
+		{"drained, but keeps what it would not give", []Seat{{Weight: 1, Cap: 20, Last: 4, Ready: 4}, {Cap: 20, Last: 4, Ready: 4, Keeps: 4}}, 8, []int32{4, 4}, 0},
+		{"zero, but one keeps two", []Seat{{Weight: 1, Floor: 2, Cap: 20, Last: 3}, {Weight: 1, Floor: 1, Cap: 20, Last: 3, Keeps: 2}}, 0, []int32{0, 2}, 0},
+		{"who keeps more than its cap has that", []Seat{{Weight: 1, Cap: 20, Last: 4}, {Weight: 1, Cap: 3, Keeps: 5}}, 8, []int32{5, 3}, 0},
 		{"drained gains nothing", []Seat{{Weight: 1, Cap: 4, Last: 4, Ready: 2}, {Cap: 20, Last: 4, Ready: 4}}, 10, []int32{4, 4}, 2},
 	} {
 		got := Split(tt.seats, tt.total, 0)

@@ -139,7 +139,8 @@ func within(share int32, d *Digest) int32 {
 	return max(share, d.Min)
 }
 
-// hear takes a call. A member that was lost, or never seen, begins with the replicas that it has.
+// hear takes a call. A member that was lost, or never seen, begins with the replicas that it has; so does one that
+// was stale and comes back with others than it was told.
 func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte, at int64, decided bool) {
 	m.Seen = at
 	if call.Blind {
@@ -147,9 +148,9 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		return
 	}
 	d := &call.Digest
-	m.Told, m.Version, m.Digest = at, d.Version, told
 	has := spec.most(member, d.Scale.SpecReplicas)
-	begins := m.Off || m.Gone || !m.HasShare
+	begins := m.Off || m.Gone || !m.HasShare || at-m.Told > int64(spec.StaleAfter) && has != m.Answered
+	m.Told, m.Version, m.Digest = at, d.Version, told
 	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)
 	if m.Off = call.Off && !m.Emptied; m.Off {
 		m.Share, m.Answered = 0, 0

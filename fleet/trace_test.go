@@ -1132,6 +1132,11 @@ func TestDrainedMemberComesBackFromZero(t *testing.T) {
 	if got := w.replicas(); got[2] != 0 || !w.of("c").answer.Off || sumOf(got) < 18 {
 		t.Errorf("switched off: %v", got)
 	}
+	w.of("c").silent = true
+	w.periods(10, 20, noCheck)
+	if got := sumOf(w.replicas()); w.record.Total != got {
+		t.Errorf("switched off and silent: %d in all, %v run", w.record.Total, w.replicas())
+	}
 }
 
 // A drained member that gives nothing makes the others no larger.
@@ -1189,5 +1194,64 @@ func TestBlindMemberIsStaleAtOnce(t *testing.T) {
 	w.periods(4, 40, noCheck)
 	if b.replicas != had || w.of("a").replicas <= had {
 		t.Errorf("%v, b had %d", w.replicas(), had)
+	}
+}
+
+// What is known of a blind member's replicas: the share that it learnt last, if it did what it was told, else what it
+// had.
+func TestBlindMemberIsToldWhatItLearnt(t *testing.T) {
+	for _, applies := range []bool{true, false} {
+		w := newWorld(t, utilization(50), 4, 4)
+		w.periods(4, 8, noCheck)
+		b := w.of("b")
+		want := int32(4)
+		if b.stuck = !applies; b.stuck {
+			w.periods(1, 16, noCheck)
+			w.learn() // it is told 8, and has not done it
+		} else {
+			w.usage(100, "a", "b")
+			w.call(b)
+			w.now = w.now.Add(15 * time.Second)
+			w.call(w.of("a")) // decides
+		}
+		if w.record.Members[1].Share == want {
+			t.Fatal("nothing is decided")
+		}
+		b.blind, b.stuck = true, false
+		w.call(b)
+		if b.answer.Share != want || b.replicas != want {
+			t.Errorf("applies %v: %+v, want %d", applies, b.answer, want)
+		}
+	}
+}
+
+// Somebody changes what a member has while it is not heard of: it goes on with that.
+func TestWhoChangesInSilenceGoesOnWithThat(t *testing.T) {
+	for _, away := range []time.Duration{2 * minute, 8 * minute} {
+		for _, onLost := range []OnLost{Hold, Shift} {
+			w := newWorld(t, utilization(50), 4, 4, 4)
+			w.spec.OnLost = onLost
+			w.periods(4, 12, noCheck)
+			c := w.of("c")
+			c.stuck = true
+			w.periods(1, 20, noCheck)
+			w.learn() // it is told more, and has not done it
+			told := w.record.Members[2].Answered
+			if told <= 4 {
+				t.Fatalf("c is told %d", told)
+			}
+			c.silent, c.stuck = true, false
+			w.periods(int(away/w.spec.Period), 20, noCheck)
+			before := w.replicas()
+			c.silent, c.replicas = false, told
+			w.call(c)
+			if c.replicas != told {
+				t.Errorf("away for %v: it has %d, and is told %d", away, told, c.replicas)
+			}
+			w.periods(8, int64(sumOf(w.replicas())), noCheck)
+			if got := w.replicas(); got[2] != told || got[0] < before[0] || got[1] < before[1] {
+				t.Errorf("away for %v: %v, before %v, c was told %d", away, got, before, told)
+			}
+		}
 	}
 }

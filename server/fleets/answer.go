@@ -106,7 +106,7 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	switch own := &in.Spec; {
 	case a.Off:
 		d.Desired = 0
-	case a.Holds:
+	case a.Holds && !a.Decided.IsZero(): // before that its own bounds count, as those of the first shares do
 		d.Desired = current
 	case a.Share > own.MaxReplicas:
 		d.Desired, limited = own.MaxReplicas, recommender.TooManyReplicas

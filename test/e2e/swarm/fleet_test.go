@@ -46,7 +46,7 @@ func (c *cluster) ask(ctx context.Context, w *world, fleet, name string) error {
 }
 
 // fleetOfPlatforms: a Swarm and a cluster of another platform are scaled as one; the Swarm's service keeps
-// what it has while the other one is silent, is drained to its one task, and takes part again.
+// what it has while the other one is silent, is drained to none, and takes part again.
 func fleetOfPlatforms(t *testing.T, w *world) {
 	const fleet, other = "clusters/all/namespaces/default/targets/shared", "clusters/kubernetes/namespaces/default/targets/shared"
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -114,7 +114,7 @@ fleet:
 	becomes("what both know", 4, 4)
 	typed("drain", fleet, "e2e")
 	k.jobs.Store(40)
-	becomes("drained", 1, 4)
+	becomes("drained", 0, 4)
 	typed("promote", fleet, "e2e")
 	k.jobs.Store(60)
 	becomes("promoted", 3, 3)
