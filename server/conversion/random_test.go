@@ -110,7 +110,7 @@ func TestRandomRequestsAreDecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var history *recommender.History
 	paths, read := map[recommender.Path]int{}, 0
-	for i := range 2500 {
+	for i := range 4000 {
 		req := &setpointv1.RecommendRequest{}
 		randomMessage(r, req.ProtoReflect())
 		req.Target = "clusters/c/namespaces/n/targets/t"
@@ -155,7 +155,7 @@ func TestRandomRequestsAreDecided(t *testing.T) {
 		}()
 	}
 	if read < 400 {
-		t.Errorf("only %d of 2500 requests could be read", read)
+		t.Errorf("only %d of 4000 requests could be read", read)
 	}
 	for _, path := range []recommender.Path{
 		recommender.PathMetrics, recommender.PathMetricsFailed, recommender.PathSelectorFailed, recommender.PathScaleUnavailable, recommender.PathScalingDisabled, recommender.PathAboveMax, recommender.PathBelowMin,

@@ -449,7 +449,7 @@ func (k *kit) knowsEveryKey() {
 		return
 	}
 	// Of one container, of another distribution, in place of a pin, and of fleets, which the service does not simulate.
-	instead := []string{"requests", "limits", "startupP95", "hold", "cluster", "member", "calls"}
+	instead := []string{"requests", "limits", "startupP95", "hold", "fleet", "cluster", "member", "calls"}
 	var check func(path []any, value any, beside []any)
 	check = func(path []any, value any, beside []any) {
 		switch value := value.(type) {

@@ -22,6 +22,7 @@ var queues = map[string]struct {
 	"rest/translations.go large":     {kind: waits.Translation},
 	"services/simulations.go places": {kind: waits.Simulation},
 	"services/simulations.go turns":  {none: "whoever finds it full is refused"},
+	"decision/batch.go make":         {none: "of one batch, whose fleets wait for each other"},
 	"services/stream.go places":      {none: "of one stream, which has no ticket while it is not read"},
 	"services/targets.go lists":      {kind: waits.List},
 	"requests/requests.go Gate":      {kind: waits.Large},

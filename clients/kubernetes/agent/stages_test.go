@@ -104,7 +104,7 @@ func TestStagesOfAnAutoscaler(t *testing.T) {
 	other.Spec.Stages.Schedules[0].Duration = new(v1.Duration("an hour"))
 	other.Spec.ScaleTargetRef.Kind = ""
 	problem := fmt.Sprint(objectOfAutoscaler(other, settings{period: period}).problem)
-	if !strings.HasSuffix(problem, `; spec.stages.schedules[0].duration: must be a Duration, such as "300s"`) || !strings.HasPrefix(problem, "spec.scaleTargetRef.kind: ") {
+	if !strings.HasSuffix(problem, `; spec.stages.schedules[0].duration: must be a number of seconds, such as "300s", is "an hour"`) || !strings.HasPrefix(problem, "spec.scaleTargetRef.kind: ") {
 		t.Errorf("problem: %s", problem)
 	}
 }

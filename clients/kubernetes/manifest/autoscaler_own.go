@@ -28,6 +28,7 @@ type strictOwn struct {
 	Shadow            bool                   `json:"shadow"`
 	Options           *autoscalingv1.Options `json:"options"`
 	Stages            *autoscalingv1.Stages  `json:"stages"`
+	Fleet             string                 `json:"fleet"`
 }
 
 // decodeOwn reads an Autoscaler as a HorizontalPodAutoscaler and what else it has.
