@@ -200,12 +200,12 @@ func TestASlowMember(t *testing.T) {
 	} {
 		e.At, e.For, e.Member = 5*minute, 15*minute, "c"
 		s := tight(t, e)
-		list, result := rounds(t, s, onCPU(3, 60, 80), simulation.Shift)
+		_, result := rounds(t, s, onCPU(3, 60, 80), simulation.Shift)
 		if result.Figures.Moved != 0 || result.Figures.Ups+result.Figures.Downs != 0 {
 			t.Errorf("%+v: moved %d, %d changes", e, result.Figures.Moved, result.Figures.Ups+result.Figures.Downs)
 		}
 		s.Load = trace(t, 600, 480, 600, 640) // c's part of four more comes later, and comes
-		list, _ = rounds(t, s, onCPU(3, 60, 80), simulation.Shift)
+		list, _ := rounds(t, s, onCPU(3, 60, 80), simulation.Shift)
 		soon := when(t, list, 10*minute+105*time.Second)
 		if e.By == 2*minute && soon.running[2] != 4 {
 			t.Errorf("%+v: c has %d pods after less than two minutes", e, soon.running[2])

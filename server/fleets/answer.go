@@ -32,7 +32,7 @@ const (
 
 // respond makes the answer to a member: its share, within the bounds of its own spec, and as overrides of its own
 // change it. It names no other member.
-func (c *call) respond(s *spec, next *state, a *fleet.Answer) *setpointv1.RecommendResponse {
+func (c *call) respond(next *state, a *fleet.Answer) *setpointv1.RecommendResponse {
 	j := c.job
 	if j.Seeder != nil {
 		j.Seeder.Seed() // conditions have their times from the previous status
@@ -224,7 +224,7 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		was := before(&k.state.fleet, i, now)
 		c.moved(k.spec.fleet.Members[i].Name, &was, now)
 		if k.spec.fleet.Members[i].Name == c.job.Target {
-			told = now.HasShare && !(was.HasShare && was.Answered == now.Answered)
+			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered)
 		}
 	}
 	if c.blind || !told {

@@ -238,7 +238,7 @@ func (c *call) run(ctx context.Context) error {
 			return err
 		}
 		if j.DryRun {
-			j.Earlier = c.respond(k.spec, next, &answer)
+			j.Earlier = c.respond(next, &answer)
 			return nil
 		}
 		if k, err = c.swap(ctx, k, next, &answer); err != nil || j.Earlier != nil {
@@ -279,7 +279,7 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 	}
 	if result.Swapped {
 		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, taken: k.taken, read: k.read, called: time.Now()}, len(value))
-		j.Earlier = c.respond(k.spec, next, answer)
+		j.Earlier = c.respond(next, answer)
 		c.stored(k, next, answer)
 		return nil, nil
 	}

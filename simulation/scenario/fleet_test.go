@@ -1,8 +1,8 @@
 package scenario
 
 import (
-	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +33,7 @@ events:
 		t.Fatal(err)
 	}
 	f := s.Fleet
-	if f.StaleAfter != time.Minute || f.LostAfter != 10*time.Minute || f.MaxMoves != 2 || fmt.Sprint(f.Rules) != "[shift karmada]" {
+	if f.StaleAfter != time.Minute || f.LostAfter != 10*time.Minute || f.MaxMoves != 2 || !slices.Equal(f.Rules, []simulation.FleetRule{simulation.Shift, simulation.Karmada}) {
 		t.Errorf("%+v", f)
 	}
 	east, west := f.Members[0], f.Members[1]

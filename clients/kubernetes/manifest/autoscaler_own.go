@@ -58,7 +58,7 @@ func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more ow
 	}
 	more.options = spec.Options.ToProto()
 	out = newAutoscaler(in.ObjectMeta)
-	out.Spec = spec.strictSpec.toV2()
+	out.Spec = spec.toV2()
 	return out, more, nil
 }
 
