@@ -226,7 +226,7 @@ func TestAFleetOfTwoClustersShiftsWhatIsLost(t *testing.T) {
 	if said := f.typeIn("show", f.name); !strings.Contains(said, "1 fresh, 1 lost") || !strings.Contains(said, "west/"+f.west.namespace+"/"+app) {
 		t.Errorf("it is shown as\n%s", said)
 	}
-	f.east.tells(app, "Warning Fleet: share 12 of 12 of fleet clusters/all/namespaces/NAMESPACE/targets/"+app+"; lost members: 1")
+	f.east.tells(app, " of 12 of fleet clusters/all/namespaces/NAMESPACE/targets/"+app+"; lost members: 1")
 	f.length("120", "50")
 	f.line.cut(false)
 	f.await("the west returns, and nothing is moved", 12, 5, "FRESH, FRESH")
