@@ -99,6 +99,7 @@ func fleetModel(t *testing.T) porcupine.Model {
 			if call.Digest, err = fleet.NewDigest(at, in, call.Member, spec.Version); err != nil {
 				t.Fatal(err)
 			}
+			call.Digest.Min, call.Digest.Max = in.Spec.MinReplicas, in.Spec.MaxReplicas
 			next, answer, err := fleet.Step(at, spec, &record, &call)
 			if err != nil {
 				t.Fatal(err)
@@ -130,6 +131,7 @@ func (c *memberCall) is(a *fleet.Answer) bool {
 	if a.Holds {
 		want = c.request.GetScale().GetSpecReplicas()
 	}
+	a.Holds = a.Holds || a.Decided.IsZero() // as the service tells it
 	return c.answer.GetDesiredReplicas() == want && proto.Equal(c.answer.GetFleet(), conversion.FleetShare(a))
 }
 
@@ -260,7 +262,7 @@ func TestTheModelOfFleetsCanFail(t *testing.T) {
 			EvaluationTime:  timestamppb.New(begin.Add(time.Duration(n) * time.Second)),
 			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "40"}},
 		}, answer: &setpointv1.RecommendResponse{DesiredReplicas: replicas, Fleet: &setpointv1.FleetShare{
-			State: "FRESH", Members: &setpointv1.FleetMemberCounts{Fresh: 1, Unseen: 2},
+			State: "FRESH", Holds: true, Members: &setpointv1.FleetMemberCounts{Fresh: 1, Unseen: 2},
 		}}}
 		if change != nil {
 			change(c.answer)
