@@ -90,7 +90,7 @@ func TestAFleetOnThePage(t *testing.T) {
 	p.waitText("not decided yet, 2 to 30 allowed")
 	p.wait("nothing is invented", `document.querySelector(".big .count").innerText === "?" && [...document.querySelectorAll(".figure strong")].every(e => e.innerText === "?")`)
 	for _, cluster := range []string{"east", "north", "west"} {
-		p.wait(cluster+" never called", member(cluster)+`.replace(/\s+/g, " ").includes("Never called") && `+member(cluster)+`.includes("none yet") && `+member(cluster)+`.trim().endsWith("never")`)
+		p.wait(cluster+" never called", member(cluster)+`.replace(/\s+/g, " ").includes("Unseen") && `+member(cluster)+`.includes("none yet") && `+member(cluster)+`.trim().endsWith("never")`)
 	}
 	p.accessible()
 	p.screenshot("fleet-new")
