@@ -266,7 +266,7 @@ func completed(stored *setpointv1.FleetSpec, spec *fleet.Spec) *setpointv1.Fleet
 }
 
 func fleetMember(of *fleet.Member, m *fleet.MemberRecord, state fleet.State, now time.Time) *setpointv1.FleetMemberStatus {
-	out := &setpointv1.FleetMemberStatus{Target: of.Name, State: state.String(), Drained: of.Drained(), LastCallTime: nanoseconds(m.Seen), Applied: m.MissedSince == 0}
+	out := &setpointv1.FleetMemberStatus{Target: of.Name, State: state.String(), Drained: of.Drained(), LastCallTime: nanoseconds(m.Seen), Applied: m.Seen != 0 && m.MissedSince == 0}
 	if m.HasShare {
 		out.Share = &m.Share
 	}
