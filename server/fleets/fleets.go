@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// mostCached limits the fleets in the cache, and mostCachedBytes the record of each: larger ones are read for
+	// mostCached limits the fleets in the cache, and mostCachedBytes spec and record of each: larger ones are read for
 	// each call.
 	mostCached, mostCachedBytes = 4096, 64 << 10
 	// mostBytes limits a record.
@@ -67,9 +67,10 @@ type Fleets struct {
 // known is a fleet's spec and record as this instance last saw them. It is immutable.
 type known struct {
 	spec *spec
-	// version is that of the state's record, "": there is none.
+	// version is that of the state's record, "": there is none; size its length in bytes.
 	version store.Version
 	state   *state
+	size    int
 	// taken are members of the spec that are another fleet's; nil: none.
 	taken map[string]bool
 	// read is when the spec was read, called when the last call was, both by this machine's clock.
@@ -122,7 +123,7 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 		if err != nil {
 			return nil, err
 		}
-		k := &known{read: now, version: records[1].Version, state: &state{}}
+		k := &known{read: now, version: records[1].Version, state: &state{}, size: len(records[1].Value)}
 		switch {
 		case !records[0].Exists() || len(records[0].Value) == 0:
 		case before != nil && before.spec.version == records[0].Version:
@@ -161,8 +162,8 @@ func (c *call) isCurrent(ctx context.Context, s *spec) (bool, error) {
 }
 
 // put remembers a fleet, with its turn.
-func (f *Fleets) put(key store.Key, k *known, size int) {
-	if size > mostCachedBytes {
+func (f *Fleets) put(key store.Key, k *known) {
+	if k.spec.size+k.size > mostCachedBytes {
 		f.cache.Delete(key)
 		return
 	}
@@ -226,7 +227,7 @@ func (c *call) run(ctx context.Context) error {
 			if k, err = c.load(ctx, c.key); err != nil {
 				return c.ofLoad(ctx, err)
 			}
-			c.put(c.key, k, len(k.state.tail))
+			c.put(c.key, k)
 		}
 		j.Attempts++
 		next, answer, err := c.step(ctx, k)
@@ -278,7 +279,7 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 		return nil, c.ofStore(ctx, err)
 	}
 	if result.Swapped {
-		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, taken: k.taken, read: k.read, called: time.Now()}, len(value))
+		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, size: len(value), taken: k.taken, read: k.read, called: time.Now()})
 		j.Earlier = c.respond(next, answer)
 		c.stored(k, next, answer)
 		return nil, nil
@@ -293,5 +294,5 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 	if theirs.spec != k.spec.version {
 		return nil, nil
 	}
-	return &known{spec: k.spec, version: result.Record.Version, state: theirs, taken: k.taken, read: k.read, called: k.called}, nil
+	return &known{spec: k.spec, version: result.Record.Version, state: theirs, size: len(result.Record.Value), taken: k.taken, read: k.read, called: k.called}, nil
 }

@@ -124,12 +124,7 @@ func (f *Fleets) names(ctx context.Context, of, member string) (bool, error) {
 	if err := proto.Unmarshal(record.Value, stored); err != nil {
 		return true, nil // nobody can tell: its fleet must be deleted first
 	}
-	for _, name := range conversion.FleetMembers(stored.GetFleet()) {
-		if name == member {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(conversion.FleetMembers(stored.GetFleet()), member), nil
 }
 
 // Fleets returns which of the targets are fleets: they have a record, which storing the spec has made.

@@ -16,7 +16,9 @@ import (
 // spec is a fleet's stored spec, read. It is immutable.
 type spec struct {
 	version store.Version
-	stored  *setpointv1.TargetSpec
+	// size is that of the stored spec, in bytes.
+	size   int
+	stored *setpointv1.TargetSpec
 	// members are the names of its members.
 	members map[string]bool
 	fleet   fleet.Spec
@@ -38,7 +40,7 @@ func readSpec(key store.Key, r store.Record, defaults recommender.Options) (*spe
 	if stored.GetFleet() == nil {
 		return nil, nil
 	}
-	s := &spec{version: r.Version, stored: stored, members: make(map[string]bool)}
+	s := &spec{version: r.Version, size: len(r.Value), stored: stored, members: make(map[string]bool)}
 	for _, name := range conversion.FleetMembers(stored.GetFleet()) {
 		s.members[name] = true
 	}
