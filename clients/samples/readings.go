@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -98,13 +98,11 @@ func selectorOf(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
 	}
-	out := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
-	for _, e := range s.GetMatchExpressions() {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
-		})
+	expressions := make([]labelselector.Expression, len(s.GetMatchExpressions()))
+	for i, e := range s.GetMatchExpressions() {
+		expressions[i] = labelselector.Expression{Key: e.GetKey(), Operator: e.GetOperator(), Values: e.GetValues()}
 	}
-	return metav1.LabelSelectorAsSelector(out)
+	return labelselector.New(s.GetMatchLabels(), expressions)
 }
 
 // perPod reports whether the metric has a value per pod.

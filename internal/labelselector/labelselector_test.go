@@ -3,6 +3,7 @@ package labelselector_test
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
@@ -44,4 +45,54 @@ func identity(t *testing.T, s string) string {
 		t.Fatal(err)
 	}
 	return labelselector.Identity(parsed)
+}
+
+// New does what Kubernetes does with the same fields, errors included.
+func TestNewIsKubernetesSelector(t *testing.T) {
+	type expressions = []labelselector.Expression
+	tests := []struct {
+		name        string
+		labels      map[string]string
+		expressions expressions
+	}{
+		{"nothing", nil, nil},
+		{"labels", map[string]string{"b": "2", "a": "1", "empty": ""}, nil},
+		{"all operators", map[string]string{"a": "1"}, expressions{
+			{"in", "In", []string{"y", "x"}}, {"not-in", "NotIn", []string{"x"}}, {"is", "Exists", nil}, {"is-not", "DoesNotExist", nil},
+		}},
+		{"an operator of another case", nil, expressions{{"a", "in", []string{"x"}}}},
+		{"an operator of a selector's string form", nil, expressions{{"a", "=", []string{"x"}}}},
+		{"no operator", nil, expressions{{"a", "", nil}}},
+		{"In without values", nil, expressions{{"a", "In", nil}}},
+		{"Exists with a value", nil, expressions{{"a", "Exists", []string{"x"}}}},
+		{"a key that is none", map[string]string{"-": "1"}, nil},
+		{"a value that is none", map[string]string{"a": "-"}, nil},
+		{"an expression's key that is none", nil, expressions{{"/", "Exists", nil}}},
+		{"an expression's value that is none", nil, expressions{{"a", "In", []string{"x", "/"}}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			upstream := &metav1.LabelSelector{MatchLabels: tt.labels}
+			for _, e := range tt.expressions {
+				upstream.MatchExpressions = append(upstream.MatchExpressions, metav1.LabelSelectorRequirement{
+					Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
+				})
+			}
+			want, wantErr := metav1.LabelSelectorAsSelector(upstream)
+			got, err := labelselector.New(tt.labels, tt.expressions)
+			if text(err) != text(wantErr) {
+				t.Fatalf("got %q, want %q", text(err), text(wantErr))
+			}
+			if err == nil && got.String() != want.String() {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

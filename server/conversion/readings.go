@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/labelselector"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -98,16 +98,15 @@ func metricSelector(s *recommender.LabelSelector) (labels.Selector, error) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return labels.Everything(), nil
 	}
-	out := &metav1.LabelSelector{}
+	matchLabels := make(map[string]string, len(s.MatchLabels))
 	for _, l := range s.MatchLabels {
-		metav1.AddLabelToSelector(out, l.Key, l.Value)
+		matchLabels[l.Key] = l.Value
 	}
-	for _, e := range s.MatchExpressions {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
-		})
+	expressions := make([]labelselector.Expression, len(s.MatchExpressions))
+	for i, e := range s.MatchExpressions {
+		expressions[i] = labelselector.Expression{Key: e.Key, Operator: e.Operator, Values: e.Values}
 	}
-	return metav1.LabelSelectorAsSelector(out)
+	return labelselector.New(matchLabels, expressions)
 }
 
 // parseSelector reports what is wrong with a selector in Kubernetes' string form.

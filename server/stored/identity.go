@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
@@ -124,13 +123,11 @@ func parse(s *setpointv1.LabelSelector) (labels.Selector, error) {
 	if len(s.GetMatchLabels())+len(s.GetMatchExpressions()) == 0 {
 		return labels.Everything(), nil
 	}
-	selector := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
-	for _, e := range s.GetMatchExpressions() {
-		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.GetKey(), Operator: metav1.LabelSelectorOperator(e.GetOperator()), Values: e.GetValues(),
-		})
+	expressions := make([]labelselector.Expression, len(s.GetMatchExpressions()))
+	for i, e := range s.GetMatchExpressions() {
+		expressions[i] = labelselector.Expression{Key: e.GetKey(), Operator: e.GetOperator(), Values: e.GetValues()}
 	}
-	return metav1.LabelSelectorAsSelector(selector)
+	return labelselector.New(s.GetMatchLabels(), expressions)
 }
 
 // terms counts the requirements and values of a selector.
