@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -60,8 +60,10 @@ func New() *cobra.Command {
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	list := &cobra.Command{
-		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
-		Short:   "List the fleets that are stored; - stands for all clusters or namespaces",
+		Use:   "list [clusters/CLUSTER/namespaces/NAMESPACE]",
+		Short: "List the fleets that are stored, with counts, members and what is the matter",
+		Long: "List the fleets that are stored, with the count, the sum of the shares, the members by state, and what is the matter.\n" +
+			"- stands for all clusters or namespaces. As json or yaml it lists the stored specs, without the states.",
 		Example: "  setpoint fleet list clusters/-/namespaces/shop",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
@@ -239,23 +241,28 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
 	}
 	answer := &setpointv1.ListTargetSpecsResponse{}
+	var states []state
 	more := false
-	if err := c.ask(func(client setpointv1.TargetServiceClient) error {
+	if err := c.connected(func(conn grpc.ClientConnInterface) error {
+		client := setpointv1.NewTargetServiceClient(conn)
 		for {
 			page, err := client.ListTargetSpecs(cmd.Context(), req)
 			if err != nil {
 				return err
 			}
-			for _, s := range page.GetTargetSpecs() {
-				if s.GetFleet() != nil {
-					answer.TargetSpecs = append(answer.TargetSpecs, s)
+			fleets := slices.DeleteFunc(page.GetTargetSpecs(), func(s *setpointv1.TargetSpec) bool { return s.GetFleet() == nil })
+			if left := c.limit - len(answer.GetTargetSpecs()); c.limit > 0 && len(fleets) > left {
+				fleets, more = fleets[:left], true
+			}
+			answer.TargetSpecs = append(answer.TargetSpecs, fleets...)
+			if c.output.Form == asTable {
+				read, err := statesOf(cmd.Context(), setpointv1.NewFleetServiceClient(conn), fleets)
+				if err != nil {
+					return err
 				}
+				states = append(states, read...)
 			}
-			if more = c.limit > 0 && len(answer.GetTargetSpecs()) > c.limit; more {
-				answer.TargetSpecs = answer.GetTargetSpecs()[:c.limit]
-				return nil
-			}
-			if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			if req.PageToken = page.GetNextPageToken(); more || req.GetPageToken() == "" {
 				return nil
 			}
 		}
@@ -272,22 +279,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no fleets that you may read")
 		return err
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FLEET\tMEMBERS\tDRAINED\tREPLICAS\tON LOST\tBY")
-	for _, s := range answer.GetTargetSpecs() {
-		drained := 0
-		for _, m := range s.GetFleet().GetMembers() {
-			if m.GetDrained() {
-				drained++
-			}
-		}
-		by := cli.Plain(s.GetUpdatedBy())
-		if by == "" {
-			by = "-"
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d-%d\t%s\t%s\n", short(s.GetName()), len(s.GetFleet().GetMembers()), drained, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), onLost(s.GetFleet()), by)
-	}
-	return w.Flush()
+	return writeList(cmd.OutOrStdout(), answer.GetTargetSpecs(), states, time.Now())
 }
 
 // least is the lower bound of a spec, by default 1.

@@ -33,6 +33,7 @@ type stored struct {
 	mu      sync.Mutex
 	specs   map[string]*setpointv1.TargetSpec // guarded by mu, as is all that follows
 	fleet   *setpointv1.Fleet
+	reads   int // of fleets
 	meddles int // how many changes of others come before the next ones
 	changes int
 }
@@ -90,6 +91,10 @@ func (s *stored) DeleteTargetSpec(_ context.Context, req *setpointv1.DeleteTarge
 func (s *stored) GetFleet(_ context.Context, req *setpointv1.GetFleetRequest) (*setpointv1.GetFleetResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
+	if strings.HasSuffix(req.GetName(), "/broken") {
+		return nil, status.Error(codes.Internal, "the store\x1b[31m is away")
+	}
 	if s.fleet.GetName() != req.GetName() {
 		return nil, status.Error(codes.NotFound, "no such fleet")
 	}
@@ -150,7 +155,7 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 	check(t, "again", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a fleet of 3 members is stored under the name "+web+": --replace replaces it")
 	s.specs["clusters/a/namespaces/b/targets/c"] = &setpointv1.TargetSpec{Name: "clusters/a/namespaces/b/targets/c", Spec: got.GetSpec()}
 	check(t, "over another spec", run("create", "a/b/c", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a spec that is no fleet is stored under the name")
-	check(t, "list", run("list"), 0, "FLEET         MEMBERS  DRAINED  REPLICAS  ON LOST  BY\nall/shop/web  3        0        2-40      shift    alice\n")
+	check(t, "list", run("list"), 0, "FLEET         DESIRED  SHARES  BOUNDS  MEMBERS  DECIDED  WRONG\nall/shop/web  -        -       2-40    3        -        deleted meanwhile\n")
 	check(t, "list as JSON", run("list", "-o=json"), 0, `"onLost": "SHIFT"`)
 
 	s.meddles = 2 // two others change the spec at the same time
@@ -159,7 +164,6 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 		t.Errorf("drained: %v", m)
 	}
 	check(t, "drain again", run("drain", web, "east/shop/web"), 0, "east/shop/web already becomes empty\n")
-	check(t, "list", run("list"), 0, "all/shop/web  3        1 ")
 	check(t, "promote", run("promote", "all/shop/web", "east"), 0, "east/shop/web takes part again: see")
 	if !proto.Equal(s.specs[web].GetFleet(), want) {
 		t.Errorf("after drain and promote: %v", s.specs[web].GetFleet())
@@ -207,6 +211,54 @@ func TestFleetsThatAreRefusedAtOnce(t *testing.T) {
 		{"fewer than no fleets", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
 	} {
 		check(t, tt.name, clitest.Run(t, fleetcmd.New(), "", append(tt.args, "--server=127.0.0.1:1")...), cli.ExitUsage, tt.want...)
+	}
+}
+
+// The list has what is the matter, for tables only, and asks for no more fleets than it shows.
+func TestFleetsAreListedWithTheirStates(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	for _, name := range []string{web, "clusters/a/namespaces/b/targets/broken", "clusters/a/namespaces/b/targets/gone"} {
+		s.specs[name] = &setpointv1.TargetSpec{
+			Name: name, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 9},
+			Fleet: &setpointv1.FleetSpec{Members: []*setpointv1.FleetMember{{}, {Drained: true}}},
+		}
+	}
+	s.specs["clusters/a/namespaces/b/targets/alone"] = &setpointv1.TargetSpec{Name: "clusters/a/namespaces/b/targets/alone"}
+	n := new(int32(1))
+	s.fleet = &setpointv1.Fleet{
+		Name: web, DesiredReplicas: 12, ShareTotal: 11, UnplacedReplicas: 1, MissingReplicas: 2, DecisionTime: timestamppb.New(time.Now().Add(-26*time.Hour - time.Minute)),
+		MemberCounts: &setpointv1.FleetMemberCounts{Fresh: 3, Lost: 1, Drained: 1},
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+			{Type: "ScalingActive", Status: "False", Reason: "FailedGetResourceMetric"},
+		}},
+		Members: []*setpointv1.FleetMemberStatus{
+			{State: "FRESH", Error: "no metrics", Applied: true, Share: n, SpecReplicas: n}, {State: "FRESH", Share: n, SpecReplicas: n}, {State: "UNSEEN"},
+			{State: "LOST", Error: "not counted again", Share: n, SpecReplicas: n},
+		},
+	}
+	const want = `FLEET         DESIRED  SHARES  BOUNDS  MEMBERS                    DECIDED  WRONG
+a/b/broken    -        -       1-9     2                          -        its state can't be read: the store` + "\ufffd" + `[31m is away
+a/b/gone      -        -       1-9     2                          -        deleted meanwhile
+all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no count: FailedGetResourceMetric, 1 unplaced, 2 missing without the largest member, 1 without a metric, 1 not as told
+`
+	if got := run("list"); strings.Join(strings.Fields(got.Stdout), " ") != strings.Join(strings.Fields(want), " ") || got.Code != 0 {
+		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)
+	}
+	s.reads = 0
+	check(t, "the first one", run("list", "--limit=1"), 0, "a/b/broken", "listed 1 fleets, and there are more")
+	if s.reads != 1 {
+		t.Errorf("%d reads for one row", s.reads)
+	}
+	s.reads = 0
+	check(t, "as JSON", run("list", "-o=json"), 0, `"maxReplicas": 9`)
+	if s.reads > 0 {
+		t.Errorf("%d reads for the stored specs", s.reads)
+	}
+	s.fleet = &setpointv1.Fleet{Name: web, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}}
+	check(t, "new", run("list"), 0, "2 unseen")
+	if got := run("list"); !strings.Contains(got.Stdout, "never    not decided yet") {
+		t.Errorf("before the first decision:\n%s", got.Stdout)
 	}
 }
 

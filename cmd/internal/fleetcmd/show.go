@@ -115,10 +115,18 @@ func replicas(f *setpointv1.Fleet, now time.Time) string {
 	return text
 }
 
-// members is "3 fresh, 1 lost, 1 drained".
+// members is "3 fresh, 1 lost, 1 drained; the count is to remain without the largest".
 func members(f *setpointv1.Fleet) string {
+	text := byState(f.GetMemberCounts())
+	if f.GetSpec().GetSurviveOne() {
+		text += "; the count is to remain without the largest"
+	}
+	return text
+}
+
+// byState is "3 fresh, 1 lost, 1 drained".
+func byState(n *setpointv1.FleetMemberCounts) string {
 	var parts []string
-	n := f.GetMemberCounts()
 	for _, one := range []struct {
 		n    int32
 		word string
@@ -127,11 +135,7 @@ func members(f *setpointv1.Fleet) string {
 			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.word))
 		}
 	}
-	text := strings.Join(parts, ", ")
-	if f.GetSpec().GetSurviveOne() {
-		text += "; the count is to remain without the largest"
-	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // notesOf are what a table has no column for.

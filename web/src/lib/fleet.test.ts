@@ -4,7 +4,7 @@ import type { FleetJson as Fleet } from "@setpoint-dev/client/json";
 import { grouped, select } from "../targets/order";
 import { formatQuery, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
-import { lookOf, members, sentence, troubles } from "./fleet";
+import { byState, lookOf, members, sentence, troubles } from "./fleet";
 
 const of = (cluster: string) => `clusters/${cluster}/namespaces/shop/targets/web`;
 
@@ -41,6 +41,11 @@ test("what is the matter is the service's, the most urgent first", () => {
   const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }], memberCounts: { fresh: 1, stale: 1 } };
   assert.deepEqual(troubles(told).map((l) => l.label), ["1 without a metric", "1 stale"]);
   assert.deepEqual(troubles({}), []);
+  const n = { share: 2, specReplicas: 3 };
+  const differs: Fleet = { decisionTime: "2026-11-26T14:00:00Z", members: [{ state: "FRESH", ...n }, { state: "FRESH", ...n, applied: true }, { state: "LOST", ...n }, { state: "UNSEEN" }] };
+  assert.deepEqual(troubles(differs).map((l) => l.label), ["1 not as told"], "who is silent can't do what it is told");
+  assert.deepEqual(troubles({ ...differs, decisionTime: undefined }), [], "before a decision nobody is told anything");
+  assert.deepEqual([byState({ fresh: 1200, lost: 1, drained: 2 }), byState()], ["1\u2009200 fresh, 1 lost, 2 drained", ""]);
 });
 
 test("a fleet that has not decided has no count", () => {

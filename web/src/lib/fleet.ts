@@ -41,13 +41,22 @@ export function troubles(f: Fleet): Look[] {
   told(c.lost, looks.LOST!, "lost");
   told(f.unplacedReplicas, { mark: "⊤", label: "", tone: "atmax", help: "Replicas of the count that no member could take." }, "unplaced");
   told(f.missingReplicas, { mark: "△", label: "", tone: "limited", help: "So many replicas too few would remain without the largest member." }, "missing without the largest member");
-  const blind = (f.members ?? []).filter((m) => m.error && m.state !== "STALE" && m.state !== "LOST").length;
+  const calling = (f.members ?? []).filter((m) => m.state !== "STALE" && m.state !== "LOST");
+  const blind = calling.filter((m) => m.error).length;
   told(blind, { mark: "!", label: "", tone: "failing", help: "They can't tell all metrics: see the table. Their pods count as pods without samples." }, "without a metric");
+  const differs = calling.filter((m) => f.decisionTime && m.share !== undefined && m.specReplicas !== undefined && !m.applied).length;
+  told(differs, { mark: "≠", label: "", tone: "limited", help: "They have not done what they were told last: see the table." }, "not as told");
   told(c.stale, looks.STALE!, "stale");
   told(c.returning, looks.RETURNING!, "returning");
   told(c.unseen, looks.UNSEEN!, "unseen");
   told(c.drained, drained, "drained");
   return out;
+}
+
+/** "3 fresh, 1 lost": the members by state, worst last; those that are drained are told besides. */
+export function byState(c: Counts = {}): string {
+  const all: [number | undefined, string][] = [[c.fresh, "fresh"], [c.returning, "returning"], [c.stale, "stale"], [c.lost, "lost"], [c.unseen, "unseen"], [c.drained, "drained"]];
+  return all.filter(([n]) => n).map(([n, word]) => `${integer(n!)} ${word}`).join(", ");
 }
 
 /** A member; undefined is what the service does not tell. */

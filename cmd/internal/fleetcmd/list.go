@@ -1,0 +1,112 @@
+package fleetcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// atOnce is how many fleets are asked for at a time.
+const atOnce = 8
+
+// state is that of a listed fleet, or why it is not known.
+type state struct {
+	of  *setpointv1.Fleet
+	err error
+}
+
+// statesOf asks for the states of a page of fleets. One that can't be read leaves the others as they are; the error is
+// that no more are asked for.
+func statesOf(ctx context.Context, client setpointv1.FleetServiceClient, fleets []*setpointv1.TargetSpec) ([]state, error) {
+	out := make([]state, len(fleets))
+	next := make(chan int)
+	var asked sync.WaitGroup
+	for range min(atOnce, len(fleets)) {
+		asked.Go(func() {
+			for i := range next {
+				resp, err := client.GetFleet(ctx, &setpointv1.GetFleetRequest{Name: fleets[i].GetName()})
+				out[i] = state{resp.GetFleet(), err}
+			}
+		})
+	}
+	for i := range fleets {
+		next <- i
+	}
+	close(next)
+	asked.Wait()
+	for i := range out {
+		if code := status.Code(out[i].err); code == codes.Unimplemented || code == codes.Unauthenticated {
+			return nil, out[i].err
+		}
+	}
+	return out, ctx.Err()
+}
+
+// writeList writes the table of fleets.
+func writeList(to io.Writer, fleets []*setpointv1.TargetSpec, states []state, now time.Time) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FLEET\tDESIRED\tSHARES\tBOUNDS\tMEMBERS\tDECIDED\tWRONG")
+	for i, s := range fleets {
+		desired, shares, decided, f := "-", "-", "-", states[i].of
+		said := fmt.Sprint(len(s.GetFleet().GetMembers()))
+		if f != nil {
+			said, decided = byState(f.GetMemberCounts()), ago(f.GetDecisionTime(), now)
+		}
+		if f.GetDecisionTime() != nil {
+			desired, shares = fmt.Sprint(f.GetDesiredReplicas()), fmt.Sprint(f.GetShareTotal())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i]))
+	}
+	return w.Flush()
+}
+
+// wrong is what is the matter with a fleet, the worst first, besides the states of its members: as the page tells it.
+func wrong(s state) string {
+	f := s.of
+	var out []string
+	switch {
+	case status.Code(s.err) == codes.NotFound:
+		return "deleted meanwhile"
+	case s.err != nil:
+		return "its state can't be read: " + cli.Plain(status.Convert(s.err).Message())
+	case f.GetDecisionTime() == nil:
+		return "not decided yet"
+	}
+	for _, c := range f.GetStatus().GetConditions() {
+		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" {
+			out = append(out, "no count: "+cli.Plain(c.GetReason()))
+		}
+	}
+	blind, differs := int32(0), int32(0)
+	for _, m := range f.GetMembers() {
+		silent := m.GetState() == "STALE" || m.GetState() == "LOST"
+		if m.GetError() != "" && !silent {
+			blind++
+		}
+		if m.Share != nil && m.SpecReplicas != nil && !m.GetApplied() && !silent {
+			differs++
+		}
+	}
+	for _, one := range []struct {
+		n    int32
+		what string
+	}{{f.GetUnplacedReplicas(), "unplaced"}, {f.GetMissingReplicas(), "missing without the largest member"}, {blind, "without a metric"}, {differs, "not as told"}} {
+		if one.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	if len(out) == 0 {
+		return "-"
+	}
+	return strings.Join(out, ", ")
+}
