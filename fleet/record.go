@@ -3,6 +3,9 @@ package fleet
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
 // Record is the state of a fleet. The zero value is that of a new one. A Record is immutable: Step returns
@@ -16,8 +19,8 @@ type Record struct {
 	Desired, Total, Unplaced, Missing int32
 	// Members are those of the spec at the last call.
 	Members []MemberRecord
-	// History is the engine's, see package recommender/encoding; nil: there is none.
-	History []byte
+	// History is the engine's; nil: there is none.
+	History *recommender.History
 }
 
 // MemberRecord is the state of one member.
@@ -62,7 +65,7 @@ type MemberRecord struct {
 }
 
 // recordFormat 1: the format's byte, the fields in the order below, a CRC-32C. Integers are varints,
-// instants differences to Updated.
+// instants differences to Updated. A history, see package recommender/encoding, follows the members.
 const recordFormat = 1
 
 // MaxRecord limits an encoded record, in bytes.
@@ -144,12 +147,13 @@ func AppendRecord(b []byte, r *Record) []byte {
 			b = binary.AppendVarint(b, int64(m.Rest))
 		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.History)))
-	b = append(b, r.History...)
+	if r.History != nil {
+		b = encoding.AppendHistory(b, r.History)
+	}
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], castagnoli))
 }
 
-// DecodeRecord decodes what AppendRecord wrote. The result shares memory with b.
+// DecodeRecord decodes what AppendRecord wrote. The digests share memory with b.
 func DecodeRecord(b []byte) (Record, error) {
 	switch {
 	case len(b) < 5 || len(b) > MaxRecord:
@@ -214,11 +218,15 @@ func DecodeRecord(b []byte) (Record, error) {
 			m.Rest = r.int32()
 		}
 	}
-	if n := r.count(MaxRecord); n > 0 {
-		d.History = r.bytes(n)
-	}
-	if r.bad || len(r.rest) > 0 {
+	if r.bad {
 		return Record{}, ErrCorrupt
+	}
+	if len(r.rest) > 0 {
+		history, err := encoding.DecodeHistory(r.rest)
+		if err != nil {
+			return Record{}, err
+		}
+		d.History = &history
 	}
 	return d, nil
 }

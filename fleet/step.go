@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
 
 // Errors of Step; test for them with errors.Is.
@@ -55,6 +54,9 @@ type Answer struct {
 	Decision *recommender.Decision
 }
 
+// digestBytes is how many bytes a digest has as a rule.
+const digestBytes = 192
+
 // Capacity of members whose pods find no place to run.
 const (
 	// pendingFor is for how long one must find none before the member's share is limited to those that did.
@@ -81,8 +83,8 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	}
 	var told []byte
 	if !call.Blind {
-		told = AppendDigest(nil, &call.Digest)
-		if _, err := DecodeDigest(told); err != nil { // it would stop all decisions
+		told = AppendDigest(make([]byte, 0, digestBytes), &call.Digest)
+		if err := readable(told, len(spec.Engine.Metrics)); err != nil { // it would stop all decisions
 			return Record{}, Answer{}, err
 		}
 	}
@@ -260,6 +262,14 @@ func (w *work) of(members, metrics int) ([]part, []Seat, []Digest) {
 	return w.parts, w.seats, w.digests
 }
 
+// readable reports whether a digest of so many metrics can be decoded.
+func readable(told []byte, metrics int) error {
+	w := workPool.Get().(*work)
+	defer workPool.Put(w)
+	_, _, digests := w.of(1, metrics)
+	return digests[0].decode(told)
+}
+
 // zeros returns a list of n zero values, in the given one's memory if that suffices.
 func zeros[T any](list []T, n int) []T {
 	if cap(list) < n {
@@ -288,11 +298,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	}
 	var history recommender.History
 	if r.History != nil {
-		var err error
-		if history, err = encoding.DecodeHistory(r.History); err != nil {
-			return nil, err
-		}
-		history = history.WithoutFuture(time.Unix(0, at))
+		history = r.History.WithoutFuture(time.Unix(0, at))
 	}
 	in, doubts := spec.unite(parts, call.ID)
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
@@ -301,7 +307,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	}
 	settlePart(&history, in.Scale.SpecReplicas)
 	decision, history := spec.decide(time.Unix(0, at).UTC(), &in, doubts, &history)
-	r.Decided, r.History = at, encoding.AppendHistory(nil, &history)
+	r.Decided, r.History = at, &history
 	shares := r.share(spec, seats, decision.Desired)
 	for i := range r.Members {
 		m := &r.Members[i]

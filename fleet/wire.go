@@ -283,23 +283,23 @@ func (r *reader) fixed() uint64 {
 }
 
 func (r *reader) uvarint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 && !r.bad { // most are
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(r.rest)
-	return took(r, v, n)
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	return took(r, v, n)
-}
-
-// took takes the n bytes of a varint.
-func took[T uint64 | int64](r *reader, v T, n int) T {
 	if r.bad || n <= 0 {
 		r.bad = true
 		return 0
 	}
 	r.rest = r.rest[n:]
 	return v
+}
+
+func (r *reader) varint() int64 {
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (r *reader) int32() int32 {

@@ -20,7 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/generate"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
@@ -41,7 +40,7 @@ type allClusters struct {
 	record   fleet.Record
 	// bySight is the history before the last decision's change was told to be applied, to desired replicas:
 	// the fleet may see it. Nil: the change failed, or there was none.
-	bySight []byte
+	bySight *recommender.History
 	desired int32
 	scale   *autoscalingv1.Scale
 	// owners are the members of pods by name, and global the metrics by index that all members read alike.
@@ -133,21 +132,17 @@ func unusual(scale *autoscalingv1.Scale) bool {
 
 // settle tells that the change was applied, or why not.
 func (a *allClusters) settle(d *recommender.Decision, failed string) (*setpointv1.ReportScaleResponse, error) {
-	history, err := encoding.DecodeHistory(a.record.History)
-	if err != nil {
-		return nil, err
-	}
 	outcome := recommender.Applied
 	if failed != "" {
 		outcome = recommender.Failed
 	} else {
 		a.bySight, a.desired = a.record.History, d.Desired
 	}
-	settlement, next, err := recommender.Settle(history, a.spec.Namespace, d.ID, outcome, failed)
+	settlement, next, err := recommender.Settle(*a.record.History, a.spec.Namespace, d.ID, outcome, failed)
 	if err != nil {
 		return nil, err
 	}
-	a.record.History = encoding.AppendHistory(nil, &next)
+	a.record.History = &next
 	return conversion.Settlement(d.ID.String(), &settlement), nil
 }
 

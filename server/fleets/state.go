@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/fleet"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -16,7 +15,7 @@ type state struct {
 	// spec is the version of the stored spec under which the record was written.
 	spec store.Version
 	// fleet is the record of package fleet, and decisions that of the fleet's decisions as targets have it;
-	// the former has the latter's history, encoded.
+	// the former has the latter's history.
 	fleet     fleet.Record
 	decisions record.Record
 	// tail is decisions, encoded; empty: there was no decision.
@@ -93,6 +92,6 @@ func decodeState(b []byte) (*state, error) {
 	if s.decisions, err = record.Decode(rest); err != nil {
 		return nil, err
 	}
-	s.fleet.History = encoding.AppendHistory(nil, &s.decisions.History)
+	s.fleet.History = &s.decisions.History
 	return s, nil
 }

@@ -13,7 +13,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -221,6 +220,9 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 	return nil
 }
 
+// tailGrows is by how many bytes a decision lengthens the record of decisions, as a rule.
+const tailGrows = 64
+
 // record adds the decision to the record of decisions.
 func (c *call) record(k *known, next *state) {
 	d := c.decided
@@ -229,6 +231,6 @@ func (c *call) record(k *known, next *state) {
 	if use := (record.SpecUse{Hash: k.spec.hash, Since: d.decision.At.UnixMilli()}); after.Spec.Hash != use.Hash {
 		after.Spec = use
 	}
-	next.decisions, next.tail = after, record.Append(nil, &after)
-	next.fleet.History = encoding.AppendHistory(nil, &after.History)
+	next.decisions, next.tail = after, record.Append(make([]byte, 0, len(k.state.tail)+tailGrows), &after)
+	next.fleet.History = &after.History
 }
