@@ -138,6 +138,9 @@ func (r *run) tell(a recommender.Adjustment) {
 	if r.told += len(a.Rule) + len(a.Metric) + len(a.Message); r.told > recommender.MostAdjustmentTexts {
 		return
 	}
+	if r.adjusted.Adjustments == nil {
+		r.adjusted.Adjustments = make([]recommender.Adjustment, 0, 4) // as a rule enough
+	}
 	r.adjusted.Adjustments = append(r.adjusted.Adjustments, a)
 }
 

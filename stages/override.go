@@ -201,13 +201,16 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 			note = " (the end of the floor)"
 		}
 	}
-	would := "the recommendation would be " + itoa(decided)
-	if decided == e.replicas {
-		would = "as is the recommendation"
-	}
 	sentence := func(why string) string {
-		return e.did + limited + " by " + author + " until " + until.UTC().Format(time.RFC3339) + note +
-			": " + strconv.Quote(why) + " (" + first.title() + other + "); " + would
+		b := make([]byte, 0, 256) // on the stack
+		b = append(append(append(append(append(b, e.did...), limited...), " by "...), author...), " until "...)
+		b = append(append(until.UTC().AppendFormat(b, time.RFC3339), note...), ": "...)
+		b = append(append(strconv.AppendQuote(b, why), " ("...), first.title()...)
+		b = append(append(b, other...), "); "...)
+		if decided == e.replicas {
+			return string(append(b, "as is the recommendation"...))
+		}
+		return string(strconv.AppendInt(append(b, "the recommendation would be "...), int64(decided), 10))
 	}
 	message := sentence(reason)
 	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {
