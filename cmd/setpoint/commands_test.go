@@ -118,6 +118,34 @@ func TestRecommendPrintsTextAndYAML(t *testing.T) {
 	}
 }
 
+// What comes next is the server's in all commands, in the same words.
+func TestExplainTellsWhatComesNext(t *testing.T) {
+	t.Parallel()
+	address := "--server=" + clitest.StartServer(t)
+	place := "clusters/eu-1/namespaces/shop/targets/web"
+	explain := []string{"explain", "--dump", hpaDump, "--cluster", "eu-1", address}
+	if got := run(t, "", explain...); got.Code != cli.ExitFailed || !strings.Contains(got.Stdout, "shop/web") || !strings.Contains(got.Stderr, place) {
+		t.Errorf("a target without decisions: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	if got := run(t, "", "recommend", "-f", demoRequest, "--target", place, address); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	explained, of := run(t, "", explain...), run(t, "", "targets", "explain", place, address)
+	_, next, found := strings.Cut(explained.Stdout, "\nWhat comes next\n")
+	if explained.Code != 0 || !found || !strings.Contains(next, " possible") || !strings.HasSuffix(of.Stdout, "\nWhat comes next\n"+next) {
+		t.Errorf("exit code %d %s\n%s\nbeside targets explain:\n%s", explained.Code, explained.Stderr, explained.Stdout, of.Stdout)
+	}
+	got := run(t, "", "targets", "get", place, address)
+	for line := range strings.Lines(next) {
+		if !strings.Contains(got.Stdout, strings.TrimSpace(line)) {
+			t.Errorf("targets get lacks %q:\n%s", line, got.Stdout)
+		}
+	}
+	if alone := run(t, "", "explain", "--dump", hpaDump, address); strings.Contains(alone.Stdout, "What comes next") {
+		t.Error("without --cluster a server is asked")
+	}
+}
+
 func TestExplainTellsOfADump(t *testing.T) {
 	t.Parallel()
 	got := run(t, "", "explain", "--dump", hpaDump, "-o", "json")

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -45,7 +43,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		row(condition.GetType(), "%s %s: %s", condition.GetStatus(), condition.GetReason(), condition.GetMessage())
 	}
 	row("Spec", "%s", specLine(t))
-	for i, line := range outlookLines(t.GetOutlook()) {
+	for i, line := range explain.Outlook(t.GetOutlook(), time.Now()) {
 		name := ""
 		if i == 0 {
 			name = "Outlook"
@@ -115,69 +113,6 @@ func specLine(t *setpointv1.Target) string {
 	return "callers send another spec than the stored one: " + use.GetHash() + ", stored " + kept.GetHash()
 }
 
-// outlookLines tell what comes next, one change a line.
-func outlookLines(o *setpointv1.Outlook) []string {
-	switch {
-	case o == nil:
-		return []string{"unknown"}
-	case strings.Contains(o.GetProblem(), " "): // a sentence, no condition's reason
-		return []string{"unknown: " + o.GetProblem()}
-	case o.GetProblem() != "":
-		return []string{"no change can come: " + o.GetProblem()}
-	}
-	lines := []string{fmt.Sprintf("%s: %d to %d possible", clockTime(o.GetStartTime()), o.GetLowestReplicas(), o.GetHighestReplicas())}
-	if o.Proposal != nil {
-		lines[0] += fmt.Sprintf("; the metrics ask for %d", o.GetProposal())
-	}
-	if hold := holdText(o.GetHold()); hold != "" {
-		lines[0] += ", " + hold
-	}
-	for _, c := range o.GetChanges() {
-		line := fmt.Sprintf("%s → %d", clockTime(c.GetTime()), c.GetReplicas())
-		if c.GetDoubtful() {
-			line += " (if the load is not within tolerance by then)"
-		}
-		if hold := holdText(c.GetHold()); hold != "" {
-			line += ", " + hold
-		}
-		lines = append(lines, line)
-	}
-	if until := o.GetUntilTime(); until != nil {
-		lines = append(lines, clockTime(until)+" → unknown")
-	}
-	return lines
-}
-
-// holdText is "held by ScaleDownStabilized (300 s) until 14:39:58"; empty for none.
-func holdText(h *setpointv1.OutlookHold) string {
-	if h == nil {
-		return ""
-	}
-	text := "held"
-	if h.GetReason() != "" {
-		text += " by " + h.GetReason()
-	}
-	if h.WindowSeconds != nil {
-		text += fmt.Sprintf(" (%d s)", h.GetWindowSeconds())
-	}
-	if h.LimitReplicas != nil {
-		text += fmt.Sprintf(" at %d", h.GetLimitReplicas())
-	}
-	if h.GetUntilTime() != nil {
-		text += " until " + clockTime(h.GetUntilTime())
-	}
-	return text
-}
-
-// clockTime is the UTC time of day; what comes later than within a day has its date.
-func clockTime(t *timestamppb.Timestamp) string {
-	at := t.AsTime()
-	if time.Until(at).Abs() > 12*time.Hour {
-		return at.Format(time.RFC3339)
-	}
-	return at.Format(time.TimeOnly)
-}
-
 // newTargetsExplain explains the last decision on a live target.
 func newTargetsExplain(c *targetsCommand) *cobra.Command {
 	return &cobra.Command{
@@ -215,12 +150,7 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 	if err := explain.Write(w, req, resp, options); err != nil {
 		return err
 	}
-	text := "\nWhat comes next\n"
-	for _, line := range outlookLines(t.GetOutlook()) {
-		text += "  " + cli.Plain(line) + "\n"
-	}
-	_, err := io.WriteString(w, text)
-	return err
+	return explain.WriteOutlook(w, t.GetOutlook(), time.Now())
 }
 
 // lastCall returns the last call on a target and its answer, as far as they are known.

@@ -28,6 +28,8 @@ type Object struct {
 	agent.Key
 	// UID of the object; empty: the platform has none.
 	UID string `json:"uid,omitempty"`
+	// Target is the last part of its name at the service. Empty: it had no reconcile yet.
+	Target string `json:"target,omitempty"`
 	// At is the end of its last reconcile, Outcome its outcome.
 	At      time.Time     `json:"at"`
 	Outcome agent.Outcome `json:"outcome"`
@@ -48,6 +50,8 @@ type Object struct {
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: unknown.
 	Scaled *Scaled `json:"scaled,omitempty"`
+	// Next says what comes next, a change a line, where someone has asked for it. It is not stored.
+	Next []string `json:"next,omitempty"`
 }
 
 // Decided is a decision.
@@ -209,7 +213,7 @@ func (b *Book) note(t *agent.Telling) {
 	defer b.mu.Unlock()
 	key := t.Object.Key
 	o := &Object{
-		Key: key, UID: t.Object.UID, At: time.Now().UTC(), Outcome: t.Outcome, Shadow: t.Object.Shadow,
+		Key: key, UID: t.Object.UID, Target: t.Object.Target, At: time.Now().UTC(), Outcome: t.Outcome, Shadow: t.Object.Shadow,
 		Warning: typed.Shorten(t.Object.Warning, maxText), Error: b.errs[key],
 	}
 	delete(b.errs, key)

@@ -46,6 +46,9 @@ func (s *Status) WriteText(w io.Writer) error {
 		text.WriteString(line)
 		if n >= 0 {
 			text.WriteString(wrapped(s.Objects[n].Why(s.At)))
+			for _, line := range s.Objects[n].Next {
+				text.WriteString(wrapped("next: " + oneLine(line)))
+			}
 		}
 		n++
 	}
@@ -178,6 +181,11 @@ func oneLine(text string) string {
 	}, text)
 }
 
+// Named reports whether one of the names is the object's: NAME, or NAMESPACE/NAME.
+func (o *Object) Named(names []string) bool {
+	return slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name)
+}
+
 // Only drops objects that match none of the names: NAME, or NAMESPACE/NAME.
 func (s *Status) Only(names []string) error {
 	if len(names) == 0 {
@@ -186,12 +194,12 @@ func (s *Status) Only(names []string) error {
 	known := s.Objects
 	s.Objects = nil
 	for _, o := range known {
-		if slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name) {
+		if o.Named(names) {
 			s.Objects = append(s.Objects, o)
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Name == name || o.Namespace+"/"+o.Name == name }) {
+		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Named([]string{name}) }) {
 			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet", oneLine(name))
 		}
 	}

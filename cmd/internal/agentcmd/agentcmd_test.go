@@ -167,6 +167,9 @@ func TestAnAgentTellsWhatItDoes(t *testing.T) {
 	if text.Code != 0 || !strings.Contains(text.Stdout, "fake demo: 1 objects, 0 held, 0 with errors") || !strings.Contains(text.Stdout, "shop/web  ok") || !strings.Contains(text.Stdout, "3 → 6") {
 		t.Errorf("exit code %d\n%s%s", text.Code, text.Stdout, text.Stderr)
 	}
+	if all := clitest.Run(t, root(program(nil)), "", "status", "--admin-address="+first.admin); strings.Contains(all.Stdout, "next: ") || !strings.Contains(text.Stdout, "    next: ") || !strings.Contains(text.Stdout, " possible") {
+		t.Errorf("what comes next is told of all, or not of the named:\n%s%s", all.Stdout, text.Stdout)
+	}
 	if other := clitest.Run(t, root(program(nil)), "", "status", "api", "--admin-address="+first.admin); other.Code != cli.ExitFailed || !strings.Contains(other.Stderr, "the agent has no object api") {
 		t.Errorf("exit code %d, %q", other.Code, other.Stderr)
 	}

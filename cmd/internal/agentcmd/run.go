@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -110,7 +111,7 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 		gatherer = prometheus.Gatherers{metrics, c.program.Libraries}
 	}
 	pages := append([]daemon.Page{}, platform.Pages...)
-	pages = append(pages, statusPages(now)...)
+	pages = append(pages, statusPages(now, &ahead{targets: setpointv1.NewTargetServiceClient(client.Conn()), cluster: c.Cluster})...)
 	pages = append(pages, Pages(gatherer, ready, "whether the objects have been read", loop.Shadows)...)
 	return c.Serve(ctx, pages, log, func(ctx context.Context) error {
 		log.Info("agent starts", zap.String("version", cli.Version()), zap.String("platform", c.program.Platform),

@@ -16,6 +16,8 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
 )
 
@@ -31,6 +33,9 @@ type explainCommand struct {
 	fromLive  FromLive
 	options   Options
 	output    *cli.OutputFlag
+	// cluster is the flag's: of the target at the server; empty: none is asked.
+	cluster string
+	server  connection.Settings
 }
 
 // Live is the options for explaining from a cluster.
@@ -97,7 +102,10 @@ Otherwise it reads kubectl's output, JSON or YAML: one file for each kind, or on
 
 It decides for the time of the newest sample, of a cluster for the current time, or for
 the time of --at. It can't read the controller's own history, so the controller's windows
-and policies may limit the count more than shown.`,
+and policies may limit the count more than shown.
+
+With --cluster it also asks the server there, which has that history, what comes next for the
+target: counts and instants if the metrics stay as they are, as setpoint targets get does.`,
 		Example: "  setpoint explain hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && c.live.Reference != "" {
@@ -125,6 +133,10 @@ and policies may limit the count more than shown.`,
 	flags.BoolVar(&c.allPods, "all-pods", false, "list all pods, not only the unusual ones")
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
 	c.live.bind(flags)
+	flags.StringVar(&c.cluster, "cluster", "", "`name` of the cluster at the server, the agent's --cluster: then what comes next is shown, too; empty asks no server")
+	c.server.Server = "127.0.0.1:9090"
+	c.server.FromEnvironment()
+	c.server.Bind(flags, "the server to ask with --cluster")
 	c.options.Bind(flags)
 	return cmd
 }
@@ -146,7 +158,32 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	}
 	options := cli.Terminal(cmd.OutOrStdout())
 	options.AllPods, options.Unasked, options.Ahead = c.allPods, true, Ahead(req, resp)
-	return explain.Write(cmd.OutOrStdout(), req, resp, options)
+	if err := explain.Write(cmd.OutOrStdout(), req, resp, options); err != nil || c.cluster == "" {
+		return err
+	}
+	return c.writeOutlook(cmd, req.GetTarget())
+}
+
+// writeOutlook writes what comes next for the target, as the server knows it. The target's name has another cluster.
+func (c *explainCommand) writeOutlook(cmd *cobra.Command, name string) error {
+	_, rest, _ := strings.Cut(name, "/namespaces/")
+	var problems config.Problems
+	c.server.Validate(problems.Refuse)
+	if err := problems.Err(); err != nil {
+		return cli.BadInput(err)
+	}
+	client, err := c.server.Open("setpoint-explain")
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	defer func() { _ = client.Close() }()
+	resp, err := setpointv1.NewTargetServiceClient(client.Conn()).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{
+		Name: "clusters/" + c.cluster + "/namespaces/" + rest,
+	})
+	if err != nil {
+		return err
+	}
+	return explain.WriteOutlook(cmd.OutOrStdout(), resp.GetTarget().GetOutlook(), time.Now())
 }
 
 // gather makes the request from the cluster or from files, and names the unused objects of the
