@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -103,7 +104,7 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
 	if read != nil && (a.Stored.GetStages() != nil || conversion.HasFallback(a.Stored.GetSpec())) {
 		in := &recommender.Input{Namespace: read.Namespace, Spec: read.Spec, Options: read.Options}
-		violations = StagesStructure(a.Stored.GetStages())
+		violations = Structure("stages", a.Stored.GetStages())
 		plan, more := conversion.Stages(a.Stored.GetSpec(), a.Stored.GetStages(), in)
 		read.Stages, violations = plan, append(violations, more...)
 	}
@@ -113,11 +114,11 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	return read, errorOf(a.File+": ", violations)
 }
 
-// StagesStructure returns what validation.Structure says of a stored spec's stages.
-func StagesStructure(stages *setpointv1.Stages) []Violation {
-	violations := validation.Structure(stages)
+// Structure returns what validation.Structure says of a stored spec's field.
+func Structure(field string, message proto.Message) []Violation {
+	violations := validation.Structure(message)
 	for i := range violations {
-		violations[i].Field = "stages." + violations[i].Field
+		violations[i].Field = field + "." + violations[i].Field
 	}
 	return violations
 }
@@ -216,6 +217,9 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s%w", looks, err)
+		}
+		if request, is := message.(*setpointv1.RecommendRequest); is && request.GetFleet() != "" {
+			object.Annotations = map[string]string{autoscalingv1.FleetAnnotation: request.GetFleet()}
 		}
 		name, ok := target.Parse(named)
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -79,6 +80,21 @@ type Subject struct {
 	// Stages are what the autoscaler has beside HPA's spec, nil: nothing. Now is when that is looked at.
 	Stages *stages.Plan
 	Now    time.Time
+	// Fleet is what this is the spec of, nil: of a single workload. Member is of which fleet the workload is a
+	// member, nil: the files have none.
+	Fleet  *fleet.Spec
+	Member *Membership
+}
+
+// Membership is an autoscaler's in a fleet.
+type Membership struct {
+	// Name is the fleet's, Members how many members it has, in whichever cluster, with the autoscaler's namespace and name.
+	Name    string
+	Members int
+	// Most is how many replicas the fleet gives one of these at most.
+	Most int32
+	// Metric and Differs say which metric is not the fleet's; empty: they are alike.
+	Metric, Differs string
 }
 
 // Beside is what other objects say of an autoscaler's target.
@@ -135,7 +151,7 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
 		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
 		overlaps: of.Overlaps, autoscaler: a, ctx: ctx, scenario: worldOf(of), manifest: of.Manifest, defaulted: of.Defaulted, beside: &of.Beside,
-		stages: of.Stages, now: of.Now,
+		stages: of.Stages, now: of.Now, fleet: of.Fleet, member: of.Member,
 	}
 	for r := range Rules {
 		if slices.Contains(of.Ignore, Rules[r].ID) {
@@ -166,6 +182,8 @@ type subject struct {
 	beside                *Beside
 	stages                *stages.Plan
 	now                   time.Time
+	fleet                 *fleet.Spec
+	member                *Membership
 
 	autoscaler *simulation.Autoscaler
 	ctx        context.Context

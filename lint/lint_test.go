@@ -471,7 +471,7 @@ func worldCases() []worldCase {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	covered := map[string]bool{}
-	for _, tt := range worldCases() {
+	for _, tt := range slices.Concat(worldCases(), fleetCases()) {
 		covered[tt.rule] = true
 		is := func(f Finding) bool { return f.Rule == tt.rule }
 		found := checkIn(t, tt.found, tt.in)

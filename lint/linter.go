@@ -19,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -52,6 +53,9 @@ type Linter struct {
 	lines lines
 	// scalers are the names of the autoscalers of each target.
 	scalers map[string]map[string]bool
+	// fleets are those of the stored specs, and named those by their names.
+	fleets map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
+	named  map[string]*fleet.Spec
 	// refused is how many specs the service would refuse.
 	refused int
 }
@@ -95,12 +99,16 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	// The same name twice is one object in two files.
 	l.scalers = make(map[string]map[string]bool)
 	for _, a := range l.dump.Autoscalers {
+		if l.loose[a].GetFleet() != nil {
+			continue // its members are scaled
+		}
 		target := targetOf(a)
 		if l.scalers[target] == nil {
 			l.scalers[target] = make(map[string]bool)
 		}
 		l.scalers[target][a.Name] = true
 	}
+	l.readFleets()
 	overlaps := l.overlaps()
 	var all []Finding
 	var refused []error
@@ -120,6 +128,12 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		of.Ignore = slices.Concat(l.Ignore, own)
 		var problems []error
 		of.Stages, problems = l.stagesOf(written, a, of.Now)
+		if read := l.fleets[written]; read != nil {
+			of.Fleet, problems = read.spec, append(problems, read.problems...)
+		}
+		if of.Member, err = l.memberOf(written, a); err != nil {
+			problems = append(problems, err)
+		}
 		for _, err := range problems {
 			refused = append(refused, fmt.Errorf("%s: %s/%s: %w", l.files[i], written.Namespace, written.Name, err))
 		}
@@ -152,7 +166,7 @@ func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *sim
 	var violations []hpa.Violation
 	spec, own := l.loose[written].GetSpec(), l.loose[written].GetStages()
 	if own != nil || conversion.HasFallback(spec) {
-		violations = hpa.StagesStructure(own)
+		violations = hpa.Structure("stages", own)
 	} else if dumped, err := l.dump.Stages(written); err != nil {
 		return nil, []error{err}
 	} else if own = dumped; own == nil {

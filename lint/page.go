@@ -25,7 +25,7 @@ const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/*.ya
 	"what it did; for all of those the tests of this project run a simulation with pods, load and a clock as well. Rules that need a load, or what\n" +
 	"pods use while they start, are left out without `--scenario`. It is one workload's: give it with one autoscaler.\n\n" +
 	"Give what stands beside an autoscaler as well, in any order and files: its workload, VerticalPodAutoscalers, ScaledObjects of KEDA,\n" +
-	"PodDisruptionBudgets. What the files don't have no rule judges. The annotation `setpoint.dev/lint-ignore: rule,…` of an autoscaler\n" +
+	"PodDisruptionBudgets, the stored spec of its [fleet](../concepts/fleets.md). What the files don't have no rule judges. The annotation `setpoint.dev/lint-ignore: rule,…` of an autoscaler\n" +
 	"leaves rules out for it, `--ignore` for all.\n\n" +
 	"The controller's settings are flags, as of `setpoint simulate`: `--profile`, `--tolerance` and so on. Exit codes: 0 nothing at or above\n" +
 	"`--fail-on` (`warning`; also `error`, `note`, `never`); 1 something; 2 an invalid file or spec. At most 20,000 autoscalers at once.\n\n" +

@@ -19,6 +19,7 @@ var ownKind = autoscalingv1.GroupVersion.WithKind("Autoscaler")
 type own struct {
 	options *setpointv1.RecommendOptions
 	stages  *setpointv1.Stages
+	fleet   string
 }
 
 // strictOwn is an AutoscalerSpec with strictSpec's fallbacks.
@@ -56,7 +57,7 @@ func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more ow
 	if err != nil {
 		return nil, own{}, err
 	}
-	more.options = spec.Options.ToProto()
+	more.options, more.fleet = spec.Options.ToProto(), spec.Fleet
 	out = newAutoscaler(in.ObjectMeta)
 	out.Spec = spec.toV2()
 	return out, more, nil
@@ -74,6 +75,12 @@ func readOwn(d *Dump, o object) error {
 	}
 	d.setOptions(more.options)
 	d.setStages(more.stages)
+	if more.fleet != "" {
+		if d.fleets == nil {
+			d.fleets = make(map[*autoscalingv2.HorizontalPodAutoscaler]string)
+		}
+		d.fleets[d.Autoscalers[len(d.Autoscalers)-1]] = more.fleet
+	}
 	return nil
 }
 
@@ -110,4 +117,13 @@ func (d *Dump) Stages(a *autoscalingv2.HorizontalPodAutoscaler) (*setpointv1.Sta
 		return stages, nil
 	}
 	return autoscalingv1.AnnotatedStages(a.Annotations)
+}
+
+// Fleet returns the fleet that one of the dump's autoscalers is a member of, as its spec or its annotation
+// says; empty: of none.
+func (d *Dump) Fleet(a *autoscalingv2.HorizontalPodAutoscaler) (string, error) {
+	if name, known := d.fleets[a]; known {
+		return name, nil
+	}
+	return autoscalingv1.AnnotatedFleet(a.Annotations)
 }

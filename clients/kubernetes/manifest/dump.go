@@ -57,6 +57,8 @@ type Dump struct {
 	// stages are likewise, and those of HorizontalPodAutoscalers whose metrics have fallbacks; nil: one of
 	// Setpoint's own has none.
 	stages map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages
+	// fleets are the names of those that Setpoint's own autoscalers are members of.
+	fleets map[*autoscalingv2.HorizontalPodAutoscaler]string
 	// seenPods is the place of each pod, by namespace/name.
 	seenPods map[string]string
 }
