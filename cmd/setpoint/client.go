@@ -20,12 +20,12 @@ func addServerFlags(cmd *cobra.Command, fallback, of string) *connection.Setting
 
 // openServer returns a client of the server; it sends nothing before the first call. A person
 // waits: calls have no timeout, and the person may interrupt them.
-func openServer(s *connection.Settings) (*setpoint.Client, error) {
+func openServer(s *connection.Settings, options ...setpoint.Option) (*setpoint.Client, error) {
 	var problems config.Problems
 	s.Validate(problems.Refuse)
 	if err := problems.Err(); err != nil {
 		return nil, cli.BadInput(err)
 	}
-	client, err := s.Open("setpoint", setpoint.WithTimeout(0))
+	client, err := s.Open("setpoint", append(options, setpoint.WithTimeout(0))...)
 	return client, cli.BadInput(err)
 }

@@ -16,12 +16,17 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
+
+// replayPatience is how long one attempt of a call may take. A report that is sent again because its answer took long
+// is answered without its event, which would count as a difference.
+const replayPatience = time.Minute
 
 // replayCommand has the flags and the results of setpoint replay.
 type replayCommand struct {
@@ -112,7 +117,7 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {
-		client, err := openServer(c.server)
+		client, err := openServer(c.server, setpoint.WithRetry(setpoint.Retry{AttemptTimeout: replayPatience}))
 		if err != nil {
 			return err
 		}

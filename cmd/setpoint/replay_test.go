@@ -4,9 +4,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"net"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -144,5 +150,31 @@ func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
 	got = run(t, recorded(t, "one", true)+recorded(t, "two", true), "replay", "--server", "127.0.0.1:1", "-")
 	if got.Code != cli.ExitFailed || strings.Contains(got.Stdout, "scenarios") || strings.Contains(got.Stderr, "two") {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// An attempt that is given up early is sent again, and a report that comes twice is answered without its event.
+func TestReplayWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	left := make(chan time.Duration, 100)
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		deadline, _ := stream.Context().Deadline()
+		left <- time.Until(deadline)
+		return status.Error(codes.Internal, "not here")
+	}))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	go func() { _ = server.Serve(listener) }()
+	run(t, recorded(t, "one", true), "replay", "--server", listener.Addr().String(), "-")
+	select {
+	case got := <-left:
+		if got < replayPatience/2 {
+			t.Errorf("an attempt may take %s", got)
+		}
+	default:
+		t.Fatal("the server was not asked")
 	}
 }
