@@ -117,10 +117,13 @@ func (c *oneCase) unaskedVerdict(v *verdict) {
 
 // writeStages writes what the stages changed, and the count without them.
 func (c *oneCase) writeStages(p *page) {
-	if c.resp.PlainDesiredReplicas == nil {
+	if c.resp.PlainDesiredReplicas == nil && len(c.resp.GetAdjustments()) == 0 {
 		return
 	}
-	plainCount := adjusted.Without(c.resp.GetPlainDesiredReplicas())
+	plainCount := "none acts any more" // an override has ended
+	if c.resp.PlainDesiredReplicas != nil {
+		plainCount = adjusted.Without(c.resp.GetPlainDesiredReplicas())
+	}
 	if len(c.resp.GetAdjustments()) == 0 {
 		p.heading("Stages", "they changed nothing; "+plainCount)
 		return

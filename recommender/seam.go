@@ -187,11 +187,23 @@ func (d *decider) finishBySeam() {
 
 // Adjusted is what stages made of a decision.
 type Adjusted struct {
-	// Plain is the count without them, from the same history.
+	// Plain is the count without them, from the same history; NoPlain: none acts any more.
 	Plain int32
 	// Adjustments are in the order in which the stages act, at most MaxAdjustments.
 	Adjustments []Adjustment
+	// Overrides are those that began or ended since the decision before, at most a few, with the rule OverrideBegins
+	// or OverrideEnds. They are for the log: answers do not have them.
+	Overrides []Adjustment
 }
+
+// NoPlain is Adjusted.Plain of a decision that only tells which overrides ended.
+const NoPlain = -1
+
+// The rules of Adjusted.Overrides.
+const (
+	OverrideBegins = "begins"
+	OverrideEnds   = "ends"
+)
 
 // MaxAdjustments limits Adjusted.Adjustments, and MaxAdjustmentText their texts, in bytes.
 const (

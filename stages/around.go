@@ -19,6 +19,8 @@ type Around struct {
 	Overrides []Override
 	// OverridesAt is the instant by which they are in force, by the clock of the store. Zero: that of the decision.
 	OverridesAt time.Time
+	// Deleted says who deleted an override, named by its level, id and creation, and when. Nil: nobody knows.
+	Deleted func(level Level, id string, created time.Time) (by string, at time.Time, known bool)
 	// Turns are when the count turned, newest first, in milliseconds since the Unix epoch.
 	Turns []int64
 }
@@ -81,6 +83,7 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	}
 	r.state = decodeState(kept, r.plan.Metrics)
 
+	r.seeOverrides()
 	r.bounds()    // schedules at once, floors
 	r.freshness() // old samples
 	r.zeroGuards()
@@ -95,7 +98,11 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 		r.adjusted.Plain = plain.Desired
 	}
 	r.window(&d)
-	if !a.Empty() {
+	switch {
+	case !a.Empty():
+		d.Adjusted = &r.adjusted
+	case len(r.adjusted.Overrides) > 0:
+		r.adjusted.Plain = recommender.NoPlain
 		d.Adjusted = &r.adjusted
 	}
 	return d, next, r.state.encode()

@@ -13,6 +13,8 @@ type State struct {
 	// InactiveSince is since when no metric is active, AtOneSince since when the count is one, and Begun
 	// when idle scaling saw the target first.
 	InactiveSince, AtOneSince, Begun int64
+	// overrides are those in force that decisions have told.
+	overrides []seen
 }
 
 // MetricState is what stages remember of one metric. A metric of which nothing is remembered takes no
@@ -33,7 +35,8 @@ type MetricState struct {
 
 // The encoding: three instants, then for each metric with something to remember a hash of its name and
 // its fields, all varints. Zero values at the end are left out, so that no state takes no bytes. The
-// state is small and local: what can't be read counts as none.
+// state is small and local: what can't be read counts as none. Overrides follow a name of zeros, so that earlier
+// versions take them for metrics that the spec does not have.
 
 func (s *State) encode() []byte {
 	var b []byte
@@ -55,6 +58,9 @@ func (s *State) encode() []byte {
 		for _, v := range []int64{m.FailingSince, int64(m.Proposal), m.ProposedAt, believed, m.Believed, m.SuspectSince} {
 			b = binary.AppendVarint(b, v)
 		}
+	}
+	if len(s.overrides) > 0 {
+		return appendSeen(binary.LittleEndian.AppendUint32(b, 0), s.overrides)
 	}
 	if !some {
 		return nil
@@ -95,7 +101,10 @@ func decodeState(b []byte, names []string) State {
 	s.InactiveSince, s.AtOneSince, s.Begun = next(), next(), next()
 	for len(b) > 4 {
 		name := binary.LittleEndian.Uint32(b)
-		b = b[4:]
+		if b = b[4:]; name == 0 {
+			s.overrides = decodeSeen(b)
+			break
+		}
 		m := MetricState{name: name, FailingSince: next(), Proposal: int32(next()), ProposedAt: next(), HasBelieved: next() == 1, Believed: next(), SuspectSince: next()}
 		for i := range s.Metrics {
 			if s.Metrics[i].name == name {

@@ -3,6 +3,7 @@ package stages
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -30,6 +31,10 @@ func TestStateSurvives(t *testing.T) {
 		}
 		if r.IntN(2) == 0 {
 			s.InactiveSince, s.AtOneSince, s.Begun = some(), some(), some()
+		}
+		for range r.IntN(mostSeen + 1) {
+			at := r.Int64N(1 << 42)
+			s.overrides = append(s.overrides, seen{Level(1 + r.IntN(3)), "freeze", "hold", "alice", strings.Repeat("é", r.IntN(40)), at, at - 5, at + r.Int64N(1<<40)})
 		}
 		b := s.encode()
 		if got := decodeState(b, names); !reflect.DeepEqual(got, s) {

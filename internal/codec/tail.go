@@ -55,12 +55,17 @@ func (e *encoder) tail(h *recommender.History, f *Frame) {
 	}
 }
 
-// adjusted encodes what stages made of a decision: the plain count, and each adjustment.
+// adjusted encodes what stages made of a decision: the plain count, and each adjustment, those of overrides that begin
+// or end first.
 func (e *encoder) adjusted(a *recommender.Adjusted) []byte {
 	in := encoder{base: e.base}
 	in.int(int64(a.Plain))
-	for i := range a.Adjustments[:min(len(a.Adjustments), recommender.MaxAdjustments)] {
-		one := &a.Adjustments[i]
+	all := a.Adjustments
+	if len(a.Overrides) > 0 {
+		all = slices.Concat(a.Overrides, all)
+	}
+	for i := range all[:min(len(all), recommender.MaxAdjustments)] {
+		one := &all[i]
 		in.uint(uint64(one.Stage))
 		in.int(int64(one.Before))
 		in.int(int64(one.After))
@@ -78,10 +83,14 @@ func (e *encoder) adjusted(a *recommender.Adjusted) []byte {
 
 func (d *decoder) adjusted() *recommender.Adjusted {
 	a := &recommender.Adjusted{Plain: int32(d.int())}
-	for len(d.b) > 0 && !d.failed && len(a.Adjustments) < recommender.MaxAdjustments {
+	for len(d.b) > 0 && !d.failed && len(a.Adjustments)+len(a.Overrides) < recommender.MaxAdjustments {
 		one := recommender.Adjustment{Stage: recommender.Stage(d.uint()), Before: int32(d.int()), After: int32(d.int()), Rule: d.string(), Metric: d.string(), Message: d.string()}
 		if until := d.int(); until != 0 {
 			one.Until = time.UnixMilli(until).UTC()
+		}
+		if one.Stage == recommender.StageOverride && (one.Rule == recommender.OverrideBegins || one.Rule == recommender.OverrideEnds) {
+			a.Overrides = append(a.Overrides, one)
+			continue
 		}
 		a.Adjustments = append(a.Adjustments, one)
 	}

@@ -12,8 +12,27 @@ func Adjusted(a *recommender.Adjusted) (adjustments []*setpointv1.Adjustment, pl
 	if a == nil {
 		return nil, nil
 	}
-	for i := range a.Adjustments {
-		one := &a.Adjustments[i]
+	return converted(a.Adjustments), plainOf(a)
+}
+
+// Logged is Adjusted for the log, which has the overrides that began or ended, too, before the others.
+func Logged(a *recommender.Adjusted) (adjustments []*setpointv1.Adjustment, plain *int32) {
+	if a == nil {
+		return nil, nil
+	}
+	return append(converted(a.Overrides), converted(a.Adjustments)...), plainOf(a)
+}
+
+func plainOf(a *recommender.Adjusted) *int32 {
+	if a.Plain == recommender.NoPlain {
+		return nil
+	}
+	return &a.Plain
+}
+
+func converted(all []recommender.Adjustment) (adjustments []*setpointv1.Adjustment) {
+	for i := range all {
+		one := &all[i]
 		out := &setpointv1.Adjustment{Stage: one.Stage.String(), Rule: one.Rule, Metric: one.Metric, Message: one.Message}
 		if one.Before >= 0 {
 			out.Before = &one.Before
@@ -26,5 +45,5 @@ func Adjusted(a *recommender.Adjusted) (adjustments []*setpointv1.Adjustment, pl
 		}
 		adjustments = append(adjustments, out)
 	}
-	return adjustments, &a.Plain
+	return adjustments
 }

@@ -105,7 +105,7 @@ func withStatus(out *setpointv1.Decision, r *record.Record, at int64) *setpointv
 	status := Status(&r.Status)
 	out.Conditions, out.CurrentMetrics = status.GetConditions(), status.GetCurrentMetrics()
 	if at == r.Last.At {
-		out.Adjustments, out.PlainDesiredReplicas = Adjusted(r.Adjusted)
+		out.Adjustments, out.PlainDesiredReplicas = Logged(r.Adjusted)
 	}
 	if proposal, known := r.Proposal(at); known {
 		out.Basis = &setpointv1.DecisionBasis{Proposal: &proposal}

@@ -334,7 +334,7 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		return next, nil
 	}
-	around.Turns = known.TurnsAt(j.Input.Scale.SpecReplicas)
+	around.Turns, around.Deleted = known.TurnsAt(j.Input.Scale.SpecReplicas), j.targets.Deleted(j.Key)
 	j.Decision, next, staged = around.RecommendIn(reused, j.Now, j.Input, &known.History, known.Stages)
 	return next, staged
 }

@@ -48,6 +48,8 @@ type Targets struct {
 		// Due reports whether For would wait for a cluster's. Await waits for several at once.
 		Due(cluster string) bool
 		Await(clusters []string)
+		// Deleted says who deleted one, as far as it is known.
+		Deleted(key store.Key, level stages.Level, id string, created time.Time) (by string, at time.Time, known bool)
 	}
 	// Fleets answers requests with a fleet; nil: the store keeps none.
 	Fleets interface {
@@ -173,6 +175,16 @@ func (t *Targets) InForce(key store.Key, now time.Time, timed bool) (inForce []s
 		now = t.clock.ofStore(now)
 	}
 	return stages.InForce(all, now), now, nil
+}
+
+// Deleted returns what stages.Around.Deleted is for a target.
+func (t *Targets) Deleted(key store.Key) func(stages.Level, string, time.Time) (string, time.Time, bool) {
+	if t.Overrides == nil {
+		return nil
+	}
+	return func(level stages.Level, id string, created time.Time) (string, time.Time, bool) {
+		return t.Overrides.Deleted(key, level, id, created)
+	}
 }
 
 // Conflicted counts a decision that is repeated because another caller was faster.

@@ -140,6 +140,10 @@ func TestWhatTheFeedGetsIsSmall(t *testing.T) {
 	for range 64 {
 		d.Status.Conditions = append(d.Status.Conditions, recommender.Condition{Type: long[:316], Status: "True", Reason: long[:1024], Message: long})
 	}
+	d.Adjusted = &recommender.Adjusted{}
+	for range 4 { // as many as one decision tells
+		d.Adjusted.Overrides = append(d.Adjusted.Overrides, recommender.Adjustment{Stage: recommender.StageOverride, Rule: recommender.OverrideBegins, Before: -1, After: -1, Message: strings.Repeat("o", recommender.MaxAdjustmentText), Until: time.Now()})
+	}
 	for _, entry := range []Entry{OfDecision(&d, strings.Repeat("r", 128), 7), OfPending(&d, strings.Repeat("r", 128), 7)} {
 		value := entry.feed()
 		const beside = 100 // the basis, and what is around both
@@ -150,7 +154,7 @@ func TestWhatTheFeedGetsIsSmall(t *testing.T) {
 			t.Errorf("with the longest names these are %d bytes, more than the store takes", key+len(value))
 		}
 		fed, ok := ReadFed(value)
-		if decision := fed.Decision(); !ok || decision.GetCurrentReplicas() != 3 || decision.GetDesiredReplicas() != 5 || !strings.HasPrefix(decision.GetReason(), "\u00e9") {
+		if decision := fed.Decision(); !ok || decision.GetCurrentReplicas() != 3 || decision.GetDesiredReplicas() != 5 || !strings.HasPrefix(decision.GetReason(), "\u00e9") || len(decision.GetAdjustments()) != 4 {
 			t.Errorf("%v is read", decision)
 		}
 	}

@@ -51,7 +51,7 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 		entry.decision = record.Append(entry.decision[:0], &h)
 	}
 	if len(entry.decision) > maxLoggedBytes {
-		h.Adjusted = nil
+		h.Adjusted = overridesOnly(h.Adjusted, recommender.MaxAdjustmentText)
 		entry.decision = record.Append(entry.decision[:0], &h)
 	}
 	if len(entry.decision) > maxFedBytes {
@@ -115,9 +115,33 @@ func forFeed(h *record.Record) []byte {
 	if len(value) <= maxFedBytes {
 		return value
 	}
-	short.Status.Conditions, short.Adjusted = nil, nil
+	if h.Adjusted != nil && len(h.Adjusted.Overrides) > 0 {
+		short.Status.Conditions, short.Adjusted = nil, overridesOnly(h.Adjusted, recommender.MaxAdjustmentText)
+		if value = record.Append(value[:0], &short); len(value) <= maxFedBytes {
+			return value
+		}
+	}
+	short.Status.Conditions, short.Adjusted = nil, overridesOnly(h.Adjusted, mostFedOverride)
 	short.Last.Reason, short.Last.Error = clipped(short.Last.Reason), clipped(short.Last.Error)
 	return record.Append(value[:0], &short)
+}
+
+// mostFedOverride limits the text of an override in the smallest form of a decision, in bytes.
+const mostFedOverride = 48
+
+// overridesOnly leaves of what stages made of a decision the overrides that begin or end, in texts of so many bytes:
+// no later decision tells of them.
+func overridesOnly(a *recommender.Adjusted, most int) *recommender.Adjusted {
+	if a == nil || len(a.Overrides) == 0 {
+		return nil
+	}
+	only := &recommender.Adjusted{Plain: a.Plain, Overrides: slices.Clone(a.Overrides)}
+	for i := range only.Overrides {
+		if text := &only.Overrides[i].Message; len(*text) > most {
+			*text = strings.ToValidUTF8((*text)[:most], "") + "..."
+		}
+	}
+	return only
 }
 
 // clipped shortens a text of the feed.
@@ -174,7 +198,7 @@ func OfFirst(before *record.Record) Entry {
 // differ.
 func Repeats(d *recommender.Decision, before *recommender.History, adjusted *recommender.Adjusted) bool {
 	last := &before.Last
-	if !sameAdjustments(d.Adjusted, adjusted) {
+	if d.Adjusted != nil && len(d.Adjusted.Overrides) > 0 || !sameAdjustments(d.Adjusted, adjusted) {
 		return false
 	}
 	if last.At == 0 || last.From != d.Current || last.To != d.Desired || last.Reason != d.Reason || last.Error != d.Error {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/store"
@@ -33,7 +34,7 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 	if created.GetStartTime() == nil {
 		created.StartTime = created.GetCreateTime()
 	}
-	err = o.change(ctx, place.Cluster, author, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+	err = o.change(ctx, place.Cluster, author, &change{next: func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
 		kept, fresh = created, true
 		at, exists := find(all, created.GetName())
 		switch {
@@ -47,7 +48,7 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 			return nil, err
 		}
 		return slices.Insert(all, at, created), nil
-	})
+	}})
 	if err != nil {
 		return nil, false, err
 	}
@@ -57,14 +58,17 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 // Delete deletes an override in the name of a caller, and returns it. ErrNotFound if there is none.
 func (o *Overrides) Delete(ctx context.Context, place target.Place, id, caller string) (*setpointv1.Override, error) {
 	var deleted *setpointv1.Override
-	err := o.change(ctx, place.Cluster, caller, func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
+	err := o.change(ctx, place.Cluster, caller, &change{next: func(all []*setpointv1.Override) ([]*setpointv1.Override, error) {
 		at, exists := find(all, place.Override(id))
 		if !exists {
 			return nil, ErrNotFound
 		}
 		deleted = all[at]
 		return slices.Delete(all, at, at+1), nil
-	})
+	}, deleted: func(now time.Time) *storedv1.DeletedOverride {
+		return &storedv1.DeletedOverride{Name: deleted.GetName(), CreateTime: deleted.GetCreateTime(),
+			By: strings.ToValidUTF8(caller[:min(len(caller), mostDeleter)], ""), DeleteTime: timestamppb.New(now)}
+	}})
 	if err != nil {
 		return nil, err // deleted may change even now
 	}
@@ -84,7 +88,7 @@ func (o *Overrides) Of(ctx context.Context, clusters []string) ([][]*setpointv1.
 	now := o.clock()
 	found := make([][]*setpointv1.Override, len(clusters))
 	for i := range records {
-		if found[i], err = decode(clusters[i], records[i], now); err != nil {
+		if found[i], _, err = decode(clusters[i], records[i], now); err != nil {
 			return nil, err
 		}
 	}

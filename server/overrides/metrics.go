@@ -2,7 +2,6 @@ package overrides
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +74,7 @@ func (e ends) Collect(to chan<- prometheus.Metric) {
 		}
 		author := strings.ToValidUTF8(one.Author[:min(len(one.Author), mostAuthor)], "")
 		to <- prometheus.MustNewConstMetric(endOf, prometheus.GaugeValue, float64(one.Expires.UnixMilli())/1000,
-			place.Cluster, place.Namespace, place.Target, id, what(one), author)
+			place.Cluster, place.Namespace, place.Target, id, one.What(), author)
 	}
 }
 
@@ -83,22 +82,5 @@ func (e ends) Collect(to chan<- prometheus.Metric) {
 func What(o *setpointv1.Override) string {
 	place, _, _ := target.ParseOverride(o.GetName())
 	one := decisionsOf(place, o)
-	return what(&one)
-}
-
-// what is what an override does, as the command lists it: "floor 2, no-scale-down".
-func what(o *stages.Override) string {
-	var parts []string
-	add := func(is bool, format string, a ...any) {
-		if is {
-			parts = append(parts, fmt.Sprintf(format, a...))
-		}
-	}
-	add(o.Hold, "hold")
-	add(o.Pin >= 0, "pin %d", o.Pin)
-	add(o.Floor >= 0, "floor %d", o.Floor)
-	add(o.Ceiling >= 0, "ceiling %d", o.Ceiling)
-	add(o.NoScaleDown, "no-scale-down")
-	add(o.NoScaleUp, "no-scale-up")
-	return strings.Join(parts, ", ")
+	return one.What()
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -99,6 +100,33 @@ func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
 		return nil, false
 	}
 	return k.of(key), true
+}
+
+// Deleted says who deleted an override of a target, its namespace or its cluster that was created at an instant, and
+// when; known is false if it was not deleted, or not lately.
+func (o *Overrides) Deleted(key store.Key, level stages.Level, id string, created time.Time) (by string, at time.Time, known bool) {
+	c := o.cache.find(key.Cluster)
+	if c == nil {
+		return "", time.Time{}, false
+	}
+	k := c.known.Load()
+	if k == nil {
+		return "", time.Time{}, false
+	}
+	place := target.Place{Cluster: key.Cluster}
+	if level > stages.OfCluster {
+		place.Namespace = key.Namespace
+	}
+	if level == stages.OfTarget {
+		place.Target = key.Target
+	}
+	name := place.Override(id)
+	for _, d := range k.deleted {
+		if d.GetName() == name && d.GetCreateTime().AsTime().UnixMilli() == created.UnixMilli() {
+			return d.GetBy(), d.GetDeleteTime().AsTime(), true
+		}
+	}
+	return "", time.Time{}, false
 }
 
 // Due reports whether a decision on a cluster waits for its overrides.
@@ -219,11 +247,11 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		records, err = o.records.LoadBatch(ctx, keys)
 		return err
 	}, func(i int, r reading) error {
-		all, err := decode(r.name, records[i], now)
+		all, deleted, err := decode(r.name, records[i], now)
 		if err != nil {
 			return err
 		}
-		if old := r.learn(knownOf(all, records[i].Version)); old != nil && !records[i].Exists() {
+		if old := r.learn(knownOf(all, deleted, records[i].Version)); old != nil && !records[i].Exists() {
 			lost = append(lost, old.names(now)...)
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
@@ -29,6 +30,8 @@ type change struct {
 	// next returns the overrides after the change, in order; nil for none, or an error if it can't be made. It may
 	// change the given ones, but not if it returns an error, and is called once for each attempt.
 	next func([]*setpointv1.Override) ([]*setpointv1.Override, error)
+	// deleted is who deleted which override, at an instant, after next. Nil: none is deleted.
+	deleted func(now time.Time) *storedv1.DeletedOverride
 	// err is valid once done is closed.
 	err  error
 	done chan struct{}
@@ -49,8 +52,8 @@ type queue struct {
 
 // change changes the overrides of a cluster that have not expired, in the name of a caller. Those of one instance are
 // made one after the other, some in each swap, so that only instances compete.
-func (o *Overrides) change(ctx context.Context, cluster, caller string, next func([]*setpointv1.Override) ([]*setpointv1.Override, error)) error {
-	c := &change{ctx: ctx, next: next, done: make(chan struct{})}
+func (o *Overrides) change(ctx context.Context, cluster, caller string, c *change) error {
+	c.ctx, c.done = ctx, make(chan struct{})
 	if err := o.enqueue(cluster, caller, c); err != nil {
 		return err
 	}
@@ -194,7 +197,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 			o.lost(k.names(now))
 		}
 	}
-	all, err := decode(cluster, record, now)
+	all, deleted, err := decode(cluster, record, now)
 	if err != nil {
 		return false, err
 	}
@@ -206,12 +209,15 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 		var next []*setpointv1.Override
 		if next, c.err = c.next(all); c.err == nil && next != nil {
 			all, changed = next, true
+			if c.deleted != nil {
+				deleted = append(deleted, c.deleted(now))
+			}
 		}
 	}
 	if !changed {
 		return true, nil
 	}
-	value, err := encode(all)
+	value, err := encode(all, deleted)
 	if err != nil {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -36,6 +37,16 @@ const (
 	FarthestStart = 365 * 24 * time.Hour
 	// Kept is how long a record is kept after its last change: longer than any override in it.
 	Kept = FarthestStart + LongestLife + 24*time.Hour
+)
+
+const (
+	// deletedFor is how long a record says who deleted an override, and mostDeleted and mostDeletedBytes limit of how
+	// many it does: these are beyond MostBytes.
+	deletedFor       = time.Hour
+	mostDeleted      = 32
+	mostDeletedBytes = 8 << 10
+	// mostDeleter limits the identity of who deleted one, in bytes.
+	mostDeleter = 128
 )
 
 // Sentinel errors.
@@ -75,25 +86,39 @@ func keyOf(cluster string) store.Key {
 	return store.Key{Cluster: cluster, Namespace: "-", Target: "-"}
 }
 
-// decode returns the overrides in a record, by name, without those that have expired by then.
-func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.Override, error) {
-	var all setpointv1.ListOverridesResponse
+// decode returns the overrides in a record, by name, without those that have expired by then, and those that were
+// deleted lately.
+func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.Override, []*storedv1.DeletedOverride, error) {
+	var all storedv1.Overrides
 	if err := proto.Unmarshal(record.Value, &all); err != nil {
-		return nil, &UnreadableError{cluster, err}
+		return nil, nil, &UnreadableError{cluster, err}
 	}
 	return slices.DeleteFunc(all.GetOverrides(), func(o *setpointv1.Override) bool {
-		return !now.Before(o.GetExpireTime().AsTime())
-	}), nil
+			return !now.Before(o.GetExpireTime().AsTime())
+		}), slices.DeleteFunc(all.GetDeleted(), func(d *storedv1.DeletedOverride) bool {
+			return now.Sub(d.GetDeleteTime().AsTime()) >= deletedFor
+		}), nil
 }
 
 // encode returns the value of a record of overrides, which are sorted by name. It has bytes even of none: the store does
 // not tell an empty value from none.
-func encode(all []*setpointv1.Override) ([]byte, error) {
-	list := &setpointv1.ListOverridesResponse{Overrides: all}
+func encode(all []*setpointv1.Override, deleted []*storedv1.DeletedOverride) ([]byte, error) {
+	list := &storedv1.Overrides{Overrides: all, Deleted: newestDeleted(deleted)}
 	if len(all) == 0 {
-		list.NextPageToken = "-" // nobody reads it
+		list.None = "-" // nobody reads it
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(list)
+}
+
+// newestDeleted returns the newest deletions that a record keeps.
+func newestDeleted(all []*storedv1.DeletedOverride) []*storedv1.DeletedOverride {
+	bytes := 0
+	for i := len(all) - 1; i >= 0; i-- {
+		if bytes += proto.Size(all[i]); bytes > mostDeletedBytes || len(all)-i > mostDeleted {
+			return all[i+1:]
+		}
+	}
+	return all
 }
 
 // find returns where the override of a name is, or would be.
@@ -121,11 +146,13 @@ type known struct {
 	version store.Version
 	// ends is when the first of them expires, zero: there are none.
 	ends time.Time
+	// deleted are those that were deleted lately.
+	deleted []*storedv1.DeletedOverride
 }
 
 // knownOf returns the known ones of all that have not expired, in a record of that version.
-func knownOf(all []*setpointv1.Override, version store.Version) *known {
-	k := &known{version: version, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+func knownOf(all []*setpointv1.Override, deleted []*storedv1.DeletedOverride, version store.Version) *known {
+	k := &known{version: version, deleted: deleted, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
 	for _, o := range all {
 		place, _, ok := target.ParseOverride(o.GetName())
 		if !ok {
@@ -172,7 +199,7 @@ func (k *known) without(now time.Time) *known {
 	if k.ends.IsZero() || now.Before(k.ends) {
 		return k
 	}
-	next := &known{version: k.version, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
+	next := &known{version: k.version, deleted: k.deleted, ofNamespaces: map[string][]stages.Override{}, ofTargets: map[store.Key][]stages.Override{}}
 	left := func(all []stages.Override) (some []stages.Override) {
 		for i := range all {
 			if now.Before(all[i].Expires) {

@@ -38,7 +38,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	basis := conversion.Basis(s.lastBasis(ctx, target))
 	interval := intervalOf(target, options.Profile)
 	next := nextCall(known, s.targets.Options.Clock(), interval)
-	if a := known.Adjusted; a == nil || len(a.Adjustments) == 0 && a.Plain == known.Last.To { // else stages decided, too, and retracing knows none
+	if a := known.Adjusted; a == nil || len(a.Adjustments) == 0 && (a.Plain == known.Last.To || a.Plain == recommender.NoPlain) { // else stages decided, too, and retracing knows none
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	}
 	if around, unforeseen := s.around(target, known, use, in); around != nil {

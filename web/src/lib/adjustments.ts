@@ -25,7 +25,7 @@ export function adjustments(d: Decision): Adjustment[] {
   const all = (d.adjustments ?? []).slice(0, 32);
   const override = all.at(-1)?.stage === "OVERRIDE" ? all.splice(-1) : [];
   return [...override, ...all].map((a) => ({
-    stage: stageName(a.stage),
+    stage: stageName(a.stage) + (a.stage === "OVERRIDE" && (a.rule === "begins" || a.rule === "ends") ? ` ${a.rule}` : ""),
     tone: a.stage === "OVERRIDE" || a.stage === "REVERSALS" || a.stage === "ZERO_GUARD" || a.stage === "WINDOW" ? "held" : "limited",
     text: plainText(a.message || a.rule),
     until: a.untilTime ? millis(a.untilTime) : 0,
