@@ -60,7 +60,7 @@ func TestEnginesHaveTheFallbacksOfSpecs(t *testing.T) {
 			continue
 		}
 		want := stages.Fallback{Metric: 0, After: 4 * time.Minute, Replicas: 6}
-		if p := engine.Stages; p == nil || len(p.Fallbacks) != 1 || p.Fallbacks[0] != want {
+		if p := engine.Stages; p == nil || len(p.Fallbacks) != 1 || p.Fallbacks[0].Metric != want.Metric || p.Fallbacks[0].After != want.After || p.Fallbacks[0].Replicas != want.Replicas {
 			t.Errorf("%s: %+v", form, p)
 		}
 		if f := a.Stages().GetFallbacks(); len(f) != 1 || f[0].GetMetric() != "External:queue" || f[0].GetReplicas() != 6 {

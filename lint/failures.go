@@ -13,6 +13,10 @@ func (s *subject) eachFallback(check func(at, metric string, one *stages.Fallbac
 	}
 	for i := range s.stages.Fallbacks {
 		one := &s.stages.Fallbacks[i]
+		if one.OfSpec { // these follow those of the stages
+			check(fmt.Sprintf("spec.metrics[%d].external.fallback", one.Metric), s.stages.Metrics[one.Metric], one)
+			continue
+		}
 		check(fmt.Sprintf("spec.stages.fallbacks[%d]", i), s.stages.Metrics[one.Metric], one)
 	}
 }

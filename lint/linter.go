@@ -180,6 +180,12 @@ func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *sim
 	if problems != nil {
 		return nil, problems
 	}
+	if own := around.Plan.Fallbacks; len(own) > 0 {
+		own = own[len(own)-min(len(own), l.dump.SpecFallbacks(written)):]
+		for i := range own {
+			own[i].OfSpec = true
+		}
+	}
 	return around.Plan, nil
 }
 

@@ -95,3 +95,51 @@ func TestStagesOfStoredSpecs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is wrong with a metric's own fallback is said where it was written, in every form of spec, also beside those of stages.
+func TestFallbacksOfSpecsAreWhereTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	const body = `
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  minReplicas: 2
+  maxReplicas: 20
+  metrics:
+  - {type: External, external: {metric: {name: load, selector: {matchLabels: {app: web}}}, target: {type: AverageValue, averageValue: "1"}}}
+  - type: External
+    external:
+      metric: {name: queue, selector: {matchLabels: {app: web}}}
+      target: {type: AverageValue, averageValue: "1"}
+      fallback:
+        failureDurationSeconds: 200
+        replicas: 70
+`
+	const stages = `{"fallbacks": [{"metric": "External:load", "replicas": 5}]}`
+	for name, text := range map[string]string{
+		"HorizontalPodAutoscaler": "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, annotations: {setpoint.dev/stages: '" + stages + "'}}\nspec:" + body,
+		"without stages":          "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:" + body,
+		"Autoscaler":              "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\nspec:" + body + "  stages: " + strings.Replace(stages, "5}", `5, "failureDuration": "60s"}`, 1) + "\n",
+		"stored":                  "target: clusters/c/namespaces/shop/targets/web\nstages: " + stages + "\nspec:" + body,
+	} {
+		l := Linter{Options: given(&setpointv1.RecommendOptions{})}
+		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		findings, err := l.Check(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		line := 1 + strings.Count(text[:strings.Index(text, "replicas: 70")], "\n")
+		found := 0
+		for _, f := range findings {
+			if f.Rule != "fallback-out-of-bounds" {
+				continue
+			}
+			if found++; f.Field != "spec.metrics[1].external.fallback.replicas" || f.Line != line {
+				t.Errorf("%s: line %d of %s, want %d", name, f.Line, f.Field, line)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s: %d findings of %+v", name, found, findings)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
@@ -49,6 +50,8 @@ type Question struct {
 	// Spec and Step say which step of which spec is to be explained, from 0.
 	Spec int `json:"spec"`
 	Step int `json:"step"`
+	// Now is when lint looks at schedules, as RFC 3339: the engine has no clock. Empty: it leaves them out.
+	Now string `json:"now"`
 }
 
 // SpecText is a spec as YAML or JSON, and its name.
@@ -131,7 +134,7 @@ func (q *Question) answer() answer {
 	}
 	switch q.Ask {
 	case "lint":
-		return a.lint()
+		return a.lint(q.Now)
 	case "hpa":
 		return a.export(horizontalPodAutoscaler)
 	case "autoscaler":
@@ -251,20 +254,34 @@ func (a *asked) spec(text SpecText, profile string) {
 	}
 }
 
-func (a *asked) lint() answer {
+func (a *asked) lint(at string) answer {
 	out := answer{Findings: []finding{}}
+	now, err := time.Parse(time.RFC3339, at)
+	if err != nil && at != "" {
+		a.refuse("question", "now must be an instant as RFC 3339 has it")
+	}
 	for _, s := range a.specs {
 		if s.autoscaler == nil {
 			continue
 		}
-		b := s.message.GetBehavior()
+		b, plan := s.message.GetBehavior(), s.autoscaler.Stages
+		if now.IsZero() {
+			plan = withoutSchedules(plan)
+		}
 		found, err := lint.Check(context.Background(), &lint.Subject{
 			File: s.name, Name: s.object, Autoscaler: s.autoscaler, Scalers: 1,
-			Stages: withoutClock(s.autoscaler.Stages), Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
+			Manifest: s.manifest, Stages: plan, Now: now, Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
 		})
 		a.note(s.name, err)
 		for _, f := range found {
-			out.Findings = append(out.Findings, finding{f, s.line(f.Field)})
+			at := f.Field
+			if below, is := strings.CutPrefix(at, "spec.stages"); is {
+				at = s.stagesAt + below
+				if !s.manifest {
+					f.Field = at // they are beside the spec
+				}
+			}
+			out.Findings = append(out.Findings, finding{f, s.line(at)})
 		}
 	}
 	out.Problems = a.problems

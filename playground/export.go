@@ -101,7 +101,9 @@ type operation struct {
 var plainWord = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 // patch writes the command that gives an object of the cluster the first spec: all but what it
-// scales. A field that the spec leaves out becomes null, which stands for the API's default.
+// scales. A field that the spec leaves out becomes null, which stands for the API's default. Stages of an HPA follow as
+// its annotation, in a command of their own: a JSON patch can't add to annotations that may not be there. Those
+// that the spec leaves out stay, as other fields do that are not HPA's.
 func (a *asked) patch() answer {
 	if len(a.problems) > 0 || len(a.specs) == 0 || a.specs[0].autoscaler == nil {
 		return answer{Problems: a.problems}
@@ -139,7 +141,30 @@ func (a *asked) patch() answer {
 	if s.lines["metadata.namespace"] > 0 {
 		name += " --namespace=" + quoted(s.namespace)
 	}
-	return answer{Problems: a.problems, Export: fmt.Sprintf("kubectl patch %s %s --type=json --patch=%s\n", resource, name, quoted(strings.TrimSpace(text.String())))}
+	command := fmt.Sprintf("kubectl patch %s %s --type=json --patch=%s", resource, name, quoted(strings.TrimSpace(text.String())))
+	if s.stages != nil && !s.own {
+		written, err := s.stagesText()
+		if err != nil {
+			a.note(s.name, err)
+			return answer{Problems: a.problems}
+		}
+		command += fmt.Sprintf(" &&\n  kubectl annotate %s %s --overwrite %s", resource, name, quoted(stagesAnnotation+"="+written))
+	}
+	return answer{Problems: a.problems, Export: command + "\n"}
+}
+
+// stagesText are the stages as an annotation has them.
+func (s *spec) stagesText() (string, error) {
+	if s.annotation != nil {
+		text, _ := s.annotation.Text()
+		return text, nil
+	}
+	value, ok := s.beside.Any()
+	text, err := json.Marshal(value)
+	if err != nil || !ok {
+		return "", errors.New("stages have no form in JSON")
+	}
+	return string(text), nil
 }
 
 // quoted is a word of a POSIX shell.

@@ -338,6 +338,9 @@ func TestASpecAsAPatch(t *testing.T) {
 		{"apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web, namespace: shop}\nspec: {maxReplicas: 3, shadow: true, options: {tolerance: 0.05}}\n",
 			`{"op":"add","path":"/spec/options","value":{"tolerance":0.05}},{"op":"add","path":"/spec/shadow","value":true}]'` + "\n"},
 		{"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: \"a'; rm -rf / #\"}\nspec: {maxReplicas: 3}\n", `autoscaling 'a'\''; rm -rf / #' --type=json`},
+		{annotatedHPA, "--patch='[" + `{"op":"add","path":"/spec/minReplicas","value":null},{"op":"add","path":"/spec/maxReplicas","value":10},{"op":"add","path":"/spec/metrics","value":null},{"op":"add","path":"/spec/behavior","value":null}]' &&` + "\n" +
+			`  kubectl annotate horizontalpodautoscalers.v2.autoscaling web --overwrite 'setpoint.dev/stages={"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "9h", "minReplicas": 9}]}'` + "\n"},
+		{"stages: {windowThroughFailures: true}\nspec: {maxReplicas: 3}\n", ` &&` + "\n" + `  kubectl annotate horizontalpodautoscalers.v2.autoscaling NAME --overwrite 'setpoint.dev/stages={"windowThroughFailures":true}'` + "\n"},
 	} {
 		got := ask(t, playground.Question{Ask: "patch", Specs: []playground.SpecText{{Name: "A", Text: tt.text}}})
 		if !hasText(got.Export, tt.want) {
@@ -345,6 +348,9 @@ func TestASpecAsAPatch(t *testing.T) {
 		}
 	}
 }
+
+// annotatedHPA has a schedule.
+var annotatedHPA = strings.Replace(sound, "metadata: {name: web", `metadata: {annotations: {setpoint.dev/stages: '{"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "9h", "minReplicas": 9}]}'}, name: web`, 1)
 
 func TestLintHasLines(t *testing.T) {
 	t.Parallel()

@@ -33,10 +33,14 @@ type spec struct {
 	stages     *setpointv1.Stages
 	stagesAt   string
 	annotation *document.Value
+	// beside are the stages of a stored spec or a request.
+	beside document.Value
 	// fields of the spec as they are in the document, and whether it is an Autoscaler's.
 	fields map[string]document.Value
 	own    bool
-	lines  map[string]int
+	// manifest reports whether it is a cluster's object.
+	manifest bool
+	lines    map[string]int
 }
 
 // line is the line of a field, or of its parent; 0: unknown.
@@ -79,6 +83,7 @@ func (s *spec) read(data []byte) error {
 		if want != "" && api != want {
 			root.Refuse("apiVersion: must be %s", want)
 		}
+		s.manifest = true
 		if found {
 			s.specOf(body, kind == autoscaler)
 		}
@@ -100,6 +105,7 @@ func (s *spec) unnamed(root document.Value) bool {
 	body, wrapped := parts["spec"]
 	_, bare := parts["maxReplicas"]
 	if stages, given := parts["stages"]; given && wrapped {
+		s.beside = stages
 		s.stagesOf(stages)
 	}
 	switch options, given := parts["options"]; {

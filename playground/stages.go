@@ -241,8 +241,8 @@ func (s *spec) misplaced(kind string) string {
 	return fmt.Sprintf("%s has its stages in spec.stages, not in an annotation: move them", kind)
 }
 
-// withoutClock are stages without schedules: what lint says of these depends on the time, and there is none here.
-func withoutClock(p *stages.Plan) *stages.Plan {
+// withoutSchedules are stages without schedules: what lint says of these depends on the time.
+func withoutSchedules(p *stages.Plan) *stages.Plan {
 	if p == nil {
 		return nil
 	}

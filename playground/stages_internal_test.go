@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/lint"
 )
 
 const stagedBody = `
@@ -61,6 +64,9 @@ func TestStagesAreThoseOfTheCommand(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		// The command moves an HPA's fallback behind those of its stages, as the browser does.
+		for i := range want.Stages.Fallbacks {
+			want.Stages.Fallbacks[i].OfSpec = a.specs[0].autoscaler.Stages.Fallbacks[i].OfSpec // only lint asks the command for it
+		}
 		if got := a.specs[0].autoscaler.Stages; !reflect.DeepEqual(got, want.Stages) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want.Stages)
 		}
@@ -120,6 +126,62 @@ func TestStagesAreRefusedAlike(t *testing.T) {
 			if (err == nil) != sound {
 				t.Errorf("%s: the command says %v of\n%s", name, err, text)
 			}
+		}
+	}
+}
+
+// The browser's lint finds of stages, wherever they are, what the command finds, schedules included, and says on which line;
+// without an instant it leaves schedules out.
+func TestLintOfStagesIsTheCommands(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	const mistaken = `{schedules: [{name: old, timeZone: UTC, at: "2020-11-27T08:00:00Z", duration: "3600s", minReplicas: 9}, {name: day, timeZone: UTC, cron: "0 8 * * *", duration: "3600s", minReplicas: 40},
+      {name: cheap, timeZone: UTC, cron: "0 8 * * *", duration: "3600s", maxReplicas: 5}], fallbacks: [{metric: "External:load", replicas: 50, failureDuration: "10s"}], zeroGuards: [{metric: "External:queue", confirm: "3000s"}]}`
+	for name, text := range stagedAs(mistaken) {
+		if name != "annotation" {
+			text = strings.Replace(text, "fallback: {replicas: 7", "fallback: {replicas: 70", 1)
+		}
+		linter := lint.Linter{Now: now, Options: func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions {
+			if own == nil {
+				own = &setpointv1.RecommendOptions{}
+			}
+			return own
+		}}
+		if err := linter.Read("A", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		want, err := linter.Check(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		q := &Question{Ask: "lint", Now: now.Format(time.RFC3339), Specs: []SpecText{{Name: "A", Text: text}}}
+		got := q.answer()
+		schedules := 0
+		for i, f := range got.Findings {
+			if strings.Contains(f.Field, "schedules") {
+				schedules++
+			}
+			if f.Line < 3 && name != "stored spec" || f.Line == 0 {
+				t.Errorf("%s: line %d of %+v", name, f.Line, f)
+			}
+			if i < len(want) {
+				want[i].Line, want[i].Object = f.Finding.Line, f.Finding.Object
+				if want[i] != f.Finding {
+					t.Errorf("%s: %+v, the command has %+v", name, f.Finding, want[i])
+				}
+			}
+		}
+		if len(got.Findings) != len(want) || schedules < 2 || len(got.Problems) > 0 {
+			t.Errorf("%s: %d findings, %d of schedules, and %v; the command has %d", name, len(got.Findings), schedules, got.Problems, len(want))
+		}
+		q.Now = ""
+		for _, f := range q.answer().Findings {
+			if strings.Contains(f.Field, "schedules") {
+				t.Errorf("%s without an instant: %+v", name, f)
+			}
+		}
+		if q.Now = "noon"; len(q.answer().Problems) != 1 {
+			t.Errorf("%s: at noon: %+v", name, q.answer())
 		}
 	}
 }

@@ -19,6 +19,8 @@ type Fallback struct {
 	LastGood time.Duration
 	// UpOnly takes the current count where the proposal is below it.
 	UpOnly bool
+	// OfSpec reports whether it is the metric's own in the spec, as KEP-5679 has it, and not one of the stages.
+	OfSpec bool
 }
 
 // DefaultFailureDuration is Fallback.After where a spec sets none, as in KEP-5679.

@@ -95,7 +95,7 @@ func (r *stagesReader) ofSpec(p *stages.Plan, spec *setpointv1.HorizontalPodAuto
 		if f.FailureDurationSeconds != nil {
 			after = time.Duration(f.GetFailureDurationSeconds()) * time.Second
 		}
-		p.Fallbacks = append(p.Fallbacks, stages.Fallback{Metric: i, After: after, Replicas: f.GetReplicas()})
+		p.Fallbacks = append(p.Fallbacks, stages.Fallback{Metric: i, After: after, Replicas: f.GetReplicas(), OfSpec: true})
 	}
 }
 

@@ -924,7 +924,9 @@ type Decision struct {
 	// the rate), "HELD" (a stabilization window keeps the count) or "OVERRIDDEN" (an override decides
 	// the count). Empty: nothing. Servers may add words.
 	States []string `protobuf:"bytes,14,rep,name=states,proto3" json:"states,omitempty"`
-	// What stages and overrides changed, as in RecommendResponse.
+	// What stages and overrides changed, as in RecommendResponse. Before these, overrides that began or ended since
+	// the decision before, of stage "OVERRIDE" with the rule "begins" or "ends", without replicas: at most 4, the next decisions
+	// have the others.
 	Adjustments []*Adjustment `protobuf:"bytes,15,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
 	// As in RecommendResponse.
 	PlainDesiredReplicas *int32 `protobuf:"varint,16,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`

@@ -65,11 +65,12 @@ func readV2(d *Dump, o object) error {
 	if err != nil {
 		return nil // which Stages says
 	}
-	if stages, err = withFallbacks(spec, stages); err != nil {
+	stages, n, err := withFallbacks(spec, stages)
+	if err != nil {
 		d.Autoscalers = d.Autoscalers[:len(d.Autoscalers)-1]
 		return err
 	}
-	d.setStages(stages)
+	d.setStages(stages, n)
 	return nil
 }
 

@@ -20,6 +20,8 @@ type own struct {
 	options *setpointv1.RecommendOptions
 	stages  *setpointv1.Stages
 	fleet   string
+	// fallbacks is how many of these are the spec's metrics'.
+	fallbacks int
 }
 
 // strictOwn is an AutoscalerSpec with strictSpec's fallbacks.
@@ -52,7 +54,7 @@ func decodeOwn(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, more ow
 		}
 	}
 	if more.stages, err = spec.Stages.ToProto(); err == nil {
-		more.stages, err = withFallbacks(in.Spec, more.stages)
+		more.stages, more.fallbacks, err = withFallbacks(in.Spec, more.stages)
 	}
 	if err != nil {
 		return nil, own{}, err
@@ -74,7 +76,7 @@ func readOwn(d *Dump, o object) error {
 		return err
 	}
 	d.setOptions(more.options)
-	d.setStages(more.stages)
+	d.setStages(more.stages, more.fallbacks)
 	if more.fleet != "" {
 		if d.fleets == nil {
 			d.fleets = make(map[*autoscalingv2.HorizontalPodAutoscaler]string)
@@ -84,10 +86,14 @@ func readOwn(d *Dump, o object) error {
 	return nil
 }
 
-// setStages keeps the stages of the autoscaler that was added last.
-func (d *Dump) setStages(stages *setpointv1.Stages) {
+// setStages keeps the stages of the autoscaler that was added last, and how many of their fallbacks are its metrics'.
+func (d *Dump) setStages(stages *setpointv1.Stages, fallbacks int) {
 	if d.stages == nil {
 		d.stages = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages)
+		d.fallbacks = make(map[*autoscalingv2.HorizontalPodAutoscaler]int)
+	}
+	if fallbacks > 0 {
+		d.fallbacks[d.Autoscalers[len(d.Autoscalers)-1]] = fallbacks
 	}
 	d.stages[d.Autoscalers[len(d.Autoscalers)-1]] = stages
 }
@@ -127,3 +133,6 @@ func (d *Dump) Fleet(a *autoscalingv2.HorizontalPodAutoscaler) (string, error) {
 	}
 	return autoscalingv1.AnnotatedFleet(a.Annotations)
 }
+
+// SpecFallbacks returns how many of the fallbacks of an autoscaler's Stages, the last ones, are those of metrics of its spec.
+func (d *Dump) SpecFallbacks(a *autoscalingv2.HorizontalPodAutoscaler) int { return d.fallbacks[a] }

@@ -59,6 +59,8 @@ type Dump struct {
 	stages map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages
 	// fleets are the names of those that Setpoint's own autoscalers are members of.
 	fleets map[*autoscalingv2.HorizontalPodAutoscaler]string
+	// fallbacks is how many of the fallbacks in stages are those of metrics.
+	fallbacks map[*autoscalingv2.HorizontalPodAutoscaler]int
 	// seenPods is the place of each pod, by namespace/name.
 	seenPods map[string]string
 }

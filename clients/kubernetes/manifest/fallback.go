@@ -54,10 +54,10 @@ func (s *strictSpec) toV2() autoscalingv2.HorizontalPodAutoscalerSpec {
 	return out
 }
 
-// withFallbacks adds the fallbacks of a spec in JSON to its stages, which may be nil.
-func withFallbacks(spec json.RawMessage, stages *setpointv1.Stages) (*setpointv1.Stages, error) {
+// withFallbacks adds the fallbacks of a spec in JSON to its stages, which may be nil, and returns how many.
+func withFallbacks(spec json.RawMessage, stages *setpointv1.Stages) (with *setpointv1.Stages, n int, err error) {
 	if len(spec) == 0 {
-		return stages, nil
+		return stages, 0, nil
 	}
 	var taken []string
 	for _, f := range stages.GetFallbacks() {
@@ -65,15 +65,15 @@ func withFallbacks(spec json.RawMessage, stages *setpointv1.Stages) (*setpointv1
 	}
 	fallbacks, err := autoscalingv1.SpecFallbacks(spec, taken)
 	if err != nil {
-		return nil, fmt.Errorf("spec.%w", err)
+		return nil, 0, fmt.Errorf("spec.%w", err)
 	}
 	if len(fallbacks) == 0 {
-		return stages, nil
+		return stages, 0, nil
 	}
 	added, err := (&autoscalingv1.Stages{Fallbacks: fallbacks}).ToProto()
 	if err != nil || stages == nil {
-		return added, err
+		return added, len(fallbacks), err
 	}
 	proto.Merge(stages, added)
-	return stages, nil
+	return stages, len(fallbacks), nil
 }

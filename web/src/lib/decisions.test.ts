@@ -134,6 +134,8 @@ test("adjustments are told with the override first, and bounded", () => {
     { stage: "Bounds", tone: "limited", text: "schedule \"office\" raises minReplicas from 2 to 8", until: t0 + 60_000 },
   ]);
   assert.deepEqual(adjustments({}), []);
+  const began = adjustments({ adjustments: [{ stage: "OVERRIDE", rule: "begins", message: "it begins" }, hold] });
+  assert.deepEqual(began.map((a) => a.stage), ["Override", "Override begins"], "one that begins or ends is not the one that decides");
   assert.equal(adjustments({ adjustments: [{ stage: "SURGE", rule: "External:queue" }] })[0]!.text, "External:queue", "without a sentence");
   const many = adjustments({ adjustments: Array.from({ length: 1000 }, () => ({ message: "x".repeat(9999) })) });
   assert.deepEqual([many.length, many[0]!.text.length, many[0]!.stage], [32, 300, "Stage"]);

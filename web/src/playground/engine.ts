@@ -78,6 +78,8 @@ export interface Question {
   profile?: string;
   spec?: number;
   step?: number;
+  /** When lint looks at schedules, RFC 3339. */
+  now?: string;
 }
 
 /** Why there is no answer: the engine is not there, or a newer question took its place. */

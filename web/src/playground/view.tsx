@@ -102,7 +102,7 @@ export function PlaygroundView() {
           if (a.run) setRun(a.run);
           setShown(undefined);
           setBusy(false);
-          const lint = await engine.current!.ask({ ask: "lint", specs: question.specs, profile: question.profile });
+          const lint = await engine.current!.ask({ ask: "lint", specs: question.specs, profile: question.profile, now: new Date().toISOString() });
           if (!gone) setFindings(lint.findings ?? []);
         })
         .catch((e: EngineError) => {
