@@ -500,7 +500,8 @@ events:
 	const annotated = `, annotations: {setpoint.dev/stages: '{"windowThroughFailures": true, "fallbacks": [{"metric": "External:queue", "replicas": 20}],
   "combine": {"method": "QUORUM", "quorum": 2}, "schedules": [{"name": "day", "timeZone": "Europe/Berlin", "cron": "0 8 * * *", "duration": "9h", "minReplicas": 9, "rampUp": "30m"}]}'}}`
 	add("simulate", world+"  - {at: 13h, for: 1h, override: {pin: 25}}\n", strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), nil)
-	add("lint", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), nil)
+	add("lint", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), func(q *playground.Question) { q.Now = "2026-11-23T12:00:00Z" })
+	add("patch", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), nil)
 	add("check", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+strings.ReplaceAll(annotated, "Europe/Berlin", "Nowhere"), 1), nil)
 	for step := 0; step < 6000; step += 501 {
 		add("step", world, metrics, func(q *playground.Question) { q.Step, q.Spec = step, step%2 })
