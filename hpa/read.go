@@ -61,16 +61,24 @@ func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 	}
 	out := make([]*Autoscaler, len(dump.Autoscalers))
 	for i, object := range dump.Autoscalers {
-		out[i] = &Autoscaler{File: name, Object: object, Stored: stored[object]}
-		if out[i].Stored == nil {
-			stages, err := dump.Stages(object)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %s/%s: %w", name, object.Namespace, object.Name, err)
-			}
-			out[i].Stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object), Stages: stages}
+		var err error
+		if out[i], err = Dumped(name, dump, object, stored[object]); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// Dumped is one of a dump's autoscalers, read from that file. stored is what Other had for it, nil: nothing.
+func Dumped(file string, dump *manifest.Dump, object *autoscalingv2.HorizontalPodAutoscaler, stored *setpointv1.TargetSpec) (*Autoscaler, error) {
+	if stored == nil {
+		stages, err := dump.Stages(object)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s/%s: %w", file, object.Namespace, object.Name, err)
+		}
+		stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object), Stages: stages}
+	}
+	return &Autoscaler{File: file, Object: object, Stored: stored}, nil
 }
 
 // ReadOne is Read for a file with exactly one autoscaler.

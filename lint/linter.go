@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/hpa"
@@ -42,6 +43,8 @@ type Linter struct {
 	Scenario *simulation.Scenario
 	// Ignore are the IDs of rules that are left out, besides those of an object's IgnoreAnnotation.
 	Ignore []string
+	// Only, if it is set, chooses the autoscalers that Check checks; the others are what is beside them.
+	Only func(file, namespace, name string) bool
 	// Now is when schedules are looked at; the zero time: when Check is called.
 	Now time.Time
 
@@ -83,6 +86,39 @@ func (l *Linter) Read(name string, r io.Reader) error {
 // Autoscalers is how many were read.
 func (l *Linter) Autoscalers() int { return len(l.files) }
 
+// Spec is an autoscaler that was read.
+type Spec struct {
+	*hpa.Autoscaler
+	// Kind of the object, empty: it is a stored spec.
+	Kind string
+	// Line of its spec in the file; 0: not known.
+	Line int
+}
+
+// Specs returns all autoscalers that were read, in their order. The error tells of stages that can't be read;
+// their autoscalers are left out.
+func (l *Linter) Specs() ([]Spec, error) {
+	var all []Spec
+	var problems []error
+	for i, object := range l.dump.Autoscalers {
+		read, err := hpa.Dumped(l.files[i], &l.dump, object, l.loose[object])
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		s := Spec{Autoscaler: read, Line: l.lines.of(l.files[i], object.Namespace, object.Name, "spec")}
+		switch {
+		case l.loose[object] != nil:
+		case l.dump.Version(object) == autoscalingv1.GroupVersion.String():
+			s.Kind = "Autoscaler"
+		default:
+			s.Kind = object.Kind
+		}
+		all = append(all, s)
+	}
+	return all, errors.Join(problems...)
+}
+
 // Refused is how many of these Check could not check.
 func (l *Linter) Refused() int { return l.refused }
 
@@ -113,6 +149,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	var all []Finding
 	var refused []error
 	for i, written := range l.dump.Autoscalers {
+		if l.Only != nil && !l.Only(l.files[i], written.Namespace, written.Name) {
+			continue
+		}
 		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
 		if err != nil {
 			refused = append(refused, err)

@@ -151,6 +151,19 @@ func uriOf(file string) string {
 
 // WriteSARIF writes the findings as one run of SARIF 2.1.0, which code hosts read.
 func WriteSARIF(w io.Writer, findings []Finding, version string) error {
+	return (&SARIF{Tool: "setpoint lint", Version: version}).Write(w, findings)
+}
+
+// SARIF is a run of a tool whose findings are of Rules, or of More, whose anchors are on the page at the
+// address Page.
+type SARIF struct {
+	Tool, Version string
+	More          []Rule
+	Page          string
+}
+
+// Write writes the run with its findings.
+func (of *SARIF) Write(w io.Writer, findings []Finding) error {
 	type driver struct {
 		Name    string      `json:"name"`
 		Version string      `json:"version,omitempty"`
@@ -169,15 +182,19 @@ func WriteSARIF(w io.Writer, findings []Finding, version string) error {
 		Version string `json:"version"`
 		Runs    []run  `json:"runs"`
 	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []run{{
-		Tool: tool{driver{Name: "setpoint lint", Version: version, URI: Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
+		Tool: tool{driver{Name: of.Tool, Version: of.Version, URI: Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
 	}}}
 	r := &out.Runs[0]
 	places := make(map[string]int)
-	for i, rule := range Rules {
+	for i, rule := range slices.Concat(Rules, of.More) {
+		page := Page
+		if i >= len(Rules) {
+			page = of.Page
+		}
 		places[rule.ID] = i
 		s := sarifRule{
 			ID: rule.ID, Name: rule.ID, Short: sarifText{rule.Title}, Full: sarifText{rule.Why},
-			Help: sarifText{rule.Mend}, HelpURI: Page + "#" + rule.ID,
+			Help: sarifText{rule.Mend}, HelpURI: page + "#" + rule.ID,
 		}
 		s.Default.Level = string(rule.Severity)
 		r.Tool.Driver.Rules = append(r.Tool.Driver.Rules, s)

@@ -10,6 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
+	"github.com/setpoint-dev/setpoint/simulation/counterfactual"
 )
 
 // Backtest is what another spec would have done with a scenario: in a closed loop, and what it
@@ -36,6 +37,20 @@ type Backtest struct {
 	Other    Side `json:"other"`
 	// Differences are the first few.
 	Differences []Change `json:"differences"`
+	// Instants are the steps that the closed loop covers, in order.
+	Instants []Instant `json:"-"`
+}
+
+// Instant is a step: the counts after it, for as long as it stands for.
+type Instant struct {
+	Time   time.Time
+	Length time.Duration
+	// Recorded is the recording's count, Open what the other spec decides from that, Closed the other
+	// spec's count in the closed loop.
+	Recorded, Open, Closed int32
+	// RecordedShort and Short are ClosedSide.ShortSeconds of the two, false where no limit is known. Unknown is
+	// ClosedLoop.UnknownSeconds.
+	RecordedShort, Short, Unknown bool
 }
 
 // Side is what one spec decided in the time that is covered.
@@ -66,9 +81,19 @@ const MaxGap = 5 * time.Minute
 // MaxDifferences bounds the differences that a back-test tells of.
 const MaxDifferences = 10
 
+// Question is what a back-test is about. The zero value is about the recording's own spec.
+type Question struct {
+	Spec    *autoscalingv2.HorizontalPodAutoscalerSpec
+	Stages  *setpointv1.Stages
+	Assumed Assumed
+	// Modelled models all pods of the closed loop, also while the count is the recorded one. Of the recording's
+	// own spec that shows by how much the model misses.
+	Modelled bool
+}
+
 // RunBacktest replays a scenario with its own spec, then with another and its stages, nil: without stages. A
 // nil spec: its own again, also where it changes on the way. Overrides that were in force are so in each.
-func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, assumed Assumed) (*Backtest, error) {
+func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question) (*Backtest, error) {
 	out := &Backtest{Scenario: scenario.Name, Steps: len(scenario.Steps), Differences: []Change{}}
 	own := make([]*setpointv1.RecommendResponse, len(scenario.Steps))
 	err := NewRunner(NewEngine(), Options{}).Run(ctx, scenario, func(s *Step) error {
@@ -85,10 +110,12 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autosc
 		return nil, err
 	}
 	seen := false
-	err = NewRunner(NewEngine(), Options{Spec: spec, Stages: with}).Run(ctx, scenario, func(s *Step) error {
+	open := make([]int32, len(scenario.Steps))
+	err = NewRunner(NewEngine(), Options{Spec: q.Spec, Stages: q.Stages}).Run(ctx, scenario, func(s *Step) error {
 		length, gap := standsFor(scenario, s.Index)
 		out.SpanSeconds += (length + gap).Seconds()
 		if was, is := own[s.Index], s.Response; was != nil && is != nil {
+			open[s.Index] = is.GetDesiredReplicas()
 			out.CoveredSeconds += length.Seconds()
 			out.Recorded.add(was, length, !seen)
 			out.Other.add(is, length, !seen)
@@ -98,7 +125,13 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, spec *autosc
 		return ctx.Err()
 	})
 	if err == nil && out.Mismatched == 0 {
-		out.ClosedLoop, err = closedLoop(ctx, scenario, spec, with, own, assumed, nil)
+		out.ClosedLoop, err = closedLoop(ctx, scenario, q, own, func(i int, s *counterfactual.Step, o *counterfactual.Outcome) {
+			length, _ := standsFor(scenario, i)
+			out.Instants = append(out.Instants, Instant{
+				Time: s.Time, Length: length, Recorded: s.After, Open: open[i], Closed: o.Replicas,
+				RecordedShort: o.LowerBound, Short: o.Short, Unknown: o.Source == counterfactual.Unknown,
+			})
+		})
 	}
 	return out, err
 }

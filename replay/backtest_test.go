@@ -25,7 +25,7 @@ func TestABacktestWithItsOwnSpecReproducesTheRecording(t *testing.T) {
 					changing++
 					spec = nil // one in place of several would be another
 				}
-				got, err := RunBacktest(t.Context(), scenario, spec, nil, Assumed{})
+				got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,7 +66,7 @@ func TestABacktestWithOtherBounds(t *testing.T) {
 		spec := scenario.HPA.Spec.DeepCopy()
 		one := int32(1)
 		spec.MinReplicas, spec.MaxReplicas = &one, 1
-		got, err := RunBacktest(t.Context(), scenario, spec, nil, Assumed{})
+		got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}

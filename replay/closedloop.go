@@ -84,13 +84,12 @@ type Assumed struct {
 }
 
 // closedLoop runs a scenario with another spec in a closed loop. own are the answers of its own
-// spec; visit is called with each step's outcome and may be nil.
-func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, own []*setpointv1.RecommendResponse,
-	assumed Assumed, visit func(i int, o *counterfactual.Outcome)) (*ClosedLoop, error) {
+// spec; visit is called with each step that is covered, and its outcome.
+func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, own []*setpointv1.RecommendResponse, visit func(i int, s *counterfactual.Step, o *counterfactual.Outcome)) (*ClosedLoop, error) {
 	c := &ClosedLoop{Changes: []LoopChange{}}
 	var meter counterfactual.Meter
 	namespace := ""
-	err := inputs(ctx, scenario, spec, with, func(i int, in *recommender.Input, _ stages.Around) error {
+	err := inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, _ stages.Around) error {
 		meter.Add(scenario.Steps[i].Time, in)
 		if in != nil && namespace == "" {
 			namespace = in.Namespace
@@ -103,14 +102,14 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autosca
 	}
 	starts := meter.Starts()
 	c.PodsMeasured, c.ReadySeconds = starts.Pods, starts.Ready.Seconds()
-	loop := counterfactual.New(namespace, starts, counterfactual.Options{Idle: assumed.Idle})
+	loop := counterfactual.New(namespace, starts, counterfactual.Options{Idle: q.Assumed.Idle, Modelled: q.Modelled})
 	if scenario.History != nil {
 		loop.Begin(historyOf(scenario.History))
 	}
 	after := int32(0)
-	err = inputs(ctx, scenario, spec, with, func(i int, in *recommender.Input, around stages.Around) error {
+	err = inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]
-		step := counterfactual.Step{Time: recorded.Time, Input: in, Around: around, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, assumed)}
+		step := counterfactual.Step{Time: recorded.Time, Input: in, Around: around, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, q.Assumed)}
 		before := after
 		if in != nil && in.ScaleError == nil {
 			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
@@ -123,9 +122,8 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, spec *autosca
 		if err != nil {
 			return fmt.Errorf("%s: %w", scenario.Name, err)
 		}
-		c.take(scenario, i, &step, &outcome, before)
-		if visit != nil {
-			visit(i, &outcome)
+		if c.take(scenario, i, &step, &outcome, before) {
+			visit(i, &step, &outcome)
 		}
 		return nil
 	})
@@ -193,10 +191,10 @@ func limitOf(step *recording.Step, in *recommender.Input, assumed Assumed) int64
 	return sum
 }
 
-// take adds a step's outcome.
-func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual.Step, o *counterfactual.Outcome, before int32) {
+// take adds a step's outcome, unless no count is known.
+func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual.Step, o *counterfactual.Outcome, before int32) bool {
 	if o.Source == counterfactual.None {
-		return
+		return false
 	}
 	length, _ := standsFor(scenario, i)
 	seconds := length.Seconds()
@@ -226,16 +224,17 @@ func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual
 	if s.Input.ScaleError != nil {
 		// It can't be read, and stays as it was; before it was ever read nobody knows it.
 		if from = o.Replicas; !c.Recorded.any {
-			return
+			return false
 		}
 	}
 	c.Recorded.take(s.Time, before, s.After, length)
 	if c.Other.take(s.Time, from, o.Replicas, length); o.Replicas == from {
-		return
+		return true
 	}
 	if c.Changed++; len(c.Changes) < MaxDifferences {
 		c.Changes = append(c.Changes, LoopChange{Time: s.Time, From: from, To: o.Replicas, Reason: simulation.ReasonOf(&o.Decision), Recorded: s.After})
 	}
+	return true
 }
 
 // take adds a step with the counts before and after it.

@@ -221,7 +221,7 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 	t.Parallel()
 	recorded := flight(t)
 	_, _, own := exampleScenario(t, "hpa.yaml")
-	got, err := RunBacktest(t.Context(), recorded, own, nil, Assumed{})
+	got, err := RunBacktest(t.Context(), recorded, &Question{Spec: own})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := Assumed{CPULimit: 1000, Idle: []recommender.ResourceUsage{{Resource: "cpu", Milli: 20}}}
-	if got, err = RunBacktest(t.Context(), recorded, other, nil, limit); err != nil {
+	if got, err = RunBacktest(t.Context(), recorded, &Question{Spec: other, Assumed: limit}); err != nil {
 		t.Fatal(err)
 	}
 	c := got.ClosedLoop
@@ -272,7 +272,7 @@ func TestTimeOfAClosedLoopAddsUp(t *testing.T) {
 		}
 		spec := scenario.HPA.Spec.DeepCopy()
 		spec.MaxReplicas += 2
-		got, err := RunBacktest(t.Context(), scenario, spec, nil, Assumed{})
+		got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
 		if err != nil {
 			t.Fatal(err)
 		}

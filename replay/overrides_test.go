@@ -134,7 +134,7 @@ func TestABacktestHasStagesAndOverrides(t *testing.T) {
 		{"other stages", stages, []int32{5, 5, 10, 9}},
 		{"none", nil, []int32{5, 5, 5, 9}},
 	} {
-		got, err := RunBacktest(t.Context(), scenario, spec, tt.stages, Assumed{})
+		got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec, Stages: tt.stages})
 		if err != nil || got.Mismatched != 0 || got.Compared != len(scenario.Steps) {
 			t.Fatalf("%s: %+v, %v", tt.name, got, err)
 		}

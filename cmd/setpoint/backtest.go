@@ -192,7 +192,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 			}
 			continue
 		}
-		got, err := replay.RunBacktest(cmd.Context(), scenario, &spec.Object.Spec, spec.Stages(), c.assumed)
+		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed})
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
 		}

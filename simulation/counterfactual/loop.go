@@ -30,6 +30,9 @@ type Options struct {
 	// Idle is what a pod uses without load, in milli-units; this usage does not move to
 	// other pods.
 	Idle []recommender.ResourceUsage
+	// Modelled models all pods from the first step on, also while the count is the recorded one. The
+	// recording's own spec then shows by how much the model misses.
+	Modelled bool
 }
 
 // Source is where a step's observations come from.
@@ -160,6 +163,13 @@ func (l *Loop) follow(s *Step) error {
 		return nil
 	case !l.begun:
 		l.begun, l.replicas, l.recorded, l.shared = true, count, count, int(count)
+		if l.options.Modelled {
+			if err := fits(count, s.Time); err != nil {
+				return err
+			}
+			l.apart = true
+			l.resize(int(count), 0, s.Time)
+		}
 	case count != l.recorded && l.apart:
 		// Neither spec wrote it: another writer did, in both worlds.
 		if err := fits(count, s.Time); err != nil {
@@ -179,7 +189,7 @@ func (l *Loop) follow(s *Step) error {
 	if l.sameSince.IsZero() {
 		l.sameSince = s.Time
 	}
-	if s.Time.Sub(l.sameSince) >= l.starts.Sampled+settledAfter {
+	if !l.options.Modelled && s.Time.Sub(l.sameSince) >= l.starts.Sampled+settledAfter {
 		l.apart, l.own, l.shared = false, nil, int(count)
 	}
 	return nil
