@@ -292,6 +292,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/metrics.md go run ./cmd/setpoint docs metrics
 	scripts/put.sh docs/reference/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
 	scripts/put.sh docs/reference/lint.md go run ./cmd/setpoint docs lint
+	scripts/put.sh docs/reference/check.md go run ./cmd/setpoint docs check
 	scripts/put.sh docs/reference/swarm.md go run ./cmd/setpoint-swarm reference
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
 	rm -rf bin/generated/api-pages && mkdir -p bin/generated/api-pages/docs/reference

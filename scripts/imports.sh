@@ -33,7 +33,7 @@ forbid "^$module/(api|server|store|clients|cmd|hpa)|^google.golang.org/|^go.uber
 # Stages and fleets are as pure as the engine that they surround.
 forbid "^$module/(api|server|store|clients|cmd|simulation|hpa|web)|^google.golang.org/|^go.uber.org/|^k8s.io/api/|^net/http$" ./stages/... ./fleet/...
 # Libraries for people's commands and for other programs are no commands.
-forbid "^$module/cmd|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./explain ./lint ./replay ./sources ./playground
+forbid "^$module/cmd|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./check ./explain ./lint ./replay ./sources ./playground
 # What brings specs to them knows neither a cluster nor a server that listens.
 forbid "^$module/(cmd|store/|server$|server/(rest|services|admission|decision)$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime" ./hpa
 forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...

@@ -28,10 +28,9 @@ import (
 
 // backtestCommand holds the flags and the results of setpoint backtest.
 type backtestCommand struct {
-	spec, cpuLimit string
-	idle           map[string]string
-	output         *cli.OutputFlag
-	assumed        replay.Assumed
+	spec    string
+	assumed assumedFlags
+	output  *cli.OutputFlag
 	// Of a recorded load: the scenario, with the controller's options; the own spec, and the
 	// file of the recorded count.
 	scenario      simulateCommand
@@ -71,8 +70,7 @@ and with 2 if a file is invalid.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.spec, "spec", "", "`file` of the HorizontalPodAutoscaler to try (required)")
-	flags.StringVar(&c.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, in place of the recorded one; without either, full pods are not detected")
-	flags.StringToStringVar(&c.idle, "idle", nil, "what a pod uses without load, as `cpu=20m,memory=100Mi` (default nothing)")
+	c.assumed.bind(flags)
 	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of a scenario with recorded load, instead of recordings")
 	flags.StringVar(&c.own, "own", "", "`file` of the spec at the time of the recorded load; with --file")
 	flags.StringVar(&c.replicas, "replicas", "", "`file` of the recorded count, CSV or Prometheus JSON; with --file")
@@ -91,7 +89,8 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if c.scenario.file != "" {
 		return c.load(cmd)
 	}
-	if err := c.assume(); err != nil {
+	var err error
+	if c.assumed.Assumed, err = c.assumed.read(); err != nil {
 		return cli.BadInput(err)
 	}
 	spec, err := readSpec(cmd, c.spec)
@@ -143,26 +142,37 @@ func (c *backtestCommand) alternatives(cmd *cobra.Command, files []string) error
 	return problem
 }
 
-// assume reads what the flags say of the pods.
-func (c *backtestCommand) assume() error {
-	if c.cpuLimit != "" {
-		milli, err := milliOf(c.cpuLimit)
+// assumedFlags are what flags say of the pods of recordings.
+type assumedFlags struct {
+	replay.Assumed
+	cpuLimit string
+	idle     map[string]string
+}
+
+func (a *assumedFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&a.cpuLimit, "cpu-limit", "", "CPU limit of a pod, a `quantity`, in place of the recorded one; without either, full pods are not detected")
+	flags.StringToStringVar(&a.idle, "idle", nil, "what a pod uses without load, as `cpu=20m,memory=100Mi` (default nothing)")
+}
+
+func (a *assumedFlags) read() (out replay.Assumed, err error) {
+	if a.cpuLimit != "" {
+		milli, err := milliOf(a.cpuLimit)
 		if err != nil || milli == 0 {
-			return fmt.Errorf(`--cpu-limit: %q must be a quantity above 0, such as "500m" or "2"`, c.cpuLimit)
+			return out, fmt.Errorf(`--cpu-limit: %q must be a quantity above 0, such as "500m" or "2"`, a.cpuLimit)
 		}
-		c.assumed.CPULimit = milli
+		out.CPULimit = milli
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.idle)) {
+	for _, name := range slices.Sorted(maps.Keys(a.idle)) {
 		if name != "cpu" && name != "memory" {
-			return fmt.Errorf("--idle: %q is not supported: must be cpu or memory", name)
+			return out, fmt.Errorf("--idle: %q is not supported: must be cpu or memory", name)
 		}
-		milli, err := milliOf(c.idle[name])
+		milli, err := milliOf(a.idle[name])
 		if err != nil {
-			return fmt.Errorf(`--idle: %q must be a quantity of at least 0, such as "20m" or "100Mi"`, name+"="+c.idle[name])
+			return out, fmt.Errorf(`--idle: %q must be a quantity of at least 0, such as "20m" or "100Mi"`, name+"="+a.idle[name])
 		}
-		c.assumed.Idle = append(c.assumed.Idle, recommender.ResourceUsage{Resource: name, Milli: milli})
+		out.Idle = append(out.Idle, recommender.ResourceUsage{Resource: name, Milli: milli})
 	}
-	return nil
+	return out, nil
 }
 
 // milliOf reads a quantity of at least 0 in milli-units.
@@ -192,7 +202,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 			}
 			continue
 		}
-		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed})
+		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed.Assumed})
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
 		}

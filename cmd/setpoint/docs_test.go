@@ -10,6 +10,7 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	for path, args := range map[string][]string{
 		"../../deploy/setpoint.yaml":           {"docs", "example-config"},
 		"../../docs/reference/metrics.md":      {"docs", "metrics"},
+		"../../docs/reference/check.md":        {"docs", "check"},
 		"../../docs/reference/cli/setpoint.md": {"man", "--markdown"},
 	} {
 		committed, err := os.ReadFile(path)

@@ -16,6 +16,6 @@ const about = ""
 // and generated documents.
 func others() []*cobra.Command {
 	return []*cobra.Command{
-		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newSpecs(), fleetcmd.New(), newAgent(), newDocs(),
+		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newCheck(), newSpecs(), fleetcmd.New(), newAgent(), newDocs(),
 	}
 }

@@ -20,7 +20,7 @@ Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 	}, append(others(), serve.New(), newTargets(), overridecmd.New(), newToken(), serve.NewHealth(), cli.NewVersion())...)
 	cli.Group(root, "Run", "serve", "agent", "health", "token")
 	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")
-	cli.Group(root, "Try specs", "lint", "simulate", "tune", "backtest")
+	cli.Group(root, "Try specs", "check", "lint", "simulate", "tune", "backtest")
 	cli.Group(root, "Look at a server", "targets", "specs", "fleet", "override")
 	return root
 }

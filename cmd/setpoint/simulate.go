@@ -123,7 +123,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	for _, name := range specs {
 		a, err := c.readAutoscaler(cmd, name)
 		if err == nil {
-			if err = cli.BadInput(check(world, a)); err != nil {
+			if err = cli.BadInput(checkScenario(world, a)); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
 			}
 		}
@@ -136,8 +136,8 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	return c.simulate(cmd, world, specs, autoscalers)
 }
 
-// check checks the scenario of one cluster or several.
-func check(s *simulation.Scenario, a *simulation.Autoscaler) error {
+// checkScenario checks the scenario of one cluster or several.
+func checkScenario(s *simulation.Scenario, a *simulation.Autoscaler) error {
 	if s.Fleet != nil {
 		return simulation.CheckFleet(s, a)
 	}

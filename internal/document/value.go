@@ -219,6 +219,14 @@ func (v Value) Is(text string) bool {
 	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == stringTag && v.node.Value == text
 }
 
+// IsMap reports whether the value is a map, IsNumber whether it is a number. Another value is not a problem.
+func (v Value) IsMap() bool { return v.node.Kind == yaml.MappingNode }
+
+// IsNumber is described at IsMap.
+func (v Value) IsNumber() bool {
+	return v.node.Kind == yaml.ScalarNode && slices.Contains(Number.tags, v.node.ShortTag())
+}
+
 // Bool reads true or false.
 func (v Value) Bool() (bool, bool) {
 	if _, ok := v.Scalar(Boolean); !ok {

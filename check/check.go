@@ -1,0 +1,484 @@
+// Package check judges changes of specs before they are merged: it finds which autoscalers change, asks
+// recordings what the old and the new spec would have decided, asks lint, and comes to a verdict by rules that a
+// team writes down.
+//
+//	settings, err := check.ReadSettings(name, data)
+//	changes, err := repository.Changes(ctx, range, settings, options)
+//	report, err := check.Run(ctx, &check.Input{Settings: settings, Changes: changes, Recordings: recordings})
+//	err = report.WriteMarkdown(os.Stdout)
+//
+// It decides nothing itself: package replay runs the specs, package lint has the findings. What can't be known it
+// says: the open loop takes the load and the count as they were, the closed loop assumes that the load does not
+// depend on the count, and how much that misses is measured with the recording's own spec.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/setpoint-dev/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/replay"
+)
+
+// Status is what comes of a rule, a change or a check.
+type Status string
+
+// The statuses, the worst first. Unknown fails nothing: what decides then is the rule history.
+const (
+	Failed  Status = "failed"
+	Warned  Status = "warning"
+	Unknown Status = "not known"
+	Passed  Status = "passed"
+)
+
+// statuses are all of them, the worst first.
+var statuses = []Status{Failed, Warned, Unknown, Passed}
+
+func worst(all ...Status) Status {
+	return slices.MinFunc(all, func(a, b Status) int { return slices.Index(statuses, a) - slices.Index(statuses, b) })
+}
+
+// Input is what is checked.
+type Input struct {
+	Settings *Settings
+	Changes  *Changes
+	// Range is nil for files that the user named.
+	Range      *Range
+	Recordings []Recording
+	// Notes are what else the report says.
+	Notes []string
+	// Tell is given what is wrong with single lines of recordings.
+	Tell func(error)
+}
+
+// Recording is a file of recordings.
+type Recording struct {
+	Name string
+	Open func() (io.ReadCloser, error)
+}
+
+// Report is what came of a check.
+type Report struct {
+	Verdict Status `json:"verdict"`
+	Range   string `json:"range,omitempty"`
+	// Specs are the autoscalers that change, in the order of files.
+	Specs []*SpecReport `json:"specs"`
+	// Files are results about files that can't be read.
+	Files []Result `json:"files"`
+	Notes []string `json:"notes"`
+}
+
+// SpecReport is about one autoscaler.
+type SpecReport struct {
+	Verdict Status `json:"verdict"`
+	Object  string `json:"object"`
+	Kind    string `json:"kind,omitempty"`
+	File    string `json:"file"`
+	OldFile string `json:"oldFile,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	What    string `json:"what"`
+	// Results are of the rules, in their order.
+	Results []Result `json:"results"`
+	// Findings of lint are those of the new spec; Existing is how many of the old spec's are still there
+	// and left out.
+	Findings []lint.Finding `json:"findings"`
+	Existing int            `json:"existing"`
+	// History is nil if no recording is of this autoscaler.
+	History *History `json:"history,omitempty"`
+
+	failOn lint.Severity
+}
+
+// Result is what came of one rule.
+type Result struct {
+	Rule   string `json:"rule"`
+	Status Status `json:"status"`
+	// Title says what must hold.
+	Title string `json:"title"`
+	// Old and New are the figures, empty: not known, or there is none.
+	Old string `json:"old,omitempty"`
+	New string `json:"new,omitempty"`
+	// Why says more: why it is not known, or does not fail.
+	Why  string `json:"why,omitempty"`
+	File string `json:"file,omitempty"`
+}
+
+// Run checks the changes.
+func Run(ctx context.Context, in *Input) (*Report, error) {
+	c := in.Changes
+	if err := errors.Join(c.Old.ready(), c.New.ready()); err != nil {
+		return nil, err
+	}
+	all, err := c.Old.pair(c.New, in.Range == nil)
+	if err != nil {
+		return nil, err
+	}
+	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
+	if in.Range != nil {
+		out.Range = in.Range.Text
+	} else {
+		all = withoutRemoved(all, out)
+	}
+	if len(all) > MaxChanges {
+		return nil, fmt.Errorf("%d autoscalers change, more than %d: check them in parts", len(all), MaxChanges)
+	}
+	measured := &histories{changes: all, measured: make(map[*change]*History), assumed: in.Settings.Assumed, alone: in.Range == nil, others: make(map[string]bool)}
+	for _, r := range in.Recordings {
+		if err := measured.file(ctx, r, in.Tell); err != nil {
+			return nil, err
+		}
+	}
+	findings, problems, err := c.New.findings(ctx, in.Settings, all, func(c *change) *lint.Spec { return c.new })
+	if err != nil {
+		return nil, err
+	}
+	if problems != nil {
+		out.Notes = append(out.Notes, problems.Error())
+	}
+	before, _, err := c.Old.findings(ctx, in.Settings, all, func(c *change) *lint.Spec { return c.old })
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		h := measured.measured[c]
+		if h != nil {
+			h.finish()
+		}
+		out.Specs = append(out.Specs, judge(in.Settings, c, h, findings[c], before[c]))
+	}
+	for _, p := range c.invalid {
+		out.Files = append(out.Files, Result{Rule: refused, Status: Failed, Title: "the spec is valid", Why: p.err.Error(), File: p.file})
+	}
+	unchecked := ruleOf("unchecked")
+	for _, p := range c.unchecked {
+		if l := in.Settings.limit(unchecked.Key, ""); l.Level != Off {
+			out.Files = append(out.Files, Result{Rule: unchecked.ID, Status: l.broken(), Title: unchecked.title(0), Why: p.err.Error(), File: p.file})
+		}
+	}
+	if len(measured.others) > 0 && len(measured.measured) < len(all) {
+		out.Notes = append(out.Notes, "recordings of others, which do not change: "+strings.Join(slices.Sorted(maps.Keys(measured.others)), ", "))
+	}
+	out.Verdict = Passed
+	for _, s := range out.Specs {
+		out.Verdict = worst(out.Verdict, s.Verdict)
+	}
+	for _, f := range out.Files {
+		out.Verdict = worst(out.Verdict, f.Status)
+	}
+	if out.Verdict == Unknown {
+		out.Verdict = Passed
+	}
+	return out, nil
+}
+
+// withoutRemoved leaves out what only the old files have: files that the user named are not all there are.
+func withoutRemoved(all []*change, out *Report) []*change {
+	var gone []string
+	kept := slices.DeleteFunc(all, func(c *change) bool {
+		if c.what == Removed {
+			gone = append(gone, objectOf(c.old))
+		}
+		return c.what == Removed
+	})
+	if n := len(gone); n > 0 {
+		text := strings.Join(gone[:min(n, maxProblems)], ", ")
+		if n > maxProblems {
+			text += ", …"
+		}
+		out.Notes = append(out.Notes, fmt.Sprintf("%d autoscalers of the old files are in none of the new ones, and not checked: %s", n, text))
+	}
+	return kept
+}
+
+func (h *histories) file(ctx context.Context, r Recording, tell func(error)) error {
+	file, err := r.Open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.read(ctx, r.Name, file, tell), file.Close())
+}
+
+// findings runs lint on one side's specs. problems are about what it could not check, if that was no refused
+// spec.
+func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, of func(*change) *lint.Spec) (out map[*change][]lint.Finding, problems, err error) {
+	type place struct{ file, object string }
+	wanted := make(map[place]*change)
+	for _, c := range all {
+		if spec := of(c); spec != nil && c.what != Removed {
+			wanted[place{spec.File, objectOf(spec)}] = c
+		}
+	}
+	s.linter.Ignore = settings.LintIgnore
+	s.linter.Only = func(file, namespace, name string) bool { return wanted[place{file, namespace + "/" + name}] != nil }
+	found, problems := s.linter.Check(ctx)
+	if err := ctx.Err(); err != nil || errors.Is(problems, lint.ErrTooMany) {
+		return nil, nil, errors.Join(err, problems)
+	}
+	if s.linter.Refused() > 0 {
+		problems = nil // change.refused has it
+	}
+	out = make(map[*change][]lint.Finding)
+	for _, f := range found {
+		if c := wanted[place{f.File, f.Object}]; c != nil {
+			out[c] = append(out[c], f)
+		}
+	}
+	return out, problems, nil
+}
+
+// broken is what comes of a rule that does not hold.
+func (l *Limit) broken() Status {
+	if l.Level == Error {
+		return Failed
+	}
+	return Warned
+}
+
+// judge judges one change.
+func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *SpecReport {
+	of := c.of()
+	out := &SpecReport{
+		Object: objectOf(of), Kind: of.Kind, File: of.File, Line: of.Line, What: c.what, History: h, Verdict: Passed,
+		Results: []Result{}, Findings: []lint.Finding{}, failOn: s.FailOn,
+	}
+	if c.old != nil && c.new != nil && c.old.File != c.new.File {
+		out.OldFile = c.old.File
+	}
+	known := make(map[string]bool)
+	for _, f := range before {
+		known[f.Rule+" "+f.Field] = true
+	}
+	for _, f := range found {
+		if known[f.Rule+" "+f.Field] && !s.Existing {
+			out.Existing++
+			continue
+		}
+		out.Findings = append(out.Findings, f)
+		if out.fails(f) {
+			out.Verdict = worst(out.Verdict, Failed)
+		} else if f.Severity.AtLeast(lint.Warning) {
+			out.Verdict = worst(out.Verdict, Warned)
+		}
+	}
+	switch {
+	case c.refused != nil:
+		out.Results = append(out.Results, Result{Rule: refused, Status: Failed, Title: "the spec is valid", Why: c.refused.Error()})
+	case c.what != Same:
+		out.Results = append(out.Results, s.results(c, h)...)
+	}
+	for _, r := range out.Results {
+		out.Verdict = worst(out.Verdict, r.Status)
+	}
+	return out
+}
+
+// fails reports whether a finding makes the check fail.
+func (s *SpecReport) fails(f lint.Finding) bool {
+	return s.failOn != "" && f.Severity.AtLeast(s.failOn)
+}
+
+// judged is a figure of a rule: what is compared with the limit, and how it reads.
+type judged struct {
+	value, old float64
+	// hasOld reports whether a change that breaks the limit, but no more than the old spec did, only warns.
+	hasOld        bool
+	oldText, text string
+	unknown, why  string
+	atLeast       bool
+	notLookedAt   bool
+	// missing: value is what is missing, which must be 0; the limit is in it already.
+	missing        bool
+	withinTheModel float64
+}
+
+// results judges the rules, in their order.
+func (s *Settings) results(c *change, h *History) (out []Result) {
+	object := objectOf(c.of())
+	for i := range Rules {
+		r := &Rules[i]
+		l := s.limit(r.Key, object)
+		if l.Level == Off || r.Key == "unchecked" || (r.Key == "removed") != (c.what == Removed) {
+			continue
+		}
+		if r.Key == "removed" {
+			out = append(out, Result{Rule: r.ID, Status: l.broken(), Title: r.title(0), Why: "nothing scales its target any more, if nothing else does"})
+			continue
+		}
+		j := measures[r.Key](c, h, l.Limit)
+		if j.notLookedAt {
+			continue
+		}
+		result := Result{Rule: r.ID, Status: Passed, Title: r.title(l.Limit), Old: j.oldText, New: j.text, Why: j.why}
+		limit := l.Limit
+		if j.missing {
+			limit = 0
+		}
+		broken := j.value > limit+1e-9
+		if j.atLeast {
+			broken = j.value < limit-1e-9
+		}
+		switch {
+		case j.unknown != "":
+			result.Status, result.Why = Unknown, j.unknown
+		case broken && j.hasOld && j.value <= j.old+1e-9:
+			result.Status, result.Why = Warned, joined(result.Why, "no worse than the old spec")
+		case broken:
+			result.Status = l.broken()
+		}
+		if miss := j.withinTheModel; result.Status != Unknown && miss > 0 && j.value > l.Limit-miss && j.value <= l.Limit+miss {
+			result.Why = joined(result.Why, "nearer to the limit than the model is exact, ± "+number(miss)+" %")
+		}
+		out = append(out, result)
+	}
+	return out
+}
+
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
+}
+
+// measures are the figures of rules by key.
+var measures = map[string]func(c *change, h *History, limit float64) judged{
+	"replicaHours":    replicaHours,
+	"usedReplicas":    usedReplicas,
+	"changesPerHour":  changesPerHour,
+	"atMaximum":       atMaximum,
+	"shortOfCapacity": shortOfCapacity,
+	"different":       different,
+	"modelMiss":       modelMiss,
+	"history":         enoughHistory,
+}
+
+// measure is a rule's figure if there is a history; the rule history says if there is none.
+func measure(h *History, of func() judged) judged {
+	if err := h.usable(); err != nil {
+		return judged{unknown: "not checked by history"}
+	}
+	return of()
+}
+
+const byOpenLoop = "by the open loop: the load under this count was not measured"
+
+func replicaHours(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		old, now, why := h.Old.ReplicaHours, h.New.ReplicaHours, ""
+		if h.open() {
+			old, now, why = h.Old.OpenReplicaHours, h.New.OpenReplicaHours, byOpenLoop
+		}
+		if old == 0 {
+			return judged{unknown: "the old spec has no replicas in that time", oldText: "0", text: number(now)}
+		}
+		percent := 100 * (now - old) / old
+		j := judged{value: percent, oldText: number(old), text: fmt.Sprintf("%s (%+.1f %%)", number(now), percent), why: why}
+		if !h.open() && h.ModelledSeconds > 0 {
+			j.withinTheModel = h.Model.MissPercent()
+		}
+		return j
+	})
+}
+
+func usedReplicas(c *change, h *History, limit float64) judged {
+	return measure(h, func() judged {
+		used, most := h.used(limit), c.new.Object.Spec.MaxReplicas
+		j := judged{missing: true, value: float64(used - most), text: fmt.Sprintf("max %d, used %d", most, used)}
+		if c.old != nil {
+			before := c.old.Object.Spec.MaxReplicas
+			j.hasOld, j.old, j.oldText = true, float64(used-before), fmt.Sprintf("max %d", before)
+		}
+		return j
+	})
+}
+
+func changesPerHour(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		if h.open() {
+			return judged{unknown: "the load under this spec's counts was not measured"}
+		}
+		return judged{
+			value: float64(h.New.MostInAnHour), old: float64(h.Old.MostInAnHour), hasOld: true,
+			oldText: fmt.Sprint(h.Old.MostInAnHour), text: fmt.Sprint(h.New.MostInAnHour),
+		}
+	})
+}
+
+// share is a time as a percentage of what is covered.
+func (h *History) share(seconds float64) float64 { return 100 * seconds / h.CoveredSeconds }
+
+// percent prints a share.
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", share) }
+
+func atMaximum(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		if !h.bound[1] {
+			return judged{notLookedAt: true}
+		}
+		old, now, why := h.Old.AtMaximumSeconds, h.New.AtMaximumSeconds, ""
+		if h.open() {
+			old, now, why = h.Old.OpenAtMaximumSeconds, h.New.OpenAtMaximumSeconds, byOpenLoop
+		}
+		j := judged{value: h.share(now), text: percent(h.share(now)), why: why}
+		if h.bound[0] {
+			j.old, j.hasOld, j.oldText = h.share(old), true, percent(h.share(old))
+		}
+		return j
+	})
+}
+
+func shortOfCapacity(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		switch {
+		case h.open():
+			return judged{unknown: "the load under this spec's counts was not measured"}
+		case !h.LimitKnown:
+			return judged{unknown: "the recording has no CPU limits; set assume.cpuLimit"}
+		}
+		old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
+		return judged{value: now, old: old, hasOld: true, oldText: percent(old), text: percent(now)}
+	})
+}
+
+func different(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		share := 100 * float64(h.DifferentSteps) / float64(max(1, h.Steps))
+		return judged{value: share, text: fmt.Sprintf("%d of %d (%s)", h.DifferentSteps, h.Steps, percent(share)), why: "open loop"}
+	})
+}
+
+func modelMiss(_ *change, h *History, _ float64) judged {
+	return measure(h, func() judged {
+		if h.open() || h.Model.Seconds == 0 {
+			return judged{notLookedAt: true}
+		}
+		m := &h.Model
+		return judged{value: m.MissPercent(), text: percent(m.MissPercent()), why: fmt.Sprintf("same count for %.1f %% of the time, at most one off for %.1f %%", 100*m.SameSeconds/m.Seconds, 100*m.NearSeconds/m.Seconds)}
+	})
+}
+
+func enoughHistory(_ *change, h *History, limit float64) judged {
+	j := judged{atLeast: true}
+	if err := h.usable(); err != nil {
+		// Without any history the limit does not hold, whatever it is.
+		return judged{atLeast: true, value: limit - 1, text: "none", why: "not checked by history: " + err.Error()}
+	}
+	j.value = h.CoveredSeconds / 3600
+	j.text = number(j.value) + " h"
+	if h.UnusableCount > 0 {
+		j.why = fmt.Sprintf("%d recordings were not used: %s", h.UnusableCount, h.Unusable[0])
+	}
+	return j
+}
+
+// Assume replaces what flags set.
+func (s *Settings) Assume(a replay.Assumed) {
+	if a.CPULimit > 0 {
+		s.Assumed.CPULimit = a.CPULimit
+	}
+	if a.Idle != nil {
+		s.Assumed.Idle = a.Idle
+	}
+}

@@ -1,0 +1,358 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/replay"
+)
+
+const examples = "../examples/simulation/"
+
+func file(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// flight is the recording of the examples.
+func flight() []Recording {
+	return []Recording{{examples + "flight.jsonl.gz", func() (io.ReadCloser, error) { return os.Open(examples + "flight.jsonl.gz") }}}
+}
+
+// recorded is a recording of some scenarios.
+func recorded(t *testing.T, scenarios ...*recording.Scenario) []Recording {
+	t.Helper()
+	var out bytes.Buffer
+	w := recording.NewWriter(&out)
+	for _, s := range scenarios {
+		if err := w.Write(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []Recording{{"recorded.jsonl", func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}}
+}
+
+// run checks a change of one file.
+func run(t *testing.T, old, now, rules string, recordings []Recording) *Report {
+	t.Helper()
+	s, err := ReadSettings("rules", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Changes{Old: NewSide(asIs), New: NewSide(asIs)}
+	if old != "" {
+		err = c.Old.Read("web.yaml", strings.NewReader(old))
+	}
+	if err == nil {
+		err = c.New.Read("web.yaml", strings.NewReader(now))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Run(t.Context(), &Input{Settings: s, Changes: c, Recordings: recordings, Tell: func(err error) { t.Log(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// of is the result of a rule.
+func of(t *testing.T, r *Report, rule string) Result {
+	t.Helper()
+	for _, s := range r.Specs {
+		for _, result := range s.Results {
+			if result.Rule == rule {
+				return result
+			}
+		}
+	}
+	return Result{}
+}
+
+// The figures are those of the back-test, one place for each.
+func TestFiguresAreThoseOfTheBackTest(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	old, careful := file(t, examples+"hpa.yaml"), file(t, examples+"careful.yaml")
+	got := run(t, old, careful, "rules: {different: 10}", flight())
+	h := got.Specs[0].History
+	reader, err := os.Open(examples + "flight.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	scenario, err := recording.NewReader("", reader).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := side(t, "a.yaml", careful).specs
+	spec, stages := specOf(&specs[0])
+	want, err := replay.RunBacktest(t.Context(), scenario, &replay.Question{Spec: spec, Stages: stages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := want.ClosedLoop
+	if h.Old.ReplicaHours != loop.Recorded.ReplicaHours || h.New.ReplicaHours != loop.Other.ReplicaHours || h.New.Changes != loop.Other.Ups+loop.Other.Downs ||
+		h.New.Most != loop.Other.Most || math.Abs(h.New.OpenReplicaHours-want.Other.ReplicaHours) > 1e-9 || h.DifferentSteps != want.Different || h.CoveredSeconds != want.CoveredSeconds || !h.AsOld {
+		t.Errorf("%+v, want %+v", h, want)
+	}
+	for rule, status := range map[string]Status{
+		"replica-hours": Failed, "used-replicas": Passed, "changes-per-hour": Warned, "at-maximum": Failed, "short-of-capacity": Unknown, "different": Failed, "model-miss": Passed, "history": Passed,
+	} {
+		if r := of(t, got, rule); r.Status != status {
+			t.Errorf("%s: %+v, want %s", rule, r, status)
+		}
+	}
+	// The model that is asked to reproduce what happened is a model: it is not the recording itself.
+	if m := h.Model; m.Seconds != h.CoveredSeconds || m.Recorded != h.Old.ReplicaHours || m.SameSeconds == m.Seconds || m.SameSeconds < 0.95*m.Seconds || m.MissPercent() > 1 {
+		t.Errorf("%+v of %+v", m, h)
+	}
+	// A spec that is what it was decides what it did.
+	same := run(t, careful, strings.Replace(old, "maxReplicas: 50", "maxReplicas: 51", 1), "rules: {different: off}", flight())
+	if h := same.Specs[0].History; h.AsOld || h.Old.ReplicaHours != loop.Other.ReplicaHours {
+		t.Errorf("the old spec is not the recording's: %+v", h.Old)
+	}
+}
+
+// A day or a spec without recordings is told, and a rule decides whether that fails.
+func TestWithoutHistoryLintAlone(t *testing.T) {
+	t.Parallel()
+	for rules, want := range map[string]Status{"": Warned, "rules: {history: error}": Failed, "rules: {history: off}": Unknown} {
+		got := run(t, scaler("web", 5), scaler("web", 6), rules, nil)
+		if got.Specs[0].Verdict != want || (want == Failed) != (got.Verdict == Failed) {
+			t.Errorf("%q: %s, want %s", rules, outline(got), want)
+		}
+		if r := of(t, got, "history"); rules != "rules: {history: off}" && !strings.Contains(r.Why, "not checked by history") {
+			t.Errorf("%+v", r)
+		}
+		if r := of(t, got, "replica-hours"); r.Status != Unknown {
+			t.Errorf("%+v", r)
+		}
+	}
+	// A recording that its own spec does not reproduce says nothing of another.
+	wrong := first(t)
+	wrong.Steps[0].Expect.DesiredReplicas += 3
+	got := run(t, "", scaler("web", 9), "", recorded(t, renamed(wrong)))
+	if r := of(t, got, "history"); r.Status != Warned || !strings.Contains(r.Why, "decides otherwise at 1 of") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// first is a scenario of the real controllers.
+func first(t *testing.T) *recording.Scenario {
+	t.Helper()
+	reader, err := os.Open("../clients/kubernetes/recording/testdata/curated.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Close() }()
+	for s, err := range recording.NewReader("", reader).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Steps) > 1 && s.Steps[0].Expect != nil {
+			return s
+		}
+	}
+	t.Fatal("there is none")
+	return nil
+}
+
+func renamed(s *recording.Scenario) *recording.Scenario {
+	s.HPA.Namespace, s.HPA.Name = "shop", "web"
+	return s
+}
+
+// Findings that were there before fail only if the team says so.
+func TestLintFailsByWhatTheChangeBrings(t *testing.T) {
+	t.Parallel()
+	twice := strings.Replace(scaler("web", 5), "minReplicas: 2", "minReplicas: 5", 1) // min-equals-max
+	for name, tt := range map[string]struct {
+		old, now, rules string
+		want            Status
+		existing        int
+	}{
+		"new":               {scaler("web", 5), twice, "rules: {history: off}", Failed, 0},
+		"old":               {twice, strings.Replace(twice, "60", "61", 1), "rules: {history: off}", Unknown, 1},
+		"old, which counts": {twice, strings.Replace(twice, "60", "61", 1), "rules: {history: off}\nlint: {existing: true}", Failed, 0},
+		"left out":          {scaler("web", 5), twice, "rules: {history: off}\nlint: {ignore: [min-equals-max]}", Unknown, 0},
+		"only told":         {scaler("web", 5), twice, "rules: {history: off}\nlint: {failOn: error}", Warned, 0},
+		"never":             {scaler("web", 5), twice, "rules: {history: off}\nlint: {failOn: never}", Warned, 0},
+	} {
+		got := run(t, tt.old, tt.now, tt.rules, nil)
+		if got.Specs[0].Verdict != tt.want || got.Specs[0].Existing != tt.existing {
+			t.Errorf("%s: %s, %d existing, %+v", name, outline(got), got.Specs[0].Existing, got.Specs[0].Findings)
+		}
+	}
+}
+
+// A spec that the API server would take and the service refuses is no spec.
+func TestARefusedSpecFails(t *testing.T) {
+	t.Parallel()
+	got := run(t, scaler("web", 5), strings.Replace(scaler("web", 5), "minReplicas: 2", "minReplicas: 0", 1), "rules: {history: off}", nil)
+	if r := of(t, got, refused); got.Verdict != Failed || r.Status != Failed || !strings.Contains(r.Why, "minReplicas") {
+		t.Errorf("%s: %+v", outline(got), r)
+	}
+}
+
+// maxReplicas below what was used fails, unless it was so before.
+func TestUsedReplicas(t *testing.T) {
+	t.Parallel()
+	at := func(most int32) *change {
+		specs := side(t, "web.yaml", scaler("web", int(most))).specs
+		return &change{new: &specs[0]}
+	}
+	h := &History{Recordings: 1, CoveredSeconds: 100}
+	for i := range 100 {
+		h.points = append(h.points, point{length: time.Second, recorded: int32(i/10 + 1)})
+	}
+	for _, tt := range []struct {
+		old, now int32
+		limit    float64
+		want     Status
+	}{{20, 10, 99, Passed}, {20, 9, 99, Failed}, {20, 9, 90, Passed}, {8, 9, 99, Warned}, {9, 8, 99, Failed}} {
+		s := Defaults()
+		s.limits["usedReplicas"] = Limit{tt.limit, Error}
+		c := at(tt.now)
+		c.old = at(tt.old).new
+		c.what = Changed
+		for _, r := range s.results(c, h) {
+			if r.Rule == "used-replicas" && r.Status != tt.want {
+				t.Errorf("%+v: %+v", tt, r)
+			}
+		}
+	}
+}
+
+func TestMostInAnHour(t *testing.T) {
+	t.Parallel()
+	at := func(minutes ...int) (out []time.Time) {
+		for _, m := range minutes {
+			out = append(out, time.Unix(int64(m)*60, 0))
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		at   []time.Time
+		want int
+	}{{nil, 0}, {at(0), 1}, {at(0, 59, 60), 2}, {at(120, 0, 61, 119), 3}, {at(0, 60, 120), 1}} {
+		if got := mostInAnHour(tt.at); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.at, got, tt.want)
+		}
+	}
+}
+
+// Bars span the whole time, gaps between recordings take no room, and a short peak is seen.
+func TestPlot(t *testing.T) {
+	t.Parallel()
+	var points []point
+	for i := range 1000 {
+		p := point{length: time.Second, recorded: 2, old: 2, next: 1}
+		if i == 500 {
+			p.next = 8
+		}
+		points = append(points, p)
+	}
+	p := plotOf(points)
+	if got, want := line(p.New, 8), strings.Repeat("▁", 30)+"█"+strings.Repeat("▁", 29); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := line(p.Old, 8); got != strings.Repeat("▂", columns) {
+		t.Error(got)
+	}
+	if got := plotOf(points[:3]); len(got.New) != 3 {
+		t.Errorf("%+v", got)
+	}
+	if got := line([]int32{0, 1, 1000}, 1000); got != " ▁█" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Names and texts come from a stranger's pull request: they are shown, and do nothing.
+func TestTheSummaryIsSafeAndBounded(t *testing.T) {
+	t.Parallel()
+	evil := "<script>|@team [x](https://evil.example) `a` ![i](y) \x1b[31m\nnext"
+	r := &Report{Verdict: Failed, Range: evil, Files: []Result{{Rule: refused, Status: Failed, Title: "t", File: evil, Why: evil}}, Notes: []string{evil}}
+	for i := range 400 {
+		r.Specs = append(r.Specs, &SpecReport{Verdict: Failed, Object: fmt.Sprintf("shop/%s%d", evil, i), Kind: "Autoscaler", File: evil, What: Changed,
+			Results: []Result{{Rule: "replica-hours", Status: Failed, Title: "t", Old: evil, New: evil, Why: strings.Repeat(evil, 100)}}})
+	}
+	var out, junit bytes.Buffer
+	if err := r.WriteMarkdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if len(text) > 64<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+	outside := ""
+	for i, part := range strings.Split(text, "`") { // between two of them is code
+		if i%2 == 0 {
+			outside += part
+		}
+	}
+	for _, bad := range []string{"<script", "@team", "[x](", "![i]", "https://evil", "\x1b"} {
+		if at := strings.Index(strings.ReplaceAll(outside, `\`+bad[:1], "-"), bad); at >= 0 {
+			t.Errorf("%q is in it: %q", bad, outside[max(0, at-30):at+30])
+		}
+	}
+	if !strings.Contains(text, "have no room here") || !strings.Contains(text, "and 200 more") {
+		t.Error("nothing says what is left out")
+	}
+	if err := r.WriteJUnit(&junit); err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(&junit)
+	for {
+		if _, err := decoder.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The same input gives the same bytes.
+func TestReportsAreDeterministic(t *testing.T) {
+	t.Parallel()
+	var all [2]string
+	for i := range all {
+		got := run(t, scaler("web", 5)+"---\n"+scaler("api", 5), scaler("web", 6)+"---\n"+scaler("api", 7), "", recorded(t, first(t)))
+		var out bytes.Buffer
+		for _, write := range []func(io.Writer) error{got.WriteText, got.WriteMarkdown, got.WriteJUnit, got.WriteJSON, func(w io.Writer) error { return got.WriteSARIF(w, "v1") }} {
+			if err := write(&out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all[i] = out.String()
+	}
+	if all[0] != all[1] {
+		t.Errorf("%s\n%s", all[0], all[1])
+	}
+}
+
+// A check that is interrupted ends at once.
+func TestACheckCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	c := &Changes{Old: side(t, "web.yaml", file(t, examples+"hpa.yaml")), New: side(t, "web.yaml", file(t, examples+"careful.yaml"))}
+	c.Old.specs, c.New.specs = nil, nil
+	if _, err := Run(ctx, &Input{Settings: Defaults(), Changes: c, Recordings: flight()}); err == nil || ctx.Err() == nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,165 @@
+package check
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository is a real one.
+type repository struct {
+	t      *testing.T
+	folder string
+}
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{t, t.TempDir()}
+	r.git("init", "-q", "-b", "main")
+	return r
+}
+
+func (r *repository) git(args ...string) string {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	cmd.Dir = r.folder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit writes files, a name and a content in turn, an empty one removes it, and commits.
+func (r *repository) commit(files ...string) {
+	r.t.Helper()
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(r.folder, files[i])
+		if files[i+1] == "" {
+			if err := os.Remove(path); err != nil {
+				r.t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			r.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.git("add", "-A")
+	r.git("commit", "-q", "--allow-empty", "-m", "x")
+}
+
+// run checks a range.
+func (r *repository) run(text string) (*Report, error) {
+	r.t.Helper()
+	g, err := OpenRepository(r.t.Context(), r.folder)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	at, err := g.Range(r.t.Context(), text)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.Settings(r.t.Context(), at)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := g.Changes(r.t.Context(), at, s, asIs)
+	if err != nil {
+		return nil, err
+	}
+	return Run(r.t.Context(), &Input{Settings: s, Changes: changes, Range: at, Tell: func(err error) { r.t.Error(err) }})
+}
+
+// outline is what a report says of each spec and file, in short.
+func outline(r *Report) string {
+	all := []string{string(r.Verdict)}
+	for _, s := range r.Specs {
+		all = append(all, s.What+" "+s.Kind+" "+s.Object+" "+s.File+": "+string(s.Verdict))
+	}
+	for _, f := range r.Files {
+		all = append(all, f.Rule+" "+f.File+": "+string(f.Status))
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestChangesOfARange(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("web.yaml", scaler("web", 5), "api.yaml", scaler("api", 5), "gone.yaml", scaler("gone", 5), "folder/ü b.yaml", scaler("odd", 5),
+		"values.yaml", "maxReplicas: x\nautoscaling: {maxReplicas: 5}\n")
+	r.git("tag", "start")
+	r.git("checkout", "-q", "-b", "change")
+	r.commit("web.yaml", scaler("web", 6), "gone.yaml", "", "folder/ü b.yaml", scaler("odd", 7), "values.yaml", "autoscaling: {maxReplicas: 6}\n",
+		"new.yaml", "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(own("new", 5)), "\n", "\n  ")+"\n",
+		"broken.yaml", strings.Replace(scaler("broken", 5), "minReplicas", "minReplica", 1), "chart/hpa.yaml", "kind: HorizontalPodAutoscaler\nspec: {{ .Values.spec }}\n")
+	if err := os.Symlink("/etc/passwd", filepath.Join(r.folder, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	r.git("checkout", "-q", "main")
+	r.commit("api.yaml", scaler("api", 9))
+	r.git("checkout", "-q", "change")
+	r.commit()
+	got, err := r.run("main...change")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "failed; changed HorizontalPodAutoscaler shop/odd folder/ü b.yaml: warning; added Autoscaler shop/new new.yaml: failed; " +
+		"changed HorizontalPodAutoscaler shop/web web.yaml: warning; removed HorizontalPodAutoscaler shop/gone gone.yaml: warning; " +
+		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning"
+	if text := outline(got); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	// With two dots what happened on main meanwhile is undone.
+	if got, err = r.run("main..change"); err != nil || !strings.Contains(outline(got), "changed HorizontalPodAutoscaler shop/api") {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err = r.run("start..start"); err != nil || outline(got) != "passed" {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestRangesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("web.yaml", scaler("web", 5))
+	r.git("checkout", "-q", "--orphan", "other")
+	r.commit("web.yaml", scaler("web", 6))
+	for text, want := range map[string]string{
+		"main": "must be BASE..HEAD", "..HEAD": "must be BASE..HEAD", "nowhere..HEAD": `no commit "nowhere"`,
+		"--output=x..HEAD": `no commit "--output=x"`, "main..--all": `no commit "--all"`, "main:web.yaml..HEAD": "no commit", "main...other": "no commit in common",
+	} {
+		if _, err := r.run(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(r.folder, "x")); err == nil {
+		t.Error("a range was taken for an option")
+	}
+}
+
+// A change is judged by the rules that were there before it.
+func TestAChangeDoesNotBringItsOwnRules(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("web.yaml", scaler("web", 5), RulesFile, "rules: {history: error}\n")
+	r.git("checkout", "-q", "-b", "change")
+	r.commit("web.yaml", scaler("web", 6), RulesFile, "rules: {history: off}\n")
+	got, err := r.run("main...change")
+	if err != nil || got.Verdict != Failed {
+		t.Fatalf("%s, %v", outline(got), err)
+	}
+	// The first rules of a repository count at once.
+	first := newRepository(t)
+	first.commit("web.yaml", scaler("web", 5))
+	first.git("checkout", "-q", "-b", "change")
+	first.commit("web.yaml", scaler("web", 6), RulesFile, "rules: {history: error}\nignore: ['x/']\n")
+	if got, err = first.run("main...change"); err != nil || got.Verdict != Failed {
+		t.Errorf("%s, %v", outline(got), err)
+	}
+}

@@ -1,0 +1,204 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/lint"
+)
+
+// MaxChanges bounds the specs that are added, changed or removed.
+const MaxChanges = 500
+
+// What happens to a spec.
+const (
+	Added   = "added"
+	Changed = "changed"
+	Removed = "removed"
+	// Same decides the same: only other things than the spec are changed.
+	Same = "the same spec"
+)
+
+// Side are the specs before or after a change, with what is beside them.
+type Side struct {
+	linter *lint.Linter
+	specs  []lint.Spec
+	// files are those whose specs are compared, nil: all.
+	files map[string]bool
+}
+
+// NewSide returns an empty one. options are the controller's settings as lint.Linter has them.
+func NewSide(options func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions) *Side {
+	return &Side{linter: &lint.Linter{Options: options}}
+}
+
+// Read reads a file, of any objects, autoscalers among them.
+func (s *Side) Read(name string, r io.Reader) error { return s.linter.Read(name, r) }
+
+// ready gathers the specs.
+func (s *Side) ready() error {
+	all, err := s.linter.Specs()
+	for _, spec := range all {
+		if s.files == nil || s.files[spec.File] {
+			s.specs = append(s.specs, spec)
+		}
+	}
+	return err
+}
+
+// change is a spec that a change adds, changes or removes.
+type change struct {
+	old, new *lint.Spec
+	what     string
+	// refused are why the new spec, or the old one, can't be run.
+	refused, oldRefused error
+}
+
+// of is the spec that findings are about: the new one, or that which is removed.
+func (c *change) of() *lint.Spec {
+	if c.new != nil {
+		return c.new
+	}
+	return c.old
+}
+
+// objectOf is namespace/name.
+func objectOf(s *lint.Spec) string { return s.Object.Namespace + "/" + s.Object.Name }
+
+// pair finds which old spec became which new one: of the same kind, namespace, name and file; then of another
+// file; then of another kind. If each side has one spec only they are a pair, whatever their names.
+func (s *Side) pair(next *Side, alone bool) (changes []*change, err error) {
+	if alone && len(s.specs) == 1 && len(next.specs) == 1 {
+		return s.compare(next, []*change{{old: &s.specs[0], new: &next.specs[0]}}), nil
+	}
+	keys := []func(*lint.Spec) string{
+		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) + " " + s.File },
+		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) },
+		objectOf,
+	}
+	taken, partner := make([]bool, len(s.specs)), make([]*lint.Spec, len(next.specs))
+	for _, key := range keys {
+		free := make(map[string][]int)
+		for i := range s.specs {
+			if !taken[i] {
+				free[key(&s.specs[i])] = append(free[key(&s.specs[i])], i)
+			}
+		}
+		for i := range next.specs {
+			if found := free[key(&next.specs[i])]; partner[i] == nil && len(found) > 0 {
+				partner[i], taken[found[0]] = &s.specs[found[0]], true
+				free[key(&next.specs[i])] = found[1:]
+			}
+		}
+	}
+	for i := range next.specs {
+		changes = append(changes, &change{old: partner[i], new: &next.specs[i]})
+	}
+	for i := range s.specs {
+		if !taken[i] {
+			changes = append(changes, &change{old: &s.specs[i]})
+		}
+	}
+	return s.compare(next, changes), nil
+}
+
+// compare says what happens to each, and leaves out what does not change at all.
+func (s *Side) compare(next *Side, all []*change) []*change {
+	return slices.DeleteFunc(all, func(c *change) bool {
+		switch {
+		case c.new == nil:
+			c.what = Removed
+			return false
+		case c.old == nil:
+			c.what = Added
+			_, c.refused = c.new.Engine(next.linter.Options(c.new.Options()))
+			return false
+		}
+		old, oldRefused := c.old.Engine(s.linter.Options(c.old.Options()))
+		now, refused := c.new.Engine(next.linter.Options(c.new.Options()))
+		c.refused, c.oldRefused = refused, oldRefused
+		if c.what = Changed; refused == nil && oldRefused == nil && reflect.DeepEqual(old, now) {
+			c.what = Same
+		}
+		return c.what == Same && c.old.File == c.new.File && c.old.Kind == c.new.Kind && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
+	})
+}
+
+// head is what tells documents apart.
+type head struct {
+	APIVersion  string          `json:"apiVersion"`
+	Kind        string          `json:"kind"`
+	MaxReplicas json.RawMessage `json:"maxReplicas"`
+	Spec        json.RawMessage `json:"spec"`
+}
+
+// mayHaveSpec reports whether a file may have an autoscaler.
+func mayHaveSpec(content []byte) bool {
+	return bytes.Contains(content, []byte("maxReplicas")) || bytes.Contains(content, []byte("HorizontalPodAutoscaler"))
+}
+
+// errTemplate is about a file that has to be rendered first.
+var errTemplate = errors.New("is a template, which must be rendered first")
+
+// sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
+// are in place of the others, so that lines stay what they are. notes tell of documents that are left out and
+// may be an autoscaler.
+func sifted(content []byte) (out []byte, notes []error, err error) {
+	parts, err := document.Manifests(content)
+	if err != nil {
+		return nil, nil, templateOr(content, err)
+	}
+	out = bytes.Clone(content)
+	for _, part := range parts {
+		converted, err := document.Manifest(part)
+		if err != nil {
+			return nil, nil, templateOr(content, err)
+		}
+		begin := cap(content) - cap(part)
+		keep, note := wanted(converted)
+		if note != nil {
+			notes = append(notes, fmt.Errorf("line %d: %w", 1+bytes.Count(content[:begin], []byte("\n")), note))
+		}
+		if keep {
+			continue
+		}
+		for i := begin; i < begin+len(part); i++ {
+			if out[i] != '\n' {
+				out[i] = ' '
+			}
+		}
+	}
+	return out, notes, nil
+}
+
+func templateOr(content []byte, err error) error {
+	if bytes.Contains(content, []byte("{{")) {
+		return errTemplate
+	}
+	return err
+}
+
+// wanted reports whether a document is read.
+func wanted(data []byte) (keep bool, note error) {
+	var h head
+	if json.Unmarshal(data, &h) != nil {
+		return false, nil // it is no object
+	}
+	var inner head
+	_ = json.Unmarshal(h.Spec, &inner) // anything may be there
+	switch {
+	case h.APIVersion == "" && h.Kind == "":
+		return h.MaxReplicas != nil || inner.MaxReplicas != nil, nil
+	case h.Kind == "HorizontalPodAutoscaler" && inner.MaxReplicas == nil, h.Kind == "Autoscaler" && strings.HasPrefix(h.APIVersion, "autoscaling.setpoint.dev/") && inner.MaxReplicas == nil:
+		return false, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
+	}
+	return h.APIVersion != "" && h.Kind != "", nil
+}

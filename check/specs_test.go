@@ -1,0 +1,109 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+func asIs(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return own }
+
+// scaler is a manifest.
+func scaler(name string, most int) string {
+	return fmt.Sprintf("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: %s, namespace: shop}\nspec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: %d\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", name, most)
+}
+
+func own(name string, most int) string {
+	text := strings.Replace(scaler(name, most), "autoscaling/v2", "autoscaling.setpoint.dev/v1", 1)
+	return strings.Replace(text, "HorizontalPodAutoscaler", "Autoscaler", 1)
+}
+
+// side reads files, a name and a content in turn.
+func side(t *testing.T, files ...string) *Side {
+	t.Helper()
+	s := NewSide(asIs)
+	for i := 0; i < len(files); i += 2 {
+		if err := s.Read(files[i], strings.NewReader(files[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ready(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWhichSpecBecameWhich(t *testing.T) {
+	t.Parallel()
+	const stored = "spec: {maxReplicas: %d, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: \"10\"}}}]}\n"
+	for name, tt := range map[string]struct {
+		old, new []string
+		alone    bool
+		want     string
+	}{
+		"changed":               {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", scaler("web", 6)}, false, "changed shop/web a.yaml→a.yaml"},
+		"not changed":           {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", "# text\n" + scaler("web", 5)}, false, ""},
+		"moved":                 {[]string{"a.yaml", scaler("web", 5)}, []string{"b.yaml", scaler("web", 5)}, false, "the same spec shop/web a.yaml→b.yaml"},
+		"another kind":          {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", own("web", 6)}, false, "changed shop/web a.yaml→a.yaml"},
+		"added and removed":     {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", scaler("api", 5)}, false, "added shop/api →a.yaml, removed shop/web a.yaml→"},
+		"two files of one name": {[]string{"a.yaml", scaler("web", 5), "b.yaml", scaler("web", 50)}, []string{"b.yaml", scaler("web", 60), "a.yaml", scaler("web", 6)}, false, "changed shop/web b.yaml→b.yaml, changed shop/web a.yaml→a.yaml"},
+		"one and one":           {[]string{"old.yaml", scaler("web", 5)}, []string{"new.yaml", scaler("api", 6)}, true, "changed shop/api old.yaml→new.yaml"},
+		"stored specs":          {[]string{"w.yaml", fmt.Sprintf(stored, 5)}, []string{"w.yaml", fmt.Sprintf(stored, 6)}, false, "changed default/w w.yaml→w.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all, err := side(t, tt.old...).pair(side(t, tt.new...), tt.alone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range all {
+				from, to := "", ""
+				if c.old != nil {
+					from = c.old.File
+				}
+				if c.new != nil {
+					to = c.new.File
+				}
+				got = append(got, c.what+" "+objectOf(c.of())+" "+from+"→"+to)
+			}
+			if text := strings.Join(got, ", "); text != tt.want {
+				t.Errorf("%s, want %s", text, tt.want)
+			}
+		})
+	}
+}
+
+// Files of a repository hold much that is no autoscaler; lines stay what they are.
+func TestDocumentsOfARepository(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ file, kept, note string }{
+		"values of a chart":   {"autoscaling:\n  maxReplicas: 5\n", "", ""},
+		"a list":              {"- maxReplicas: 5\n", "", ""},
+		"a stored spec":       {"spec: {maxReplicas: 5}\n", "spec: {maxReplicas: 5}", ""},
+		"the spec itself":     {"maxReplicas: 5\n", "maxReplicas: 5", ""},
+		"a patch":             {"a: 1\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {minReplicas: 3}\n", "", "line 3: has no spec.maxReplicas"},
+		"a template":          {"kind: HorizontalPodAutoscaler\nspec:\n  maxReplicas: {{ .Values.max }}\n", "", errTemplate.Error()},
+		"beside other things": {"x: 1\n---\n" + scaler("web", 5), scaler("web", 5), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, notes, err := sifted([]byte(tt.file))
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			for _, n := range notes {
+				text += n.Error()
+			}
+			if strings.TrimSpace(strings.Trim(strings.TrimSpace(string(out)), "-")) != strings.TrimSpace(tt.kept) || !strings.Contains(text, tt.note) || (tt.note == "") != (text == "") {
+				t.Errorf("kept %q, told %q", out, text)
+			}
+			if err == nil && strings.Count(string(out), "\n") != strings.Count(tt.file, "\n") {
+				t.Error("the lines are others")
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/check"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
+)
+
+const flightOfExamples = "../../examples/simulation/flight.jsonl.gz"
+
+// What is wrong with the command line or a file is told, with exit code 2.
+func TestChecksThatCannotBe(t *testing.T) {
+	t.Parallel()
+	hpa := "../../examples/simulation/hpa.yaml"
+	rules := clitest.File(t, "rules.yaml", "rules: {replicaHour: 5}\nlint: {failOn: x}\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"nothing", nil, "give --git BASE...HEAD, or --old and --new"},
+		{"both", []string{"--git=a..b", "--new", hpa}, "--git replaces --old and --new"},
+		{"no new one", []string{"--old", hpa}, "--new is missing"},
+		{"standard input twice", []string{"--old=-", "--new=-"}, "standard input, -, can be one of"},
+		{"standard output twice", []string{"--new", hpa, "--sarif=-", "--junit=-"}, "standard output, -, can be one of"},
+		{"standard output and JSON", []string{"--new", hpa, "--sarif=-", "-o=json"}, "standard output, -, can be one of"},
+		{"rules", []string{"--new", hpa, "--rules", rules}, "did you mean replicaHours?"},
+		{"rules, all problems", []string{"--new", hpa, "--rules", rules}, "lint.failOn"},
+		{"no such file", []string{"--new=nowhere.yaml"}, "no such file"},
+		{"no manifest", []string{"--new", rules}, "is not an autoscaler"},
+		{"no such recording", []string{"--new", hpa, "--recording=nowhere"}, "--recording: stat nowhere"},
+		{"a quantity", []string{"--new", hpa, "--cpu-limit=x"}, "--cpu-limit"},
+		{"a range", []string{"--git=main"}, "must be BASE..HEAD"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append([]string{"check"}, tt.args...)...)
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
+				t.Errorf("exit code %d, want %q\n%s%s", got.Code, tt.want, got.Stderr, got.Stdout)
+			}
+		})
+	}
+}
+
+// Specs come as kubectl and Helm write them, on standard input too, beside objects of other kinds.
+func TestSpecsFromAnywhere(t *testing.T) {
+	t.Parallel()
+	hpa := read(t, "../../examples/simulation/hpa.yaml")
+	helm := "---\n# Source: shop/templates/service.yaml\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\n# Source: shop/templates/hpa.yaml\n" + strings.Replace(hpa, "maxReplicas: 50", "maxReplicas: 40", 1)
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hpa), "\n", "\n  ") + "\n  status: {currentReplicas: 3, desiredReplicas: 3, currentMetrics: null}\n"
+	got := run(t, helm, "check", "--old", clitest.File(t, "list.yaml", list), "--new=-", "-o=json")
+	var report check.Report
+	if err := json.Unmarshal([]byte(got.Stdout), &report); err != nil || got.Code != 0 {
+		t.Fatalf("%v, exit code %d\n%s%s", err, got.Code, got.Stdout, got.Stderr)
+	}
+	if len(report.Specs) != 1 || report.Specs[0].What != check.Changed || report.Specs[0].Object != "shop/web" || report.Specs[0].Line == 0 {
+		t.Errorf("%s", got.Stdout)
+	}
+}
+
+// A failing change exits with 1, and one form may replace the text.
+func TestCheckTellsItsVerdict(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	folder := t.TempDir()
+	if err := os.Link(flightOfExamples, filepath.Join(folder, "a.jsonl.gz")); err != nil {
+		data := read(t, flightOfExamples)
+		if err := os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"check", "--old=../../examples/simulation/hpa.yaml", "--new=../../examples/simulation/careful.yaml", "--recording", folder, "--cpu-limit=1", "--idle=cpu=20m"}
+	got := run(t, "", args...)
+	if got.Code != cli.ExitFailed || got.Stderr != "" {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	// The replica hours are those of setpoint backtest, docs/guides/simulation.md.
+	says(t, got.Stdout, []string{
+		"failed   at most 5 % more replica hours than the old spec", "45.1 → 61.68 (+36.7 %)", "  old      ▂", "open loop: ", "closed loop: ",
+		"asked to reproduce what really happened", "not whether the load follows the count", "failed: 1 autoscalers change; 1 failed\n",
+	})
+	if summary := run(t, "", append(args, "--markdown=-")...); summary.Code != cli.ExitFailed || !strings.HasPrefix(summary.Stdout, "## ❌ setpoint check: failed") {
+		t.Errorf("exit code %d\n%s", summary.Code, summary.Stdout)
+	}
+}
