@@ -118,6 +118,33 @@ func TestRecommendPrintsTextAndYAML(t *testing.T) {
 	}
 }
 
+// The text says who decided, also where only the environment names a server; with an empty flag it does not count.
+func TestRecommendSaysWhoDecided(t *testing.T) {
+	address := clitest.StartServer(t)
+	args := []string{"recommend", "-f", demoRequest, "--target", demoTarget}
+	for _, tt := range []struct {
+		name, variable string
+		more           []string
+		want           string
+	}{
+		{"neither", "", nil, "\nDecided in this process, which has no history and knows no overrides: --server asks a server\n"},
+		{"the flag", "", []string{"--server", address}, "\nDecided by the server " + address + "\n"},
+		{"the variable", address, nil, "\nDecided by the server " + address + ", which SETPOINT_SERVER names: with --server= this process decides\n"},
+		{"the flag before the variable", "127.0.0.1:1", []string{"--server", address}, "\nDecided by the server " + address + "\n"},
+		{"an empty flag", "127.0.0.1:1", []string{"--server="}, "\nDecided in this process, "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("SETPOINT_SERVER", tt.variable)
+			if got := run(t, "", append(slices.Clone(args), tt.more...)...); got.Code != 0 || !strings.Contains(got.Stdout, tt.want) {
+				t.Errorf("exit code %d, %s%s\nwant %q", got.Code, got.Stdout, got.Stderr, tt.want)
+			}
+			if got := run(t, "", append(append(slices.Clone(args), "-o", "json"), tt.more...)...); got.Code != 0 || strings.Contains(got.Stdout, "Decided") {
+				t.Errorf("JSON: exit code %d, %s%s", got.Code, got.Stdout, got.Stderr)
+			}
+		})
+	}
+}
+
 // What comes next is the server's in all commands, in the same words.
 func TestExplainTellsWhatComesNext(t *testing.T) {
 	t.Parallel()

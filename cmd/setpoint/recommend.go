@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -31,12 +32,14 @@ func newRecommend() *cobra.Command {
 		Use:   "recommend -f FILE",
 		Short: "Compute one recommendation, in this process or on a server",
 		Long: `Compute one recommendation for a RecommendRequest as the REST API takes it, in YAML or
-JSON. Without --server this process decides, and its only history is the previousStatus
-of the request.`,
+JSON. The server of --server decides, or the one that the variable SETPOINT_SERVER names.
+Without both, or with --server=, this process decides: its only history is the
+previousStatus of the request, and it knows no overrides. The text says which of them
+decided.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}
-	server := addServerFlags(cmd, "", "the server that decides (default: this process decides)")
+	server := addServerFlags(cmd, "", "the server that decides (default: that of SETPOINT_SERVER, else this process decides)")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of the request, - for standard input (required)")
 	cmd.Flags().StringVar(&target, "target", "", "`name` of the target, in place of the request's: clusters/…/namespaces/…/targets/…")
 	cmd.Flags().VarP(output, "output", "o", "form of the answer: text, json or yaml")
@@ -61,11 +64,26 @@ of the request.`,
 		if output.Form == cli.AsText {
 			options := cli.Terminal(cmd.OutOrStdout())
 			options.Ahead = explaincmd.Ahead(req, resp)
-			return explain.Write(cmd.OutOrStdout(), req, resp, options)
+			if err := explain.Write(cmd.OutOrStdout(), req, resp, options); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "\nDecided %s\n", decidedBy(server.Server, cmd.Flags().Changed("server")))
+			return err
 		}
 		return cli.WriteMessage(cmd.OutOrStdout(), output.Form, resp)
 	}
 	return cmd
+}
+
+// decidedBy says who decided: a server, which a flag or else the environment names, or this process.
+func decidedBy(server string, flag bool) string {
+	switch {
+	case server == "":
+		return "in this process, which has no history and knows no overrides: --server asks a server"
+	case flag:
+		return "by the server " + printable.Text(server)
+	}
+	return "by the server " + printable.Text(server) + ", which SETPOINT_SERVER names: with --server= this process decides"
 }
 
 // readRequest reads a request in YAML or JSON, which is YAML too.

@@ -60,6 +60,8 @@ type Overrides struct {
 	logged atomic.Bool
 	// queues are the changes that wait.
 	queues queues
+	// refused are records of which changes were refused.
+	refused refused
 }
 
 // New returns the overrides in an engine; nil if it keeps no parts.
@@ -82,7 +84,7 @@ func New(engine store.Store, o Options) (*Overrides, error) {
 		o.Life = context.Background()
 	}
 	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(),
-		queues: queues{of: map[string]*queue{}}}, nil
+		queues: queues{of: map[string]*queue{}}, refused: refused{of: map[string]store.Record{}}}, nil
 }
 
 // For returns the overrides for a target that may be in force, in no order; the caller must not change them.

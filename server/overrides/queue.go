@@ -37,6 +37,47 @@ type change struct {
 	done chan struct{}
 }
 
+// mostRefused limits the clusters whose record is kept because a change of it was refused, MostBytes each.
+const mostRefused = 8
+
+// refused are records of which a change was refused, by cluster: as long as the store's version is theirs, the next
+// change is decided on them, for a flood that is refused must not read a full list each time.
+type refused struct {
+	mu sync.Mutex
+	of map[string]store.Record
+}
+
+// keep keeps a record, or, nil, forgets that of a cluster.
+func (r *refused) keep(cluster string, record *store.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if record == nil || !record.Exists() {
+		delete(r.of, cluster)
+		return
+	}
+	if _, known := r.of[cluster]; !known && len(r.of) >= mostRefused {
+		for one := range r.of {
+			delete(r.of, one)
+			break
+		}
+	}
+	r.of[cluster] = *record
+}
+
+// current loads the record of a cluster, or, if it is a refused one still, only its version.
+func (o *Overrides) current(ctx context.Context, cluster string) (store.Record, error) {
+	o.refused.mu.Lock()
+	kept, known := o.refused.of[cluster]
+	o.refused.mu.Unlock()
+	key := keyOf(cluster)
+	if known {
+		if versions, err := o.records.LoadVersions(ctx, []store.Key{key}); err == nil && versions[0] == kept.Version {
+			return kept, nil
+		}
+	}
+	return o.records.Load(ctx, key)
+}
+
 // queues are the changes that wait, for each cluster that has some or whose changes are being made.
 type queues struct {
 	mu sync.Mutex
@@ -187,7 +228,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 		c.err = nil
 	}
 	key := keyOf(cluster)
-	record, err := o.records.Load(ctx, key)
+	record, err := o.current(ctx, cluster)
 	if err != nil {
 		return false, err
 	}
@@ -215,8 +256,10 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 		}
 	}
 	if !changed {
+		o.refused.keep(cluster, &record)
 		return true, nil
 	}
+	o.refused.keep(cluster, nil)
 	value, err := encode(all, deleted)
 	if err != nil {
 		return false, err

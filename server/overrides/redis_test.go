@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -144,6 +147,102 @@ func TestManyChangeOneCluster(t *testing.T) {
 func TestBytesOfUnchangedLists(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
+	o, admin := instance(t, engineOf(t, server)), server.Client(t)
+	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
+		place := target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
+		if _, _, err := o.Create(t.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.For(web)
+	const periods = 20
+	before := bytesOf(t, admin)
+	idle := bytesOf(t, admin) - before
+	before = bytesOf(t, admin)
+	for range periods {
+		o.Refresh(t.Context())
+	}
+	each := (bytesOf(t, admin) - before - idle) / periods
+	t.Logf("%d bytes a period for %d overrides", each, overrides.MostOfCluster-overrides.ReservedOfCluster)
+	if each > 1024 {
+		t.Errorf("an unchanged list costs %d bytes a period, want at most 1,024", each)
+	}
+}
+
+// bytesOf is how many bytes a Redis server has received and sent.
+func bytesOf(t *testing.T, admin *goredis.Client) (n int64) {
+	t.Helper()
+	info, err := admin.Info(t.Context(), "stats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		for _, name := range []string{"total_net_input_bytes:", "total_net_output_bytes:"} {
+			if text, ok := strings.CutPrefix(line, name); ok {
+				bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += bytes
+			}
+		}
+	}
+	return n
+}
+
+// A change of a full list that is refused reads its version, not the list; and what another instance changes meanwhile counts.
+func TestBytesOfRefusedChanges(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	one, other := instance(t, engineOf(t, server)), instance(t, engineOf(t, server))
+	admin := server.Client(t)
+	const most = overrides.MostOfCluster - overrides.ReservedOfCluster
+	place := func(i int) target.Place {
+		return target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
+	}
+	create := func(i int) error {
+		_, _, err := one.Create(t.Context(), place(i), "freeze", held(time.Hour), "", time.Now())
+		return err
+	}
+	for i := range most {
+		if err := create(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var full *overrides.FullError
+	if err := create(most); !errors.As(err, &full) { // which reads the list
+		t.Fatalf("the list is full: %v", err)
+	}
+	const tries = 20
+	before := bytesOf(t, admin)
+	idle := bytesOf(t, admin) - before
+	before = bytesOf(t, admin)
+	for i := range tries {
+		if err := create(most + i); !errors.As(err, &full) {
+			t.Errorf("the list is full: %v", err)
+		}
+		if _, err := one.Delete(t.Context(), place(most), "freeze", ""); !errors.Is(err, overrides.ErrNotFound) {
+			t.Errorf("there is none: %v", err)
+		}
+	}
+	each := (bytesOf(t, admin) - before - idle) / (2 * tries)
+	t.Logf("%d bytes for a refused change of %d overrides", each, most)
+	if each > 1024 {
+		t.Errorf("a refused change costs %d bytes, want at most 1,024", each)
+	}
+	if _, err := other.Delete(t.Context(), place(7), "freeze", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(most); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+	if err := create(most + 1); !errors.As(err, &full) {
+		t.Errorf("the list is full again: %v", err)
+	}
+}
+
+func engineOf(t *testing.T, server *redistest.Server) store.Store {
+	t.Helper()
 	options, err := redis.ParseURL(server.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -153,42 +252,5 @@ func TestBytesOfUnchangedLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = engine.Close() })
-	o, admin := instance(t, engine), server.Client(t)
-	ofRedis := func() (n int64) {
-		info, err := admin.Info(t.Context(), "stats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(info) {
-			for _, name := range []string{"total_net_input_bytes:", "total_net_output_bytes:"} {
-				if text, ok := strings.CutPrefix(line, name); ok {
-					bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-					if err != nil {
-						t.Fatal(err)
-					}
-					n += bytes
-				}
-			}
-		}
-		return n
-	}
-	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
-		place := target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
-		if _, _, err := o.Create(t.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.For(web)
-	const periods = 20
-	before := ofRedis()
-	idle := ofRedis() - before
-	before = ofRedis()
-	for range periods {
-		o.Refresh(t.Context())
-	}
-	each := (ofRedis() - before - idle) / periods
-	t.Logf("%d bytes a period for %d overrides", each, overrides.MostOfCluster-overrides.ReservedOfCluster)
-	if each > 1024 {
-		t.Errorf("an unchanged list costs %d bytes a period, want at most 1,024", each)
-	}
+	return engine
 }
