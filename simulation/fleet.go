@@ -20,6 +20,9 @@ type Fleet struct {
 	StaleAfter, LostAfter time.Duration
 	// MaxMoves is how many replicas a decision moves to rebalance.
 	MaxMoves int32
+	// Global are the names of the Object and External metrics of which each member reads the whole: the sum of all
+	// members' parts, and the largest age of a queue. Of the others it reads its own part.
+	Global []string
 	// Rules are those to compare; none: all.
 	Rules []FleetRule
 }
@@ -30,6 +33,9 @@ type FleetMember struct {
 	// Weight is 1 to 1000. Min and Max bound the share; Max below 0: there is none.
 	Weight   int32
 	Min, Max int32
+	// OwnMin and OwnMax are the bounds of its own spec; OwnMax 0: there is none. Drained: it is to become empty.
+	OwnMin, OwnMax int32
+	Drained        bool
 	// Replicas at the start; nil: its part of the scenario's.
 	Replicas *int32
 	// Own is load that arrives in this cluster only, besides its part of the scenario's; nil: none.
@@ -76,7 +82,7 @@ func (f *Fleet) spec(s *Scenario, a *Autoscaler, rule FleetRule) *fleet.Spec {
 	period := defaulted(s.Loop.SyncPeriod)
 	spec := &fleet.Spec{
 		Version: 1, Engine: a.Spec, Options: a.Options, Namespace: a.Namespace,
-		Scopes: make([]fleet.Scope, len(a.Spec.Metrics)), // each reads its own part
+		Scopes: make([]fleet.Scope, len(a.Spec.Metrics)),
 		Period: period, StaleAfter: f.StaleAfter, LostAfter: f.LostAfter,
 		SurviveOne: rule == SurviveOne, MaxMoves: f.MaxMoves,
 	}
@@ -89,11 +95,50 @@ func (f *Fleet) spec(s *Scenario, a *Autoscaler, rule FleetRule) *fleet.Spec {
 	if spec.LostAfter == 0 {
 		spec.LostAfter = max(5*time.Minute, spec.StaleAfter)
 	}
+	for i := range spec.Scopes {
+		if f.global(&a.Spec.Metrics[i]) {
+			spec.Scopes[i] = fleet.Global
+		}
+	}
 	for i := range f.Members {
 		m := &f.Members[i]
-		spec.Members = append(spec.Members, fleet.Member{Name: m.Name, Weight: m.Weight, Min: m.Min, Max: m.Max})
+		one := fleet.Member{Name: m.Name, Weight: m.Weight, Min: m.Min, Max: m.Max}
+		if m.Drained {
+			one.Weight = 0
+		}
+		spec.Members = append(spec.Members, one)
 	}
 	return spec
+}
+
+// global reports whether each member reads the whole of a metric.
+func (f *Fleet) global(m *recommender.MetricSpec) bool {
+	return total(m) && slices.Contains(f.Global, metricKey(m))
+}
+
+// total reports whether a metric is read as a whole, without pods.
+func total(m *recommender.MetricSpec) bool {
+	return m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric
+}
+
+// bounds are those of its own spec, below 0: none; a drained member may become empty.
+func (m *FleetMember) bounds() (least, most int32) {
+	if most = m.OwnMax; most == 0 {
+		most = -1
+	}
+	if !m.Drained {
+		least = m.OwnMin
+	}
+	return least, most
+}
+
+// within limits a share to these, as the service does.
+func (m *FleetMember) within(share int32) int32 {
+	least, most := m.bounds()
+	if most >= 0 {
+		share = min(share, most)
+	}
+	return max(share, least)
 }
 
 // CheckFleet is Check for a scenario with a fleet.
@@ -111,10 +156,13 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 	if err := f.spec(s, a, Hold).Validate(); err != nil {
 		c.refuse(true, "fleet: %w", err)
 	}
+	drained, bounded := false, false
 	for i := range f.Members {
 		m := &f.Members[i]
 		at := fmt.Sprintf("fleet.members: %q", m.Name)
-		c.refuse(m.Weight == 0 || m.Max == 0, "%s: takes no part; drained members are not simulated", at)
+		c.refuse(m.Weight == 0 || m.Max == 0, "%s: its weight and its maxReplicas must be above 0: a member with drained takes no part", at)
+		c.refuse(m.OwnMin < 0 || m.OwnMax < 0 || m.OwnMax > 0 && m.OwnMin > m.OwnMax, "%s: own: its minReplicas is %d and its maxReplicas %d: they must be at least 0, and the first at most the second", at, m.OwnMin, m.OwnMax)
+		drained, bounded = drained || m.Drained, bounded || m.OwnMin > 0 || m.OwnMax > 0
 		if m.Replicas != nil {
 			c.refuse(*m.Replicas < 0 || *m.Replicas > MaxPods, "%s: replicas is %d, must be between 0 and %d", at, *m.Replicas, MaxPods)
 		}
@@ -144,12 +192,18 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 	for i, rule := range f.Rules {
 		c.refuse(rule >= fleetRules, "fleet.rules[%d]: unknown rule %d", i, rule)
 	}
+	for _, name := range f.Global {
+		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return total(&m) && metricKey(&m) == name })
+		c.refuse(!known, "fleet.scopes: the spec has no Object or External metric %q", name)
+	}
+	for _, rule := range []FleetRule{Karmada, Independent} {
+		c.refuse(slices.Contains(f.Compared(), rule) && drained, "fleet.rules: %s knows no drained members: name the other rules", rule)
+		c.refuse(slices.Contains(f.Compared(), rule) && bounded, "fleet.rules: %s knows no own bounds of members: name the other rules", rule)
+	}
 	if slices.Contains(f.Compared(), Karmada) {
 		for i := range a.Spec.Metrics {
-			switch a.Spec.Metrics[i].Type {
-			case recommender.ObjectMetric, recommender.ExternalMetric:
-				c.refuse(true, "fleet.rules: spec.metrics[%d] is %s, and karmada is modelled for metrics of pods only: name the other rules", i, a.Spec.Metrics[i].Type)
-			}
+			m := &a.Spec.Metrics[i]
+			c.refuse(total(m), "fleet.rules: spec.metrics[%d] is %s, and karmada is modelled for metrics of pods only: name the other rules", i, m.Type)
 		}
 	}
 	for i := range s.Events {

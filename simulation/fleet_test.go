@@ -337,9 +337,15 @@ func randomFleet(seed uint64) (*simulation.Scenario, *simulation.Autoscaler) {
 		})
 	}
 	s.Fleet.Rules = []simulation.FleetRule{simulation.Hold, simulation.Shift, simulation.SurviveOne, simulation.Independent}
-	if !slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool {
-		return m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric
-	}) {
+	totals := 0
+	for i := range a.Spec.Metrics {
+		if m := &a.Spec.Metrics[i]; m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric {
+			if totals++; seed%2 == 0 {
+				s.Fleet.Global = append(s.Fleet.Global, m.Metric.Name)
+			}
+		}
+	}
+	if totals == 0 {
 		s.Fleet.Rules = append(s.Fleet.Rules, simulation.Karmada)
 	}
 	return s, a
@@ -446,8 +452,8 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		"it must have 2 to 64": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
 			s.Fleet.Members = s.Fleet.Members[:1]
 		},
-		`member "a" is named twice`: func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].Name = "a" },
-		`"b": takes no part`:        func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].Weight = 0 },
+		`member "a" is named twice`:                           func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].Name = "a" },
+		`"b": its weight and its maxReplicas must be above 0`: func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].Weight = 0 },
 		"add up to 9, which is above the fleet's minReplicas 3": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
 			for i := range s.Fleet.Members {
 				s.Fleet.Members[i].Min = 3
@@ -467,6 +473,17 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		"karmada is modelled for metrics of pods only": func(s *simulation.Scenario, a *simulation.Autoscaler) {
 			a.Spec.Metrics = onTotal(1, 2, 5).Spec.Metrics
 			s.Workload.Usage = append(s.Workload.Usage, offered(0))
+		},
+		`fleet.scopes: the spec has no Object or External metric "cpu"`: func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Global = []string{"cpu"} },
+		"fleet.rules: karmada knows no drained members":                 func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].Drained = true },
+		"fleet.rules: independent knows no own bounds of members":       func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Members[1].OwnMin = 1 },
+		`"b": own: its minReplicas is 3 and its maxReplicas 2`: func(s *simulation.Scenario, _ *simulation.Autoscaler) {
+			s.Fleet.Members[1].OwnMin, s.Fleet.Members[1].OwnMax = 3, 2
+		},
+		"every member is drained": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
+			for i := range s.Fleet.Members {
+				s.Fleet.Members[i].Drained = true
+			}
 		},
 		`events[0].member: the fleet has no "d"`: func(s *simulation.Scenario, _ *simulation.Autoscaler) {
 			s.Events = []simulation.Event{{Kind: simulation.KillPods, Pods: 1, Member: "d"}}
@@ -494,6 +511,82 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 	s.Fleet, s.Events = nil, []simulation.Event{{Kind: simulation.CallsGone, For: minute, Member: "c"}}
 	if err := simulation.Check(s, onCPU(3, 60, 80)); err == nil || !strings.Contains(err.Error(), "there is no fleet") {
 		t.Errorf("an event of a member without a fleet: %v", err)
+	}
+}
+
+// Of a global metric each member reads the whole, which counts once; autoscalers that know of no other count it once each.
+// While a member is silent its part of a sum is unknown and the count stays, but the whole is not.
+func TestFleetReadsAGlobalMetricOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		global       []string
+		rule         simulation.FleetRule
+		first, later int32
+	}{
+		{nil, simulation.Hold, 18, 18},
+		{[]string{"load"}, simulation.Hold, 18, 6},
+		{nil, simulation.Independent, 18, 6},
+		{[]string{"load"}, simulation.Independent, 54, 18},
+	} {
+		a, w := onTotal(3, 60, 5), web(18)
+		a.Options.DownscaleStabilization = 0
+		w.Usage = append(w.Usage, offered(0))
+		// 90 a second are three times 30, and 18 replicas; a third of that from ten minutes on, when c is silent but there.
+		s := clusters(20*minute, w, trace(t, 0, 0), trace(t, 600, 30, 600, 10), trace(t, 600, 30, 600, 10), trace(t, 600, 30, 600, 10))
+		s.Fleet.Global, s.Fleet.Rules = tt.global, []simulation.FleetRule{tt.rule}
+		if tt.rule == simulation.Hold {
+			s.Events = at(9*minute, simulation.Event{Kind: simulation.CallsGone, Member: "c", For: time.Hour})
+		}
+		list, _ := rounds(t, s, a, tt.rule)
+		sum := func(r round) (n int32) {
+			for _, share := range r.shares {
+				n += share
+			}
+			return n
+		}
+		if first, later := when(t, list, 8*minute), list[len(list)-1]; sum(first) != tt.first || tt.rule == simulation.Hold && later.desired != tt.later || tt.rule != simulation.Hold && sum(later) != tt.later {
+			t.Errorf("%v, global %v: %v, then %d as %v; want %d, then %d", tt.rule, tt.global, first.shares, later.desired, later.shares, tt.first, tt.later)
+		}
+	}
+}
+
+// A drained member becomes empty, one replica a decision, also below its own minimum. Shares stay within the bounds of the members' own
+// specs, and the others do the rest.
+func TestFleetDrainsAndKeepsOwnBounds(t *testing.T) {
+	t.Parallel()
+	three := []simulation.FleetRule{simulation.Hold, simulation.Shift, simulation.SurviveOne}
+	for name, tt := range map[string]struct {
+		change func(m []simulation.FleetMember)
+		want   []int32
+	}{
+		"as it is":  {func([]simulation.FleetMember) {}, []int32{4, 4, 4}},
+		"c drained": {func(m []simulation.FleetMember) { m[2].Drained, m[2].OwnMin, m[2].Replicas = true, 2, ptr(int32(4)) }, []int32{6, 6, 0}},
+		"a small":   {func(m []simulation.FleetMember) { m[0].OwnMax = 2 }, []int32{2, 5, 5}},
+		"b large":   {func(m []simulation.FleetMember) { m[1].OwnMin = 8 }, []int32{2, 8, 2}},
+	} {
+		s := clusters(20*minute, web(12), trace(t, 0, 300), nil, nil, nil)
+		s.Fleet.Rules = three
+		if name == "c drained" {
+			for i := range 2 {
+				s.Fleet.Members[i].Replicas = ptr(int32(4))
+			}
+		}
+		tt.change(s.Fleet.Members)
+		list, _ := rounds(t, s, onCPU(3, 60, 50), simulation.Hold)
+		last := list[len(list)-1]
+		if !slices.Equal(last.shares, tt.want) || !slices.Equal(last.running, tt.want) {
+			t.Errorf("%s: %v, of which %v run, want %v", name, last.shares, last.running, tt.want)
+		}
+		for i, r := range list {
+			for k, share := range r.shares {
+				if m := s.Fleet.Members[k]; i > 0 && (m.OwnMax > 0 && share > m.OwnMax || !m.Drained && share < m.OwnMin) {
+					t.Errorf("%s, at %s: %v", name, r.at, r.shares)
+				}
+			}
+			if name == "c drained" && i > 0 && r.shares[2] < list[i-1].shares[2]-1 {
+				t.Errorf("at %s c gives more than one: %v, then %v", r.at, list[i-1].shares, r.shares)
+			}
+		}
 	}
 }
 

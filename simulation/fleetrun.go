@@ -18,6 +18,8 @@ type fleetRun struct {
 	// whole has the sums of all members, and their load. own reports whether some of it belongs to one.
 	whole *world
 	own   bool
+	// global reports whether there are metrics of which all read the whole.
+	global bool
 	// nextRound is the next evaluation of the whole, decided the decision since the one before, last the last
 	// one; nil: there is none.
 	nextRound     time.Duration
@@ -43,6 +45,7 @@ type fleetRun struct {
 type member struct {
 	*world
 	name string
+	of   *FleetMember
 	// call is on its way, until arrives; nil: none is.
 	call    *fleet.Call
 	arrives time.Duration
@@ -128,7 +131,7 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 		if of.Own != nil {
 			loads, f.own = append(loads, of.Own), true
 		}
-		m := &member{name: of.Name}
+		m := &member{name: of.Name, of: of}
 		var engine Engine = told{}
 		own := s.Fleet.autoscaler(i, a)
 		if rule == Independent {
@@ -139,12 +142,37 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 		m.ctx, m.mostWork = ctx, MaxWork/int64(count)
 		f.members = append(f.members, m)
 	}
+	f.readWhole(s.Fleet)
 	var err error
 	if all.Load, err = Sum(loads...); err != nil {
 		return nil, err
 	}
 	f.whole = &world{scenario: &all, autoscaler: a, syncPeriod: defaulted(s.Loop.SyncPeriod), needs: needsOf(s, a), part: 1, ctx: ctx}
 	return f, nil
+}
+
+// readWhole makes each member read the whole of the global metrics, which is measured where all call.
+func (f *fleetRun) readWhole(fleet *Fleet) {
+	all := make([]*world, len(f.members))
+	for i, m := range f.members {
+		all[i] = m.world
+	}
+	for _, m := range f.members {
+		n := int64(0)
+		for i := range m.metrics {
+			if fleet.global(m.metrics[i].spec) {
+				m.metrics[i].worlds, n = all, n+1
+			}
+		}
+		if f.global = n > 0; !f.global {
+			return
+		}
+		m.metricsAtAStep += n * looksToMeasure * int64(len(all))
+		if m.logsPods {
+			m.keptOfAPod += 2 * int64(m.logLength*len(all))
+		}
+		m.logLength *= 1 + len(all)
+	}
 }
 
 // replicas are the initial numbers: those of the members, or parts of the scenario's number.
@@ -166,6 +194,9 @@ func (f *Fleet) seats() []fleet.Seat {
 		seats[i] = fleet.Seat{Weight: m.Weight, Floor: m.Min, Cap: m.Max}
 		if m.Max < 0 {
 			seats[i].Cap = MaxPods
+		}
+		if m.Drained {
+			seats[i].Weight, seats[i].Floor = 0, 0
 		}
 	}
 	return seats
@@ -245,6 +276,11 @@ func (m *member) unheard() bool { return m.down.is(m.now) || m.silent.is(m.now) 
 
 // sync is the member's turn: it calls, or decides alone. While it still does what it was told, it waits.
 func (f *fleetRun) sync(m *member) error {
+	if f.global {
+		for _, other := range f.members {
+			other.note()
+		}
+	}
 	switch {
 	case m.pending != nil || m.call != nil || m.down.is(m.now) || f.rule == Karmada:
 		return nil
@@ -255,6 +291,7 @@ func (f *fleetRun) sync(m *member) error {
 	}
 	in, now := m.seen(), m.scenario.Start.Add(m.now)
 	digest, err := fleet.NewDigest(now, in, m.name, f.spec.Version)
+	digest.Min, digest.Max = m.of.bounds()
 	f.ids++
 	call := &fleet.Call{Member: m.name, Digest: digest, Blind: err != nil, Explain: true}
 	binary.BigEndian.PutUint64(call.ID[8:], f.ids)
@@ -287,7 +324,7 @@ func (f *fleetRun) hear(m *member, call *fleet.Call) error {
 	if answer.Holds {
 		return nil
 	}
-	return m.tell(answer.Share)
+	return m.tell(m.of.within(answer.Share))
 }
 
 // tell asks the cluster for a count, if it is another one.

@@ -27,6 +27,8 @@ type reading struct {
 type metricState struct {
 	spec  *recommender.MetricSpec
 	usage Usage
+	// worlds are the clusters whose parts make it up; nil: this one.
+	worlds []*world
 	// problem is its current problem, nil: none.
 	problem *Event
 	// past totals, and past values of pods with their instants; for delayed and frozen
@@ -196,28 +198,47 @@ func (u *Usage) window() time.Duration {
 }
 
 // total is the value of an Object or External metric.
-func (w *world) total(u *Usage) int64 {
+func (w *world) total(m *metricState) int64 {
+	u, level := &m.usage, 0.0
+	if m.worlds == nil {
+		level = w.level(u)
+	}
+	for _, of := range m.worlds {
+		if one := of.level(u); u.Follows == QueueAge {
+			level = max(level, one)
+		} else {
+			level += one
+		}
+	}
+	return milli(u.Idle + mul(u.PerLoad, level))
+}
+
+// level is what a metric follows, averaged over its window.
+func (w *world) level(u *Usage) float64 {
 	from, to := w.window(u)
-	level := 0.0
 	if from == to { // at the start: the load of that instant
 		switch u.Follows {
 		case Served, Offered:
-			level = w.loadAt(0)
+			return w.loadAt(0)
 		}
-		return milli(u.Idle + mul(u.PerLoad, level))
+		return 0
 	}
+	area := 0.0
 	a, b := &w.log[w.entryAt(from)], &w.log[w.entryAt(to)]
 	switch u.Follows {
 	case Served:
-		level = b.served - a.served
+		area = b.served - a.served
 	case Offered:
-		level = b.offered - a.offered
+		area = b.offered - a.offered
 	case QueueLength:
-		level = b.queueArea - a.queueArea
+		area = b.queueArea - a.queueArea
 	case QueueAge:
-		level = b.ageArea - a.ageArea
+		area = b.ageArea - a.ageArea
 	}
-	return milli(u.Idle + mul(u.PerLoad, level/(to-from).Seconds()))
+	if b.at == a.at {
+		return 0
+	}
+	return area / (b.at - a.at).Seconds() // that of other clusters may be measured at other instants
 }
 
 // podValues returns the values of a Pods metric, in the order in which pods were
@@ -416,7 +437,7 @@ func (w *world) read(m *metricState) recommender.Readings {
 }
 
 func (w *world) readTotal(m *metricState, problem *Event) int64 {
-	m.past = append(m.past, reading{w.now, w.total(&m.usage)})
+	m.past = append(m.past, reading{w.now, w.total(m)})
 	for len(m.past) > 1 && m.past[1].at <= w.now-w.lateness {
 		m.past = m.past[1:]
 	}

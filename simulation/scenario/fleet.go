@@ -37,6 +37,14 @@ func (r *reader) fleet(v document.Value) (own []ownLoad) {
 		document.Optional("staleAfter", duration(&f.StaleAfter, time.Hour)),
 		document.Optional("lostAfter", duration(&f.LostAfter, 24*time.Hour)),
 		document.Optional("maxMoves", whole(&f.MaxMoves, 1000)),
+		document.Optional("scopes", func(v document.Value) {
+			v.Entries(func(name string, _, v document.Value) {
+				global := false
+				if word(&global, []string{"GLOBAL", "PER_MEMBER"}, []bool{true, false})(v); global {
+					f.Global = append(f.Global, name)
+				}
+			})
+		}),
 		document.Optional("rules", func(v document.Value) {
 			v.List(func(_ int, v document.Value) {
 				names := simulation.FleetRuleNames()
@@ -69,6 +77,13 @@ func (r *reader) member(f *simulation.Fleet, v document.Value) (own []ownLoad) {
 		document.Optional("weight", whole(&m.Weight, fleet.MaxWeight)),
 		document.Optional("minReplicas", whole(&m.Min, simulation.MaxPods)),
 		document.Optional("maxReplicas", whole(&m.Max, simulation.MaxPods)),
+		document.Optional("drained", func(v document.Value) { m.Drained, _ = v.Bool() }),
+		document.Optional("own", func(v document.Value) {
+			v.Map(
+				document.Optional("minReplicas", whole(&m.OwnMin, simulation.MaxPods)),
+				document.Optional("maxReplicas", whole(&m.OwnMax, simulation.MaxPods)),
+			)
+		}),
 		document.Optional("replicas", func(v document.Value) {
 			n := int32(0)
 			whole(&n, simulation.MaxPods)(v)

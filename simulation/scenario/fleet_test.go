@@ -18,8 +18,9 @@ fleet:
   lostAfter: 10m
   maxMoves: 2
   rules: [shift, karmada]
+  scopes: {queue: GLOBAL, backlog: PER_MEMBER}
   members:
-    - {name: west, weight: 3, minReplicas: 1, maxReplicas: 20, replicas: 4, startup: 90s, startupP95: 2m, slots: 10}
+    - {name: west, drained: true, own: {minReplicas: 2, maxReplicas: 9}, weight: 3, minReplicas: 1, maxReplicas: 20, replicas: 4, startup: 90s, startupP95: 2m, slots: 10}
     - name: east
       load: [{constant: 5}, {spike: {at: 1h, height: 10, for: 10m}}]
 events:
@@ -33,7 +34,8 @@ events:
 		t.Fatal(err)
 	}
 	f := s.Fleet
-	if f.StaleAfter != time.Minute || f.LostAfter != 10*time.Minute || f.MaxMoves != 2 || !slices.Equal(f.Rules, []simulation.FleetRule{simulation.Shift, simulation.Karmada}) {
+	if f.StaleAfter != time.Minute || f.LostAfter != 10*time.Minute || f.MaxMoves != 2 || !slices.Equal(f.Rules, []simulation.FleetRule{simulation.Shift, simulation.Karmada}) ||
+		!slices.Equal(f.Global, []string{"queue"}) {
 		t.Errorf("%+v", f)
 	}
 	east, west := f.Members[0], f.Members[1]
@@ -45,7 +47,7 @@ events:
 	}
 	four, ten := int32(4), int32(10)
 	if want := (simulation.FleetMember{
-		Name: "west", Weight: 3, Min: 1, Max: 20, Replicas: &four, Slots: &ten,
+		Name: "west", Weight: 3, Min: 1, Max: 20, OwnMin: 2, OwnMax: 9, Drained: true, Replicas: &four, Slots: &ten,
 		Startup: &simulation.Startup{Kind: simulation.LogNormalStartup, From: 90 * time.Second, To: 2 * time.Minute},
 	}); !reflect.DeepEqual(west, want) {
 		t.Errorf("%+v, want %+v", west, want)
@@ -72,6 +74,9 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		"fleet: {members: [{name: a, startupP95: 5s}]}":                      "fleet.members[0]: startupP95 needs startup",
 		"fleet: {members: [{name: a}], rules: [hold, hold]}":                 "fleet.rules[1]: is named twice",
 		"fleet: {members: [{name: a}], rules: [fair]}":                       "fleet.rules[0]: must be one of [hold shift surviveOne karmada independent]",
+		"fleet: {members: [{name: a}], scopes: {queue: global}}":             "fleet.scopes.queue: must be one of [GLOBAL PER_MEMBER]",
+		"fleet: {members: [{name: a, drained: 1}]}":                          "fleet.members[0].drained: must be",
+		"fleet: {members: [{name: a, own: {replicas: 1}}]}":                  "unknown key replicas",
 		"fleet: {members: [{name: a}], onLost: SHIFT}":                       "unknown key onLost",
 		"fleet: {members: [" + strings.Repeat("{name: a}, ", 65) + "]}":      "fleet.members[64]: there are more than 64",
 		"events: [{at: 1s, cluster: down, member: a}]":                       `needs "for"`,
