@@ -45,15 +45,6 @@ func stateNames() (all []string) {
 	return all
 }
 
-// The rules of the states that the server leaves to clients.
-const (
-	// missedIntervals is after how many of its intervals a target is not asked for any more.
-	missedIntervals = 3
-	// flappingTurns within flappingPeriod are flapping.
-	flappingTurns  = 3
-	flappingPeriod = time.Hour
-)
-
 // listedTarget is a line of the list.
 type listedTarget struct {
 	*setpointv1.Target
@@ -87,16 +78,9 @@ func (l *listedTarget) is(name, word string, now time.Time) bool {
 	case unread:
 		return l.GetLastDecision() == nil
 	case notAsked:
-		interval := l.GetInterval().AsDuration()
-		return interval > 0 && now.Sub(l.asked) > missedIntervals*interval
+		return l.GetNotAskedTime() != nil && now.After(l.GetNotAskedTime().AsTime())
 	case flapping:
-		turns := 0
-		for _, at := range l.GetTurnTimes() {
-			if now.Sub(at.AsTime()) < flappingPeriod {
-				turns++
-			}
-		}
-		return turns >= flappingTurns
+		return now.Before(l.GetFlappingUntilTime().AsTime()) // 1970 without one
 	case steady:
 		return len(l.states) == 0
 	}
@@ -134,7 +118,7 @@ func newTargetList(of *targetsCommand) *cobra.Command {
 		Long: "List targets, the most urgent first; - stands for all clusters or namespaces.\n\n" +
 			"A state says what is the matter, the most urgent first:\n" +
 			"  unread      nothing was decided, or the record can't be read\n" +
-			"  not-asked   the last decision is more than three of its intervals ago: nobody asks, or its requests are refused\n" +
+			"  not-asked   the last decision is more than three of its intervals ago (15 minutes after the first one): nobody asks, or its requests are refused\n" +
 			"  unreadable  the caller can't read the count\n" +
 			"  invalid     the spec or the selector\n" +
 			"  failing     a metric can't be read or computed\n" +

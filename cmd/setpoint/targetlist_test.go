@@ -20,7 +20,7 @@ var listedAt = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 // aTarget was asked for that long ago, each 15 s, and changes its count so.
 func aTarget(name string, age time.Duration, from, to, proposal int32, states ...string) *setpointv1.Target {
 	return &setpointv1.Target{
-		Name: "clusters/eu-1/namespaces/shop/targets/" + name, Interval: durationpb.New(15 * time.Second),
+		Name: "clusters/eu-1/namespaces/shop/targets/" + name, Interval: durationpb.New(15 * time.Second), NotAskedTime: timestamppb.New(listedAt.Add(45*time.Second - age)),
 		LastDecision: &setpointv1.Decision{
 			Time: timestamppb.New(listedAt.Add(-age)), CurrentReplicas: from, DesiredReplicas: to, States: states,
 			Basis: &setpointv1.DecisionBasis{Proposal: &proposal},
@@ -38,20 +38,20 @@ func aTarget(name string, age time.Duration, from, to, proposal int32, states ..
 
 func listedTargets() []*setpointv1.Target {
 	flaps := aTarget("flaps", 9*time.Second, 3, 3, 3)
-	for i := range 3 {
-		flaps.TurnTimes = append(flaps.TurnTimes, timestamppb.New(listedAt.Add(-time.Duration(i)*20*time.Minute)))
-	}
+	flaps.FlappingUntilTime = timestamppb.New(listedAt.Add(time.Second))
 	turned := aTarget("turned-long-ago", 9*time.Second, 3, 4, 4)
-	turned.TurnTimes = []*timestamppb.Timestamp{flaps.GetTurnTimes()[0], flaps.GetTurnTimes()[1], timestamppb.New(listedAt.Add(-time.Hour))}
+	turned.FlappingUntilTime = timestamppb.New(listedAt)
 	failing := aTarget("failing", 3*time.Second, 4, 4, 0, "METRICS_FAILING")
 	failing.LastDecision.Basis, failing.Status.CurrentMetrics = nil, []*setpointv1.MetricStatus{{}, {}}
 	noScale := aTarget("no-scale", 3*time.Second, 0, 0, 0, "SCALE_UNREADABLE")
 	noScale.LastDecision.Basis, noScale.SpecInUse, noScale.Status = nil, nil, nil
 	once := aTarget("once", 50*time.Minute, 1, 1, 1)
-	once.Interval = nil
+	once.Interval, once.NotAskedTime = nil, timestamppb.New(listedAt.Add(-35*time.Minute))
+	older := aTarget("older-server", 50*time.Minute, 1, 1, 1)
+	older.NotAskedTime = nil
 	return []*setpointv1.Target{
 		aTarget("at-max", 5*time.Second, 6, 6, 30, "AT_MAXIMUM"), aTarget("at-max-"+strings.Repeat("x", 150)+"-end", 5*time.Second, 4, 6, 40, "AT_MAXIMUM"),
-		aTarget("dead", 50*time.Minute, 3, 3, 3), failing, flaps, noScale, once, {Name: "clusters/eu-1/namespaces/shop/targets/unread"}, turned,
+		aTarget("dead", 50*time.Minute, 3, 3, 3), failing, flaps, noScale, once, older, {Name: "clusters/eu-1/namespaces/shop/targets/unread"}, turned,
 	}
 }
 
@@ -67,12 +67,13 @@ func TestTheListOfTargets(t *testing.T) {
 TARGET                                                           STATE        REPLICAS   MIN/MAX   METRIC     LACK   AGE
 clusters/eu-1/namespaces/shop/targets/unread                     unread       ?          ?/?       ?          ?      ?
 clusters/eu-1/namespaces/shop/targets/dead                       not-asked    3          2/6       287%/60%   0      50m
+clusters/eu-1/namespaces/shop/targets/once                       not-asked    1          2/6       287%/60%   0      50m
 clusters/eu-1/namespaces/shop/targets/no-scale                   unreadable   ?          ?/?       ?          ?      3s
 clusters/eu-1/namespaces/shop/targets/failing                    failing      4          2/6       ?/60% +1   ?      3s
 clusters/eu-1/namespaces/shop/t…xxxxxxxxxxxxxxxxxxxxxxxxxx-end   max          4 -> 6     2/6       287%/60%   34     5s
 clusters/eu-1/namespaces/shop/targets/at-max                     max          6          2/6       287%/60%   24     5s
 clusters/eu-1/namespaces/shop/targets/flaps                      flapping     3          2/6       287%/60%   0      9s
-clusters/eu-1/namespaces/shop/targets/once                       steady       1          2/6       287%/60%   0      50m
+clusters/eu-1/namespaces/shop/targets/older-server               steady       1          2/6       287%/60%   0      50m
 clusters/eu-1/namespaces/shop/targets/turned-long-ago            steady       3 -> 4     2/6       287%/60%   0      9s
 `},
 		{"lack", []string{"max", "failing"}, asName, `
@@ -83,7 +84,8 @@ clusters/eu-1/namespaces/shop/targets/failing
 		{"age", []string{"not-asked", "steady"}, asWide, `
 TARGET                                                  STATE       REPLICAS   MIN/MAX   METRIC     LACK   AGE
 clusters/eu-1/namespaces/shop/targets/dead              not-asked   3          2/6       287%/60%   0      50m
-clusters/eu-1/namespaces/shop/targets/once              steady      1          2/6       287%/60%   0      50m
+clusters/eu-1/namespaces/shop/targets/once              not-asked   1          2/6       287%/60%   0      50m
+clusters/eu-1/namespaces/shop/targets/older-server      steady      1          2/6       287%/60%   0      50m
 clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2/6       287%/60%   0      9s
 `},
 	} {

@@ -76,8 +76,15 @@ func Target(name string, r *record.Record, withHistory bool) *setpointv1.Target 
 	if r.Interval > 0 {
 		out.Interval = durationpb.New(time.Duration(r.Interval) * time.Millisecond)
 	}
-	for _, at := range r.TurnTimes() {
+	if r.Last.At != 0 {
+		out.NotAskedTime = timestamppb.New(time.UnixMilli(record.NotAskedAt(r.Last.At/int64(time.Millisecond), r.Interval)))
+	}
+	turns := r.TurnTimes()
+	for _, at := range turns {
 		out.TurnTimes = append(out.TurnTimes, timestamppb.New(time.UnixMilli(at)))
+	}
+	if until := record.FlappingUntil(turns); until != 0 {
+		out.FlappingUntilTime = timestamppb.New(time.UnixMilli(until))
 	}
 	if withHistory {
 		out.History = history(&r.History)

@@ -69,6 +69,36 @@ func (r *Record) turnedBy(p *recommender.Pending) []int64 {
 	return append([]int64{p.At / int64(time.Millisecond)}, r.Turns[:min(len(r.Turns), codec.MaxTurns-1)]...)
 }
 
+// The rules of the states that come with time, for the API, metrics and alerts.
+const (
+	// missedIntervals is after how many of its intervals a target is not asked for any more, and
+	// firstPatience after how long one whose interval is unknown, as after its first call.
+	missedIntervals = 3
+	firstPatience   = int64(15 * time.Minute / time.Millisecond)
+	// flappingTurns within TurnsPeriod are flapping.
+	flappingTurns = 3
+	// TurnsPeriod is the time in which turns count.
+	TurnsPeriod = time.Hour
+)
+
+// NotAskedAt is from when on a target counts as not asked for, after its last decision and with its
+// interval; all in milliseconds.
+func NotAskedAt(last, interval int64) int64 {
+	if interval <= 0 {
+		return last + firstPatience
+	}
+	return last + missedIntervals*interval
+}
+
+// FlappingUntil is until when a count with these turns, newest first, is flapping, in milliseconds;
+// 0: it never was.
+func FlappingUntil(turns []int64) int64 {
+	if len(turns) < flappingTurns {
+		return 0
+	}
+	return turns[flappingTurns-1] + TurnsPeriod.Milliseconds()
+}
+
 // TurnTimes are when the count turned, newest first, in milliseconds since the Unix epoch: by changes
 // that were applied, and by one that is pending. A change that failed does not count.
 func (r *Record) TurnTimes() []int64 {

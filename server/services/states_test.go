@@ -7,9 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
+
+// thirdAndAnHour is until when a count with these turns is flapping; nil: it is not.
+func thirdAndAnHour(turns []time.Time) *timestamppb.Timestamp {
+	if len(turns) < 3 {
+		return nil
+	}
+	return timestamppb.New(turns[2].Add(time.Hour))
+}
 
 // What is the matter with a target, how often it is asked for, and when it turned: in the API and in its
 // metrics.
@@ -39,6 +49,14 @@ func TestStatesIntervalAndTurnsOfATarget(t *testing.T) {
 		if !slices.Equal(at, turns) {
 			t.Errorf("%s: it turned at %v, want %v", what, at, turns)
 		}
+		for what, pair := range map[string][2]*timestamppb.Timestamp{
+			"not asked":      {target.GetNotAskedTime(), timestamppb.New(s.Clock.Now().Add(3 * servertest.Period))},
+			"flapping until": {target.GetFlappingUntilTime(), thirdAndAnHour(turns)},
+		} {
+			if !pair[0].AsTime().Equal(pair[1].AsTime()) {
+				t.Errorf("%s: %v, want %v", what, pair[0].AsTime(), pair[1].AsTime())
+			}
+		}
 		metrics := servertest.Read(t, registry)
 		if got := metrics["target_turns{"+labels+"}"]; got != float64(len(turns)) {
 			t.Errorf("%s: %v turns in metrics", what, got)
@@ -49,8 +67,8 @@ func TestStatesIntervalAndTurnsOfATarget(t *testing.T) {
 			}
 		}
 	}
-	if first := ask(5, 50, ""); first.GetInterval() != nil {
-		t.Errorf("after one call the interval is %v", first.GetInterval())
+	if first := ask(5, 50, ""); first.GetInterval() != nil || !first.GetNotAskedTime().AsTime().Equal(s.Clock.Now().Add(15*time.Minute)) {
+		t.Errorf("after one call the interval is %v, and it is not asked for from %v on", first.GetInterval(), first.GetNotAskedTime().AsTime())
 	}
 	steady := ask(5, 50, "")
 	check("steady", steady, "")
@@ -80,8 +98,25 @@ func TestStatesIntervalAndTurnsOfATarget(t *testing.T) {
 		"target_status_condition{cluster=demo,condition=ScalingActive,namespace=shop,status=true,target=web}":  1,
 		"target_status_condition{cluster=demo,condition=ScalingLimited,namespace=shop,status=true,target=web}": 1,
 		"target_last_decision_timestamp_seconds{" + labels + "}":                                               float64(s.Clock.Now().Unix()),
+		"target_not_asked_timestamp_seconds{" + labels + "}":                                                   float64(s.Clock.Now().Add(3 * servertest.Period).Unix()),
 	})
 	check("no metric", ask(9, 0, "", func(r *setpointv1.RecommendRequest) { r.ExternalMetrics = nil }), "METRICS_FAILING", second, first)
+	flaps := "target_state{cluster=demo,namespace=shop,state=FLAPPING,target=web}"
+	if servertest.Read(t, registry)[flaps] != 0 {
+		t.Error("two turns are flapping")
+	}
+	check("down again", ask(9, 30, "APPLIED"), "", s.Clock.Now(), second, first)
+	if servertest.Read(t, registry)[flaps] != 1 {
+		t.Error("three turns are not flapping")
+	}
+	s.Clock.Advance(time.Hour - s.Clock.Now().Sub(first) - time.Second)
+	if servertest.Read(t, registry)[flaps] != 1 {
+		t.Error("it is not flapping within the hour")
+	}
+	s.Clock.Advance(time.Second)
+	if servertest.Read(t, registry)[flaps] != 0 {
+		t.Error("it is flapping an hour after the third last turn")
+	}
 	s.Clock.Advance(time.Hour)
 	if turns := servertest.Read(t, registry)["target_turns{"+labels+"}"]; turns != 0 {
 		t.Errorf("after an hour there are %v turns", turns)

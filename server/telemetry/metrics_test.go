@@ -272,6 +272,7 @@ func TestTargetsHaveMetricsOnRequest(t *testing.T) {
 		"target_status_condition{cluster=demo,condition=ScalingActive,namespace=shop,status=true,target=web}":   1,
 		"target_status_condition{cluster=demo,condition=ScalingLimited,namespace=shop,status=false,target=web}": 1,
 		"target_last_decision_timestamp_seconds" + labels:                                                       float64(servertest.T0.Unix()),
+		"target_not_asked_timestamp_seconds" + labels:                                                           float64(servertest.T0.Add(15 * time.Minute).Unix()),
 	})
 	for i := range 5 {
 		s.Recommend(t, servertest.Queue(fmt.Sprintf("clusters/demo/namespaces/shop/targets/t%d", i), 3, 30))

@@ -53,8 +53,9 @@ type shown struct {
 	// interval is in milliseconds, 0: unknown; turns are in milliseconds since the Unix epoch, newest first.
 	interval int64
 	turns    []int64
-	// turned is how many of the turns count, in a snapshot.
+	// turned is how many of the turns count, and flaps whether they are many, in a snapshot.
 	turned int
+	flaps  bool
 }
 
 // The conditions that are shown, and their statuses as kube-state-metrics has them.
@@ -166,9 +167,10 @@ var (
 	targetMax       = targetDesc("max_replicas", "The spec's upper bound at this instance's last decision (--target-metrics).")
 	targetProposed  = targetDesc("proposed_replicas", "Replicas that the metrics proposed at this instance's last decision, before windows, policies and bounds; absent if none were computed (--target-metrics).")
 	targetCondition = targetDesc("status_condition", "1 for the status that each condition has after this instance's last decision or report (--target-metrics).", "condition", "status")
-	targetState     = targetDesc("state", "1 for what is the matter with the target: the states of the API's decisions; absent if nothing is (--target-metrics).", "state")
+	targetState     = targetDesc("state", "1 for what is the matter with the target: the states of the API's decisions, and FLAPPING; absent if nothing is (--target-metrics).", "state")
 	targetTurns     = targetDesc("turns", "How often the count turned, up after down or down after up, within the last hour; at most 16 (--target-metrics).")
 	targetInterval  = targetDesc("interval_seconds", "The usual time between two decisions for the target; absent after the first (--target-metrics).")
+	targetNotAsked  = targetDesc("not_asked_timestamp_seconds", "Unix time from which on the target counts as not asked for unless a call comes: three intervals after the last decision, 15 minutes without an interval (--target-metrics).")
 	targetDecided   = targetDesc("last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target, or report of a failed change; of several instances trust the newest (--target-metrics).")
 )
 
@@ -176,8 +178,8 @@ func targetDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("setpoint_target_"+name, help, append([]string{"cluster", "namespace", "target"}, labels...), nil)
 }
 
-// TurnsPeriod is the time in which turns count for metrics.
-const TurnsPeriod = time.Hour
+// flapping is a state that comes and goes with time; the others are a decision's.
+const flapping = "FLAPPING"
 
 // targetCollector creates metrics from Targets.
 type targetCollector struct{ targets *Targets }
@@ -185,7 +187,7 @@ type targetCollector struct{ targets *Targets }
 // Describe implements prometheus.Collector.
 func (targetCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		targetCurrent, targetDesired, targetMin, targetMax, targetProposed, targetCondition, targetState, targetTurns, targetInterval, targetDecided,
+		targetCurrent, targetDesired, targetMin, targetMax, targetProposed, targetCondition, targetState, targetTurns, targetInterval, targetNotAsked, targetDecided,
 	} {
 		descs <- desc
 	}
@@ -214,10 +216,14 @@ func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
 		for _, word := range e.states.Words() {
 			gauge(targetState, 1, word)
 		}
+		if e.flaps {
+			gauge(targetState, 1, flapping)
+		}
 		gauge(targetTurns, float64(e.turned))
 		if e.interval > 0 {
 			gauge(targetInterval, float64(e.interval)/1000)
 		}
+		gauge(targetNotAsked, float64(record.NotAskedAt(e.at.UnixMilli(), e.interval))/1000)
 		gauge(targetDecided, float64(e.at.UnixMilli())/1000)
 	}
 }
@@ -228,7 +234,7 @@ func (t *Targets) snapshot() []targetEntry {
 	defer t.mu.Unlock()
 	now := t.now()
 	t.expire(now)
-	since := now.Add(-TurnsPeriod).UnixMilli()
+	since := now.Add(-record.TurnsPeriod).UnixMilli()
 	entries := make([]targetEntry, 0, len(t.entries))
 	for element := t.order.Front(); element != nil; element = element.Next() {
 		entry := *element.Value.(*targetEntry)
@@ -236,6 +242,7 @@ func (t *Targets) snapshot() []targetEntry {
 		if entry.turned = first; first < 0 {
 			entry.turned = len(entry.turns)
 		}
+		entry.flaps = record.FlappingUntil(entry.turns) > now.UnixMilli()
 		entry.turns = nil // the next decision overwrites them
 		entries = append(entries, entry)
 	}

@@ -49,18 +49,22 @@ type Target struct {
 	// What the next calls will be answered if the metrics stay as they are. Absent: unknown;
 	// always in lists.
 	Outlook *Outlook `protobuf:"bytes,9,opt,name=outlook,proto3" json:"outlook,omitempty"`
-	// The usual time between two calls. Absent: unknown, as after the first call. A target whose
-	// last call is more than three intervals ago is no longer asked for.
+	// The usual time between two calls. Absent: unknown, as after the first call.
 	Interval *durationpb.Duration `protobuf:"bytes,10,opt,name=interval,proto3" json:"interval,omitempty"`
 	// When the count turned, up after down or down after up: the newest 16 instants, newest
-	// first. A target with three within an hour is flapping. Empty: it never turned, or it is
-	// unknown.
+	// first. Empty: it never turned, or it is unknown.
 	TurnTimes []*timestamppb.Timestamp `protobuf:"bytes,11,rep,name=turn_times,json=turnTimes,proto3" json:"turn_times,omitempty"`
 	// Why the last decision is what it is, computed again from what is stored: parts that
 	// are not stored, such as pods, are absent. Absent: unknown; always in lists.
-	Explanation   *Explanation `protobuf:"bytes,12,opt,name=explanation,proto3" json:"explanation,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Explanation *Explanation `protobuf:"bytes,12,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	// From when on it counts as not asked for unless a call comes: three intervals after the last one,
+	// 15 minutes where the interval is unknown. Absent: nothing was decided.
+	NotAskedTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=not_asked_time,json=notAskedTime,proto3" json:"not_asked_time,omitempty"`
+	// Until when it counts as flapping: an hour after the third last turn. Absent: there were not
+	// as many.
+	FlappingUntilTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=flapping_until_time,json=flappingUntilTime,proto3" json:"flapping_until_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Target) Reset() {
@@ -173,6 +177,20 @@ func (x *Target) GetTurnTimes() []*timestamppb.Timestamp {
 func (x *Target) GetExplanation() *Explanation {
 	if x != nil {
 		return x.Explanation
+	}
+	return nil
+}
+
+func (x *Target) GetNotAskedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NotAskedTime
+	}
+	return nil
+}
+
+func (x *Target) GetFlappingUntilTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FlappingUntilTime
 	}
 	return nil
 }
@@ -2709,7 +2727,7 @@ var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xad\x05\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xbb\x06\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2726,7 +2744,9 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	" \x01(\v2\x19.google.protobuf.DurationR\binterval\x129\n" +
 	"\n" +
 	"turn_times\x18\v \x03(\v2\x1a.google.protobuf.TimestampR\tturnTimes\x12:\n" +
-	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\"\xfe\x01\n" +
+	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\x12@\n" +
+	"\x0enot_asked_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\fnotAskedTime\x12J\n" +
+	"\x13flapping_until_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x11flappingUntilTime\"\xfe\x01\n" +
 	"\tSpecInUse\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12<\n" +
 	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
@@ -3043,77 +3063,79 @@ var file_setpoint_v1_target_service_proto_depIdxs = []int32{
 	36, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
 	35, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
 	37, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
-	38, // 11: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	39, // 12: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
-	35, // 13: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
-	40, // 14: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
-	5,  // 15: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
-	4,  // 16: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
-	35, // 17: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
-	35, // 18: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
-	36, // 19: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
-	3,  // 20: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
-	35, // 21: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
-	35, // 22: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
-	5,  // 23: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
-	35, // 24: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
-	7,  // 25: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	8,  // 26: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	8,  // 27: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	9,  // 28: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	35, // 29: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	35, // 30: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	35, // 31: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	35, // 32: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	41, // 33: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	42, // 34: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	11, // 35: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	43, // 36: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
-	0,  // 37: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 38: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	10, // 39: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	35, // 40: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	10, // 41: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	22, // 42: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	10, // 43: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	38, // 44: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	39, // 45: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	36, // 46: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	36, // 47: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	35, // 48: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	35, // 49: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	24, // 50: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	40, // 51: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
-	44, // 52: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
-	36, // 53: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	36, // 54: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	23, // 55: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 56: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 57: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 58: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	12, // 59: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	14, // 60: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	16, // 61: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	18, // 62: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	20, // 63: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	25, // 64: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	27, // 65: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	29, // 66: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	31, // 67: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	13, // 68: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	15, // 69: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	17, // 70: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	19, // 71: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	21, // 72: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	26, // 73: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	28, // 74: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	30, // 75: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	32, // 76: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	68, // [68:77] is the sub-list for method output_type
-	59, // [59:68] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	35, // 11: setpoint.v1.Target.not_asked_time:type_name -> google.protobuf.Timestamp
+	35, // 12: setpoint.v1.Target.flapping_until_time:type_name -> google.protobuf.Timestamp
+	38, // 13: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	39, // 14: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
+	35, // 15: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
+	40, // 16: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
+	5,  // 17: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
+	4,  // 18: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
+	35, // 19: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	35, // 20: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	36, // 21: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	3,  // 22: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
+	35, // 23: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
+	35, // 24: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	5,  // 25: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
+	35, // 26: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	7,  // 27: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	8,  // 28: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	8,  // 29: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	9,  // 30: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	35, // 31: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	35, // 32: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	35, // 33: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	35, // 34: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	41, // 35: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	42, // 36: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	11, // 37: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	43, // 38: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 39: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 40: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	10, // 41: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	35, // 42: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	10, // 43: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	22, // 44: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	10, // 45: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	38, // 46: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	39, // 47: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	36, // 48: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	36, // 49: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	35, // 50: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	35, // 51: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	24, // 52: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	40, // 53: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
+	44, // 54: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
+	36, // 55: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	36, // 56: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	23, // 57: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 58: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 59: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	23, // 60: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	12, // 61: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	14, // 62: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	16, // 63: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	18, // 64: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	20, // 65: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	25, // 66: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	27, // 67: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	29, // 68: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	31, // 69: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	13, // 70: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	15, // 71: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	17, // 72: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	19, // 73: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	21, // 74: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	26, // 75: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	28, // 76: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	30, // 77: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	32, // 78: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	70, // [70:79] is the sub-list for method output_type
+	61, // [61:70] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }

@@ -484,17 +484,17 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
 }
 
-// missedIntervals is after how many of its intervals without a decision a target's override is warned of.
-const missedIntervals = 3
-
 // silent says that no decision was made on a target for some time: an override acts on decisions only.
 func silent(t *setpointv1.Target, now time.Time) string {
 	interval, last := t.GetInterval().AsDuration(), t.GetLastDecision().GetTime().AsTime()
-	if interval <= 0 || now.Sub(last) <= missedIntervals*interval {
+	if t.GetNotAskedTime() == nil || !now.After(t.GetNotAskedTime().AsTime()) {
 		return ""
 	}
-	return "the last decision on the target was made " + cli.Age(now.Sub(last)) + " ago, though it has one each " + interval.String() +
-		": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
+	usual := ""
+	if interval > 0 {
+		usual = ", though it has one each " + interval.String()
+	}
+	return "the last decision on the target was made " + cli.Age(now.Sub(last)) + " ago" + usual + ": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
 }
 
 // limits says which bounds of a target's spec limit an override; empty: none, or the spec is not known.

@@ -121,16 +121,10 @@ func of(target *setpointv1.Target, now time.Time) listRow {
 			want.Metric = strconv.FormatFloat(value, 'g', 3, 64) + goal + " per replica"
 		}
 	}
-	turns := 0
-	for _, turn := range target.GetTurnTimes() {
-		if turn.AsTime().After(now.Add(-time.Hour)) {
-			turns++
-		}
-	}
-	if turns >= 3 {
+	if now.Before(target.GetFlappingUntilTime().AsTime()) {
 		want.States = append(want.States, "Flapping")
 	}
-	if interval := target.GetInterval().AsDuration(); interval > 0 && now.Sub(last.GetTime().AsTime()) > 3*interval {
+	if now.After(target.GetNotAskedTime().AsTime()) {
 		want.States = append(want.States, "Not asked")
 	}
 	if last.GetOutcome() == "PENDING" {

@@ -144,9 +144,8 @@ func (s *figures) coming(target *setpointv1.Target) (wrong []string) {
 		return t.AsTime().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z")
 	}
 	o := target.GetOutlook()
-	asked := max(target.GetLastDecision().GetTime().AsTime().Unix(), target.GetUpdateTime().AsTime().Unix())
 	switch {
-	case target.GetInterval() != nil && time.Since(time.Unix(asked, 0)) > 3*target.GetInterval().AsDuration():
+	case time.Now().After(target.GetNotAskedTime().AsTime()):
 		want("header", s.Header, "Nobody has asked for")
 		want("next", s.Next, "Nobody asks for this target any more")
 	case o == nil:

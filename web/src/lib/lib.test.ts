@@ -8,7 +8,7 @@ import { lines } from "../target/spec";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
-import { AtMax, Failing, flaps, Flapping, Held, NotAsked, notAsked, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
+import { AtMax, Failing, Flapping, Held, NotAsked, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
 
 const decision = (states: string[], more: object = {}) => ({ states, ...more });
 const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: `${type}: ${reason}` });
@@ -27,19 +27,15 @@ test("the service's words come to states, and none is steady unless the service 
   assert.deepEqual(states.map((s) => s.bit), [...states.map((s) => s.bit)].sort((a, b) => b - a), "bits are in the order of urgency");
 });
 
-test("who asks no more, and who turns often", () => {
+test("who asks no more, and who turns often, is as the service says", () => {
   const now = 10_000;
-  assert.ok(!notAsked(now - 45, 15, now));
-  assert.ok(notAsked(now - 46, 15, now), "three of its intervals");
-  assert.ok(!notAsked(now - 9000, 0, now), "nobody knows how often");
-  assert.ok(!notAsked(0, 15, now), "never");
-  assert.ok(!flaps([now - 10, now - 20], now));
-  assert.ok(flaps([now - 10, now - 20, now - 3599], now));
-  assert.ok(!flaps([now - 10, now - 20, now - 3601], now), "an hour");
   const time = (s: number) => new Date(s * 1000).toISOString();
-  const t = { lastDecision: { ...decision(["HELD"]), time: time(now) }, updateTime: time(now), interval: "15s", turnTimes: [time(now - 1), time(now - 2), time(now - 3)] };
-  assert.equal(targetBits(t, (now + 10) * 1000), Held | Flapping);
+  const t = { lastDecision: { ...decision(["HELD"]), time: time(now) }, updateTime: time(now), notAskedTime: time(now + 45), flappingUntilTime: time(now + 60) };
+  assert.equal(targetBits(t, (now + 45) * 1000), Held | Flapping);
   assert.equal(targetBits(t, (now + 46) * 1000), Held | Flapping | NotAsked);
+  assert.equal(targetBits(t, (now + 60) * 1000), Held | NotAsked);
+  assert.equal(targetBits({ ...t, updateTime: time(now + 20) }, (now + 60) * 1000), Held, "a report shows that its caller lives");
+  assert.equal(targetBits({ lastDecision: t.lastDecision, updateTime: t.updateTime }, (now + 9000) * 1000), Held, "an older service tells neither");
 });
 
 test("the most urgent state tells why", () => {
@@ -163,10 +159,15 @@ test("links have names in their places, and nothing else", () => {
   assert.equal(linkOf("https://g.example/{target}", "clusters/a/namespaces/b/targets/x y&z"), "https://g.example/x%20y%26z");
 });
 
+/** What the store of the last row would read again. */
+let last = new Set<Row>();
+const unsure = (row: Row): boolean => last.has(row);
+
 /** What a store makes of a target, and of decisions that are watched after it was read. */
 function stored(target: object, ...decisions: object[]): Row {
-  const store = new TargetsStore() as unknown as { takeTarget(name: string, t: object): void; take(batch: object[]): void; find(name: string): Row; tell(): void };
+  const store = new TargetsStore() as unknown as { takeTarget(name: string, t: object): void; take(batch: object[]): void; find(name: string): Row; tell(): void; unsure: Set<Row> };
   store.tell = () => {};
+  last = store.unsure;
   store.takeTarget(named("web"), target);
   store.take(decisions.map((d) => ({ target: named("web"), decision: d })));
   return store.find(named("web"));
@@ -178,20 +179,22 @@ test("nothing is shown that is not known", () => {
   assert.deepEqual([failing.current, failing.desired, failing.spark.counts], [4, 4, [4]], "nobody decided 0");
   const unread = stored({ updateTime: ago(1), status: {}, lastDecision: decision(["SCALE_UNREADABLE"], { time: ago(1) }) });
   assert.deepEqual([unread.current, unread.desired, unread.spark.counts], [undefined, undefined, []]);
-  assert.ok(stored({ updateTime: ago(3000), interval: "15s", lastDecision: decision([], { time: ago(3000) }) }).bits & NotAsked, "its agent died");
+  assert.ok(stored({ updateTime: ago(3000), notAskedTime: ago(2955), lastDecision: decision([], { time: ago(3000) }) }).bits & NotAsked, "its agent died");
   const bounded = stored({ updateTime: ago(1), specInUse: { hash: "x", spec: { maxReplicas: 6 } }, lastDecision: decision([], { time: ago(1), desiredReplicas: 6, basis: { proposal: 30 } }) });
   assert.deepEqual([bounded.min, bounded.max, bounded.wants], [1, 6, 30]);
 });
 
-test("turns are the service's, and those that are seen since", () => {
-  const target = { updateTime: ago(30), interval: "15s", turnTimes: [ago(60), ago(120)], lastDecision: decision([], { time: ago(30), action: "SCALE_UP", currentReplicas: 3, desiredReplicas: 5 }) };
+test("turns are the service's: one that is seen makes the page ask", () => {
+  const target = { updateTime: ago(30), notAskedTime: ago(-60), lastDecision: decision([], { time: ago(30), action: "SCALE_UP", currentReplicas: 3, desiredReplicas: 5 }) };
   const change = (seconds: number, from: number, to: number, outcome = "PENDING") => decision([], { recommendationId: `${seconds}`, time: ago(seconds), currentReplicas: from, desiredReplicas: to, action: to > from ? "SCALE_UP" : "SCALE_DOWN", outcome });
-  assert.ok(!(stored(target).bits & Flapping), "two are not three");
-  assert.ok(!(stored(target, change(10, 5, 7)).bits & Flapping), "up after up");
-  assert.ok(!(stored(target, change(40, 5, 3)).bits & Flapping), "what the service has counted");
-  const turned = stored(target, change(10, 5, 3), change(10, 5, 3, "APPLIED"));
-  assert.ok(turned.bits & Flapping);
-  assert.equal(turned.turns.length, 3, "once, though it is told of twice");
+  const asks = (...decisions: object[]) => unsure(stored(target, ...decisions));
+  assert.ok(!asks(change(10, 5, 7)), "up after up");
+  assert.ok(!asks(change(40, 5, 3)), "what the service has counted");
+  assert.ok(asks(change(10, 5, 3)), "down after up");
+  const flapping = { ...target, flappingUntilTime: ago(-600) };
+  assert.ok(stored(flapping).bits & Flapping);
+  assert.ok(unsure(stored(flapping, change(10, 5, 7, "FAILED"))), "a change that failed is none");
+  assert.ok(!(stored({ ...target, flappingUntilTime: ago(1) }).bits & Flapping), "it was");
 });
 
 test("a spec's stages are lines, too", () => {

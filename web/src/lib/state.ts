@@ -2,7 +2,7 @@
 // rule is the service's (Decision.states, Target.interval, Target.turn_times).
 
 import type { DecisionJson as Decision, HorizontalPodAutoscalerConditionJson as Condition, TargetJson as Target } from "@setpoint-dev/client/json";
-import { millis, seconds } from "./format";
+import { millis } from "./format";
 
 /** States as bits, for a target may be in several: the higher, the more urgent. */
 export const NotAsked = 1 << 14;
@@ -49,7 +49,7 @@ const state = (bit: number, id: string, word: string, label: string, chip: strin
 
 /** The states, most urgent first. */
 export const states: readonly StateInfo[] = [
-  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals: nothing scales it now."),
+  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: nothing scales it now."),
   state(Unreadable, "unreadable", "SCALE_UNREADABLE", "Scale unreadable", "No scale", "✕", "failing", false, "AbleToScale", "The workload's count can't be read."),
   state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),
   state(Failing, "failing", "METRICS_FAILING", "Failing metrics", "Failing", "✕", "failing", true, "ScalingActive", "A metric can't be read or computed. The count does not go down then."),
@@ -76,26 +76,20 @@ export function stateBits(d: Decision | undefined): number {
   return d?.states ? bits : bits | Unknown;
 }
 
-/** As many turns within the hour are flapping. */
-const flappingTurns = 3;
-
-/** Whether the count turned often, s of Unix time. */
-export const flaps = (turns: readonly number[], now: number): boolean => turns.filter((t) => t > now - 3600).length >= flappingTurns;
-
-/** Whether nobody asks any more, after three of its intervals; all in s of Unix time, the interval 0 where it is unknown, as after one call. */
-export const notAsked = (asked: number, interval: number, now: number): boolean => asked > 0 && interval > 0 && now - asked > 3 * interval;
-
-/** The last call for a target, and the instants at which its count turned, s of Unix time; its interval, s, 0: unknown. */
-export const paceOf = (t: Target): { asked: number; interval: number; turns: number[] } => ({
+/**
+ * The last call for a target, s of Unix time, how long after it the target counts as not asked for, s, and until when it
+ * is flapping; the service has the rules. Infinity: never, 0: it is not.
+ */
+export const paceOf = (t: Target): { asked: number; patience: number; flapsUntil: number } => ({
   asked: Math.max(millis(t.updateTime) || 0, millis(t.lastDecision?.time) || 0) / 1000,
-  interval: seconds(t.interval) ?? 0,
-  turns: (t.turnTimes ?? []).map((time) => millis(time) / 1000),
+  patience: t.notAskedTime === undefined ? Infinity : (millis(t.notAskedTime) - millis(t.lastDecision?.time)) / 1000,
+  flapsUntil: (millis(t.flappingUntilTime) || 0) / 1000,
 });
 
 /** All bits of a target as it was read at an instant, ms of the service's clock. */
 export function targetBits(t: Target, now: number): number {
-  const { asked, interval, turns } = paceOf(t);
-  return stateBits(t.lastDecision) | (notAsked(asked, interval, now / 1000) ? NotAsked : 0) | (flaps(turns, now / 1000) ? Flapping : 0);
+  const { asked, patience, flapsUntil } = paceOf(t);
+  return stateBits(t.lastDecision) | (now / 1000 > asked + patience ? NotAsked : 0) | (now / 1000 < flapsUntil ? Flapping : 0);
 }
 
 /** Short words for the controller's reasons, for lists; its own sentence is shown with them. */

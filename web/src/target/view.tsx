@@ -10,11 +10,11 @@ import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
 import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target } from "@setpoint-dev/client/json";
-import { count, duration, integer, millis } from "../lib/format";
+import { count, duration, integer, millis, seconds } from "../lib/format";
 import { basisOf, counts } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
-import { notAsked, paceOf, targetBits } from "../lib/state";
+import { paceOf, targetBits } from "../lib/state";
 import { playgroundPath } from "../playground/link";
 import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
 import { MetricChart, ReplicaChart, type Span } from "./charts";
@@ -173,8 +173,8 @@ export interface Asked {
 
 /** Whether anybody still asks for a target. */
 function askedOf(target: Target | undefined, now: number): Asked {
-  const { asked, interval } = paceOf(target ?? {});
-  return { time: asked * 1000, usually: interval * 1000, missed: notAsked(asked, interval, now / 1000) };
+  const { asked, patience } = paceOf(target ?? {});
+  return { time: asked * 1000, usually: (seconds(target?.interval) ?? 0) * 1000, missed: now / 1000 > asked + patience };
 }
 
 /** The bounds of the last decision, as far as they are known. */

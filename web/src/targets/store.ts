@@ -9,7 +9,7 @@ import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { Spark } from "../lib/spark";
-import { Changed, Flapping, NotAsked, Unreadable, flaps, notAsked, paceOf, stateBits, states, why } from "../lib/state";
+import { Changed, Flapping, NotAsked, Unreadable, paceOf, stateBits, states, why } from "../lib/state";
 
 export interface Row {
   name: string;
@@ -53,10 +53,10 @@ export interface Row {
   /** When it was asked for last, as far as is known, and when that was read from the service. */
   updated: number;
   read: number;
-  /** Usual seconds between two calls; 0: not known. */
-  interval: number;
-  /** When the count turned, newest first; what came before turnsAt the service has counted. */
-  turns: number[];
+  /** How long after a call it counts as not asked for, s, and until when it is flapping: as the service says. */
+  patience: number;
+  flapsUntil: number;
+  /** The change whose direction is known. */
   turnsAt: number;
   /** 1: the last change that is known went up; -1: down; 0: none is known. */
   direction: number;
@@ -330,7 +330,7 @@ export class TargetsStore {
         name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
-        changed: 0, updated: 0, read: 0, interval: 0, turns: [], turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
+        changed: 0, updated: 0, read: 0, patience: Infinity, flapsUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
       };
       this.byName.set(name, row);
       this.rows.push(row);
@@ -346,15 +346,14 @@ export class TargetsStore {
   private takeTarget(name: string, t: Target): void {
     const row = this.row(name);
     const d = t.lastDecision;
-    const { asked, interval, turns } = paceOf(t);
+    const { asked, patience, flapsUntil } = paceOf(t);
     row.unrecorded = false;
     row.kind = t.scaleTargetRef?.kind ?? "";
     row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
     row.read = serviceNow() / 1000;
-    row.interval = interval;
+    row.patience = patience;
+    row.flapsUntil = flapsUntil;
     this.unsure.delete(row);
-    // The record may be behind the stream: what was seen since then is added to its turns.
-    row.turns = [...row.turns.filter((time) => time > asked), ...turns];
     row.turnsAt = Math.max(row.turnsAt, asked);
     if (t.specInUse?.hash) {
       row.spec = t.specInUse.hash;
@@ -407,11 +406,12 @@ export class TargetsStore {
     const now = serviceNow() / 1000;
     row.bits &= ~(Changed | Flapping | NotAsked);
     if (row.changed > now - hour) row.bits |= Changed;
-    if (flaps(row.turns, now)) row.bits |= Flapping;
+    if (now < row.flapsUntil) row.bits |= Flapping;
     // The log leaves repeated decisions out: only the record knows that nobody asked.
-    const over = row.read > 0 && notAsked(row.updated, row.interval, row.read);
+    const until = row.updated + row.patience;
+    const over = row.read > until;
     if (over) row.bits |= NotAsked;
-    if (over ? now - row.read > listEvery : row.read > 0 && notAsked(row.updated, row.interval, now)) this.unsure.add(row);
+    if (over ? now - row.read > listEvery : row.read > 0 && now > until) this.unsure.add(row);
   }
 
   private take(batch: readonly WatchedDecision[]): void {
@@ -426,12 +426,11 @@ export class TargetsStore {
       const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
       const direction = Math.sign((d.desiredReplicas ?? from) - from);
       if (direction !== 0) {
-        if (to === from && row.turns.includes(time)) this.unsure.add(row); // a change that failed does not count
+        if (to === from && row.bits & Flapping) this.unsure.add(row); // a change that failed is no turn
         if (to !== from) row.changed = Math.max(row.changed, time);
         if (time > row.turnsAt) {
           row.turnsAt = time;
-          if (row.direction === 0) this.unsure.add(row);
-          else if (row.direction !== direction) row.turns = [time, ...row.turns.slice(0, 15)];
+          if (row.direction !== direction) this.unsure.add(row); // the service counts turns
           row.direction = direction;
         }
       }
