@@ -129,6 +129,12 @@ func UnknownTarget(target string) error {
 		"no history for "+target+": it was never requested, was deleted, or has expired", "target", target)
 }
 
+// IsFleet is FAILED_PRECONDITION for what is asked of a fleet's own name.
+func IsFleet(target string) error {
+	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
+		target+" is a fleet: of its own name nothing is decided, polled or reported: its members call Recommend with fleet set to its name; GetFleet (GET /v1/"+target+"/fleet) shows its state", "target", target)
+}
+
 // UnknownRecommendation is NOT_FOUND for an id that the target does not have.
 func UnknownRecommendation(target, id string) error {
 	return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_RECOMMENDATION_NOT_FOUND,
@@ -168,6 +174,9 @@ func OfStore(ctx context.Context, target string, err error) error {
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
 			"the history store can't be reached; hold the count and retry with the same requestId")
+	}
+	if _, answered := status.FromError(err); answered {
+		return err
 	}
 	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the history store failed")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -29,8 +28,7 @@ func OfStored(ctx context.Context, target string, err error) error {
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
 			target+" is a fleet, and a spec without fleet would dissolve it: set fleet, or delete the fleet with DeleteTargetSpec first, or send the etag that GetTargetSpec shows to replace it all the same", "target", target)
 	case errors.Is(err, stored.ErrIsFleet):
-		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,
-			target+" is a fleet, which is neither polled nor observed: its members call Recommend with fleet set to its name; GetFleet shows its state", "target", target)
+		return IsFleet(target)
 	case errors.Is(err, stored.ErrContended):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			target+" is "+err.Error()+"; try again", "target", target)
@@ -52,9 +50,6 @@ func OfStored(ctx context.Context, target string, err error) error {
 	case errors.As(err, &unreadable):
 		return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE,
 			"the stored "+unreadable.What+" of "+target+" can't be read: delete it", "target", target)
-	}
-	if _, answered := status.FromError(err); answered {
-		return err
 	}
 	return OfStore(ctx, target, err)
 }

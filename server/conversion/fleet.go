@@ -17,6 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -40,6 +41,18 @@ func FleetMembers(spec *setpointv1.FleetSpec) []string {
 		names = append(names, m.GetTarget())
 	}
 	return names
+}
+
+// IsFleet reports whether a stored spec, encoded, is a fleet's. Of one that can't be read nobody knows, and it says no.
+func IsFleet(stored []byte) bool {
+	number := (&setpointv1.TargetSpec{}).ProtoReflect().Descriptor().Fields().ByName("fleet").Number()
+	var err error
+	for f := range protofields.Of(stored, &err) {
+		if f.Number == number {
+			return true
+		}
+	}
+	return false
 }
 
 // Fleet reads the fleet of a stored spec whose metrics and options were read. The violations list everything

@@ -29,7 +29,7 @@ func (t *Targets) Record(ctx context.Context, target string) (*record.Record, er
 // Load loads the records of targets. The errors are by target, nil for none.
 func (t *Targets) Load(ctx context.Context, keys []store.Key) (records []store.Record, errs []error) {
 	records, err := t.store.LoadBatch(ctx, keys)
-	return records, byItem(err, len(keys), len(records))
+	return records, ByItem(err, len(keys), len(records))
 }
 
 // mayDelete returns NOT_FOUND if the target's history is another incarnation's, and

@@ -141,7 +141,7 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 		}
 		records, err = r.store.LoadBatch(ctx, r.keys)
 	}
-	errs := byItem(err, len(queues), len(records))
+	errs := ByItem(err, len(queues), len(records))
 	for i, q := range queues {
 		if errs != nil && errs[i] != nil {
 			q.fail(ctx, errs[i], false)
@@ -151,11 +151,42 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 	}
 }
 
+// refuseFleets ends the changes of targets that are fleets: of those only members call. It looks at targets without a
+// record only, because no fleet is stored of a target with one: it costs a round trip before a target's first record.
+func (r *rounds) refuseFleets(ctx context.Context, queues []*queue) {
+	if r.Fleets == nil || r.before != nil { // what was decided without the store continues a record
+		return
+	}
+	var unknown []*queue
+	for _, q := range queues {
+		if !q.record.Exists() {
+			unknown = append(unknown, q)
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
+	keys := make([]store.Key, len(unknown))
+	for i, q := range unknown {
+		keys[i] = q.key
+	}
+	are, errs := r.Fleets.Are(ctx, keys)
+	for i, q := range unknown {
+		switch {
+		case errs != nil && errs[i] != nil:
+			q.fail(ctx, errs[i], false)
+		case are[i]:
+			q.fail(ctx, apierror.IsFleet(q.key.String()), false)
+		}
+	}
+}
+
 // decide decides the next change of each target and collects the swaps with their queues.
 // A change that ends without a swap is followed by the next one, unless it was based on a
 // guess, which makes it doubtful. Nothing is decided for a caller who has gone. If the
 // server's own time limit has passed, the store returns the error.
 func (r *rounds) decide(ctx context.Context, queues []*queue) {
+	r.refuseFleets(ctx, queues)
 	r.swaps, r.swapping, r.doubtful = slices.Grow(r.swaps[:0], len(queues)), slices.Grow(r.swapping[:0], len(queues)), r.doubtful[:0]
 	if r.before != nil {
 		if err := r.before(ctx, queues); err != nil {
@@ -242,7 +273,7 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, byItem(err, len(swaps), 0)
+		return nil, ByItem(err, len(swaps), 0)
 	}
 	if !r.inTime {
 		own := r.detach(ctx)
@@ -252,10 +283,10 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 	if len(swaps) == 1 {
 		var err error
 		r.result[0], err = r.store.CompareAndSwap(ctx, swaps[0])
-		return r.result[:], byItem(err, 1, 1)
+		return r.result[:], ByItem(err, 1, 1)
 	}
 	results, err := r.store.CompareAndSwapBatch(ctx, swaps)
-	return results, byItem(err, len(swaps), len(results))
+	return results, ByItem(err, len(swaps), len(results))
 }
 
 // pop removes the next change.
@@ -274,8 +305,8 @@ func undecided(queues []*queue) []*queue {
 	return slices.DeleteFunc(queues, func(q *queue) bool { return len(q.changes) == 0 })
 }
 
-// byItem returns the errors of a batch of n by item, nil for none.
-func byItem(err error, n, results int) []error {
+// ByItem returns the errors of a batch of n by item, nil for none; results is how many there are.
+func ByItem(err error, n, results int) []error {
 	if err == nil && results == n {
 		return nil
 	}

@@ -54,6 +54,8 @@ type Targets struct {
 	// Fleets answers requests with a fleet; nil: the store keeps none.
 	Fleets interface {
 		Call(ctx context.Context, j *Job)
+		// Are reports which of the targets are fleets; the errors are by target, nil for none.
+		Are(ctx context.Context, keys []store.Key) (are []bool, errs []error)
 	}
 	Metrics *metrics
 	Log     *zap.Logger

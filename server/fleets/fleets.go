@@ -119,7 +119,7 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 	before, _ := f.cache.Get(key)
 	for again := false; ; again = true {
 		now := time.Now()
-		records, err := f.parts.LoadParts(ctx, key, store.Specs, store.Fleets)
+		records, err := f.parts.LoadParts(ctx, key, store.Specs, store.Fleets, "")
 		if err != nil {
 			return nil, err
 		}
@@ -137,6 +137,9 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 			f.cache.Delete(key)
 			return nil, errNoFleet
 		}
+		if records[2].Exists() {
+			f.dropHistory(ctx, key)
+		}
 		if k.taken, err = f.taken(ctx, key, k.spec); err != nil {
 			return nil, err
 		}
@@ -152,6 +155,13 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 			return k, nil
 		}
 	}
+}
+
+// dropHistory deletes what was decided of a fleet's own name as if it were an ordinary target, by a call that came as its
+// spec was stored, or by an earlier version: while that is there further ones are answered.
+func (f *Fleets) dropHistory(ctx context.Context, key store.Key) {
+	err := f.targets.Delete(ctx, &setpointv1.DeleteTargetRequest{Name: key.String()})
+	f.options.Log.Warn("history of a fleet's own name deleted: its members call, with fleet set, and nothing else does", zap.Stringer("fleet", key), zap.Error(err))
 }
 
 // isCurrent reports whether a fleet's stored spec is still the known one. It costs a few bytes: who is not a member

@@ -127,18 +127,59 @@ func (f *Fleets) names(ctx context.Context, of, member string) (bool, error) {
 	return slices.Contains(conversion.FleetMembers(stored.GetFleet()), member), nil
 }
 
-// Fleets returns which of the targets are fleets: they have a record, which storing the spec has made.
-func (f *Fleets) Fleets(ctx context.Context, names []string) (fleets []string, err error) {
-	versions, err := f.records.LoadVersions(ctx, keysOf(names))
-	if err != nil {
-		return nil, err
+// specsAtOnce limits the specs that are read at once to see whether they are fleets'.
+const specsAtOnce = 16
+
+// Are reports which targets are fleets, by their stored specs: a record may have expired, or be behind. A spec that can't
+// be read is none. The errors are by target, nil for none.
+func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, errs []error) {
+	are = make([]bool, len(keys))
+	fail := func(i int, err error) {
+		if errors.Is(err, store.ErrUnreadable) {
+			return
+		}
+		if errs == nil {
+			errs = make([]error, len(keys))
+		}
+		errs[i] = err
 	}
-	for i, version := range versions {
-		if version != "" {
+	versions, err := f.specs.LoadVersions(ctx, keys) // most targets have none
+	failed := decision.ByItem(err, len(keys), len(versions))
+	var stored []int
+	for i := range keys {
+		if failed != nil && failed[i] != nil {
+			fail(i, failed[i])
+		} else if versions[i] != "" {
+			stored = append(stored, i)
+		}
+	}
+	for some := range slices.Chunk(stored, specsAtOnce) {
+		read := make([]store.Key, len(some))
+		for at, i := range some {
+			read[at] = keys[i]
+		}
+		records, err := f.specs.LoadBatch(ctx, read)
+		failed := decision.ByItem(err, len(read), len(records))
+		for at, i := range some {
+			if failed != nil && failed[at] != nil {
+				fail(i, failed[at])
+			} else {
+				are[i] = conversion.IsFleet(records[at].Value)
+			}
+		}
+	}
+	return are, errs
+}
+
+// Fleets returns which of the targets are fleets.
+func (f *Fleets) Fleets(ctx context.Context, names []string) (fleets []string, err error) {
+	are, errs := f.Are(ctx, keysOf(names))
+	for i, is := range are {
+		if is {
 			fleets = append(fleets, names[i])
 		}
 	}
-	return fleets, nil
+	return fleets, errors.Join(errs...)
 }
 
 // Release takes targets out of a fleet whose stored spec no longer names them.

@@ -96,6 +96,19 @@ func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpoin
 			return apierror.OfStored(ctx, key.String(), err)
 		}
 	}
+	if err := s.isApart(ctx, key, names); err != nil {
+		return err
+	}
+	if err := s.fleets.Claim(ctx, key, names, claims); err != nil {
+		s.fleets.Withdraw(ctx, claims)
+		return ofMembers(ctx, key.String(), err)
+	}
+	return nil
+}
+
+// isApart returns why a target can't be a fleet of these members: it is a member of another fleet, or decided for alone,
+// or one of them is a fleet itself.
+func (s *Targets) isApart(ctx context.Context, key store.Key, names []string) error {
 	if of, err := s.fleets.Of(ctx, key); err != nil {
 		return ofMembers(ctx, key.String(), err)
 	} else if of != "" {
@@ -108,9 +121,12 @@ func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpoin
 	case len(nested) > 0:
 		return isFleet(nested[0], nested[0]+" is a fleet itself: name its members")
 	}
-	if err := s.fleets.Claim(ctx, key, names, claims); err != nil {
-		s.fleets.Withdraw(ctx, claims)
-		return ofMembers(ctx, key.String(), err)
+	switch records, errs := s.targets.Load(ctx, []store.Key{key}); {
+	case errs != nil && !errors.Is(errs[0], store.ErrUnreadable):
+		return apierror.OfStore(ctx, key.String(), errs[0])
+	case errs != nil || records[0].Exists():
+		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_HAS_HISTORY,
+			key.String()+" has a history: something calls Recommend for it, or polls it, as for an ordinary target. Stop that and delete the target with DeleteTarget, or store the fleet under another name", "target", key.String())
 	}
 	return nil
 }
@@ -129,12 +145,17 @@ func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *
 		}
 		return nil
 	}
-	if err := s.fleets.Claim(ctx, key, names, claims); err != nil {
-		var taken *fleets.TakenError
-		if errors.As(err, &taken) && s.undo(ctx, key, spec, before) {
+	err := s.fleets.Claim(ctx, key, names, claims)
+	if err != nil {
+		err = ofMembers(ctx, key.String(), err)
+	} else { // a member may have become a fleet, or this a member, while it was stored
+		err = s.isApart(ctx, key, names)
+	}
+	if err != nil {
+		if status.Code(err) == codes.FailedPrecondition && s.undo(ctx, key, spec, before) {
 			s.fleets.Withdraw(ctx, claims)
 		}
-		return ofMembers(ctx, key.String(), err)
+		return err
 	}
 	if err := s.fleets.Stored(ctx, key, stored.VersionOf(spec), len(had) == 0); err != nil {
 		return ofMembers(ctx, key.String(), err)

@@ -2,6 +2,7 @@ package stored
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,6 +112,15 @@ func (t *Targets) load(ctx context.Context, part store.Part, of store.PartStore,
 		return of.Load(ctx, key)
 	}
 	records, err := t.parts.LoadParts(ctx, key, part, store.Fleets)
+	if err == nil && !records[0].Exists() && !records[1].Exists() { // a fleet's record expires, its spec does not
+		var spec store.Record
+		if spec, err = t.specs.Load(ctx, key); errors.Is(err, store.ErrUnreadable) {
+			err = nil
+		}
+		if conversion.IsFleet(spec.Value) {
+			records[1] = spec
+		}
+	}
 	switch {
 	case err != nil:
 		return store.Record{}, err

@@ -81,9 +81,11 @@ const (
 	ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN ErrorReason = 21
 	// FAILED_PRECONDITION: the request's metrics are not those of its fleet. Metadata: "fleet", "metric".
 	ErrorReason_ERROR_REASON_FLEET_DIFFERS ErrorReason = 22
-	// FAILED_PRECONDITION: the target is a fleet, which is not polled: its members call Recommend. Metadata:
-	// "target".
+	// FAILED_PRECONDITION: the target is a fleet: of its own name nothing is decided, polled or reported, its
+	// members call Recommend. Metadata: "target".
 	ErrorReason_ERROR_REASON_IS_FLEET ErrorReason = 23
+	// FAILED_PRECONDITION: the target has a history, so it can't become a fleet. Metadata: "target".
+	ErrorReason_ERROR_REASON_HAS_HISTORY ErrorReason = 24
 )
 
 // Enum value maps for ErrorReason.
@@ -113,6 +115,7 @@ var (
 		21: "ERROR_REASON_FLEET_MEMBER_TAKEN",
 		22: "ERROR_REASON_FLEET_DIFFERS",
 		23: "ERROR_REASON_IS_FLEET",
+		24: "ERROR_REASON_HAS_HISTORY",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -139,6 +142,7 @@ var (
 		"ERROR_REASON_FLEET_MEMBER_TAKEN":       21,
 		"ERROR_REASON_FLEET_DIFFERS":            22,
 		"ERROR_REASON_IS_FLEET":                 23,
+		"ERROR_REASON_HAS_HISTORY":              24,
 	}
 )
 
@@ -173,7 +177,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xbc\x06\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xda\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -199,7 +203,8 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1cERROR_REASON_FLEET_NOT_FOUND\x10\x14\x12#\n" +
 	"\x1fERROR_REASON_FLEET_MEMBER_TAKEN\x10\x15\x12\x1e\n" +
 	"\x1aERROR_REASON_FLEET_DIFFERS\x10\x16\x12\x19\n" +
-	"\x15ERROR_REASON_IS_FLEET\x10\x17B\xad\x01\n" +
+	"\x15ERROR_REASON_IS_FLEET\x10\x17\x12\x1c\n" +
+	"\x18ERROR_REASON_HAS_HISTORY\x10\x18B\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (
