@@ -100,10 +100,10 @@ func (c *Counts) add(state State, drained bool) {
 // contradicts it.
 const contradicts = 2
 
-// Contradictions returns of how many Object and External metrics the readings of the members that call contradict
-// the scope: members read a global one very differently, or all of them the same of one of which each should read
+// Contradictions returns of which Object and External metrics the readings of the members that call contradict
+// the scope, by their indices in ascending order: members read a global one very differently, or all of them the same of one of which each should read
 // a part. The states and the records are those of States.
-func (s *Spec) Contradictions(states []State, members []MemberRecord) int {
+func (s *Spec) Contradictions(states []State, members []MemberRecord) (metrics []int) {
 	totals := make([][]int64, len(s.Engine.Metrics))
 	calling := 0
 	var d Digest
@@ -119,7 +119,6 @@ func (s *Spec) Contradictions(states []State, members []MemberRecord) int {
 		}
 		clear(d.Metrics)
 	}
-	n := 0
 	for k, read := range totals {
 		if len(read) < 2 {
 			continue
@@ -128,13 +127,13 @@ func (s *Spec) Contradictions(states []State, members []MemberRecord) int {
 		switch s.scope(k) {
 		case Global:
 			if least >= 0 && most/contradicts > least {
-				n++
+				metrics = append(metrics, k)
 			}
 		default:
 			if least == most && least != 0 && len(read) == calling {
-				n++
+				metrics = append(metrics, k)
 			}
 		}
 	}
-	return n
+	return metrics
 }

@@ -264,6 +264,9 @@ func FleetState(name string, stored *setpointv1.TargetSpec, spec *fleet.Spec, r 
 			out.Status.CurrentMetrics[i] = metricStatus(&recommender.MetricStatus{Type: of.Type, Resource: of.Resource, Container: of.Container, Metric: of.Metric, DescribedObject: of.DescribedObject})
 		}
 	}
+	for _, k := range spec.Contradictions(states, members) {
+		out.Contradictions = append(out.Contradictions, MetricName(&spec.Engine.Metrics[k]))
+	}
 	for i := range members {
 		out.Members = append(out.Members, fleetMember(&spec.Members[i], &members[i], states[i], now))
 	}

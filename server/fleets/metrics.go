@@ -81,7 +81,7 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 		c := of.Count(states)
 		members.Unseen, members.Fresh, members.Returning = members.Unseen+c.Unseen, members.Fresh+c.Fresh, members.Returning+c.Returning
 		members.Stale, members.Lost, members.Drained = members.Stale+c.Stale, members.Lost+c.Lost, members.Drained+c.Drained
-		contradictions += of.Contradictions(states, records)
+		contradictions += len(of.Contradictions(states, records))
 	})
 	gauge := func(d *prometheus.Desc, n int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)

@@ -620,3 +620,28 @@ grants:
 		t.Errorf("with the defaults the fleet is %v", got)
 	}
 }
+
+// GetFleet names the metrics whose readings contradict their scope, as the spec's scopes do; members don't learn them.
+func TestContradictionsAreNamed(t *testing.T) {
+	t.Parallel()
+	for scope, tt := range map[string]struct{ queues, contradict [2]int32 }{
+		"GLOBAL":     {[2]int32{60, 30}, [2]int32{61, 20}},
+		"PER_MEMBER": {[2]int32{60, 61}, [2]int32{60, 60}},
+	} {
+		s := start(t, onMemory())
+		spec := queueFleet(2, 100, west, east)
+		spec.Fleet.Scopes["External:queue"] = scope
+		s.set(t, spec)
+		for i, queues := range [][2]int32{tt.queues, tt.contradict} {
+			s.call(t, member(west, 3, queues[0]))
+			s.call(t, member(east, 3, queues[1]))
+			var want []string
+			if i == 1 {
+				want = []string{"External:queue"}
+			}
+			if got := s.fleet(t).GetContradictions(); !slices.Equal(got, want) {
+				t.Errorf("%s, %v: %q, want %q", scope, queues, got, want)
+			}
+		}
+	}
+}

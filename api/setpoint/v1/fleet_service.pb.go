@@ -451,9 +451,13 @@ type Fleet struct {
 	// The bounds of the sum.
 	MinReplicas int32 `protobuf:"varint,11,opt,name=min_replicas,json=minReplicas,proto3" json:"min_replicas,omitempty"`
 	// The most replicas that all members have together.
-	MaxReplicas   int32 `protobuf:"varint,12,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxReplicas int32 `protobuf:"varint,12,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
+	// The Object and External metrics whose readings contradict their scope, named as in FleetSpec.scopes: of a
+	// "GLOBAL" one, members read values of which one is more than twice another; of a "PER_MEMBER" one, all
+	// members read the same.
+	Contradictions []string `protobuf:"bytes,13,rep,name=contradictions,proto3" json:"contradictions,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Fleet) Reset() {
@@ -570,6 +574,13 @@ func (x *Fleet) GetMaxReplicas() int32 {
 	return 0
 }
 
+func (x *Fleet) GetContradictions() []string {
+	if x != nil {
+		return x.Contradictions
+	}
+	return nil
+}
+
 // What is known of a member.
 type FleetMemberStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -588,11 +599,15 @@ type FleetMemberStatus struct {
 	StatusReplicas *int32 `protobuf:"varint,6,opt,name=status_replicas,json=statusReplicas,proto3,oneof" json:"status_replicas,omitempty"`
 	// When it called last. Absent: never.
 	LastCallTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_call_time,json=lastCallTime,proto3" json:"last_call_time,omitempty"`
-	// How many replicas it can place, while some of its pods find no place. Absent: unknown.
+	// The most replicas that its share may be for now, because it did not get more: some of its pods found no
+	// place for a minute, or it had fewer replicas than its answers said for a period. Absent: no such limit. It
+	// ends five minutes after that was last so, or when it does what it is told after all.
 	Capacity *int32 `protobuf:"varint,8,opt,name=capacity,proto3,oneof" json:"capacity,omitempty"`
 	// Why it could not tell of its metrics or pods; empty: it could.
 	Error string `protobuf:"bytes,9,opt,name=error,proto3" json:"error,omitempty"`
-	// Whether it has at its last call done what it was told before.
+	// Whether at its last call it had as many replicas as its answer before said. Once it had not, this stays
+	// false until it has done an answer that changes its count, or has what it was told five minutes later. False
+	// also before its first call.
 	Applied       bool `protobuf:"varint,10,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -840,7 +855,7 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\treturning\x18\x03 \x01(\x05R\treturning\x12\x14\n" +
 	"\x05stale\x18\x04 \x01(\x05R\x05stale\x12\x12\n" +
 	"\x04lost\x18\x05 \x01(\x05R\x04lost\x12\x18\n" +
-	"\adrained\x18\x06 \x01(\x05R\adrained\"\xb5\x04\n" +
+	"\adrained\x18\x06 \x01(\x05R\adrained\"\xdd\x04\n" +
 	"\x05Fleet\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10desired_replicas\x18\x02 \x01(\x05R\x0fdesiredReplicas\x12\x1f\n" +
@@ -855,7 +870,8 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\x04spec\x18\n" +
 	" \x01(\v2\x16.setpoint.v1.FleetSpecR\x04spec\x12!\n" +
 	"\fmin_replicas\x18\v \x01(\x05R\vminReplicas\x12!\n" +
-	"\fmax_replicas\x18\f \x01(\x05R\vmaxReplicas\"\x9e\x03\n" +
+	"\fmax_replicas\x18\f \x01(\x05R\vmaxReplicas\x12&\n" +
+	"\x0econtradictions\x18\r \x03(\tR\x0econtradictions\"\x9e\x03\n" +
 	"\x11FleetMemberStatus\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +

@@ -278,6 +278,7 @@ func TestAFleetIsShown(t *testing.T) {
 			SurviveOne: true, StaleAfter: durationpb.New(45 * time.Second), LostAfter: durationpb.New(time.Hour),
 			Members: []*setpointv1.FleetMember{{Target: "clusters/east/namespaces/shop/targets/web", Weight: new(int32(2)), MinReplicas: 1, MaxReplicas: new(int32(30))}},
 		},
+		Contradictions: []string{"External:queue", "Object:requests"},
 		Status: &setpointv1.HorizontalPodAutoscalerStatus{
 			CurrentReplicas: 10, DesiredReplicas: 12,
 			CurrentMetrics: []*setpointv1.MetricStatus{{Type: "Resource", Resource: &setpointv1.ResourceMetricStatus{Name: "cpu", Current: &setpointv1.MetricValueStatus{AverageUtilization: new(int32(72))}}}},
@@ -301,6 +302,8 @@ Replicas  12 of 4 to 40, decided 8s ago; the shares add up to 11; 1 more that no
 Why       cpu 72% (target 60%); limited by a policy
           ScalingLimited True ScaleUpLimit: the desired replica count is
           increasing faster than the maximum scale rate
+Scopes    contradicted by what members read of External:queue, Object:requests: a
+          GLOBAL metric is about the same for all, a PER_MEMBER one is not
 Members   2 fresh, 1 lost, 1 drained; the count is to remain without the largest
 Silent    stale after 45s, lost after 1h, and then its share is kept
 
@@ -309,7 +312,7 @@ east/shop/web   fresh, drained  6      6    5        2       1-30    3s ago
 north/shop/web  unseen          -      -    -        1       0-40    never
 west/shop/web   lost            5      7    7        1       0-40    5m ago
 
-east/shop/web: it can place 6 replicas, and some of its pods find no place
+east/shop/web: it gets at most 6 for now: it has not got more to run
 east/shop/web: failed to get cpu` + "\ufffd" + `[31m utilization: did not receive metrics for
           targeted pods (pods might be unready), and so on
 west/shop/web: it has not done what its last answer said

@@ -100,7 +100,7 @@ func wrong(s state) string {
 	for _, one := range []struct {
 		n    int32
 		what string
-	}{{f.GetUnplacedReplicas(), "unplaced"}, {f.GetMissingReplicas(), "missing without the largest member"}, {blind, "without a metric"}, {differs, "not as told"}} {
+	}{{f.GetUnplacedReplicas(), "unplaced"}, {f.GetMissingReplicas(), "missing without the largest member"}, {blind, "without a metric"}, {differs, "not as told"}, {int32(len(f.GetContradictions())), "metrics against their scope"}} {
 		if one.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", one.n, one.what))
 		}

@@ -60,6 +60,9 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 			}
 		}
 	}
+	if names := f.GetContradictions(); len(names) > 0 {
+		row("Scopes", "contradicted by what members read of %s: a GLOBAL metric is about the same for all, a PER_MEMBER one is not", strings.Join(names, ", "))
+	}
 	row("Members", "%s", members(f))
 	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
@@ -141,7 +144,7 @@ func byState(n *setpointv1.FleetMemberCounts) string {
 // notesOf are what a table has no column for.
 func notesOf(m *setpointv1.FleetMemberStatus) (notes []string) {
 	if m.Capacity != nil {
-		notes = append(notes, fmt.Sprintf("it can place %d replicas, and some of its pods find no place", m.GetCapacity()))
+		notes = append(notes, fmt.Sprintf("it gets at most %d for now: it has not got more to run", m.GetCapacity()))
 	}
 	if m.GetError() != "" {
 		notes = append(notes, m.GetError())

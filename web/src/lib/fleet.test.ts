@@ -41,6 +41,8 @@ test("what is the matter is the service's, the most urgent first", () => {
   const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }], memberCounts: { fresh: 1, stale: 1 } };
   assert.deepEqual(troubles(told).map((l) => l.label), ["1 without a metric", "1 stale"]);
   assert.deepEqual(troubles({}), []);
+  const scopes: Fleet = { contradictions: ["External:queue", "Object:a\u202e"] };
+  assert.deepEqual(troubles(scopes).map((l) => l.label), ["2 against its scope: External:queue, Object:a\ufffd"]);
   const n = { share: 2, specReplicas: 3 };
   const differs: Fleet = { decisionTime: "2026-11-26T14:00:00Z", members: [{ state: "FRESH", ...n }, { state: "FRESH", ...n, applied: true }, { state: "LOST", ...n }, { state: "UNSEEN" }] };
   assert.deepEqual(troubles(differs).map((l) => l.label), ["1 not as told"], "who is silent can't do what it is told");

@@ -47,6 +47,8 @@ export function troubles(f: Fleet): Look[] {
   const differs = calling.filter((m) => f.decisionTime && m.share !== undefined && m.specReplicas !== undefined && !m.applied).length;
   told(differs, { mark: "≠", label: "", tone: "limited", help: "They have not done what they were told last: see the table." }, "not as told");
   told(c.stale, looks.STALE!, "stale");
+  const scopes = (f.contradictions ?? []).map((m) => plainText(m)).join(", ");
+  told(f.contradictions?.length, { mark: "≠", label: "", tone: "limited", help: `What members read of it contradicts its scope: ${scopes}` }, `against its scope: ${scopes}`);
   told(c.returning, looks.RETURNING!, "returning");
   told(c.unseen, looks.UNSEEN!, "unseen");
   told(c.drained, drained, "drained");
