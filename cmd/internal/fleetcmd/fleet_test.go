@@ -302,8 +302,8 @@ Replicas  12 of 4 to 40, decided 8s ago; the shares add up to 11; 1 more that no
 Why       cpu 72% (target 60%); limited by a policy
           ScalingLimited True ScaleUpLimit: the desired replica count is
           increasing faster than the maximum scale rate
-Scopes    contradicted by what members read of External:queue, Object:requests: a
-          GLOBAL metric is about the same for all, a PER_MEMBER one is not
+Scopes    contradicted by what members read of External:queue, Object:requests:
+          a GLOBAL metric is about the same for all, a PER_MEMBER one is not
 Members   2 fresh, 1 lost, 1 drained; the count is to remain without the largest
 Silent    stale after 45s, lost after 1h, and then its share is kept
 
