@@ -114,10 +114,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if err := errors.Join(c.Old.ready(), c.New.ready()); err != nil {
 		return nil, err
 	}
-	all, err := c.Old.pair(c.New, in.Range == nil)
-	if err != nil {
-		return nil, err
-	}
+	all := c.Old.pair(c.New, in.Range == nil)
 	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
 	if in.Range != nil {
 		out.Range = in.Range.Text

@@ -75,9 +75,9 @@ func objectOf(s *lint.Spec) string { return s.Object.Namespace + "/" + s.Object.
 
 // pair finds which old spec became which new one: of the same kind, namespace, name and file; then of another
 // file; then of another kind. If each side has one spec only they are a pair, whatever their names.
-func (s *Side) pair(next *Side, alone bool) (changes []*change, err error) {
+func (s *Side) pair(next *Side, alone bool) (changes []*change) {
 	if alone && len(s.specs) == 1 && len(next.specs) == 1 {
-		return s.compare(next, []*change{{old: &s.specs[0], new: &next.specs[0]}}), nil
+		return s.compare(next, []*change{{old: &s.specs[0], new: &next.specs[0]}})
 	}
 	keys := []func(*lint.Spec) string{
 		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) + " " + s.File },
@@ -107,7 +107,7 @@ func (s *Side) pair(next *Side, alone bool) (changes []*change, err error) {
 			changes = append(changes, &change{old: &s.specs[i]})
 		}
 	}
-	return s.compare(next, changes), nil
+	return s.compare(next, changes)
 }
 
 // compare says what happens to each, and leaves out what does not change at all.

@@ -54,12 +54,8 @@ func TestWhichSpecBecameWhich(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			all, err := side(t, tt.old...).pair(side(t, tt.new...), tt.alone)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			for _, c := range all {
+			for _, c := range side(t, tt.old...).pair(side(t, tt.new...), tt.alone) {
 				from, to := "", ""
 				if c.old != nil {
 					from = c.old.File

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -85,4 +86,50 @@ func TestABacktestWithOtherBounds(t *testing.T) {
 	if scaled != 400 || different < 1000 {
 		t.Errorf("%d scenarios, %d steps came out otherwise", scaled, different)
 	}
+}
+
+// What the open loop says of another spec is what a service answers to the same requests with that spec.
+func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	backend, steps, different := NewServer(startServer(t)), 0, 0
+	for _, file := range []string{"v1.37", "curated"} {
+		for scenario, err := range scenarios(t, file) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if scenario.History != nil || slices.Contains(refused, scenario.Name) || changesItsSpec(scenario) {
+				continue
+			}
+			spec := scenario.HPA.Spec.DeepCopy()
+			spec.MaxReplicas = max(1, min(spec.MaxReplicas/2, 1000))
+			if spec.MinReplicas != nil && *spec.MinReplicas > spec.MaxReplicas {
+				spec.MinReplicas = nil
+			}
+			got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Instants) != len(scenario.Steps) {
+				continue // of some no count is known
+			}
+			err = NewRunner(backend, Options{Spec: spec, Cluster: "open-" + file}).Run(t.Context(), scenario, func(s *Step) error {
+				at := got.Instants[s.Index]
+				if s.Response.GetDesiredReplicas() != at.Open {
+					t.Errorf("%s, step %d: the service says %d, the open loop %d", scenario.Name, s.Index+1, s.Response.GetDesiredReplicas(), at.Open)
+				}
+				if steps++; at.Open != at.Recorded {
+					different++
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if steps < 1000 || different < 100 {
+		t.Errorf("%d steps, %d of them otherwise than recorded", steps, different)
+	}
+	t.Logf("%d steps, %d of them otherwise than recorded", steps, different)
 }

@@ -262,6 +262,29 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 		c.Other.Most, truth.Figures.Most, *c.Other.ShortSeconds, truth.Figures.ShortTime, c.LowerBoundSeconds)
 }
 
+// With all pods modelled, the own spec shows by how much the model misses: it is never the recording itself.
+func TestAFlightThatIsModelled(t *testing.T) {
+	t.Parallel()
+	got, err := RunBacktest(t.Context(), flight(t), &Question{Modelled: true, Assumed: Assumed{CPULimit: 1000, Idle: []recommender.ResourceUsage{{Resource: "cpu", Milli: 20}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got.ClosedLoop
+	if c.RecordedSeconds != 0 || c.ModelledSeconds != got.SpanSeconds {
+		t.Errorf("%+v of %g s", c, got.SpanSeconds)
+	}
+	off, same := c.Other.ReplicaHours/c.Recorded.ReplicaHours-1, 0
+	for _, at := range got.Instants {
+		if at.Closed == at.Recorded {
+			same++
+		}
+	}
+	if math.Abs(off) > 0.02 || same < len(got.Instants)*95/100 || same == len(got.Instants) {
+		t.Errorf("replica-hours off by %.2f %%, the same count at %d of %d steps", 100*off, same, len(got.Instants))
+	}
+	t.Logf("replica-hours off by %.2f %%, the same count at %d of %d steps", 100*off, same, len(got.Instants))
+}
+
 // Each step of a closed loop is one of the four sources, and time is counted once.
 func TestTimeOfAClosedLoopAddsUp(t *testing.T) {
 	testlength.SkipUnderRace(t)
