@@ -295,10 +295,21 @@ type judged struct {
 
 // results judges the rules, in their order.
 func (s *Settings) results(c *change, h *History) (out []Result) {
-	object := objectOf(c.of())
+	object, usable := objectOf(c.of()), h.usable()
 	for i := range Rules {
 		r := &Rules[i]
 		l := s.limit(r.Key, object)
+		if usable != nil && measures[r.Key] != nil {
+			// Nothing is known of any figure, which the rule history says.
+			if r.Key == "history" && c.what != Removed {
+				result := Result{Rule: r.ID, Status: Unknown, Title: r.title(l.Limit), New: "none", Why: "not checked by history: " + usable.Error()}
+				if l.Level != Off {
+					result.Status = l.broken()
+				}
+				out = append(out, result)
+			}
+			continue
+		}
 		if l.Level == Off || r.Key == "unchecked" || (r.Key == "removed") != (c.what == Removed) {
 			continue
 		}
@@ -339,7 +350,7 @@ func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
 }
 
-// measures are the figures of rules by key.
+// measures are the figures of rules by key, of a history that is usable.
 var measures = map[string]func(c *change, h *History, limit float64) judged{
 	"replicaHours":    replicaHours,
 	"usedReplicas":    usedReplicas,
@@ -351,56 +362,42 @@ var measures = map[string]func(c *change, h *History, limit float64) judged{
 	"history":         enoughHistory,
 }
 
-// measure is a rule's figure if there is a history; the rule history says if there is none.
-func measure(h *History, of func() judged) judged {
-	if err := h.usable(); err != nil {
-		return judged{unknown: "not checked by history"}
-	}
-	return of()
-}
-
 const byOpenLoop = "by the open loop: the load under this count was not measured"
 
 func replicaHours(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		old, now, why := h.Old.ReplicaHours, h.New.ReplicaHours, ""
-		if h.open() {
-			old, now, why = h.Old.OpenReplicaHours, h.New.OpenReplicaHours, byOpenLoop
-		}
-		if old == 0 {
-			return judged{unknown: "the old spec has no replicas in that time", oldText: "0", text: number(now)}
-		}
-		percent := 100 * (now - old) / old
-		j := judged{value: percent, oldText: number(old), text: fmt.Sprintf("%s (%+.1f %%)", number(now), percent), why: why}
-		if !h.open() && h.ModelledSeconds > 0 {
-			j.withinTheModel = h.Model.MissPercent()
-		}
-		return j
-	})
+	old, now, why := h.Old.ReplicaHours, h.New.ReplicaHours, ""
+	if h.open() {
+		old, now, why = h.Old.OpenReplicaHours, h.New.OpenReplicaHours, byOpenLoop
+	}
+	if old == 0 {
+		return judged{unknown: "the old spec has no replicas in that time", oldText: "0", text: number(now)}
+	}
+	percent := 100 * (now - old) / old
+	j := judged{value: percent, oldText: number(old), text: fmt.Sprintf("%s (%+.1f %%)", number(now), percent), why: why}
+	if !h.open() && h.ModelledSeconds > 0 {
+		j.withinTheModel = h.Model.MissPercent()
+	}
+	return j
 }
 
 func usedReplicas(c *change, h *History, limit float64) judged {
-	return measure(h, func() judged {
-		used, most := h.used(limit), c.new.Object.Spec.MaxReplicas
-		j := judged{missing: true, value: float64(used - most), text: fmt.Sprintf("max %d, used %d", most, used)}
-		if c.old != nil {
-			before := c.old.Object.Spec.MaxReplicas
-			j.hasOld, j.old, j.oldText = true, float64(used-before), fmt.Sprintf("max %d", before)
-		}
-		return j
-	})
+	used, most := h.used(limit), c.new.Object.Spec.MaxReplicas
+	j := judged{missing: true, value: float64(used - most), text: fmt.Sprintf("max %d, used %d", most, used)}
+	if c.old != nil {
+		before := c.old.Object.Spec.MaxReplicas
+		j.hasOld, j.old, j.oldText = true, float64(used-before), fmt.Sprintf("max %d", before)
+	}
+	return j
 }
 
 func changesPerHour(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		if h.open() {
-			return judged{unknown: "the load under this spec's counts was not measured"}
-		}
-		return judged{
-			value: float64(h.New.MostInAnHour), old: float64(h.Old.MostInAnHour), hasOld: true,
-			oldText: fmt.Sprint(h.Old.MostInAnHour), text: fmt.Sprint(h.New.MostInAnHour),
-		}
-	})
+	if h.open() {
+		return judged{unknown: "the load under this spec's counts was not measured"}
+	}
+	return judged{
+		value: float64(h.New.MostInAnHour), old: float64(h.Old.MostInAnHour), hasOld: true,
+		oldText: fmt.Sprint(h.Old.MostInAnHour), text: fmt.Sprint(h.New.MostInAnHour),
+	}
 }
 
 // share is a time as a percentage of what is covered.
@@ -410,59 +407,46 @@ func (h *History) share(seconds float64) float64 { return 100 * seconds / h.Cove
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", share) }
 
 func atMaximum(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		if !h.bound[1] {
-			return judged{notLookedAt: true}
-		}
-		old, now, why := h.Old.AtMaximumSeconds, h.New.AtMaximumSeconds, ""
-		if h.open() {
-			old, now, why = h.Old.OpenAtMaximumSeconds, h.New.OpenAtMaximumSeconds, byOpenLoop
-		}
-		j := judged{value: h.share(now), text: percent(h.share(now)), why: why}
-		if h.bound[0] {
-			j.old, j.hasOld, j.oldText = h.share(old), true, percent(h.share(old))
-		}
-		return j
-	})
+	if !h.bound[1] {
+		return judged{notLookedAt: true}
+	}
+	old, now, why := h.Old.AtMaximumSeconds, h.New.AtMaximumSeconds, ""
+	if h.open() {
+		old, now, why = h.Old.OpenAtMaximumSeconds, h.New.OpenAtMaximumSeconds, byOpenLoop
+	}
+	j := judged{value: h.share(now), text: percent(h.share(now)), why: why}
+	if h.bound[0] {
+		j.old, j.hasOld, j.oldText = h.share(old), true, percent(h.share(old))
+	}
+	return j
 }
 
 func shortOfCapacity(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		switch {
-		case h.open():
-			return judged{unknown: "the load under this spec's counts was not measured"}
-		case !h.LimitKnown:
-			return judged{unknown: "the recording has no CPU limits; set assume.cpuLimit"}
-		}
-		old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
-		return judged{value: now, old: old, hasOld: true, oldText: percent(old), text: percent(now)}
-	})
+	switch {
+	case h.open():
+		return judged{unknown: "the load under this spec's counts was not measured"}
+	case !h.LimitKnown:
+		return judged{unknown: "the recording has no CPU limits; set assume.cpuLimit"}
+	}
+	old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
+	return judged{value: now, old: old, hasOld: true, oldText: percent(old), text: percent(now)}
 }
 
 func different(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		share := 100 * float64(h.DifferentSteps) / float64(max(1, h.Steps))
-		return judged{value: share, text: fmt.Sprintf("%d of %d (%s)", h.DifferentSteps, h.Steps, percent(share)), why: "open loop"}
-	})
+	share := 100 * float64(h.DifferentSteps) / float64(max(1, h.Steps))
+	return judged{value: share, text: fmt.Sprintf("%d of %d (%s)", h.DifferentSteps, h.Steps, percent(share)), why: "open loop"}
 }
 
 func modelMiss(_ *change, h *History, _ float64) judged {
-	return measure(h, func() judged {
-		if h.open() || h.Model.Seconds == 0 {
-			return judged{notLookedAt: true}
-		}
-		m := &h.Model
-		return judged{value: m.MissPercent(), text: percent(m.MissPercent()), why: fmt.Sprintf("same count for %.1f %% of the time, at most one off for %.1f %%", 100*m.SameSeconds/m.Seconds, 100*m.NearSeconds/m.Seconds)}
-	})
+	if h.open() || h.Model.Seconds == 0 {
+		return judged{notLookedAt: true}
+	}
+	m := &h.Model
+	return judged{value: m.MissPercent(), text: percent(m.MissPercent()), why: fmt.Sprintf("same count for %.1f %% of the time, at most one off for %.1f %%", 100*m.SameSeconds/m.Seconds, 100*m.NearSeconds/m.Seconds)}
 }
 
-func enoughHistory(_ *change, h *History, limit float64) judged {
-	j := judged{atLeast: true}
-	if err := h.usable(); err != nil {
-		// Without any history the limit does not hold, whatever it is.
-		return judged{atLeast: true, value: limit - 1, text: "none", why: "not checked by history: " + err.Error()}
-	}
-	j.value = h.CoveredSeconds / 3600
+func enoughHistory(_ *change, h *History, _ float64) judged {
+	j := judged{atLeast: true, value: h.CoveredSeconds / 3600}
 	j.text = number(j.value) + " h"
 	if h.UnusableCount > 0 {
 		j.why = fmt.Sprintf("%d recordings were not used: %s", h.UnusableCount, h.Unusable[0])

@@ -277,7 +277,7 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 		if !may && !bytes.Contains(content, []byte("apiVersion")) {
 			continue
 		}
-		kept, notes, err := sifted(content)
+		kept, loose, notes, err := sifted(content)
 		if isChanged && may && tell {
 			for _, note := range notes {
 				out.unchecked = append(out.unchecked, problem{name, note})
@@ -291,7 +291,11 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 		if err != nil || len(bytes.TrimSpace(kept)) == 0 {
 			continue
 		}
-		if err := side.Read(name, bytes.NewReader(kept)); err != nil && isChanged && may && tell {
+		switch err := side.Read(name, bytes.NewReader(kept)); {
+		case err == nil || !isChanged || !may || !tell:
+		case loose:
+			out.unchecked = append(out.unchecked, problem{name, err})
+		default:
 			out.invalid = append(out.invalid, problem{name, err})
 		}
 	}

@@ -97,7 +97,7 @@ func TestChangesOfARange(t *testing.T) {
 	r.git("checkout", "-q", "-b", "change")
 	r.commit("web.yaml", scaler("web", 6), "gone.yaml", "", "folder/ü b.yaml", scaler("odd", 7), "values.yaml", "autoscaling: {maxReplicas: 6}\n",
 		"new.yaml", "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(own("new", 5)), "\n", "\n  ")+"\n",
-		"broken.yaml", strings.Replace(scaler("broken", 5), "minReplicas", "minReplica", 1), "chart/hpa.yaml", "kind: HorizontalPodAutoscaler\nspec: {{ .Values.spec }}\n")
+		"broken.yaml", strings.Replace(scaler("broken", 5), "minReplicas", "minReplica", 1), "pool.json", `{"id": "web", "maxReplicas": 5}`, "chart/hpa.yaml", "kind: HorizontalPodAutoscaler\nspec: {{ .Values.spec }}\n")
 	if err := os.Symlink("/etc/passwd", filepath.Join(r.folder, "link.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestChangesOfARange(t *testing.T) {
 	}
 	const want = "failed; changed HorizontalPodAutoscaler shop/odd folder/ü b.yaml: warning; added Autoscaler shop/new new.yaml: failed; " +
 		"changed HorizontalPodAutoscaler shop/web web.yaml: warning; removed HorizontalPodAutoscaler shop/gone gone.yaml: warning; " +
-		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning"
+		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning; unchecked pool.json: warning"
 	if text := outline(got); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}

@@ -149,21 +149,23 @@ func mayHaveSpec(content []byte) bool {
 var errTemplate = errors.New("is a template, which must be rendered first")
 
 // sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
-// are in place of the others, so that lines stay what they are. notes tell of documents that are left out and
+// are in place of the others, so that lines stay what they are. loose: one of them may be something else than a
+// stored spec. notes tell of documents that are left out and
 // may be an autoscaler.
-func sifted(content []byte) (out []byte, notes []error, err error) {
+func sifted(content []byte) (out []byte, loose bool, notes []error, err error) {
 	parts, err := document.Manifests(content)
 	if err != nil {
-		return nil, nil, templateOr(content, err)
+		return nil, false, nil, templateOr(content, err)
 	}
 	out = bytes.Clone(content)
 	for _, part := range parts {
 		converted, err := document.Manifest(part)
 		if err != nil {
-			return nil, nil, templateOr(content, err)
+			return nil, false, nil, templateOr(content, err)
 		}
 		begin := cap(content) - cap(part)
-		keep, note := wanted(converted)
+		keep, named, note := wanted(converted)
+		loose = loose || keep && !named
 		if note != nil {
 			notes = append(notes, fmt.Errorf("line %d: %w", 1+bytes.Count(content[:begin], []byte("\n")), note))
 		}
@@ -176,7 +178,7 @@ func sifted(content []byte) (out []byte, notes []error, err error) {
 			}
 		}
 	}
-	return out, notes, nil
+	return out, loose, notes, nil
 }
 
 func templateOr(content []byte, err error) error {
@@ -186,19 +188,19 @@ func templateOr(content []byte, err error) error {
 	return err
 }
 
-// wanted reports whether a document is read.
-func wanted(data []byte) (keep bool, note error) {
+// wanted reports whether a document is read, and whether it says itself what it is.
+func wanted(data []byte) (keep, named bool, note error) {
 	var h head
 	if json.Unmarshal(data, &h) != nil {
-		return false, nil // it is no object
+		return false, false, nil // it is no object
 	}
 	var inner head
 	_ = json.Unmarshal(h.Spec, &inner) // anything may be there
 	switch {
 	case h.APIVersion == "" && h.Kind == "":
-		return h.MaxReplicas != nil || inner.MaxReplicas != nil, nil
+		return h.MaxReplicas != nil || inner.MaxReplicas != nil, false, nil
 	case h.Kind == "HorizontalPodAutoscaler" && inner.MaxReplicas == nil, h.Kind == "Autoscaler" && strings.HasPrefix(h.APIVersion, "autoscaling.setpoint.dev/") && inner.MaxReplicas == nil:
-		return false, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
+		return false, true, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
 	}
-	return h.APIVersion != "" && h.Kind != "", nil
+	return h.APIVersion != "" && h.Kind != "", true, nil
 }

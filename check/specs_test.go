@@ -86,7 +86,7 @@ func TestDocumentsOfARepository(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, notes, err := sifted([]byte(tt.file))
+			out, _, notes, err := sifted([]byte(tt.file))
 			text := ""
 			if err != nil {
 				text = err.Error()
