@@ -150,8 +150,7 @@ var errTemplate = errors.New("is a template, which must be rendered first")
 
 // sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
 // are in place of the others, so that lines stay what they are. loose: one of them may be something else than a
-// stored spec. notes tell of documents that are left out and
-// may be an autoscaler.
+// stored spec. notes tell of documents that are left out and may be an autoscaler.
 func sifted(content []byte) (out []byte, loose bool, notes []error, err error) {
 	parts, err := document.Manifests(content)
 	if err != nil {
