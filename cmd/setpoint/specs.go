@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // specsCommand is shared by the commands on stored specs.
@@ -226,10 +228,5 @@ func least(s *setpointv1.TargetSpec) int32 {
 	return s.GetSpec().GetMinReplicas()
 }
 
-// author returns the caller that stored a spec, "-" if authentication was off.
-func author(s *setpointv1.TargetSpec) string {
-	if s.GetUpdatedBy() == "" {
-		return "-"
-	}
-	return s.GetUpdatedBy()
-}
+// author returns the caller that stored a spec, "?" as of an override if authentication was off.
+func author(s *setpointv1.TargetSpec) string { return printable.Text(cmp.Or(s.GetUpdatedBy(), "?")) }

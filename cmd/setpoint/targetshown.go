@@ -104,13 +104,18 @@ func specLine(t *setpointv1.Target) string {
 	case use == nil && kept == nil:
 		return "unknown"
 	case use == nil:
-		return "unknown; one is stored"
+		return "unknown; one is stored" + storedBy(kept)
 	case kept == nil:
 		return "sent by callers, " + use.GetHash()
 	case kept.GetHash() == use.GetHash():
-		return "the stored one, " + use.GetHash()
+		return "the stored one, " + use.GetHash() + storedBy(kept)
 	}
-	return "callers send another spec than the stored one: " + use.GetHash() + ", stored " + kept.GetHash()
+	return "callers send another spec than the stored one: " + use.GetHash() + ", stored " + kept.GetHash() + storedBy(kept)
+}
+
+// storedBy says who stored a spec, and when.
+func storedBy(s *setpointv1.TargetSpec) string {
+	return ", stored by " + author(s) + " on " + instant(s.GetUpdateTime())
 }
 
 // newTargetsExplain explains the last decision on a live target.

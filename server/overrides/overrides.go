@@ -253,8 +253,11 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		if err != nil {
 			return err
 		}
-		if old := r.learn(knownOf(all, deleted, records[i].Version)); old != nil && !records[i].Exists() {
-			lost = append(lost, old.names(now)...)
+		next, before := knownOf(all, deleted, records[i].Version), r.readAt.Load()
+		// After a long time without a read the list no longer says what was deleted.
+		asleep := before != 0 && records[i].Exists() && r.began.UnixNano()-before >= int64(deletedFor)
+		if old := r.learn(next); old != nil && !asleep {
+			lost = append(lost, old.lostIn(next, now)...)
 		}
 		return nil
 	})
@@ -262,7 +265,7 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 	return err == nil
 }
 
-// lost records that overrides have vanished with their record, which a deletion leaves.
+// lost records that overrides have vanished, with their record, which a deletion leaves, or out of it.
 func (o *Overrides) lost(names []string) {
 	if len(names) == 0 {
 		return

@@ -45,6 +45,8 @@ const (
 	deletedFor       = time.Hour
 	mostDeleted      = 32
 	mostDeletedBytes = 8 << 10
+	// mostDeletion is more than the largest of them has, in bytes: its names have at most 1 KiB together.
+	mostDeletion = 2 << 10
 	// mostDeleter limits the identity of who deleted one, in bytes.
 	mostDeleter = 128
 )
@@ -249,6 +251,29 @@ func (k *known) names(now time.Time) (names []string) {
 		}
 	})
 	return names
+}
+
+// lostIn returns the names of those that have not expired by then and that a later list lacks although nobody has deleted
+// them: a failover of the store went back to an earlier list, or its data are gone.
+func (k *known) lostIn(next *known, now time.Time) (lost []string) {
+	if next.version != "" && next.forgets() {
+		return nil // one of them may have been deleted
+	}
+	has := map[string]bool{}
+	next.each(func(one *stages.Override) { has[one.Name] = true })
+	for _, d := range next.deleted {
+		has[d.GetName()] = true
+	}
+	return slices.DeleteFunc(k.names(now), func(name string) bool { return has[name] })
+}
+
+// forgets reports whether the record may have left out who deleted an override, because there were too many.
+func (k *known) forgets() bool {
+	bytes := 0
+	for _, d := range k.deleted {
+		bytes += proto.Size(d)
+	}
+	return len(k.deleted) >= mostDeleted || bytes > mostDeletedBytes-mostDeletion
 }
 
 // decisionsOf returns an override as decisions have it.

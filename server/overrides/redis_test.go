@@ -241,12 +241,40 @@ func TestBytesOfRefusedChanges(t *testing.T) {
 	}
 }
 
+// With --redis-wait-replicas a creation and a deletion count once a replica has them, so that a failover loses none that was
+// acknowledged.
+func TestChangesWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{Calm: true})
+	waiting := func(replicas int, timeout time.Duration) *overrides.Overrides {
+		return instance(t, engineAt(t, sentinel.URL(), func(o *redis.Options) {
+			o.Timeout, o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = 20*time.Second, replicas, timeout, 1
+		}))
+	}
+	one, two := waiting(1, 10*time.Second), waiting(2, 100*time.Millisecond)
+	if _, isNew, err := one.Create(t.Context(), shop, "freeze", held(time.Hour), "alice", time.Now()); err != nil || !isNew {
+		t.Fatalf("with a replica: %v, %t", err, isNew)
+	}
+	if _, _, err := two.Create(t.Context(), shop, "other", held(time.Hour), "alice", time.Now()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
+	}
+	if _, err := two.Delete(t.Context(), shop, "freeze", "alice"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a deletion with a replica too few: %v, want ErrUnavailable", err)
+	}
+}
+
 func engineOf(t *testing.T, server *redistest.Server) store.Store {
 	t.Helper()
-	options, err := redis.ParseURL(server.URL())
+	return engineAt(t, server.URL(), func(*redis.Options) {})
+}
+
+func engineAt(t *testing.T, url string, change func(*redis.Options)) store.Store {
+	t.Helper()
+	options, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(&options)
 	engine, err := redis.New(options)
 	if err != nil {
 		t.Fatal(err)
