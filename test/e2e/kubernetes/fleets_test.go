@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,24 +111,41 @@ type fleetOf struct {
 	typed      *plugin
 	name       string
 	east, west *place
-	line       *line // the west's
-	agents     [2]*agent
+	// places are those of the members, by name.
+	places []*place
+	line   *line // the west's
+	agents []*agent
 }
 
 func newFleet(t *testing.T, flags ...string) *fleetOf {
 	t.Helper()
+	return newFleetWith(t, nil, flags...)
+}
+
+// newFleetWith has a third cluster between them, like the west; nil: none.
+func newFleetWith(t *testing.T, north *kubetest.Cluster, flags ...string) *fleetOf {
+	t.Helper()
 	s := service.Start(t, "--redis", redistest.Start(t, persistent).URL())
 	east := newPlace(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, "fleet")
 	west := &place{t: t, c: kubetest.SharedWithoutNative(t), kind: hpas, namespace: east.namespace}
-	west.c.Kubectl(t, "create", "namespace", west.namespace)
-	f := &fleetOf{t: t, s: s, typed: newPlugin(t, east.c, s), name: "clusters/all/namespaces/" + east.namespace + "/targets/" + app, east: east, west: west, line: newLine(t, s.GRPCAddr())}
+	places, members := []*place{east, west}, []string{"east", "west"}
+	if north != nil {
+		places, members = []*place{east, {t: t, c: north, kind: hpas, namespace: east.namespace}, west}, []string{"east", "north", "west"}
+	}
+	for _, p := range places[1:] {
+		p.c.Kubectl(t, "create", "namespace", p.namespace)
+	}
+	f := &fleetOf{t: t, s: s, typed: newPlugin(t, east.c, s), name: "clusters/all/namespaces/" + east.namespace + "/targets/" + app, east: east, west: west, places: places, line: newLine(t, s.GRPCAddr())}
 	spec := bounded(2, 20, metric(external(averageValue("10"))))(app)
 	manifest, err := json.Marshal(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: app}, Spec: spec})
 	must(t, err)
 	file := textFile(t, strings.Replace(string(manifest), "{", `{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",`, 1))
-	f.typeIn(append([]string{"create", "all/" + east.namespace + "/" + app, "-f", file, "--member=east", "--member=west", "--scope=External:" + app + "=per-member",
-		"--period=1s", "--stale-after=3s", "--lost-after=9s"}, flags...)...)
-	for i, p := range []*place{east, west} {
+	create := []string{"create", "all/" + east.namespace + "/" + app, "-f", file, "--scope=External:" + app + "=per-member", "--period=1s", "--stale-after=3s", "--lost-after=9s"}
+	for _, name := range members {
+		create = append(create, "--member="+name)
+	}
+	f.typeIn(append(create, flags...)...)
+	for i, p := range places {
 		p.c.Deployment(t, p.namespace, app, 2)
 		queue("20", 2).do(p, app)
 		p.awaitReplicas(app, 2)
@@ -138,8 +156,11 @@ func newFleet(t *testing.T, flags ...string) *fleetOf {
 			p.c.Kubectl(t, "annotate", "hpa", app, "-n", p.namespace, "setpoint.dev/fleet="+f.name)
 		}
 	}
-	f.agents[0] = startAgent(t, east.c, east.namespace, s, "--source=autoscaler", "--cluster=east", "--sync-period=1s")
-	f.agents[1] = startAgent(t, west.c, west.namespace, f.line, "--source=hpa", "--cluster=west", "--sync-period=1s")
+	f.agents = append(f.agents, startAgent(t, east.c, east.namespace, s, "--source=autoscaler", "--cluster=east", "--sync-period=1s"),
+		startAgent(t, west.c, west.namespace, f.line, "--source=hpa", "--cluster=west", "--sync-period=1s"))
+	if north != nil {
+		f.agents = append(f.agents, startAgent(t, north, east.namespace, s, "--source=hpa", "--cluster=north", "--sync-period=1s"))
+	}
 	return f
 }
 
@@ -159,33 +180,53 @@ func (f *fleetOf) get() *setpointv1.Fleet {
 	return got.GetFleet()
 }
 
-// length sets the queues.
-func (f *fleetOf) length(east, west string) {
+// length sets the queues, of the clusters in the order of their names.
+func (f *fleetOf) length(queues ...string) {
 	f.t.Helper()
-	queue(east, 0).do(f.east, app)
-	queue(west, 0).do(f.west, app)
+	for i, p := range f.places {
+		queue(queues[i], 0).do(p, app)
+	}
 }
 
 // await waits until the Deployments want so many pods, the fleet gives these shares, and the states are these.
 func (f *fleetOf) await(what string, east, west int32, states string) {
 	f.t.Helper()
-	await(f.t, what, func() string {
-		got := f.get()
-		said := make([]string, 0, 2)
-		sum := int32(0)
-		for _, m := range got.GetMembers() { // east, west
-			state := m.GetState()
-			if m.GetDrained() {
-				state += " drained"
-			}
-			said, sum = append(said, state), sum+m.GetShare()
+	f.awaitAll(what, states, east, west)
+}
+
+// awaitAll is await, of the clusters in the order of their names; unseen is the count of one whose API server is away.
+func (f *fleetOf) awaitAll(what, states string, counts ...int32) {
+	f.t.Helper()
+	await(f.t, what, func() string { return f.differs(states, counts) })
+}
+
+const unseen = -1
+
+// differs says what is otherwise; empty: nothing is.
+func (f *fleetOf) differs(states string, counts []int32) string {
+	f.t.Helper()
+	got := f.get()
+	var said []string
+	var has []int32
+	sum := int32(0)
+	for _, m := range got.GetMembers() {
+		state := m.GetState()
+		if m.GetDrained() {
+			state += " drained"
 		}
-		has := [2]int32{f.east.replicas(app), f.west.replicas(app)}
-		if has != [2]int32{east, west} || strings.Join(said, ", ") != states || sum != got.GetShareTotal() {
-			return fmt.Sprintf("there are %v, %s; %v", has, strings.Join(said, ", "), got)
+		said, sum = append(said, state), sum+m.GetShare()
+	}
+	for i, p := range f.places {
+		n := int32(unseen)
+		if counts[i] != unseen {
+			n = p.replicas(app)
 		}
-		return ""
-	})
+		has = append(has, n)
+	}
+	if !slices.Equal(has, counts) || strings.Join(said, ", ") != states || sum != got.GetShareTotal() {
+		return fmt.Sprintf("there are %v, %s; %v", has, strings.Join(said, ", "), got)
+	}
+	return ""
 }
 
 // stays looks for a while whether the counts stay.
@@ -289,4 +330,35 @@ func TestAFleetOfTwoClustersKeepsWhatIsLost(t *testing.T) {
 		}
 	}
 	f.stays("no fleet", 5, 5)
+}
+
+// Three clusters are scaled as one, and the API server of one is killed. Its agent can see nothing, and says so: the member is stale,
+// however long, and never lost. Nothing falls anywhere, the others take what is known to be more, and it goes on when it sees again.
+func TestAFleetOfThreeClustersOutlivesAnAPIServer(t *testing.T) {
+	t.Parallel()
+	north := kubetest.Start(t, kubetest.Config{})
+	f := newFleetWith(t, north, "--on-lost=shift", "--lost-after=4s")
+	f.awaitAll("all take part", "FRESH, FRESH, FRESH", 2, 2, 2)
+	f.length("60", "30", "30")
+	f.awaitAll("a ramp", "FRESH, FRESH, FRESH", 4, 4, 4)
+	f.length("60", "60", "30")
+	f.awaitAll("and up", "FRESH, FRESH, FRESH", 5, 5, 5)
+	f.length("60", "30", "30")
+	f.awaitAll("and down", "FRESH, FRESH, FRESH", 4, 4, 4)
+
+	north.KillAPIServer()
+	f.awaitAll("the north sees nothing", "FRESH, STALE, FRESH", 4, unseen, 4)
+	f.length("10", "0", "10")
+	for range 30 { // six periods: longer than until a silent member is lost
+		if differs := f.differs("FRESH, STALE, FRESH", []int32{4, unseen, 4}); differs != "" {
+			t.Fatalf("a blind member: %s", differs)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	f.length("140", "0", "20")
+	f.awaitAll("the others take more", "FRESH, STALE, FRESH", 6, unseen, 6)
+	must(t, north.StartAPIServer())
+	f.awaitAll("the north sees again, and keeps what it has", "FRESH, FRESH, FRESH", 6, 4, 6)
+	f.length("20", "20", "20")
+	f.awaitAll("and down", "FRESH, FRESH, FRESH", 2, 2, 2)
 }
