@@ -137,7 +137,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
 	all, err := fleets.New(t, engine, fleets.Options{
-		Defaults: options.Recommend, TTL: options.HistoryTTL, MaxAttempts: options.MaxAttempts, Decisions: s.recorder, Log: s.log,
+		Defaults: options.Recommend, TTL: options.HistoryTTL, Shares: s.options.Shares(), Refused: reader.RefuseShare, MaxAttempts: options.MaxAttempts, Decisions: s.recorder, Log: s.log,
 	})
 	if err != nil {
 		return nil, err

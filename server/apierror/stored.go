@@ -9,6 +9,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // OfStored maps an error about the stored spec or observations of a target.
@@ -29,7 +30,7 @@ func OfStored(ctx context.Context, target string, err error) error {
 			target+" is a fleet, and a spec without fleet would dissolve it: set fleet, or delete the fleet with DeleteTargetSpec first, or send the etag that GetTargetSpec shows to replace it all the same", "target", target)
 	case errors.Is(err, stored.ErrIsFleet):
 		return IsFleet(target)
-	case errors.Is(err, stored.ErrContended):
+	case errors.Is(err, store.ErrContended):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			target+" is "+err.Error()+"; try again", "target", target)
 	case errors.Is(err, stored.ErrNoScale):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/limit"
+	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -43,6 +46,10 @@ type Options struct {
 	Defaults recommender.Options
 	// TTL is how long a record lives after its last call; 0: for ever.
 	TTL time.Duration
+	// Shares are the limits of clusters: of the records of their fleets, and of their targets that are members.
+	Shares shares.Options
+	// Refused counts refusals by these; nil: nobody does.
+	Refused func(limit.Reason)
 	// MaxAttempts limits the attempts of a call while others change the record.
 	MaxAttempts int
 	// Decisions is the log for people.
@@ -58,10 +65,12 @@ type Fleets struct {
 	specs   store.PartStore
 	records store.PartStore
 	members store.PartStore
-	cache   *bounded.Map[store.Key, *known]
-	turns   [turns]chan struct{}
-	seed    maphash.Seed
-	metrics *metrics
+	// kept limits the records of each cluster, and claimed its members.
+	kept, claimed *shares.Shares
+	cache         *bounded.Map[store.Key, *known]
+	turns         [turns]chan struct{}
+	seed          maphash.Seed
+	metrics       *metrics
 }
 
 // known is a fleet's spec and record as this instance last saw them. It is immutable.
@@ -87,14 +96,23 @@ func New(targets *decision.Targets, engine store.Store, options Options) (*Fleet
 		f.turns[i] = make(chan struct{}, 1)
 	}
 	for _, of := range []struct {
-		part store.Part
-		ttl  time.Duration
-		to   *store.PartStore
-	}{{store.Specs, 0, &f.specs}, {store.Fleets, options.TTL, &f.records}, {store.FleetMembers, 0, &f.members}} {
+		part    store.Part
+		ttl     time.Duration
+		to      *store.PartStore
+		limited **shares.Shares
+	}{{store.Specs, 0, &f.specs, nil}, {store.Fleets, options.TTL, &f.records, &f.kept}, {store.FleetMembers, 0, &f.members, &f.claimed}} {
 		var err error
 		if *of.to, err = f.parts.Part(of.part, of.ttl); err != nil {
 			return nil, err
 		}
+		if of.limited == nil {
+			continue
+		}
+		counted, err := engine.(store.Parts).Part(of.part, of.ttl)
+		if err != nil {
+			return nil, err
+		}
+		*of.limited = shares.New(counted, options.Shares, options.Refused)
 	}
 	f.metrics = newMetrics(f)
 	return f, nil
@@ -281,9 +299,14 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 	if len(value) > mostBytes {
 		return nil, apierror.OverLimit("maxHistoryBytes", mostBytes, fmt.Sprintf("the record of the fleet would take %d bytes: it has too many members and metrics", len(value)))
 	}
+	settled, err := c.room(ctx, k, next, len(value))
+	if err != nil {
+		return nil, err
+	}
 	own, cancel := c.targets.Detach(ctx)
 	result, err := c.records.CompareAndSwap(own, store.Swap{Key: c.key, Old: k.version, Value: value})
 	cancel()
+	settled(err != nil || result.Swapped)
 	if err != nil {
 		c.cache.Delete(c.key)
 		return nil, c.ofStore(ctx, err)
@@ -305,4 +328,18 @@ func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.An
 		return nil, nil
 	}
 	return &known{spec: k.spec, version: result.Record.Version, state: theirs, size: len(result.Record.Value), taken: k.taken, read: k.read, called: k.called}, nil
+}
+
+// room reserves space for what a record takes more by the first call of a member. Those that have called before go on
+// whatever there is, as existing targets do.
+func (c *call) room(ctx context.Context, k *known, next *state, size int) (settled func(stored bool), err error) {
+	more := store.Usage{Bytes: int64(size - k.size)}
+	at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
+	switch was := before(&k.state.fleet, at, &next.fleet.Members[at]); {
+	case k.version == "":
+		more.Keys = 1
+	case was.Seen != 0 || more.Bytes <= 0:
+		return func(bool) {}, nil
+	}
+	return c.kept.Room(ctx, c.key.Cluster, c.job.Bounds)(more)
 }

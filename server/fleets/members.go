@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -22,9 +23,6 @@ import (
 
 // maxSwaps limits the attempts to change a key of a member, or a record while its members call.
 const maxSwaps = 64
-
-// ErrContended means that others changed a record too often meanwhile.
-var ErrContended = errors.New("changed by others too often")
 
 // claimFor is how long a claim counts although the stored spec of its fleet does not name the member: whoever made it
 // may be about to store that.
@@ -68,29 +66,27 @@ func (f *Fleets) Claim(ctx context.Context, of store.Key, names []string, claims
 }
 
 func (f *Fleets) claim(ctx context.Context, of string, member store.Key, record store.Record, claims Claims) error {
-	for range maxSwaps {
+	was := ""
+	record, err := store.Change(ctx, f.members, member, record, maxSwaps, f.claimed.Room(ctx, member.Cluster, f.options.Shares.For(access.CallerOf(ctx))), func(record store.Record) ([]byte, error) {
 		owner, at := claimOf(record.Value)
-		if owner != "" && owner != of {
+		if was = owner; owner != "" && owner != of {
 			taken, err := f.names(ctx, owner, member.String())
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if soon := f.now().Sub(at).Abs() < claimFor; taken || soon {
-				return &TakenError{member.String(), !taken}
+				return nil, &TakenError{member.String(), !taken}
 			}
 		}
-		result, err := f.members.CompareAndSwap(ctx, store.Swap{Key: member, Old: record.Version, Value: appendClaim(of, f.now())})
-		if err != nil {
-			return err
-		}
-		if record = result.Record; result.Swapped {
-			if _, made := claims[member]; made || owner != of {
-				claims[member] = record.Version
-			}
-			return nil
-		}
+		return appendClaim(of, f.now()), nil
+	})
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
+	if _, made := claims[member]; made || was != of {
+		claims[member] = record.Version
+	}
+	return nil
 }
 
 // Withdraw takes claims back, unless others have changed them since.
@@ -98,8 +94,17 @@ func (f *Fleets) Withdraw(ctx context.Context, claims Claims) {
 	own, cancel := f.targets.Detach(ctx)
 	defer cancel()
 	for member, version := range claims {
-		_, _ = f.members.DeleteVersion(own, member, version) // what stays is taken over
+		_ = f.free(own, member, version) // what stays is taken over
 	}
+}
+
+// free deletes a member's key, unless others have changed it since.
+func (f *Fleets) free(ctx context.Context, member store.Key, version store.Version) error {
+	result, err := f.members.DeleteVersion(ctx, member, version)
+	if err == nil && result.Swapped {
+		f.claimed.Leave(member.Cluster)
+	}
+	return err
 }
 
 // appendClaim is the value of a member's key: the fleet, a line break, and the instant in milliseconds.
@@ -202,7 +207,7 @@ func (f *Fleets) Release(ctx context.Context, of store.Key, names []string) erro
 		} else if again {
 			continue
 		}
-		if _, err := f.members.DeleteVersion(ctx, keys[i], record.Version); err != nil {
+		if err := f.free(ctx, keys[i], record.Version); err != nil {
 			return err
 		}
 	}
@@ -240,31 +245,31 @@ func (f *Fleets) taken(ctx context.Context, of store.Key, s *spec) (map[string]b
 // answered under another one. A new fleet begins without what one of the same name has left.
 func (f *Fleets) Stored(ctx context.Context, of store.Key, version store.Version, isNew bool) error {
 	record, err := f.records.Load(ctx, of)
-	for range maxSwaps {
-		if err != nil && !errors.Is(err, store.ErrUnreadable) {
-			return err
-		}
+	if err != nil && !errors.Is(err, store.ErrUnreadable) {
+		return err
+	}
+	_, err = store.Change(ctx, f.records, of, record, maxSwaps, f.kept.Room(ctx, of.Cluster, f.options.Shares.For(access.CallerOf(ctx))), func(record store.Record) ([]byte, error) {
 		next := &state{spec: version}
 		if before, err := decodeState(record.Value); err == nil && !isNew {
 			known := *before
 			known.spec, next = version, &known
 		}
-		result, err := f.records.CompareAndSwap(ctx, store.Swap{Key: of, Old: record.Version, Value: next.append(nil)})
-		if err != nil {
-			return err
-		}
-		if record = result.Record; result.Swapped {
-			f.cache.Delete(of)
-			return nil
-		}
+		return next.append(nil), nil
+	})
+	if err == nil {
+		f.cache.Delete(of)
 	}
-	return fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
+	return err
 }
 
 // Delete deletes the record of a fleet whose spec was deleted, and releases its members.
 func (f *Fleets) Delete(ctx context.Context, of store.Key, names []string) error {
-	if _, err := f.records.Delete(ctx, of); err != nil {
+	existed, err := f.records.Delete(ctx, of)
+	if err != nil {
 		return err
+	}
+	if existed {
+		f.kept.Leave(of.Cluster)
 	}
 	f.cache.Delete(of)
 	return f.Release(ctx, of, names)

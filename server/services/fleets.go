@@ -61,7 +61,7 @@ func ofMembers(ctx context.Context, name string, err error) error {
 	case errors.As(err, &taken):
 		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
 			taken.Error()+": take it out of that one first, or leave it out of this one", "target", taken.Member)
-	case errors.Is(err, fleets.ErrContended):
+	case errors.Is(err, store.ErrContended):
 		return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			"the fleet "+name+" was "+err.Error()+"; try again", "target", name)
 	}
@@ -148,17 +148,16 @@ func (s *Targets) storedFleet(ctx context.Context, key store.Key, spec, before *
 	err := s.fleets.Claim(ctx, key, names, claims)
 	if err != nil {
 		err = ofMembers(ctx, key.String(), err)
-	} else { // a member may have become a fleet, or this a member, while it was stored
-		err = s.isApart(ctx, key, names)
+	} else if err = s.isApart(ctx, key, names); err == nil { // else one became a fleet, or this a member, while it was stored
+		if err = s.fleets.Stored(ctx, key, stored.VersionOf(spec), len(had) == 0); err != nil {
+			err = ofMembers(ctx, key.String(), err)
+		}
 	}
 	if err != nil {
-		if status.Code(err) == codes.FailedPrecondition && s.undo(ctx, key, spec, before) {
+		if code := status.Code(err); (code == codes.FailedPrecondition || code == codes.ResourceExhausted) && s.undo(ctx, key, spec, before) {
 			s.fleets.Withdraw(ctx, claims)
 		}
 		return err
-	}
-	if err := s.fleets.Stored(ctx, key, stored.VersionOf(spec), len(had) == 0); err != nil {
-		return ofMembers(ctx, key.String(), err)
 	}
 	if err := s.fleets.Release(ctx, key, gone); err != nil {
 		return ofMembers(ctx, key.String(), err)

@@ -36,9 +36,7 @@ func (s *Recommendations) newStored(engine store.Store) (*stored.Targets, error)
 		HasFleets: s.fleets != nil,
 		Sources:   s.refusing(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (func(bool), error) {
-			of := bounded[part]
-			err := of.Place(ctx, key.Cluster, more, options.For(access.CallerOf(ctx)))
-			return func(kept bool) { of.Settle(key.Cluster, more, kept) }, err
+			return bounded[part].Room(ctx, key.Cluster, options.For(access.CallerOf(ctx)))(more)
 		},
 		Left: func(part store.Part, key store.Key) { bounded[part].Leave(key.Cluster) },
 	})

@@ -149,6 +149,14 @@ func (s *Shares) Settle(cluster string, more store.Usage, stored bool) {
 	s.of(cluster, false).end(more, stored)
 }
 
+// Room is Place for store.Change, which gets Settle.
+func (s *Shares) Room(ctx context.Context, cluster string, b Bounds) func(more store.Usage) (settled func(stored bool), err error) {
+	return func(more store.Usage) (func(bool), error) {
+		err := s.Place(ctx, cluster, more, b)
+		return func(stored bool) { s.Settle(cluster, more, stored) }, err
+	}
+}
+
 // Leave records the deletion of a target of the cluster.
 func (s *Shares) Leave(cluster string) {
 	s.all.leave()

@@ -16,8 +16,6 @@ var (
 	ErrIsFleet = errors.New("the target is a fleet")
 	// ErrDissolves means that a spec without members, and without an etag, would replace a fleet's.
 	ErrDissolves = errors.New("the spec would dissolve a fleet")
-	// ErrContended means that other callers changed the record too often meanwhile.
-	ErrContended = errors.New("changed by others too often")
 	// ErrNoScale means that the number of replicas is unknown.
 	ErrNoScale = errors.New("the scale is not known")
 	// ErrSelectorTerms means that comparing the series with selectors takes more than the

@@ -3,7 +3,6 @@ package stored
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -146,30 +145,7 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 		return store.Record{}, err
 	}
 	defer leave()
-	for range maxSwaps {
-		value, err := next(record)
-		if err != nil {
-			return store.Record{}, err
-		}
-		settled := func(bool) {}
-		more := store.Usage{Bytes: int64(len(value) - len(record.Value))}
-		if !record.Exists() {
-			more.Keys = 1
-		}
-		if more.Keys > 0 || more.Bytes > 0 {
-			if settled, err = t.options.Place(ctx, part, key, more); err != nil {
-				return store.Record{}, err
-			}
-		}
-		result, err := of.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
-		settled(err != nil || result.Swapped) // a failed swap may have been stored
-		if err != nil {
-			return store.Record{}, err
-		}
-		if record = result.Record; result.Swapped {
-			record.Value = value
-			return record, nil
-		}
-	}
-	return store.Record{}, fmt.Errorf("%w: %d times", ErrContended, maxSwaps)
+	return store.Change(ctx, of, key, record, maxSwaps, func(more store.Usage) (func(bool), error) {
+		return t.options.Place(ctx, part, key, more)
+	}, next)
 }

@@ -30,6 +30,12 @@ func fleetAttacks() []*attack {
 			{name: "long-metrics", short: true, bounds: bounds{processor: 60 * time.Second, limit: 60 * time.Second}, run: longMetrics},
 			{name: "thousand", short: true, bounds: work, run: thousandFleets},
 		}},
+		{name: "fleet-shares", about: "fleets whose members and records would take more of a cluster's share of the store than there is", redis: true, prepare: func(s *site) error {
+			s.flags = append(s.flags, fmt.Sprint("--max-targets-per-cluster=", crowdTargets), fmt.Sprint("--max-bytes-per-cluster=", crowdBytes))
+			return nil
+		}, steps: []step{
+			{name: "crowded", short: true, bounds: work, run: crowdedFleets},
+		}},
 		{name: "fleet-tenants", about: "one tenant names another one's targets as members, its fleet in calls, and asks for its state", redis: true, prepare: withTenants, steps: []step{
 			{name: "forged", short: true, bounds: work, run: forgedMembers},
 		}},
@@ -332,6 +338,52 @@ func thousandFleets(ctx context.Context, s *scene) error {
 		return fmt.Errorf("a decision after a thousand fleets: %w", err)
 	}
 	return nil
+}
+
+// The limits of a cluster in crowdedFleets.
+const crowdTargets, crowdBytes = 200, 64 << 10
+
+// crowdedFleets stores fleets that name targets of one cluster as members, and lets members of one fleet after the other
+// call, until there is no room for more: neither for another member, nor for another digest.
+func crowdedFleets(ctx context.Context, s *scene) error {
+	c, err := s.fleetClients()
+	if err != nil {
+		return err
+	}
+	ctx = s.asHonest(ctx)
+	refused := func(what string, err error) error {
+		s.met.Add(what + " " + codeOf(err))
+		if status.Code(err) == codes.ResourceExhausted {
+			return nil
+		}
+		return fmt.Errorf("%s: %w, want ResourceExhausted", what, err)
+	}
+	for i := range crowdTargets/64 + 1 {
+		spec, _ := fleetOf("crowd", 64)
+		for k, m := range spec.GetFleet().GetMembers() {
+			m.Target = fmt.Sprintf("clusters/crowded/namespaces/shop/targets/%d-%d", i, k)
+		}
+		err := c.set(ctx, nameOfFleet(fmt.Sprint("crowd-", i)), spec)
+		if i < crowdTargets/64 && err != nil {
+			return fmt.Errorf("a fleet for whose members there is room: %w", err)
+		} else if i == crowdTargets/64 {
+			if err = refused("members beyond the limit", err); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range crowdTargets {
+		name := nameOfFleet(fmt.Sprint("full-", i))
+		spec, members := fleetOf(fmt.Sprint("full-", i, "-"), 64)
+		err := c.set(ctx, name, spec)
+		for k := 0; k < len(members) && err == nil; k++ {
+			_, err = c.call(ctx, name, members[k], nil)
+		}
+		if err != nil {
+			return refused("digests beyond the limit", err)
+		}
+	}
+	return fmt.Errorf("%d fleets of 64 members, all of which called, are kept in %d bytes", crowdTargets, crowdBytes)
 }
 
 // forgedMembers has a tenant try what only the other one may. It learns the same of the other one's fleet as of one
