@@ -356,3 +356,36 @@ func TestACheckCanBeInterrupted(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What has no bound is refused with what to do.
+func TestChecksAreBounded(t *testing.T) {
+	t.Parallel()
+	refuses := func(name string, err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	var many strings.Builder
+	for i := range MaxChanges + 1 {
+		many.WriteString("---\n" + scaler(fmt.Sprintf("web-%d", i), 5))
+	}
+	c := &Changes{Old: NewSide(asIs), New: NewSide(asIs)}
+	if err := c.New.Read("web.yaml", strings.NewReader(many.String())); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Run(t.Context(), &Input{Settings: Defaults(), Changes: c})
+	refuses("changes", err, "501 autoscalers change, more than 500")
+
+	specs := side(t, "web.yaml", scaler("web", 5)).specs
+	changes := []*change{{new: &specs[0], what: Added}}
+	full := func(scenarios, steps int) *histories {
+		return &histories{changes: changes, measured: make(map[*change]*History), others: make(map[string]bool), scenarios: scenarios, steps: steps}
+	}
+	for name, h := range map[string]*histories{"more than 20000 scenarios": full(MaxScenarios, 0), "more than 1000000 steps": full(0, MaxSteps-1)} {
+		refuses(name, h.file(t.Context(), recorded(t, renamed(first(t)))[0], func(err error) { t.Error(err) }), name)
+	}
+	if h := full(MaxScenarios-1, 0); h.file(t.Context(), recorded(t, renamed(first(t)))[0], func(err error) { t.Error(err) }) != nil {
+		t.Error("the last scenario is refused")
+	}
+}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,5 +162,29 @@ func TestAChangeDoesNotBringItsOwnRules(t *testing.T) {
 	first.commit("web.yaml", scaler("web", 6), RulesFile, "rules: {history: error}\nignore: ['x/']\n")
 	if got, err = first.run("main...change"); err != nil || got.Verdict != Failed {
 		t.Errorf("%s, %v", outline(got), err)
+	}
+}
+
+// A file that is too large is not read, and said so.
+func TestLargeFilesOfARange(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("web.yaml", scaler("web", 5), RulesFile, "rules: {history: off}\n")
+	r.git("checkout", "-q", "-b", "change")
+	r.commit("web.yaml", scaler("web", 6), "large.yaml", "# maxReplicas\n"+strings.Repeat("#\n", maxFileBytes/2))
+	got, err := r.run("main...change")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, want := outline(got), "warning; changed HorizontalPodAutoscaler shop/web web.yaml: not known; unchecked large.yaml: warning"; text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	files := make([]string, 0, 2*maxChangedFile+2)
+	for i := range maxChangedFile + 1 {
+		files = append(files, fmt.Sprintf("many/%d.yaml", i), "a: 1\n")
+	}
+	r.commit(files...)
+	if _, err := r.run("main...change"); err == nil || !strings.Contains(err.Error(), "2003 files of YAML and JSON differ, more than 2000") {
+		t.Errorf("%v", err)
 	}
 }

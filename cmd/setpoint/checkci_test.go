@@ -191,6 +191,56 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 	}
 }
 
+// TestTheActionFindsTheProgram runs its first step: the program is the named one, that of an image, or one that is
+// built from the repository that the action is in.
+func TestTheActionFindsTheProgram(t *testing.T) {
+	t.Parallel()
+	var act action
+	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/check/action.yml")), &act); err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ program, image, want string }{
+		"named": {"/opt/setpoint", "an-image", ""},
+		"image": {"", "an-image", "docker create an-image\ndocker cp 123:/setpoint FOLDER/setpoint\ndocker rm 123\n"},
+		"built": {"", "", "go build -C " + root + "/deploy/check/../.. -o FOLDER/setpoint ./cmd/setpoint\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, bin := &workspace{t, t.TempDir()}, t.TempDir()
+			for _, program := range []string{"docker", "go"} {
+				script := "#!/bin/sh\necho " + program + " \"$@\" >>\"$CALLS\"\nif [ \"$1\" = create ]; then echo 123; fi\n"
+				if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			calls, outputs := filepath.Join(w.folder, "calls"), filepath.Join(w.folder, "outputs")
+			code, out := w.shell(act.Runs.Steps[0].Run, "PATH="+bin+":"+os.Getenv("PATH"), "CALLS="+calls, "GITHUB_OUTPUT="+outputs, "PROGRAM="+tt.program, "IMAGE="+tt.image,
+				"ACTION="+root+"/deploy/check", "FOLDER="+w.folder)
+			if code != 0 {
+				t.Fatalf("exit code %d\n%s", code, out)
+			}
+			called, _ := os.ReadFile(calls)
+			if got, want := string(called), strings.ReplaceAll(tt.want, "FOLDER", w.folder); got != want {
+				t.Errorf("it calls\n%swant\n%s", got, want)
+			}
+			program := tt.program
+			if program == "" {
+				program = w.folder + "/setpoint"
+			}
+			if got := read(t, outputs); got != "program="+program+"\n" {
+				t.Errorf("the output is %q", got)
+			}
+		})
+	}
+	if _, err := os.Stat(root + "/deploy/check/../../cmd/setpoint/main.go"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTheTemplateChecksMergeRequests is the same for GitLab.
 func TestTheTemplateChecksMergeRequests(t *testing.T) {
 	testlength.SkipUnderRace(t)
