@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -217,12 +218,16 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 		asked[0].Spec, asked[0].Stages = specOf(c.old)
 	}
 	var b [3]*replay.Backtest
+	var failed [3]error
+	var running sync.WaitGroup
 	for i, q := range asked {
-		var err error
-		b[i], err = replay.RunBacktest(ctx, scenario, q)
-		if ended := ctx.Err(); ended != nil {
-			return ended
-		}
+		running.Go(func() { b[i], failed[i] = replay.RunBacktest(ctx, scenario, q) })
+	}
+	running.Wait()
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	for i, err := range failed {
 		if err == nil && b[i].Mismatched > 0 {
 			err = fmt.Errorf("%s: its own spec decides otherwise at %d of %d steps, so that nothing can be said of another", scenario.Name, b[i].Mismatched, b[i].Compared)
 		}
