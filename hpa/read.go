@@ -40,6 +40,8 @@ type Autoscaler struct {
 	// Stored is the spec as [setpointv1.TargetServiceClient] stores it, with what else the file
 	// has of that. Nil for an object that was not read here.
 	Stored *setpointv1.TargetSpec
+	// head is the beginning of the file, for the lines of errors; nil: they have none.
+	head []byte
 }
 
 // Read reads all autoscalers of a file, YAML or JSON, of up to 256 MiB. Each of its documents is
@@ -56,8 +58,9 @@ func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 	dump := &manifest.Dump{Own: true}
 	stored := make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	dump.Other = Other(name, stored)
-	if err := dump.Read(name, r, manifest.Autoscalers); err != nil {
-		return nil, err
+	var head Head
+	if err := dump.Read(name, io.TeeReader(r, &head), manifest.Autoscalers); err != nil {
+		return nil, Lined(name, head.Bytes(), err)
 	}
 	out := make([]*Autoscaler, len(dump.Autoscalers))
 	for i, object := range dump.Autoscalers {
@@ -65,6 +68,7 @@ func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 		if out[i], err = Dumped(name, dump, object, stored[object]); err != nil {
 			return nil, err
 		}
+		out[i].head = head.Bytes()
 	}
 	return out, nil
 }
@@ -119,7 +123,7 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	if a.File == "" {
 		return read, errorOf("", violations)
 	}
-	return read, errorOf(a.File+": ", violations)
+	return read, Lined(a.File, a.head, errorOf(a.File+": ", violations))
 }
 
 // Structure returns what validation.Structure says of a stored spec's field.

@@ -109,7 +109,7 @@ func TestErrorsNameTheForm(t *testing.T) {
 			continue
 		}
 		for _, want := range tt.want {
-			if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yaml: ") {
+			if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yaml:") {
 				t.Errorf("%s: got %v\nwant %s", tt.name, err, want)
 			}
 		}
@@ -139,7 +139,7 @@ func TestZeroReplicasAreJudgedWithTheOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := got.Engine(nil); err == nil || !strings.HasPrefix(err.Error(), "f.yaml: spec.minReplicas: ") {
+	if _, err := got.Engine(nil); err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1: spec.minReplicas: ") {
 		t.Errorf("without the option: %v", err)
 	}
 	got.Stored.Options = scaleToZero()

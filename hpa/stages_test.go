@@ -31,7 +31,7 @@ func TestEnginesHaveTheStagesOfFiles(t *testing.T) {
 			t.Errorf("%+v, %v", plan, err)
 		}
 		_, err = read(`{"combine": {"method": "QUORUM"}, "guards": {"reversals": {"count": 99, "period": "60s"}}}`)
-		for _, want := range []string{"spec.json: stages.combine.quorum: Required value", "spec.json: stages.guards.reversals.count: "} {
+		for _, want := range []string{"spec.json:2: stages.combine.quorum: Required value", "spec.json:2: stages.guards.reversals.count: "} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v lacks %q", err, want)
 			}

@@ -9,20 +9,9 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
-
-// maxLined bounds what is looked at for lines, in bytes of a file: what people write. Findings in
-// dumps of whole clusters have none.
-const maxLined = 4 << 20
-
-// bounded keeps the first maxLined bytes and one more.
-type bounded struct{ to *bytes.Buffer }
-
-func (b *bounded) Write(data []byte) (int, error) {
-	b.to.Write(data[:min(len(data), max(0, maxLined+1-b.to.Len()))])
-	return len(data), nil
-}
 
 // place is where an object stands: after so many lines, at a path, with the lines of all in it.
 type place struct {
@@ -37,7 +26,7 @@ type lines map[[3]string]place
 // read finds the places of a file's autoscalers, of which found were read. What can't be read
 // has none.
 func (l *lines) read(name string, content []byte, found []*autoscalingv2.HorizontalPodAutoscaler) {
-	if len(content) > maxLined {
+	if len(content) > hpa.MaxLined { // of whole clusters
 		return
 	}
 	parts, err := document.Manifests(content)

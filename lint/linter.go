@@ -3,7 +3,6 @@
 package lint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -65,13 +64,13 @@ type Linter struct {
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
-	var head bytes.Buffer
+	var head hpa.Head
 	if l.loose == nil {
 		l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	}
 	l.dump.Own, l.dump.Beside, l.dump.Other = true, l.near.read, hpa.Other(name, l.loose)
-	if err := l.dump.Read(name, io.TeeReader(r, &bounded{&head})); err != nil {
-		return err
+	if err := l.dump.Read(name, io.TeeReader(r, &head)); err != nil {
+		return hpa.Lined(name, head.Bytes(), err)
 	}
 	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):])
 	for len(l.files) < len(l.dump.Autoscalers) {
@@ -154,7 +153,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
 		if err != nil {
-			refused = append(refused, err)
+			refused = append(refused, hpa.WithLines(l.files[i], err, func(path string) int {
+				return l.lines.of(l.files[i], written.Namespace, written.Name, path)
+			}))
 			l.refused++
 			continue
 		}

@@ -28,6 +28,7 @@ const never = "never"
 
 // lintCommand holds the flags of setpoint lint.
 type lintCommand struct {
+	files  []string
 	failOn *cli.OutputFlag
 	output *cli.OutputFlag
 	// only and ignored are lists of rules.
@@ -42,7 +43,7 @@ func newLint() *cobra.Command {
 		failOn: cli.NewOutputFlag(string(lint.Warning), string(lint.Error), string(lint.Note), never),
 	}
 	cmd := &cobra.Command{
-		Use:   "lint FILE...",
+		Use:   "lint [-f] FILE...",
 		Short: "Find likely mistakes in the specs of autoscalers",
 		Long: `Find likely mistakes in the specs of autoscalers, and show the arithmetic with their
 own numbers. Several rules run the production engine with the spec.
@@ -60,10 +61,16 @@ it, separated by commas; --ignore does so for all.
 Exits with 1 if a finding is at least as severe as --fail-on, and with 2 if a file or a
 spec is invalid.`,
 		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments,pdb -A -o yaml | setpoint lint -o rules -\n  setpoint lint --scenario load.yaml hpa.yaml deployment.yaml\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
-		Args:    cobra.MinimumNArgs(1),
-		RunE:    c.run,
+		Args: func(cmd *cobra.Command, files []string) error {
+			if len(c.files) > 0 {
+				return nil
+			}
+			return cobra.MinimumNArgs(1)(cmd, files)
+		},
+		RunE: func(cmd *cobra.Command, files []string) error { return c.run(cmd, append(c.files, files...)) },
 	}
 	flags := cmd.Flags()
+	flags.StringArrayVarP(&c.files, "file", "f", nil, "another `FILE`, as other commands take it; repeatable")
 	flags.Var(c.failOn, "fail-on", "least severity that fails: error, warning, note or never")
 	flags.VarP(c.output, "output", "o", "form of the output: text, json (lines), sarif, or rules (how many of each)")
 	flags.StringSliceVar(&c.only, "rule", nil, "look for these `rules` only")
