@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -406,7 +407,8 @@ func (p *page) fill(selector, text string) {
 	p.run(chromedp.WaitVisible(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// accessible fails the test for serious or critical findings of axe-core.
+// accessible fails the test for serious or critical findings of axe-core in both themes. The page is shown in its own
+// again after that.
 func (p *page) accessible() {
 	p.t.Helper()
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
@@ -418,6 +420,19 @@ func (p *page) accessible() {
 		return
 	}
 	eval[int](p, string(source)+"\n;0")
+	themes := []string{"dark", "light"}
+	if eval[bool](p, `matchMedia("(prefers-color-scheme: dark)").matches`) {
+		slices.Reverse(themes)
+	}
+	for _, theme := range themes {
+		p.scheme(theme)
+		p.wait("in the theme "+theme, `matchMedia("(prefers-color-scheme: `+theme+`)").matches && document.getAnimations().every((a) => a.playState !== "running" || a.effect?.getComputedTiming().endTime === Infinity)`)
+		p.accessibleIn(theme)
+	}
+}
+
+func (p *page) accessibleIn(theme string) {
+	p.t.Helper()
 	type violation struct {
 		ID, Impact, Help string
 		Nodes            []struct {
@@ -427,10 +442,10 @@ func (p *page) accessible() {
 	}
 	for _, v := range eval[[]violation](p, `axe.run(document, {resultTypes: ["violations"], preload: false}).then(r => r.violations.map(({id, impact, help, nodes}) => ({id, impact, help, nodes: nodes.slice(0, 3).map(({html, failureSummary}) => ({html, failureSummary}))})))`) {
 		if v.Impact != "serious" && v.Impact != "critical" {
-			p.t.Logf("axe, %s: %s: %s", v.Impact, v.ID, v.Help)
+			p.t.Logf("axe, %s, %s: %s: %s", theme, v.Impact, v.ID, v.Help)
 			continue
 		}
-		p.t.Errorf("axe, %s: %s: %s: %+v", v.Impact, v.ID, v.Help, v.Nodes)
+		p.t.Errorf("axe, %s, %s: %s: %s: %+v", theme, v.Impact, v.ID, v.Help, v.Nodes)
 	}
 }
 

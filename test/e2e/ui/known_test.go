@@ -192,8 +192,6 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 		t.Errorf("the link leads to %s", to)
 	}
 	p.accessible()
-	p.scheme("light")
-	p.accessible()
 	p.screenshot("targets-states")
 
 	// Groups sum what is known.
