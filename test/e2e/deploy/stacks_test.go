@@ -185,3 +185,27 @@ func valueOf(env []corev1.EnvVar, name string) string {
 func without(names, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
+
+// Monitoring beside the stack leaves its services what they are, but for the addresses that Prometheus scrapes.
+func TestMonitoringFitsTheSwarmsStack(t *testing.T) {
+	d := docker(t)
+	file := func(name string) string { return "--compose-file=deploy/swarm/" + name }
+	alone := render(t, d, "docker", "stack", "config", file("stack.yaml")).Services
+	both := render(t, d, "docker", "stack", "config", file("stack.yaml"), file("monitoring.yaml")).Services
+	if both["prometheus"].Image == "" || len(both) != len(alone)+1 {
+		t.Errorf("beside the stack's services there is %v", slices.Sorted(maps.Keys(both)))
+	}
+	for name, service := range alone {
+		with := both[name]
+		if with.Environment["SETPOINT_ADMIN_ADDRESS"] == "" {
+			t.Errorf("%s has no admin address", name)
+		}
+		for _, address := range []string{"SETPOINT_ADMIN_ADDRESS", "SETPOINT_REST_ADDRESS"} {
+			delete(with.Environment, address)
+			delete(service.Environment, address)
+		}
+		if diff := cmp.Diff(service, with); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
