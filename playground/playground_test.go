@@ -147,7 +147,10 @@ const sound = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetada
 
 func TestProblemsHaveTheirLines(t *testing.T) {
 	t.Parallel()
-	const world = "load: [{constant: 5}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n"
+	const (
+		world   = "load: [{constant: 5}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n"
+		ofFleet = "is of a fleet, which is not run here: leave it out to see the workload alone, or run the fleet with setpoint simulate"
+	)
 	for _, tt := range []struct {
 		name, scenario, spec string
 		want                 playground.Problem
@@ -163,6 +166,10 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
 		{"a stored spec", world, "period: 10s\nspec:\n  maxReplicas: -1\n", playground.Problem{In: "A", Line: 3, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
 		{"a stored spec with options", world, "spec:\n  maxReplicas: 1\noptions: {}\n", playground.Problem{In: "A", Line: 3, Path: "options", Text: "are read from manifests here, and by setpoint simulate: leave them out"}},
+		{"a stored fleet", world, "spec:\n  maxReplicas: 1\nfleet:\n  members: []\n", playground.Problem{In: "A", Line: 4, Path: "fleet", Text: ofFleet}},
+		{"an annotated member", world, strings.Replace(sound, "{name: web}", "\n  name: web\n  annotations:\n    setpoint.dev/fleet: clusters/a/namespaces/b/targets/c", 1), playground.Problem{In: "A", Line: 6, Path: "metadata.annotations.setpoint.dev/fleet", Text: ofFleet}},
+		{"a member", world, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nspec:\n  maxReplicas: 3\n  fleet: clusters/a/namespaces/b/targets/c\n", playground.Problem{In: "A", Line: 5, Path: "spec.fleet", Text: ofFleet}},
+		{"a scenario of a fleet", world + "fleet: {members: [{name: a}, {name: b}]}\n", sound + "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", playground.Problem{In: "A", Text: "fleet: only setpoint simulate runs scenarios with a fleet"}},
 		{"the spec itself", world, "maxReplicas: -1\n", playground.Problem{In: "A", Line: 1, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
 		{"a list", world, "- maxReplicas: 1\n", playground.Problem{}},
 		{"the scenario", strings.Replace(world, "5", "-5", 1), sound, playground.Problem{In: "scenario", Line: 1, Path: "load[0].constant", Text: "must be a number between 0 and 1e+12"}},

@@ -108,6 +108,9 @@ func (s *spec) unnamed(root document.Value) bool {
 		s.beside = stages
 		s.stagesOf(stages)
 	}
+	if of, given := parts["fleet"]; given && wrapped {
+		inFleet(of)
+	}
 	switch options, given := parts["options"]; {
 	case wrapped && given:
 		options.Refuse("are read from manifests here, and by setpoint simulate: leave them out")
@@ -131,12 +134,23 @@ func (s *spec) metadata(v document.Value) {
 			s.namespace, _ = value.Text()
 		case "annotations":
 			value.Entries(func(key string, _, value document.Value) {
-				if key == stagesAnnotation {
+				switch key {
+				case stagesAnnotation:
 					s.annotation = &value
+				case fleetAnnotation:
+					inFleet(value)
 				}
 			})
 		}
 	})
+}
+
+// fleetAnnotation names the fleet of a HorizontalPodAutoscaler.
+const fleetAnnotation = "setpoint.dev/fleet"
+
+// inFleet refuses what makes a workload a fleet or one of its members: here one cluster decides alone.
+func inFleet(v document.Value) {
+	v.Refuse("is of a fleet, which is not run here: leave it out to see the workload alone, or run the fleet with setpoint simulate")
 }
 
 func (s *spec) specOf(v document.Value, own bool) {
@@ -164,6 +178,7 @@ func (s *spec) specOf(v document.Value, own bool) {
 			document.Optional("shadow", func(v document.Value) { v.Bool() }),
 			document.Optional("options", s.optionsOf),
 			document.Optional("stages", s.stagesOf),
+			document.Optional("fleet", inFleet),
 		)
 	}
 	v.Map(fields...)
