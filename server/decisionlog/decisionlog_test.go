@@ -178,3 +178,17 @@ func TestABacklogThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 		t.Errorf("%d decisions wait, in the room of %d", b.count, room)
 	}
 }
+
+// A decision that tells that an override begins or ends is logged and kept for long, however much it repeats the one before.
+func TestADecisionThatTellsOfAnOverrideIsNoRepeat(t *testing.T) {
+	t.Parallel()
+	before := recommender.History{Last: recommender.LastDecision{At: 1, From: 3, To: 3}}
+	d := recommender.Decision{Current: 3, Desired: 3, Adjusted: &recommender.Adjusted{Plain: 3}}
+	if !Repeats(&d, &before, &recommender.Adjusted{Plain: 3}) {
+		t.Error("the same is no repeat")
+	}
+	d.Adjusted.Overrides = []recommender.Adjustment{{Stage: recommender.StageOverride, Rule: recommender.OverrideEnds}}
+	if Repeats(&d, &before, &recommender.Adjusted{Plain: 3}) {
+		t.Error("it is a repeat")
+	}
+}

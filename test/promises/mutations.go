@@ -25,6 +25,8 @@ var Mutations = []Mutation{
 		"if next.version != \"\" && next.forgets() {", "if false {"},
 	{"overrides that the store has lost", "TestADecisionTellsOverridesThatBeginAndEnd", "stages/around.go",
 		"\tr.seeOverrides()\n", ""},
+	{"overrides that the store has lost", "TestADecisionThatTellsOfAnOverrideIsNoRepeat", "server/decisionlog/entry.go",
+		"d.Adjusted != nil && len(d.Adjusted.Overrides) > 0 || ", ""},
 	{"a refused change reads only its version", "TestBytesOfRefusedChanges", "server/overrides/queue.go",
 		"err == nil && versions[0] == kept.Version", "err == nil && versions == nil"},
 	{"overrides that the store has lost", "TestOverridesInTheLog", "server/services/overrides.go",
