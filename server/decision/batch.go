@@ -107,10 +107,10 @@ func (t *Targets) queueByTarget(b *Batch) {
 	}
 }
 
-// fleetsAtOnce limits the fleets of a batch that are asked at once: each takes a round trip a member.
+// fleetsAtOnce limits the fleets of a batch that are asked at once: each takes a round trip, with many members some.
 const fleetsAtOnce = 16
 
-// askFleets lets the fleets of jobs answer, each fleet those of its members in turn.
+// askFleets lets the fleets of jobs answer, each fleet those of its members together.
 func (t *Targets) askFleets(ctx context.Context, jobs []*Job) {
 	if len(jobs) == 0 {
 		return
@@ -125,22 +125,24 @@ func (t *Targets) askFleets(ctx context.Context, jobs []*Job) {
 		places <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-places }()
-			for _, j := range theirs {
-				t.askRecovered(ctx, j)
-			}
+			t.askRecovered(ctx, theirs)
 		})
 	}
 	asking.Wait()
 }
 
 // askRecovered is askFleet in a goroutine of its own, where nothing else recovers.
-func (t *Targets) askRecovered(ctx context.Context, j *Job) {
+func (t *Targets) askRecovered(ctx context.Context, jobs []*Job) {
 	defer func() {
 		if err := apierror.Recovered(t.Log, setpointv1.RecommendationService_BatchRecommend_FullMethodName, recover(), nil); err != nil {
-			j.Err = err
+			for _, j := range jobs {
+				if !j.done() {
+					j.Err = err
+				}
+			}
 		}
 	}()
-	t.askFleet(ctx, j)
+	t.askFleet(ctx, jobs...)
 }
 
 // awaitOverrides waits for the overrides of all clusters of a batch at once, where decisions would wait for them one

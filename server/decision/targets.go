@@ -53,7 +53,8 @@ type Targets struct {
 	}
 	// Fleets answers requests with a fleet; nil: the store keeps none.
 	Fleets interface {
-		Call(ctx context.Context, j *Job)
+		// Call answers jobs of one fleet, as if each came after the one before.
+		Call(ctx context.Context, jobs []*Job)
 		// Are reports which of the targets are fleets; the errors are by target, nil for none.
 		Are(ctx context.Context, keys []store.Key) (are []bool, errs []error)
 	}
@@ -145,13 +146,15 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 	return t
 }
 
-// askFleet lets a target's fleet answer.
-func (t *Targets) askFleet(ctx context.Context, j *Job) {
+// askFleet lets the fleet of jobs, one for all of them, answer.
+func (t *Targets) askFleet(ctx context.Context, jobs ...*Job) {
 	if t.Fleets == nil {
-		j.Err = status.Error(codes.Unimplemented, "this server's store keeps no fleets")
+		for _, j := range jobs {
+			j.Err = status.Error(codes.Unimplemented, "this server's store keeps no fleets")
+		}
 		return
 	}
-	t.Fleets.Call(ctx, j)
+	t.Fleets.Call(ctx, jobs)
 }
 
 // Detach returns a context for a swap in progress, which must finish even if the caller hangs up.

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
@@ -35,9 +36,8 @@ const (
 	// readAgain is how long a spec counts without being read again: a caller that stored it may have died before
 	// it changed the record.
 	readAgain = time.Minute
-	// turns is how many locks there are. Calls of one fleet take turns within an instance, where they would
-	// only lose races.
-	turns = 1024
+	// mostTogether limits the calls of a batch that one swap answers.
+	mostTogether = 64
 )
 
 // Options are the settings of Fleets.
@@ -68,9 +68,18 @@ type Fleets struct {
 	// kept limits the records of each cluster, and claimed its members.
 	kept, claimed *shares.Shares
 	cache         *bounded.Map[store.Key, *known]
-	turns         [turns]chan struct{}
-	seed          maphash.Seed
-	metrics       *metrics
+	// turns are those of the fleets that are being called: calls of one take turns within an instance, where they would
+	// only lose races. Guarded by mu.
+	mu      sync.Mutex
+	turns   map[store.Key]*turn
+	metrics *metrics
+}
+
+// turn is that of a fleet's calls.
+type turn struct {
+	taken chan struct{}
+	// calls have it, or wait for it. Guarded by Fleets.mu.
+	calls int
 }
 
 // known is a fleet's spec and record as this instance last saw them. It is immutable.
@@ -91,10 +100,7 @@ func New(targets *decision.Targets, engine store.Store, options Options) (*Fleet
 	if _, ok := engine.(store.Parts); !ok {
 		return nil, nil
 	}
-	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), seed: maphash.MakeSeed()}
-	for i := range f.turns {
-		f.turns[i] = make(chan struct{}, 1)
-	}
+	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), turns: make(map[store.Key]*turn)}
 	for _, of := range []struct {
 		part    store.Part
 		ttl     time.Duration
@@ -120,11 +126,26 @@ func New(targets *decision.Targets, engine store.Store, options Options) (*Fleet
 
 // enter waits for the turn of a fleet's calls.
 func (f *Fleets) enter(ctx context.Context, key store.Key) (leave func(), err error) {
-	turn := f.turns[maphash.Comparable(f.seed, key)%turns]
+	f.mu.Lock()
+	t := f.turns[key]
+	if t == nil {
+		t = &turn{taken: make(chan struct{}, 1)}
+		f.turns[key] = t
+	}
+	t.calls++
+	f.mu.Unlock()
+	done := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if t.calls--; t.calls == 0 {
+			delete(f.turns, key)
+		}
+	}
 	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken; done() }, nil
 	case <-ctx.Done():
+		done()
 		return nil, ctx.Err()
 	}
 }
@@ -198,10 +219,16 @@ func (f *Fleets) put(key store.Key, k *known) {
 	f.cache.Put(key, k)
 }
 
-// Call answers the call of a member: it sets the job's answer or its error.
-func (f *Fleets) Call(ctx context.Context, j *decision.Job) {
-	c := &call{Fleets: f, job: j, key: j.Fleet.Key}
-	j.Err = c.run(ctx)
+// Call answers calls of members of one fleet, as if each came after the one before: it sets each job's answer or its
+// error.
+func (f *Fleets) Call(ctx context.Context, jobs []*decision.Job) {
+	most := mostTogether
+	if slices.ContainsFunc(jobs, func(j *decision.Job) bool { return j.DryRun }) {
+		most = 1 // it is of what the calls before it have left
+	}
+	for some := range slices.Chunk(jobs, most) {
+		f.run(ctx, some)
+	}
 }
 
 // call is a member's call.
@@ -218,70 +245,151 @@ type call struct {
 	// explanation is the fleet's, for a caller that asked for it and may read the fleet.
 	explanation *recommender.Explanation
 	own         overridden
+	// from is what the call was answered on, next the state after it, and answer the share.
+	from   *known
+	next   *state
+	answer fleet.Answer
 }
 
-func (c *call) run(ctx context.Context) error {
-	j := c.job
-	if err := c.targets.WrongClock(); err != nil {
-		return err
-	}
-	var err error
-	if c.own.inForce, c.own.at, err = c.targets.InForce(j.Key, j.Now, j.Timed); err != nil {
-		return c.ofStore(ctx, err)
-	}
-	leave, err := c.enter(ctx, c.key)
-	if err != nil {
-		return c.ofStore(ctx, err)
-	}
-	defer leave()
-	k, guessed := c.cache.Get(c.key)
-	switch {
-	case !guessed:
-	case !k.spec.members[j.Target]:
-		if same, err := c.isCurrent(ctx, k.spec); err != nil {
-			return c.ofStore(ctx, err)
-		} else if same {
-			return c.notFound()
-		}
-		k, guessed = nil, false
-	case j.DryRun || time.Since(k.read) > readAgain:
-		k, guessed = nil, false
-	}
-	for {
-		if err := apierror.CallerGone(ctx); err != nil {
-			return c.ofStore(ctx, err)
-		}
-		if k == nil {
-			if k, err = c.load(ctx, c.key); err != nil {
-				return c.ofLoad(ctx, err)
-			}
-			c.put(c.key, k)
-		}
-		j.Attempts++
-		next, answer, err := c.step(ctx, k)
-		if err != nil && guessed { // the fleet may be another one by now
-			k, guessed = nil, false
+// run answers calls in one turn.
+func (f *Fleets) run(ctx context.Context, jobs []*decision.Job) {
+	wrong := f.targets.WrongClock()
+	calls := make([]*call, 0, len(jobs))
+	for _, j := range jobs {
+		c := &call{Fleets: f, job: j, key: j.Fleet.Key}
+		if j.Err = wrong; j.Err != nil {
 			continue
 		}
-		if err != nil {
-			return err
+		var err error
+		if c.own.inForce, c.own.at, err = f.targets.InForce(j.Key, j.Now, j.Timed); err != nil {
+			j.Err = c.ofStore(ctx, err)
+			continue
 		}
-		if j.DryRun {
-			j.Earlier = c.respond(next, &answer)
-			return nil
-		}
-		if k, err = c.swap(ctx, k, next, &answer); err != nil || j.Earlier != nil {
-			return err
-		}
-		guessed = false
-		c.targets.Conflicted()
-		if j.Attempts >= c.options.MaxAttempts {
-			return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
-				fmt.Sprintf("the fleet of %s was changed by other calls %d times in a row while this one was answered; hold the count and call again", apierror.Clip(j.Target), j.Attempts),
-				"target", j.Target, "attempts", strconv.Itoa(j.Attempts))
-		}
-		pause(ctx, j.Attempts)
+		calls = append(calls, c)
 	}
+	if len(calls) == 0 {
+		return
+	}
+	key := calls[0].key
+	leave, err := f.enter(ctx, key)
+	if err != nil {
+		fail(calls, func(c *call) error { return c.ofStore(ctx, err) })
+		return
+	}
+	defer leave()
+	k, guessed := f.cache.Get(key)
+	if guessed {
+		if k, calls = f.strangers(ctx, k, calls); len(calls) == 0 {
+			return
+		}
+		if k == nil || time.Since(k.read) > readAgain || calls[0].job.DryRun {
+			k, guessed = nil, false
+		}
+	}
+	f.together(ctx, k, guessed, calls)
+}
+
+// fail ends calls with an error.
+func fail(calls []*call, why func(*call) error) {
+	for _, c := range calls {
+		c.job.Err = why(c)
+	}
+}
+
+// strangers ends calls of targets that are no members by the known spec, if that is still the stored one: otherwise nil.
+func (f *Fleets) strangers(ctx context.Context, k *known, calls []*call) (*known, []*call) {
+	stranger := func(c *call) bool { return !k.spec.members[c.job.Target] }
+	at := slices.IndexFunc(calls, stranger)
+	if at < 0 {
+		return k, calls
+	}
+	same, err := calls[at].isCurrent(ctx, k.spec)
+	if err == nil && !same {
+		return nil, calls
+	}
+	return k, slices.DeleteFunc(calls, func(c *call) bool {
+		if !stranger(c) {
+			return false
+		}
+		if c.job.Err = c.notFound(); err != nil {
+			c.job.Err = c.ofStore(ctx, err)
+		}
+		return true
+	})
+}
+
+// together answers calls in one swap from a fleet that is known, or guessed; nil: it is read.
+func (f *Fleets) together(ctx context.Context, k *known, guessed bool, calls []*call) {
+	for len(calls) > 0 {
+		c, all := calls[0], calls
+		if err := apierror.CallerGone(ctx); err != nil {
+			fail(calls, func(c *call) error { return c.ofStore(ctx, err) })
+			return
+		}
+		if k == nil {
+			var err error
+			if k, err = f.load(ctx, c.key); err != nil {
+				fail(calls, func(c *call) error { return c.ofLoad(ctx, err) })
+				return
+			}
+			f.put(c.key, k)
+		}
+		if calls = f.steps(ctx, k, calls); guessed && len(calls) < len(all) { // the fleet may be another one by now
+			for _, c := range all {
+				c.job.Err = nil
+			}
+			k, guessed, calls = nil, false, all
+			continue
+		}
+		if len(calls) == 0 {
+			return
+		}
+		if c = calls[0]; c.job.DryRun {
+			c.job.Earlier = c.respond(c.next, &c.answer)
+			return
+		}
+		theirs, done, err := f.swap(ctx, k, calls)
+		switch {
+		case err != nil && len(calls) > 1 && status.Code(err) == codes.ResourceExhausted: // some may have room
+			for i := range calls {
+				f.together(ctx, nil, false, calls[i:i+1])
+			}
+			return
+		case err != nil:
+			fail(calls, func(*call) error { return err })
+			return
+		case done:
+			return
+		}
+		k, guessed = theirs, false
+		f.targets.Conflicted()
+		if c.job.Attempts >= f.options.MaxAttempts {
+			fail(calls, func(c *call) error {
+				return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
+					fmt.Sprintf("the fleet of %s was changed by other calls %d times in a row while this one was answered; hold the count and call again", apierror.Clip(c.job.Target), c.job.Attempts),
+					"target", c.job.Target, "attempts", strconv.Itoa(c.job.Attempts))
+			})
+			return
+		}
+		pause(ctx, c.job.Attempts)
+	}
+}
+
+// steps takes calls, each on the state after the one before, and returns those without an error.
+func (f *Fleets) steps(ctx context.Context, k *known, calls []*call) (taken []*call) {
+	from := k
+	for _, c := range calls {
+		c.job.Attempts++
+		if c.next, c.answer, c.job.Err = c.step(ctx, from); c.job.Err != nil {
+			continue
+		}
+		c.from = from
+		taken = append(taken, c)
+		after := *from
+		after.state = c.next
+		from = &after
+	}
+	return taken
 }
 
 // pause backs off after lost races, as decisions of targets do.
@@ -291,55 +399,61 @@ func pause(ctx context.Context, lost int) {
 	}
 }
 
-// swap stores the state after a call and answers it. If another caller was faster it returns what that has stored,
+// swap stores the state after calls and answers them. If another caller was faster it returns what that has stored,
 // nil if it must be read.
-func (c *call) swap(ctx context.Context, k *known, next *state, answer *fleet.Answer) (*known, error) {
-	j := c.job
-	value := next.append(make([]byte, 0, 1024))
+func (f *Fleets) swap(ctx context.Context, k *known, calls []*call) (theirs *known, done bool, err error) {
+	last := calls[len(calls)-1]
+	value := last.next.append(make([]byte, 0, 1024))
 	if len(value) > mostBytes {
-		return nil, apierror.OverLimit("maxHistoryBytes", mostBytes, fmt.Sprintf("the record of the fleet would take %d bytes: it has too many members and metrics", len(value)))
+		return nil, false, apierror.OverLimit("maxHistoryBytes", mostBytes, fmt.Sprintf("the record of the fleet would take %d bytes: it has too many members and metrics", len(value)))
 	}
-	settled, err := c.room(ctx, k, next, len(value))
+	settled, err := f.room(ctx, k, calls, len(value))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	own, cancel := c.targets.Detach(ctx)
-	result, err := c.records.CompareAndSwap(own, store.Swap{Key: c.key, Old: k.version, Value: value})
+	own, cancel := f.targets.Detach(ctx)
+	result, err := f.records.CompareAndSwap(own, store.Swap{Key: last.key, Old: k.version, Value: value})
 	cancel()
 	settled(err != nil || result.Swapped)
 	if err != nil {
-		c.cache.Delete(c.key)
-		return nil, c.ofStore(ctx, err)
+		f.cache.Delete(last.key)
+		return nil, false, last.ofStore(ctx, err)
 	}
 	if result.Swapped {
-		c.put(c.key, &known{spec: k.spec, version: result.Record.Version, state: next, size: len(value), taken: k.taken, read: k.read, called: time.Now()})
-		j.Earlier = c.respond(next, answer)
-		c.stored(k, next, answer)
-		return nil, nil
+		f.put(last.key, &known{spec: k.spec, version: result.Record.Version, state: last.next, size: len(value), taken: k.taken, read: k.read, called: time.Now()})
+		for _, c := range calls {
+			c.job.Earlier = c.respond(c.next, &c.answer)
+			c.stored(c.from, c.next, &c.answer)
+		}
+		return nil, true, nil
 	}
 	if !result.Record.Exists() {
-		return nil, nil
+		return nil, false, nil
 	}
-	theirs, err := decodeState(result.Record.Value)
+	state, err := decodeState(result.Record.Value)
 	if err != nil {
-		return nil, c.unreadable(err)
+		return nil, false, last.unreadable(err)
 	}
-	if theirs.spec != k.spec.version {
-		return nil, nil
+	if state.spec != k.spec.version {
+		return nil, false, nil
 	}
-	return &known{spec: k.spec, version: result.Record.Version, state: theirs, size: len(result.Record.Value), taken: k.taken, read: k.read, called: k.called}, nil
+	return &known{spec: k.spec, version: result.Record.Version, state: state, size: len(result.Record.Value), taken: k.taken, read: k.read, called: k.called}, false, nil
 }
 
-// room reserves space for what a record takes more by the first call of a member. Those that have called before go on
+// room reserves space for what a record takes more by the first calls of members. Those that have called before go on
 // whatever there is, as existing targets do.
-func (c *call) room(ctx context.Context, k *known, next *state, size int) (settled func(stored bool), err error) {
+func (f *Fleets) room(ctx context.Context, k *known, calls []*call, size int) (settled func(stored bool), err error) {
 	more := store.Usage{Bytes: int64(size - k.size)}
-	at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
-	switch was := before(&k.state.fleet, at, &next.fleet.Members[at]); {
+	isFirst := func(c *call) bool {
+		at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
+		was := before(&k.state.fleet, at, &c.next.fleet.Members[at])
+		return was.Seen == 0
+	}
+	switch {
 	case k.version == "":
 		more.Keys = 1
-	case was.Seen != 0 || more.Bytes <= 0:
+	case more.Bytes <= 0 || !slices.ContainsFunc(calls, isFirst):
 		return func(bool) {}, nil
 	}
-	return c.kept.Room(ctx, c.key.Cluster, c.job.Bounds)(more)
+	return f.kept.Room(ctx, calls[0].key.Cluster, calls[0].job.Bounds)(more)
 }
