@@ -36,6 +36,7 @@ type signInConfig struct {
 
 type oidcConfig struct {
 	Issuer  string `json:"issuer"`
+	Name    string `json:"name,omitempty"`
 	Path    string `json:"path"`
 	EndPath string `json:"endPath"`
 }
@@ -49,7 +50,7 @@ func (s *Server) signInRoutes(mux *http.ServeMux) {
 		config.SignIn = signInConfig{Anonymous: accepted.Anonymous, Token: accepted.Tokens || accepted.Issuers, Certificate: accepted.Certificates}
 	}
 	if s.signIn != nil {
-		config.SignIn.OIDC = &oidcConfig{Issuer: s.signIn.Issuer(), Path: signin.StartPath, EndPath: signin.EndPath}
+		config.SignIn.OIDC = &oidcConfig{Issuer: s.signIn.Issuer(), Name: s.options.SignIn.DisplayName, Path: signin.StartPath, EndPath: signin.EndPath}
 		for pattern, handler := range map[string]http.HandlerFunc{
 			http.MethodGet + " " + signin.StartPath: s.signIn.Start, http.MethodGet + " " + signin.CallbackPath: s.signIn.Callback, http.MethodPost + " " + signin.EndPath: s.signIn.End,
 		} {

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 	"golang.org/x/oauth2"
@@ -59,7 +60,12 @@ type Options struct {
 	RedirectURL string
 	// Scopes to request, including openid.
 	Scopes []string
+	// DisplayName is what users call the issuer, on the button: at most MaxDisplayName bytes. "": its host.
+	DisplayName string
 }
+
+// MaxDisplayName limits a DisplayName, in bytes.
+const MaxDisplayName = 64
 
 // SignIn signs users in. It is safe for concurrent use.
 type SignIn struct {
@@ -97,6 +103,9 @@ func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logg
 	s.secure = secure
 	if err != nil {
 		problems = append(problems, err)
+	}
+	if len(o.DisplayName) > MaxDisplayName || strings.ContainsFunc(o.DisplayName, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		problems = append(problems, fmt.Errorf("sign-in: the display name %q must be printable and at most %d bytes", o.DisplayName, MaxDisplayName))
 	}
 	if !slices.Contains(o.Scopes, "openid") {
 		problems = append(problems, errors.New("sign-in: the scopes must include openid"))

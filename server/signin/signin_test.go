@@ -385,6 +385,7 @@ func TestWhatThePageIsToldBeforeSignIn(t *testing.T) {
 		{"no authentication", servertest.Start(t, servertest.WithPage), `{"version":"dev","authentication":false,"signIn":{"anonymous":false,"token":false,"certificate":false}}`},
 		{"tokens", servertest.Guarded(t, servertest.WithPage), `{"version":"dev","authentication":true,"signIn":{"anonymous":false,"token":true,"certificate":false}}`},
 		{"an issuer", withSignIn(t, issuer), `{"version":"dev","authentication":true,"signIn":{"anonymous":false,"token":true,"certificate":false,"oidc":{"issuer":"` + issuer.URL + `","path":"/ui/sign-in","endPath":"/ui/sign-out"}}}`},
+		{"an issuer with a name", withSignIn(t, issuer, func(su *servertest.Setup) { su.Options.SignIn.DisplayName = "Okta <b>" }), `{"version":"dev","authentication":true,"signIn":{"anonymous":false,"token":true,"certificate":false,"oidc":{"issuer":"` + issuer.URL + `","name":"Okta \u003cb\u003e","path":"/ui/sign-in","endPath":"/ui/sign-out"}}}`},
 	} {
 		a := tt.s.Ask(t, http.MethodGet, "/ui/config.json", nil)
 		if a.Code != http.StatusOK || string(a.Raw) != tt.want || a.Header.Get("Cache-Control") != "no-store" {
@@ -416,6 +417,17 @@ func TestSignInOptions(t *testing.T) {
 		_, err := signin.New(o, authenticator, nil, zap.NewNop())
 		if tt.problem == "" && err != nil || tt.problem != "" && (err == nil || !strings.Contains(err.Error(), tt.problem)) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.problem)
+		}
+	}
+}
+
+func TestDisplayNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	issuer := signintest.Start(t)
+	for name, wrong := range map[string]bool{"": false, "Okta – Müller & Co.": false, "a\nb": true, "\u202eatkO": true, strings.Repeat("x", signin.MaxDisplayName): false, strings.Repeat("x", signin.MaxDisplayName+1): true} {
+		_, err := signin.New(signin.Options{ClientID: signintest.ClientID, RedirectURL: "http://127.0.0.1:1" + signin.CallbackPath, Scopes: []string{"openid"}, DisplayName: name}, accepting(t, issuer), nil, zap.NewNop())
+		if (err != nil) != wrong {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

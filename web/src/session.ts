@@ -14,7 +14,7 @@ export interface Config {
   signIn?: {
     token?: boolean;
     certificate?: boolean;
-    oidc?: { issuer: string; path: string; endPath: string };
+    oidc?: { issuer: string; name?: string; path: string; endPath: string };
   };
 }
 

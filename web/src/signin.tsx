@@ -47,7 +47,7 @@ export function SignIn() {
         {ended && <p class="ended" role="status">Your session has ended. Sign in again to go on where you were.</p>}
         {how?.oidc && (
           <>
-            <a class="button primary" data-leaves href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {host(how.oidc.issuer)}</a>
+            <a class="button primary" data-leaves href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {how.oidc.name || host(how.oidc.issuer)}</a>
             {byToken && <p class="or"><span>or with a token</span></p>}
           </>
         )}

@@ -26,6 +26,7 @@ func (s *signInSettings) list() []config.Setting {
 		config.String(&s.Issuer, "ui-oidc-issuer", "`URL` of the issuer to sign in with; empty means the only one of --auth-oidc-file"),
 		config.String(&s.RedirectURL, "ui-oidc-redirect-url", "`URL` that the issuer sends browsers back to: the REST address as browsers know it, and "+signin.CallbackPath),
 		config.Strings(&s.Scopes, "ui-oidc-scopes", "`scopes` to ask the issuer for, openid among them"),
+		config.String(&s.DisplayName, "ui-oidc-display-name", "`name` of the issuer on the button \"Sign in with …\"; empty means the host of its URL"),
 	}
 }
 
@@ -35,7 +36,7 @@ func (s *signInSettings) used() bool { return s.ClientID != "" }
 func (s *signInSettings) validate(refuse config.Refuse, ui bool, oidcFile string) {
 	if !s.used() {
 		for _, given := range []struct{ flag, value string }{
-			{"ui-oidc-issuer", s.Issuer}, {"ui-oidc-client-secret-file", s.SecretFile}, {"ui-oidc-redirect-url", s.RedirectURL},
+			{"ui-oidc-issuer", s.Issuer}, {"ui-oidc-client-secret-file", s.SecretFile}, {"ui-oidc-redirect-url", s.RedirectURL}, {"ui-oidc-display-name", s.DisplayName},
 		} {
 			if given.value != "" {
 				refuse(given.flag, "only applies to sign-in with an issuer: give --ui-oidc-client-id")
