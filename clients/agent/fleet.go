@@ -69,3 +69,19 @@ func (r *reconcile) tellFleet(e *evaluation) {
 	r.once.say(r.log, zapcore.InfoLevel, "fleet", what, zap.String("fleet", text))
 	r.telling.event(kind, EventFleet, text)
 }
+
+// tellShare emits the controller's event of a changed count for a fleet's share: what is reported has it from the service.
+func (r *reconcile) tellShare(e *evaluation) {
+	if e.Answer.GetFleet() == nil || !e.changes() {
+		return
+	}
+	text := fmt.Sprintf("New size: %d", e.Answer.GetDesiredReplicas())
+	if why := reasonOf(e.Answer); why != "" {
+		text += "; reason: " + why
+	}
+	if e.Applied {
+		r.telling.event(normal, "SuccessfulRescale", Shorten(text))
+		return
+	}
+	r.telling.event(warning, "FailedRescale", Shorten(text+"; error: "+e.ApplyError.Error()))
+}

@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +26,20 @@ const fleetName = "clusters/f/namespaces/shop/targets/web"
 type ofFleet struct {
 	told
 	mu      sync.Mutex
-	changes []agent.Change // guarded by mu
+	changes []agent.Change // guarded by mu, as is all that follows
+	refuses bool
+	scales  []string // events of changes
+}
+
+func (p *ofFleet) Tell(ctx context.Context, t *agent.Telling) {
+	p.mu.Lock()
+	for _, e := range t.Events {
+		if strings.HasSuffix(e.GetReason(), "Rescale") {
+			p.scales = append(p.scales, e.GetType()+" "+e.GetReason()+" "+e.GetMessage())
+		}
+	}
+	p.mu.Unlock()
+	p.told.Tell(ctx, t)
 }
 
 func (p *ofFleet) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
@@ -38,6 +53,9 @@ func (p *ofFleet) Object(ctx context.Context, key agent.Key, before *agent.Objec
 func (p *ofFleet) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.refuses {
+		return errors.New("not now")
+	}
 	p.changes = append(p.changes, change)
 	return p.told.Apply(ctx, o, seen, change)
 }
@@ -68,6 +86,9 @@ func (s *shares) Recommend(_ context.Context, req *setpointv1.RecommendRequest) 
 		answer.Action = "SCALE_UP"
 	case s.share < has:
 		answer.Action = "SCALE_DOWN"
+	}
+	if s.fleet != nil && s.share != has {
+		answer.Reason = fmt.Sprintf("share of fleet: %d of %d", s.share, s.fleet.GetShareTotal())
 	}
 	if s.fleet == nil && s.share != has {
 		answer.RecommendationId = req.GetRequestId()
@@ -155,6 +176,41 @@ func TestAMemberOfAFleetGetsItsShareOnly(t *testing.T) {
 		}
 		if last := p.changes[3].Figures.With(""); !strings.Contains(last, "share 0 of 12 of fleet "+fleetName+", drained") {
 			t.Errorf("the last change says %q", last)
+		}
+	})
+}
+
+// Each change of a share has the controller's event, which no report brings; one that failed says so.
+func TestAChangedShareHasAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &shares{}
+		p, s := &ofFleet{told: told{Fake: &agenttest.Fake{}}}, agenttest.NewService(service)
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		fresh := &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
+		service.give(4, fresh, nil)
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		for _, tt := range []struct {
+			share   int32
+			refuses bool
+			want    string // the first event of the step; empty: none
+		}{
+			{share: 4},
+			{share: 6, want: "Normal SuccessfulRescale New size: 6; reason: share of fleet: 6 of 12"},
+			{share: 6},
+			{share: 3, refuses: true, want: "Warning FailedRescale New size: 3; reason: share of fleet: 3 of 12; error: not now"},
+		} {
+			p.mu.Lock()
+			p.refuses, p.scales = tt.refuses, nil
+			p.mu.Unlock()
+			service.give(tt.share, fresh, nil)
+			time.Sleep(3 * agenttest.Period)
+			synctest.Wait()
+			p.mu.Lock()
+			if got := strings.Join(p.scales[:min(1, len(p.scales))], ""); got != tt.want || !tt.refuses && len(p.scales) > 1 {
+				t.Errorf("share %d: events %q, want %q", tt.share, p.scales, tt.want)
+			}
+			p.mu.Unlock()
 		}
 	})
 }

@@ -334,6 +334,7 @@ func (r *reconcile) decided(e *evaluation) {
 	r.tellDecided()
 	r.tellAdjusted(e)
 	r.tellFleet(e)
+	r.tellShare(e)
 	r.telling.Events = append(r.telling.Events, e.Answer.GetEvents()...)
 	fault := e.Answer.GetError()
 	if e.Report != nil {
