@@ -86,20 +86,20 @@ func NewDigest(now time.Time, in *recommender.Input, member string, version uint
 		}
 		readings := &in.Readings[i]
 		m.Error, m.SelectorError = readings.Error, readings.SelectorError
-		if isTotal(&in.Spec.Metrics[i]) && m.Error == "" && m.SelectorError == "" {
-			m.Total = totalOf(readings.Values)
+		if IsTotal(&in.Spec.Metrics[i]) && m.Error == "" && m.SelectorError == "" {
+			m.Total = TotalOf(readings.Values)
 		}
 	}
 	return d, nil
 }
 
-// isTotal reports whether the metric is read as a whole, without pods.
-func isTotal(m *recommender.MetricSpec) bool {
+// IsTotal reports whether the metric is read as a whole, without pods.
+func IsTotal(m *recommender.MetricSpec) bool {
 	return m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric
 }
 
-// totalOf adds up values.
-func totalOf(values []recommender.Value) Total {
+// TotalOf adds up values.
+func TotalOf(values []recommender.Value) Total {
 	t := Total{Series: int32(min(len(values), math.MaxInt32))}
 	upper, lower := int64(0), uint64(0) // the sum, of 128 bits
 	for i := range values {
@@ -124,9 +124,9 @@ func totalOf(values []recommender.Value) Total {
 	return t
 }
 
-// values appends values with the same sums as those of which the total is: down to the lowest one and back,
+// Values appends values with the same sums as those of which the total is: down to the lowest one and back,
 // up to the highest one and back, and then the sum.
-func (t *Total) values(list []recommender.Value) []recommender.Value {
+func (t *Total) Values(list []recommender.Value) []recommender.Value {
 	add := func(milli ...int64) {
 		for _, v := range milli {
 			list = append(list, recommender.Value{Milli: v})

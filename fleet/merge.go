@@ -49,7 +49,7 @@ func (s *Spec) unite(parts []part, id recommender.ID) (in recommender.Input, dou
 		readings, failed := &in.Readings[i], recommender.Readings{}
 		uncertain := false
 		switch {
-		case !isTotal(&s.Engine.Metrics[i]):
+		case !IsTotal(&s.Engine.Metrics[i]):
 			failed, uncertain = s.unitePods(parts, i, &in.Sums.Metrics[i], readings)
 		case s.scope(i) == Global:
 			s.newest(parts, i, readings)
@@ -139,7 +139,7 @@ func (s *Spec) uniteTotals(parts []part, i int, readings *recommender.Readings) 
 		if readings.Values == nil {
 			readings.Values = make([]recommender.Value, 0, len(parts))
 		}
-		readings.Values = m.Total.values(readings.Values)
+		readings.Values = m.Total.Values(readings.Values)
 		readings.Series += int(m.Total.Series)
 	}
 	if uncertain && (!known || readings.SelectorError != "") {
@@ -169,7 +169,7 @@ func (s *Spec) newest(parts []part, i int, readings *recommender.Readings) {
 	}
 	switch {
 	case newest != nil:
-		readings.Values = newest.Total.values(nil)
+		readings.Values = newest.Total.Values(nil)
 		readings.Series = int(newest.Total.Series)
 	case first != nil:
 		*readings = recommender.Readings{Error: first.Error, SelectorError: first.SelectorError, Series: int(first.Total.Series)}

@@ -60,7 +60,7 @@ func union(s *Spec, members []*recommender.Input) (in *recommender.Input, failed
 			if len(all.Values) == 0 {
 				all.Error = problem
 			}
-		case !isTotal(metric):
+		case !IsTotal(metric):
 			if len(in.PodMetrics) == 0 {
 				all.Error = away
 			}
@@ -212,7 +212,7 @@ func mute(t *testing.T, s *Spec, at time.Time, in *recommender.Input, i int, p *
 	in.PodMetrics = nil
 	for k := range in.Readings {
 		in.Readings[k] = recommender.Readings{}
-		if isTotal(&s.Engine.Metrics[k]) {
+		if IsTotal(&s.Engine.Metrics[k]) {
 			in.Readings[k].Error = "1 of " + strconv.Itoa(members) + " members have told nothing of late"
 		}
 	}
@@ -260,8 +260,8 @@ func TestTotalsAddUp(t *testing.T) {
 			for range r.between(1, 4) {
 				part = append(part, recommender.Value{Milli: oneOf[int64](r, 0, 1, 5, -1, -40, 3000, math.MaxInt64/2, math.MaxInt64-2, math.MaxInt64)})
 			}
-			total := totalOf(part)
-			all.Values, united.Values = append(all.Values, part...), total.values(united.Values)
+			total := TotalOf(part)
+			all.Values, united.Values = append(all.Values, part...), total.Values(united.Values)
 		}
 		want, _ := all.Total(&metric, &options)
 		if got, _ := united.Total(&metric, &options); got != want {

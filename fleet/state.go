@@ -113,7 +113,7 @@ func (s *Spec) Contradictions(states []State, members []MemberRecord) (metrics [
 		}
 		calling++
 		for k := range min(len(totals), len(d.Metrics)) {
-			if isTotal(&s.Engine.Metrics[k]) && !d.Metrics[k].problem(&s.Engine.Metrics[k]) {
+			if IsTotal(&s.Engine.Metrics[k]) && !d.Metrics[k].problem(&s.Engine.Metrics[k]) {
 				totals[k] = append(totals[k], d.Metrics[k].Total.Sum)
 			}
 		}

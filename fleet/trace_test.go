@@ -96,7 +96,7 @@ func (w *world) call(c *cluster) {
 		})
 	}
 	for i := range in.Readings {
-		if isTotal(&w.spec.Engine.Metrics[i]) {
+		if IsTotal(&w.spec.Engine.Metrics[i]) {
 			in.Readings[i].Values = []recommender.Value{{Milli: 1000 * c.queue}}
 		}
 	}

@@ -1,6 +1,10 @@
 package recommender
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Sums are all that a decision needs of pods and their samples, for callers that have no list of them:
 // the sums of several workloads, added up, decide as the list of all their pods does. Only profiles that
@@ -47,21 +51,31 @@ func (p *Profile) AddsUp() bool {
 }
 
 // SumsAt returns the sums of the input's pods, as a decision for that instant makes them. Texts name a
-// pod owner/name.
-func (in *Input) SumsAt(now time.Time, owner string) Sums {
+// pod owner/name, without an owner name.
+func (in *Input) SumsAt(now time.Time, owner string) (sums Sums) {
+	in.SumsIn(&sums, now, owner)
+	return sums
+}
+
+// SumsIn is SumsAt that uses the capacity of sums.Metrics.
+func (in *Input) SumsIn(sums *Sums, now time.Time, owner string) {
 	d := decider{in: in, profile: in.Options.profile(), scratch: scratchPool.Get().(*scratch)}
 	d.initializing = now.Add(-in.Options.CPUInitializationPeriod)
 	d.initializingSeconds = d.initializing.Unix()
-	sums := Sums{Pods: len(in.Pods), Ready: readyRunning(in.Pods), Metrics: make([]MetricSums, len(in.Spec.Metrics))}
+	if owner != "" {
+		owner += "/"
+	}
+	sums.Pods, sums.Ready = len(in.Pods), readyRunning(in.Pods)
+	sums.Metrics = slices.Grow(sums.Metrics[:0], len(in.Spec.Metrics))[:len(in.Spec.Metrics)]
+	clear(sums.Metrics)
 	for i := range in.Spec.Metrics {
 		d.sum(i, &sums.Metrics[i], owner)
 	}
 	scratchPool.Put(d.scratch)
-	return sums
 }
 
-// sum sums up the metric with that index.
-func (d *decider) sum(index int, sums *MetricSums, owner string) {
+// sum sums up the metric with that index. Texts name a pod by prefix and name.
+func (d *decider) sum(index int, sums *MetricSums, prefix string) {
 	spec := &d.in.Spec.Metrics[index]
 	var readings Readings
 	if index < len(d.in.Readings) {
@@ -81,8 +95,10 @@ func (d *decider) sum(index int, sums *MetricSums, owner string) {
 		sums.Sampled = len(d.in.PodMetrics) > 0
 		c.metrics = d.in.PodMetrics
 		if sums.Sampled {
-			renamed := Input{Namespace: d.in.Namespace + "/" + owner, PodMetrics: d.in.PodMetrics}
-			sums.Unusable = resourceProblem(&renamed, d.profile, c.container)
+			if sums.Unusable = resourceProblem(d.in, d.profile, c.container); sums.Unusable != "" {
+				renamed := Input{Namespace: strings.TrimSuffix(d.in.Namespace+"/"+prefix, "/"), PodMetrics: d.in.PodMetrics}
+				sums.Unusable = resourceProblem(&renamed, d.profile, c.container)
+			}
 		}
 	}
 	if !sums.Sampled {
@@ -90,7 +106,7 @@ func (d *decider) sum(index int, sums *MetricSums, owner string) {
 	}
 	first, problem := c.group(d)
 	if problem != "" {
-		sums.NoRequest = d.renamedProblem(&c, owner)
+		sums.NoRequest = d.renamedProblem(&c, prefix)
 	}
 	usage, requests := c.collect(sums)
 	sums.Ready.Usage, sums.Ready.Requests = first.usage, first.requests
@@ -117,11 +133,11 @@ func (d *decider) perPodOf(spec *MetricSpec) (c perPod, ok bool) {
 	return c, true
 }
 
-// renamedProblem is the problem of the first pod without a request, named owner/name.
-func (d *decider) renamedProblem(c *perPod, owner string) string {
+// renamedProblem is the problem of the first pod without a request, named by prefix and name.
+func (d *decider) renamedProblem(c *perPod, prefix string) string {
 	for i := range d.in.Pods {
 		pod := d.in.Pods[i]
-		pod.Name = owner + "/" + pod.Name
+		pod.Name = prefix + pod.Name
 		if _, problem := c.request(&pod); problem != "" {
 			return problem
 		}

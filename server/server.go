@@ -136,6 +136,10 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	fed, _ := log.(store.Feed)
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
+	t.Truth = decision.NewTruth(options.Truth, engine, func(chunks store.Log) *decisionlog.Log { return decisionlog.New(chunks, nil, s.log, 0) })
+	if err := s.register(t.Truth.Collectors()...); err != nil {
+		return nil, err
+	}
 	all, err := fleets.New(t, engine, fleets.Options{
 		Defaults: options.Recommend, TTL: options.HistoryTTL, Shares: s.options.Shares(), Refused: reader.RefuseShare, MaxAttempts: options.MaxAttempts, Decisions: s.recorder, Log: s.log,
 	})
@@ -215,6 +219,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	reflection.Register(s.registrar(admission.MostExemptBytes))
 	if err := s.newREST(gateway); err != nil {
 		s.recorder.Close()
+		t.Truth.Close()
 		return nil, err
 	}
 	return s, nil
@@ -355,6 +360,7 @@ func (s *Server) stop() {
 	s.workers.Close()
 	s.targets.Finish()
 	s.recorder.Close()
+	s.targets.Truth.Close()
 	if s.hub != nil {
 		s.hub.Close()
 	}

@@ -351,6 +351,24 @@ type PartStore interface {
 	DeleteVersion(ctx context.Context, key Key, version Version) (SwapResult, error)
 }
 
+// Chunks is implemented by engines that keep a second log of targets, of other entries than the first.
+type Chunks interface {
+	// Chunks returns the log, which keeps length entries of a key, all of them for ttl after the last one; zero or
+	// less: for ever. The first call sets both. Keys have it beside their other records and logs; it closes with
+	// the engine.
+	Chunks(length int, ttl time.Duration) ChunkLog
+}
+
+// ChunkLog is a second log.
+type ChunkLog interface {
+	Log
+	// Delete removes the key's entries. The result says nothing.
+	Delete(ctx context.Context, key Key) (bool, error)
+}
+
+// ChunksPart is what engines name the second log among their parts. No part has that name.
+const ChunksPart Part = "chunk"
+
 // IsKnown reports whether the part is one of those above.
 func (p Part) IsKnown() bool {
 	switch p {

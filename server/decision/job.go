@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/tracing"
+	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -34,6 +35,8 @@ type Job struct {
 	overrides []stages.Override
 	// overridesAt is the instant by which they are in force.
 	overridesAt time.Time
+	// asked is what Truth keeps of the record before.
+	asked asked
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -49,6 +52,8 @@ type Job struct {
 type room struct {
 	record   record.Memory
 	decision arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
+	truth    truth.Step
+	sums     recommender.Sums
 	// value is the encoded history to store; engines copy it.
 	value []byte
 }
@@ -60,6 +65,9 @@ const mostRoomForValue = 4 << 10
 func (r *room) empty() {
 	r.record = record.Memory{}
 	r.decision.Clear()
+	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
+	clear(r.sums.Metrics[:cap(r.sums.Metrics)])
+	r.truth = truth.Step{Metrics: r.truth.Metrics[:0]}
 }
 
 // Reset empties the job for another request, and keeps its memory: nothing of the decision may be
@@ -174,6 +182,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		return nil
 	}
 	history, staged := j.evaluate(&known)
+	j.noteTruth(&known)
 	next := known.Next(history, j.Owner)
 	next.Stages, next.Adjusted = staged, j.Decision.Adjusted
 	next.Spec = j.specAfter(&known)
@@ -257,6 +266,7 @@ func (j *Job) recorded() {
 		log.Recommended(&j.Decision)
 	}
 	log.Append(j.Key, j.concluded...)
+	j.keepTruth()
 }
 
 // unplaced ends the reservation of space for a new target.

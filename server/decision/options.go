@@ -44,6 +44,8 @@ type Options struct {
 	CacheBytes int
 	// TargetMetrics is how many targets get their own metrics. 0: none.
 	TargetMetrics int
+	// Truth says how much is kept of what targets are asked.
+	Truth TruthOptions
 	// Tracing sends traces of calls; nil: none. Its owner closes it.
 	Tracing *tracing.Tracing
 	// Clock tells the time; nil means time.Now.
@@ -63,6 +65,7 @@ func DefaultOptions() Options {
 		ClusterBytes:    16 << 30,
 		MaxClockSkew:    30 * time.Second,
 		RequestTimeout:  10 * time.Second,
+		Truth:           TruthOptions{Bytes: DefaultTruthBytes, Age: DefaultTruthAge, Buffer: DefaultTruthBuffer},
 	}
 }
 

@@ -30,6 +30,8 @@ type report struct {
 	settled    decisionlog.Entry
 	// after is the record after it.
 	after record.Record
+	// decided is the instant of the change's decision; 0: it is not known.
+	decided int64
 	// done reports whether the settlement is the response.
 	done bool
 	err  error
@@ -83,6 +85,9 @@ func (r *report) next(stored store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
+	if r.decided = 0; before.Pending != nil && before.Pending.ID == r.id {
+		r.decided = before.Pending.At
+	}
 	r.settled, r.after = r.Decisions.OfSettled(&before, &next.Status, r.outcome), next
 	return record.Append(nil, &next)
 }
@@ -125,6 +130,9 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 // settledAs logs and counts the change, which the record has.
 func (r *report) settledAs(entry decisionlog.Entry, after *record.Record) {
 	r.Decisions.Append(r.key, entry)
+	if r.decided != 0 {
+		r.Truth.report(&r.key, r.decided, r.outcome == recommender.Failed, r.request.GetMessage())
+	}
 	if shown := r.Metrics.Targets; shown != nil && r.outcome == recommender.Failed {
 		shown.Failed(r.key, after)
 	}

@@ -63,6 +63,8 @@ type Targets struct {
 	Options *Options
 	// Decisions is the log for people. No decision depends on it.
 	Decisions *decisionlog.Log
+	// Truth keeps what targets are asked; nil: nothing does.
+	Truth *Truth
 	// life ends when a stop waits no longer.
 	life context.Context
 }

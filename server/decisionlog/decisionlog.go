@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,6 +46,7 @@ type Log struct {
 	repeats repeatsRoom
 	pending pendingBases
 	unfed   time.Time // when the last failure of the feed was logged; used by the writer only
+	failed  atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool    // guarded by mu
@@ -112,6 +114,13 @@ func (l *Log) Append(key store.Key, decisions ...Entry) {
 	l.wakeWriter()
 }
 
+// Lost is how many entries were dropped, or could not be written.
+func (l *Log) Lost() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.dropped) + l.failed.Load()
+}
+
 // wakeWriter tells the writer that there is something to do.
 func (l *Log) wakeWriter() {
 	select {
@@ -126,6 +135,9 @@ func (e *queued) size() int {
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
 	for i := range e.decisions {
 		n += len(e.decisions[i].decision) + len(e.decisions[i].fed)
+		if c := e.decisions[i].chunk; c != nil {
+			n += cap(c.Bytes)
+		}
 	}
 	return n
 }
@@ -199,6 +211,10 @@ func (l *Log) write(batch []queued) {
 	for _, entry := range batch {
 		for i := range entry.decisions {
 			d := &entry.decisions[i]
+			if d.chunk != nil {
+				values = d.chunk.appendTo(values, entry.key)
+				continue
+			}
 			if !d.unsettled {
 				values = append(values, d.logged(entry.key))
 			}
@@ -210,6 +226,7 @@ func (l *Log) write(batch []queued) {
 	if len(values) > 0 && l.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		if err := l.store.AppendLog(ctx, values); err != nil {
+			l.failed.Add(int64(len(values)))
 			l.log.Warn("decisions not logged", zap.Int("decisions", len(values)), zap.Error(err))
 		}
 		cancel()

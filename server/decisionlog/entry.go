@@ -1,6 +1,7 @@
 package decisionlog
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/states"
+	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -34,6 +36,44 @@ type Entry struct {
 	// changes reports whether the decision changes the count, unsettled that it is not final:
 	// the latter goes to the feed only.
 	changes, unsettled bool
+
+	// chunk is in place of all this in a log of chunks, see OfChunk.
+	chunk *Chunk
+}
+
+// Chunk is what a target was asked in the course of some minutes.
+type Chunk struct {
+	// Last is the instant of its last decision, in nanoseconds since the Unix epoch.
+	Last int64
+	// Bytes are what a truth.Encoder has taken; the log has them sealed.
+	Bytes []byte
+	// Place is the length of a place of the log, in bytes: a longer chunk takes several.
+	Place int
+}
+
+// OfChunk returns the entry of a chunk.
+func OfChunk(c *Chunk) Entry { return Entry{chunk: c} }
+
+// chunkHeader is the length of what precedes a chunk in the log: Last, so that a reader need not open it.
+const chunkHeader = 8
+
+// appendTo appends the entries of the log: the chunk, and an empty one for each further place that it takes, so
+// that a log of so many entries has so many bytes at most.
+func (c *Chunk) appendTo(entries []store.LogEntry, key store.Key) []store.LogEntry {
+	value := append(binary.BigEndian.AppendUint64(nil, uint64(c.Last)), truth.Seal(c.Bytes)...)
+	for range (len(value) - 1) / c.Place {
+		entries = append(entries, store.LogEntry{Key: key})
+	}
+	return append(entries, store.LogEntry{Key: key, Value: value})
+}
+
+// ReadChunk reads an entry of a log of chunks: when its last decision was, and the sealed chunk; nil for one that
+// only takes a place, and for what is none.
+func ReadChunk(value []byte) (last int64, sealed []byte) {
+	if len(value) <= chunkHeader {
+		return 0, nil
+	}
+	return int64(binary.BigEndian.Uint64(value)), value[chunkHeader:]
 }
 
 func logDecision(status *recommender.Status, decision *recommender.LastDecision, requestID string, spec uint64, adjusted *recommender.Adjusted, basis *recommender.Basis) Entry {

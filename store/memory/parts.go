@@ -68,6 +68,24 @@ func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error
 	return partStore{p}, nil
 }
 
+// Chunks implements store.Chunks.
+func (s *Store) Chunks(length int, ttl time.Duration) store.ChunkLog {
+	s.parts.mu.Lock()
+	defer s.parts.mu.Unlock()
+	p := s.parts.stores[store.ChunksPart]
+	if p == nil {
+		p = New(Options{TTL: ttl, LogLength: length, KeptLength: -1, FeedLength: -1, Clock: s.parts.clock})
+		if s.closed.Load() {
+			_ = p.Close()
+		}
+		if s.parts.stores == nil {
+			s.parts.stores = make(map[store.Part]*Store)
+		}
+		s.parts.stores[store.ChunksPart] = p
+	}
+	return partStore{p}
+}
+
 // close closes the stores of all parts.
 func (p *parts) close() {
 	p.mu.Lock()

@@ -100,6 +100,22 @@ func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error
 	return partStore{p}, nil
 }
 
+// Chunks implements store.Chunks. Its log is as AppendLog's, with one list a key, and in place of records there
+// are none.
+func (s *Store) Chunks(length int, ttl time.Duration) store.ChunkLog {
+	s.partsMu.Lock()
+	defer s.partsMu.Unlock()
+	p := s.parts[store.ChunksPart]
+	if p == nil {
+		o := s.options
+		o.TTL, o.LogLength, o.KeptLength = ttl, length, -1
+		p = newStore(o, s.layout.of(store.ChunksPart), s.stats, s.closed)
+		p.client = s.client
+		s.parts[store.ChunksPart] = p
+	}
+	return partStore{p}
+}
+
 // allParts returns the stores of all parts.
 func (s *Store) allParts() []*Store {
 	s.partsMu.Lock()

@@ -70,7 +70,11 @@ func (w *sweeper) run(ctx context.Context) {
 	}
 }
 
-func (w *sweeper) wait() { <-w.done }
+func (w *sweeper) wait() {
+	if w.done != nil {
+		<-w.done
+	}
+}
 
 // sweep checks the next members. It ignores errors: a later sweep tries again.
 func (w *sweeper) sweep(ctx context.Context) {

@@ -16,8 +16,8 @@ import (
 // readCalls turns the calls of a scenario into steps. Errors name the field.
 func (s *Scenario) readCalls() error {
 	if s.Calls == nil {
-		if s.Before != nil {
-			return errors.New("before: is for a scenario with calls; history is that of steps")
+		if s.Before != nil || s.State != nil {
+			return errors.New("before and state: are for a scenario with calls; history is that of steps")
 		}
 		return nil
 	}
@@ -26,6 +26,9 @@ func (s *Scenario) readCalls() error {
 	}
 	if s.HPA != nil || s.Steps != nil || s.History != nil {
 		return errors.New("calls: are in place of hpa, steps and history")
+	}
+	if s.Before != nil && s.State != nil {
+		return errors.New("before: is in place of state")
 	}
 	if s.Before != nil {
 		var before setpointv1.History
@@ -51,6 +54,18 @@ func (c *Call) step() (*Step, error) {
 	if err := readMessage(c.Request, step.Request); err != nil {
 		return nil, fmt.Errorf("request: %w", err)
 	}
+	if step.Sums, step.Unreported = c.Sums, c.Unreported; c.Sums != nil {
+		if err := c.Sums.check(step.Request); err != nil {
+			return nil, fmt.Errorf("sums: %w", err)
+		}
+		step.PlatformDependent = notInSums
+	}
+	if c.Basis != nil {
+		step.Basis = &setpointv1.DecisionBasis{}
+		if err := readMessage(c.Basis, step.Basis); err != nil {
+			return nil, fmt.Errorf("basis: %w", err)
+		}
+	}
 	if c.Answer == nil {
 		return step, nil
 	}
@@ -68,6 +83,9 @@ func (c *Call) step() (*Step, error) {
 	step.Expect = ExpectOf(OutcomeOf(&answer, report, c.ApplyError == ""))
 	return step, nil
 }
+
+// notInSums are the fields of an outcome that the service does not keep beside sums: they are not compared.
+var notInSums = []string{"events", "currentMetrics", "lastScaleTime", "observedGeneration"}
 
 // readMessage reads a message. It ignores unknown fields of newer agents.
 func readMessage(text json.RawMessage, into proto.Message) error {

@@ -37,6 +37,9 @@ type Scenario struct {
 	// Steps are the evaluations, in order of time.
 	Steps []Step `json:"steps"`
 
+	// State is the target's record before the first call, as the service keeps it, in place of Before; only
+	// package replay reads it.
+	State []byte `json:"state,omitempty"`
 	// Calls replace HPA and Steps in recordings of other platforms' agents: requests and
 	// answers, in order of time. Reading converts them to Steps. Before is the target's
 	// setpoint.v1.History before the first call, in JSON; reading converts it to History.
@@ -56,6 +59,13 @@ type Call struct {
 	Report json.RawMessage `json:"report,omitempty"`
 	// ApplyError is why writing the count failed; empty: it succeeded, or the count stayed.
 	ApplyError string `json:"applyError,omitempty"`
+	// Sums stand for the request's pods and readings, which it then lacks: so the service records calls. Their
+	// answers have neither events nor current metrics. Nil: the request has the pods.
+	Sums *Sums `json:"sums,omitempty"`
+	// Unreported reports whether nobody said if the answer was applied.
+	Unreported bool `json:"unreported,omitempty"`
+	// Basis is the DecisionBasis of the answer, for display.
+	Basis json.RawMessage `json:"basis,omitempty"`
 }
 
 // Config has the settings of a controller.
@@ -123,6 +133,9 @@ type Step struct {
 	// Expect is the expected outcome. Nil: unknown.
 	Expect *Expect `json:"expect,omitempty"`
 
-	// Request replaces the objects in a step that comes from a call.
-	Request *setpointv1.RecommendRequest `json:"-"`
+	// Request replaces the objects in a step that comes from a call. Sums, Unreported and Basis are the call's.
+	Request    *setpointv1.RecommendRequest `json:"-"`
+	Sums       *Sums                        `json:"-"`
+	Unreported bool                         `json:"-"`
+	Basis      *setpointv1.DecisionBasis    `json:"-"`
 }

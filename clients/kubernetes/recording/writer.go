@@ -23,11 +23,15 @@ func NewWriter(w io.Writer) *Writer {
 // times of pods and metrics to the second, as the API server does. It refuses a scenario that
 // could not be read again.
 func (w *Writer) Write(scenario *Scenario) error {
-	if err := scenario.check(); err != nil {
+	read := *scenario
+	if err := read.readCalls(); err != nil {
+		return fmt.Errorf("%s: %w", scenario.Name, err)
+	}
+	if err := read.check(); err != nil {
 		return err
 	}
 	if scenario.fromCalls() {
-		return fmt.Errorf("%s: it consists of calls, which only an agent's recorder writes", scenario.Name)
+		return fmt.Errorf("%s: its calls have become steps, which only an agent's recorder writes", scenario.Name)
 	}
 	line, err := encode(scenario)
 	if err != nil {

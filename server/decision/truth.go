@@ -1,0 +1,450 @@
+package decision
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/truth"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// TruthOptions say how much is kept of what targets are asked.
+type TruthOptions struct {
+	// Bytes limits what is kept of a target; 0: nothing is. Age is how long it is kept.
+	Bytes int
+	Age   time.Duration
+	// Buffer limits the memory of what is not yet written, in bytes. Of targets beyond it nothing is kept.
+	Buffer int
+}
+
+// Defaults of TruthOptions: a day of decisions every 15 s, of two metrics. LeastTruthBytes is the fewest Bytes but 0.
+const (
+	DefaultTruthBytes  = 150_000
+	DefaultTruthAge    = 24 * time.Hour
+	DefaultTruthBuffer = 64 << 20
+	LeastTruthBytes    = truthChunks * 128
+)
+
+const (
+	// truthChunks is how many chunks a target has: one is for a part of TruthOptions.Age.
+	truthChunks = 144
+	// leastChunkTime is the least time that a chunk is for.
+	leastChunkTime = time.Minute
+	// stateAgain is after how long a chunk has the target's record and the text of its spec again.
+	stateAgain = time.Hour
+	// truthShards spread targets over locks.
+	truthShards = 64
+	// tailOverhead is about the memory of a tail beside its encoder.
+	tailOverhead = 384
+	// mostOfBuffer is the part of the buffer that one cluster may use: one in so many.
+	mostOfBuffer = 2
+	// truthFlushTime limits how long a stop writes what is not yet written.
+	truthFlushTime = 5 * time.Second
+)
+
+// Truth keeps what targets are asked, in memory for some minutes and then in the background in the store: never in
+// the way of an answer. Nil keeps nothing.
+type Truth struct {
+	options TruthOptions
+	chunks  store.ChunkLog
+	log     *decisionlog.Log
+	// place is the length of a place of the log, and time how long a chunk is for.
+	place   int
+	time    time.Duration
+	shards  [truthShards]truthShard
+	used    atomic.Int64 // memory of all tails
+	dropped prometheus.Counter
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+type truthShard struct {
+	mu    sync.Mutex
+	tails map[store.Key]*tail
+	used  map[string]int // memory by cluster
+}
+
+// tail is what is not yet written of a target.
+type tail struct {
+	encoder truth.Encoder
+	// last is the instant of the last decision, and state that of the one before which the record was kept.
+	last, state int64
+	// spec is the spec whose text the log has since state.
+	spec uint64
+	// until is when the chunk ends.
+	until time.Time
+	size  int
+}
+
+// NewTruth returns it for an engine; nil if that keeps no chunks, or Bytes is 0. Close stops it. log writes the chunks.
+func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisionlog.Log) *Truth {
+	engines, ok := engine.(store.Chunks)
+	if !ok || o.Bytes <= 0 {
+		return nil
+	}
+	chunks := engines.Chunks(truthChunks, o.Age)
+	t := &Truth{
+		options: o, chunks: chunks, log: newLog(chunks), place: o.Bytes / truthChunks, time: max(leastChunkTime, o.Age/truthChunks),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "setpoint_recording_dropped_decisions_total", Help: "Decisions whose readings are not kept, because the buffer (--recording-buffer-bytes) was full.",
+		}),
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	for i := range t.shards {
+		t.shards[i].tails, t.shards[i].used = make(map[store.Key]*tail), make(map[string]int)
+	}
+	go t.run()
+	return t
+}
+
+// Collectors returns its metrics.
+func (t *Truth) Collectors() []prometheus.Collector {
+	if t == nil {
+		return nil
+	}
+	return []prometheus.Collector{
+		t.dropped,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "setpoint_recording_lost_chunks_total", Help: "Chunks of recorded decisions that were not written to the store.",
+		}, func() float64 { return float64(t.log.Lost()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "setpoint_recording_buffer_bytes", Help: "Memory of recorded decisions that are not yet written to the store, bytes.",
+		}, func() float64 { return float64(t.used.Load()) }),
+	}
+}
+
+// run writes the chunks that have come to their end.
+func (t *Truth) run() {
+	defer close(t.stopped)
+	tick := time.NewTicker(max(time.Second, t.time/40))
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.stop:
+			return
+		case now := <-tick.C:
+			t.sealDue(now)
+		}
+	}
+}
+
+// sealDue passes the chunks that have come to their end to the log, and forgets targets that had none.
+func (t *Truth) sealDue(now time.Time) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for key, tail := range s.tails {
+			switch {
+			case now.Before(tail.until):
+			case tail.encoder.Items() == 0:
+				t.remove(s, key, tail)
+			default:
+				t.seal(s, key, tail, now)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// Close writes what is not yet written, for some seconds at most.
+func (t *Truth) Close() {
+	if t == nil {
+		return
+	}
+	close(t.stop)
+	<-t.stopped
+	ctx, cancel := context.WithTimeout(context.Background(), truthFlushTime)
+	defer cancel()
+	const atOnce = 1000 // the log has room for more
+	n := 0
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for key, tail := range s.tails {
+			if tail.encoder.Items() == 0 {
+				continue
+			}
+			if ctx.Err() != nil {
+				t.dropped.Add(float64(tail.encoder.Items()))
+				continue
+			}
+			t.log.Append(key, decisionlog.OfChunk(t.chunk(tail)))
+			if n++; n%atOnce == 0 {
+				_ = t.log.Flush(ctx, key)
+			}
+		}
+		s.mu.Unlock()
+	}
+	t.log.Close()
+}
+
+// shard is the shard of a key.
+func (t *Truth) shard(key *store.Key) *truthShard {
+	const prime = 16777619 // FNV-1a
+	hash := uint32(2166136261)
+	for _, text := range [...]string{key.Namespace, key.Target} {
+		for i := range len(text) {
+			hash = (hash ^ uint32(text[i])) * prime
+		}
+	}
+	return &t.shards[hash%truthShards]
+}
+
+// chunk takes the chunk of a tail.
+func (t *Truth) chunk(tail *tail) *decisionlog.Chunk {
+	return &decisionlog.Chunk{Last: tail.last, Bytes: tail.encoder.Take(), Place: t.place}
+}
+
+// seal passes the chunk of a tail to the log and begins the next one.
+func (t *Truth) seal(s *truthShard, key store.Key, tail *tail, now time.Time) {
+	t.log.Append(key, decisionlog.OfChunk(t.chunk(tail)))
+	tail.until = now.Add(t.time)
+	t.resize(s, &key, tail)
+}
+
+// resize counts the memory of a tail.
+func (t *Truth) resize(s *truthShard, key *store.Key, tail *tail) {
+	size := tailOverhead + tail.encoder.Size()
+	if more := size - tail.size; more != 0 {
+		tail.size = size
+		t.used.Add(int64(more))
+		s.used[key.Cluster] += more
+	}
+}
+
+// remove forgets a tail.
+func (t *Truth) remove(s *truthShard, key store.Key, tail *tail) {
+	delete(s.tails, key)
+	t.used.Add(-int64(tail.size))
+	if s.used[key.Cluster] -= tail.size; s.used[key.Cluster] <= 0 {
+		delete(s.used, key.Cluster)
+	}
+}
+
+// tail returns that of a key, a new one if there is none; nil if there is no room. The caller has locked the shard.
+func (t *Truth) tail(s *truthShard, key *store.Key) *tail {
+	if known := s.tails[*key]; known != nil {
+		return known
+	}
+	const least = 2 * tailOverhead
+	if t.used.Load()+least > int64(t.options.Buffer) || s.used[key.Cluster]+least > t.options.Buffer/truthShards/mostOfBuffer {
+		return nil
+	}
+	// The first chunk is shorter, by what the name says: so not all of them end at once.
+	part := t.time / 2
+	part += time.Duration(len(s.tails)%16) * t.time / 32
+	made := &tail{until: time.Now().Add(part)}
+	s.tails[*key] = made
+	t.resize(s, key, made)
+	return made
+}
+
+// asked is what a job notes of its record for Truth, before it decides.
+type asked struct {
+	before int64
+	state  []byte
+	text   []byte
+}
+
+// due reports whether the next step of a target is to have its record, and whether the text of its spec.
+func (t *Truth) due(key *store.Key, spec uint64, at int64) (state, text bool) {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tail := s.tails[*key]
+	state = tail == nil || tail.state == 0 || max(at-tail.state, tail.state-at) >= int64(stateAgain)
+	return state, state || tail.spec != spec
+}
+
+// noteTruth notes what Truth keeps of the record before the decision.
+func (j *Job) noteTruth(known *record.Record) {
+	t := j.targets.Truth
+	j.asked = asked{}
+	if t == nil || j.DryRun || j.Input.HoldDown || !j.Input.Options.Profile.AddsUp() {
+		return
+	}
+	if known.Seen {
+		j.asked.before = known.Updated.UnixNano()
+	}
+	state, text := t.due(&j.Key, j.SpecHash, j.Now.UnixNano())
+	if state {
+		before := record.Record{History: known.History, Frame: codec.Frame{
+			Stages: known.Stages, Adjusted: known.Adjusted, Turns: known.Turns, LastChange: known.LastChange,
+		}}
+		if previous := j.Input.PreviousStatus; !known.Seen && previous != nil {
+			before.Status = *previous
+		}
+		j.asked.state = record.Append(nil, &before)
+	}
+	if text && j.Spec != nil {
+		if b, err := proto.Marshal(j.Spec.SpecInUse()); err == nil {
+			j.asked.text = b
+		}
+	}
+}
+
+// keepTruth keeps what the job was asked and decided.
+func (j *Job) keepTruth() {
+	t := j.targets.Truth
+	if t == nil || j.DryRun || j.Input.HoldDown || !j.Input.Options.Profile.AddsUp() {
+		return
+	}
+	step := j.room.step(j)
+	s := t.shard(&j.Key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tail := t.tail(s, &j.Key)
+	if tail == nil || !tail.encoder.Step(step) {
+		t.dropped.Inc()
+		return
+	}
+	tail.last = max(tail.last, step.At)
+	if len(step.State) > 0 {
+		tail.state = step.At
+	}
+	if len(step.SpecText) > 0 {
+		tail.spec = step.Spec
+	}
+	t.kept(s, &j.Key, tail)
+}
+
+// kept ends a chunk that is long enough. Compressed it is about half as long.
+func (t *Truth) kept(s *truthShard, key *store.Key, tail *tail) {
+	if tail.encoder.Len() >= 2*t.place {
+		t.seal(s, *key, tail, time.Now())
+		return
+	}
+	t.resize(s, key, tail)
+}
+
+// report keeps what was reported of the change that was decided at an instant.
+func (t *Truth) report(key *store.Key, of int64, failed bool, message string) {
+	if t == nil {
+		return
+	}
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tail := t.tail(s, key)
+	if tail == nil || !tail.encoder.Report(&truth.Report{Of: of, Failed: failed, Message: message}) {
+		t.dropped.Inc()
+		return
+	}
+	tail.last = max(tail.last, of)
+	t.kept(s, key, tail)
+}
+
+// delete deletes what is kept of a target.
+func (t *Truth) delete(ctx context.Context, key store.Key) error {
+	if t == nil {
+		return nil
+	}
+	s := t.shard(&key)
+	s.mu.Lock()
+	if tail := s.tails[key]; tail != nil {
+		t.remove(s, key, tail)
+	}
+	s.mu.Unlock()
+	if err := t.log.Flush(ctx, key); err != nil {
+		return err
+	}
+	_, err := t.chunks.Delete(ctx, key)
+	return err
+}
+
+// Read returns a page of the chunks of a target with decisions since an instant (in nanoseconds since the Unix
+// epoch), newest first: up to limit of those that are written, and on the first page what this instance has not yet
+// written. next is the position of the next page; empty: there is none.
+func (t *Truth) Read(ctx context.Context, target string, position string, since int64, limit int) (chunks [][]byte, next string, err error) {
+	if t == nil {
+		return nil, "", nil
+	}
+	key := ParseTarget(target)
+	if position == "" {
+		if err := t.log.Flush(ctx, key); err != nil {
+			return nil, "", apierror.OfStore(ctx, target, err)
+		}
+		s := t.shard(&key)
+		s.mu.Lock()
+		if tail := s.tails[key]; tail != nil && tail.encoder.Items() > 0 {
+			chunks = append(chunks, tail.encoder.Copy())
+		}
+		s.mu.Unlock()
+		for i := range chunks {
+			chunks[i] = truth.Seal(chunks[i])
+		}
+	}
+	values, next, err := t.chunks.ReadLog(ctx, key, position, limit)
+	if err != nil {
+		return nil, "", apierror.OfStore(ctx, target, err)
+	}
+	for _, value := range values {
+		last, sealed := decisionlog.ReadChunk(value)
+		if sealed == nil {
+			continue
+		}
+		if last < since { // and so are most of those before
+			return chunks, "", nil
+		}
+		chunks = append(chunks, sealed)
+	}
+	return chunks, next, nil
+}
+
+// Age is how long chunks are kept.
+func (t *Truth) Age() time.Duration {
+	if t == nil {
+		return 0
+	}
+	return t.options.Age
+}
+
+// step returns what is kept of a job. It is valid until the next call.
+func (r *room) step(j *Job) *truth.Step {
+	d, in := &j.Decision, j.Input
+	s := &r.truth
+	metrics, others := s.Metrics, s.Problem.Others[:0]
+	*s = truth.Step{
+		At: d.At.UnixNano(), Before: j.asked.before, Spec: j.SpecHash, SpecText: j.asked.text, State: j.asked.state,
+		Scale: in.Scale, Generation: -1,
+		Current: d.Current, Desired: d.Desired, Basis: d.Basis, Reason: string(d.Reason), Error: d.Error, Conditions: d.Status.Conditions,
+	}
+	if in.HasGeneration {
+		s.Generation = in.Generation
+	}
+	switch {
+	case in.ScaleError != nil:
+		s.Problem = truth.Problem{Kind: truth.ScaleProblem, Code: uint8(in.ScaleError.Reason), Message: in.ScaleError.Message}
+	case in.SelectorProblem != nil:
+		p := in.SelectorProblem
+		s.Problem = truth.Problem{Kind: truth.SelectorProblem, Reason: string(p.Reason), Message: p.Message, Selector: p.Selector, Others: append(others, p.Autoscalers...)}
+	}
+	in.SumsIn(&r.sums, d.At, "")
+	s.Pods, s.Ready = int32(r.sums.Pods), int32(r.sums.Ready)
+	n := len(in.Spec.Metrics)
+	s.Metrics = slices.Grow(metrics[:0], n)[:n]
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		*m = fleet.MetricDigest{Sums: r.sums.Metrics[i]}
+		if i >= len(in.Readings) {
+			continue
+		}
+		readings := &in.Readings[i]
+		m.Error, m.SelectorError = readings.Error, readings.SelectorError
+		if fleet.IsTotal(&in.Spec.Metrics[i]) {
+			m.Total = fleet.TotalOf(readings.Values)
+		}
+	}
+	return s
+}
