@@ -27,19 +27,29 @@ type Engine struct {
 	kept map[string]*stages.Kept
 	// overrides are those of the targets' next decisions.
 	overrides map[string][]stages.Override
-	ids       uint64
+	// sums are what the targets' next requests read, and seeds the statuses before the first.
+	sums  map[string]sums
+	seeds map[string]*recommender.Status
+	ids   uint64
 }
 
 // NewEngine returns an engine without any history.
 func NewEngine() *Engine {
-	return &Engine{histories: make(map[string][]byte), kept: make(map[string]*stages.Kept), overrides: make(map[string][]stages.Override)}
+	return &Engine{
+		histories: make(map[string][]byte), kept: make(map[string]*stages.Kept), overrides: make(map[string][]stages.Override),
+		sums: make(map[string]sums), seeds: make(map[string]*recommender.Status),
+	}
 }
 
 // Recommend decides and keeps the history, encoded as a store would keep it.
 func (e *Engine) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	in, around, err := read(req, e.overrides[req.GetTarget()])
+	of := e.sums[req.GetTarget()]
+	in, around, err := read(req, e.overrides[req.GetTarget()], &of)
 	if err != nil {
 		return nil, err
+	}
+	if seed := e.seeds[req.GetTarget()]; seed != nil {
+		in.PreviousStatus = seed
 	}
 	history, err := e.history(req.GetTarget())
 	if err != nil {
@@ -93,10 +103,16 @@ func (e *Engine) Override(target string, overrides []stages.Override) {
 	e.overrides[target] = overrides
 }
 
-// read reads a request, with what is around its decision.
-func read(req *setpointv1.RecommendRequest, overrides []stages.Override) (*recommender.Input, stages.Around, error) {
+// read reads a request, with what is around its decision, and with the sums that it reads; without any it has
+// pods and readings itself.
+func read(req *setpointv1.RecommendRequest, overrides []stages.Override, of *sums) (*recommender.Input, stages.Around, error) {
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
 	around := stages.Around{}
+	if of.Sums != nil && len(violations) == 0 {
+		if err := of.give(in); err != nil {
+			return nil, around, err
+		}
+	}
 	if len(violations) == 0 && conversion.Staged(req) {
 		violations = validation.Structure(req)
 		read, more := conversion.Around(req, in, req.GetEvaluationTime().AsTime())
@@ -132,6 +148,8 @@ func (e *Engine) Delete(_ context.Context, target string) error {
 	delete(e.histories, target)
 	delete(e.kept, target)
 	delete(e.overrides, target)
+	delete(e.sums, target)
+	delete(e.seeds, target)
 	return nil
 }
 

@@ -106,6 +106,11 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 	if scenario.History != nil {
 		loop.Begin(historyOf(scenario.History))
 	}
+	if before, err := stateOf(scenario); err != nil {
+		return nil, err
+	} else if before != nil {
+		loop.Begin(before.History)
+	}
 	after := int32(0)
 	err = inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]
@@ -145,8 +150,12 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 		var in *recommender.Input
 		var around stages.Around
 		if req != nil {
-			if in, around, err = read(req, overridesOf(&scenario.Steps[i])); err != nil {
+			step := &scenario.Steps[i]
+			if in, around, err = read(req, overridesOf(step), &sums{step.Request.GetSpec(), step.Sums}); err != nil {
 				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
+			}
+			if in.Sums != nil {
+				list(step.Time, in)
 			}
 		}
 		if err := give(i, in, around); err != nil {

@@ -125,6 +125,9 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 				err = r.override(target, overridesOf(&scenario.Steps[i]))
 			}
 			if err == nil {
+				err = r.sum(target, &scenario.Steps[i])
+			}
+			if err == nil {
 				err = r.ask(ctx, step, req)
 			}
 		}
@@ -174,8 +177,27 @@ func (r *Runner) override(target string, overrides []stages.Override) error {
 	return nil
 }
 
+// sum sets the sums of a step.
+func (r *Runner) sum(target string, step *recording.Step) error {
+	backend, ok := r.backend.(Summer)
+	switch {
+	case ok:
+		backend.Sum(target, step.Request.GetSpec(), step.Sums)
+	case step.Sums != nil:
+		return ErrSums
+	}
+	return nil
+}
+
 // begin sets the target's history from the scenario.
 func (r *Runner) begin(target string, scenario *recording.Scenario) error {
+	if scenario.State != nil {
+		backend, ok := r.backend.(Summer)
+		if !ok {
+			return ErrSums
+		}
+		return backend.BeginState(target, scenario.State)
+	}
 	if scenario.History == nil {
 		return nil
 	}
@@ -204,7 +226,7 @@ func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendR
 		return err
 	}
 	failure := step.Scenario.Steps[step.Index].ScaleUpdateError
-	if step.Response.GetDesiredReplicas() != step.Response.GetCurrentReplicas() {
+	if step.Response.GetDesiredReplicas() != step.Response.GetCurrentReplicas() && !step.Scenario.Steps[step.Index].Unreported {
 		report := &setpointv1.ReportScaleRequest{
 			Target: req.GetTarget(), RecommendationId: step.Response.GetRecommendationId(),
 			Outcome: "APPLIED", Message: failure,
@@ -217,6 +239,9 @@ func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendR
 		}
 	}
 	step.Outcome = recording.OutcomeOf(step.Response, step.Report, failure == "")
+	if step.Scenario.Steps[step.Index].Sums != nil { // the service keeps the status of the answer
+		step.Outcome.Status, step.Outcome.Error = step.Response.GetStatus(), step.Response.GetError()
+	}
 	return nil
 }
 

@@ -17,6 +17,12 @@ type Kept struct {
 	direction int
 }
 
+// KeptOf returns what a record keeps: what stages remember, whether the last decision was adjusted, and turns with
+// the direction of the last change.
+func KeptOf(state []byte, adjusted bool, turns []int64, direction int) *Kept {
+	return &Kept{state: state, adjusted: adjusted, turns: turns, direction: direction}
+}
+
 // mostTurns is how many turns a record keeps.
 const mostTurns = 16
 

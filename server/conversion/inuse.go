@@ -5,10 +5,13 @@ package conversion
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // SharedSpec is the hash of what the specs of many workloads have in common: all but the workload's
@@ -75,5 +78,16 @@ func SpecInUse(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: spec.GetScaleTargetRef(), MinReplicas: &least, MaxReplicas: spec.GetMaxReplicas(), Metrics: spec.GetMetrics(), Behavior: spec.GetBehavior(),
 		},
+	}
+}
+
+// Options returns options as a request names them, all of them.
+func Options(o *recommender.Options) *setpointv1.RecommendOptions {
+	tolerance := strconv.FormatFloat(o.Tolerance, 'f', -1, 64)
+	return &setpointv1.RecommendOptions{
+		Profile: o.Profile.Name(), Tolerance: &tolerance, ScaleToZero: &o.ScaleToZero,
+		CpuInitializationPeriod: durationpb.New(o.CPUInitializationPeriod), InitialReadinessDelay: durationpb.New(o.InitialReadinessDelay),
+		DownscaleStabilization: durationpb.New(o.DownscaleStabilization),
+		UpscaleDelay:           durationpb.New(o.UpscaleDelay), DownscaleDelay: durationpb.New(o.DownscaleDelay),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/codec"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/truth"
@@ -288,7 +289,9 @@ func (j *Job) noteTruth(known *record.Record) {
 		j.asked.state = record.Append(nil, &before)
 	}
 	if text && j.Spec != nil {
-		if b, err := proto.Marshal(j.Spec.SpecInUse()); err == nil {
+		use := proto.CloneOf(j.Spec.SpecInUse())
+		use.Options = conversion.Options(&j.Input.Options) // the server's own, too
+		if b, err := proto.Marshal(use); err == nil {
 			j.asked.text = b
 		}
 	}
@@ -418,7 +421,7 @@ func (r *room) step(j *Job) *truth.Step {
 	*s = truth.Step{
 		At: d.At.UnixNano(), Before: j.asked.before, Spec: j.SpecHash, SpecText: j.asked.text, State: j.asked.state,
 		Scale: in.Scale, Generation: -1,
-		Current: d.Current, Desired: d.Desired, Basis: d.Basis, Reason: string(d.Reason), Error: d.Error, Conditions: d.Status.Conditions,
+		Current: d.Current, Desired: d.Desired, StatusCurrent: d.Status.CurrentReplicas, StatusDesired: d.Status.DesiredReplicas, Basis: d.Basis, Reason: d.Reason, Error: d.Error, Conditions: d.Status.Conditions,
 	}
 	if in.HasGeneration {
 		s.Generation = in.Generation

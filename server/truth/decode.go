@@ -68,6 +68,9 @@ func (r *reader) step(has uint64, l *Step) Step {
 	if s.Current = s.Scale.SpecReplicas; has&outcomeBit != 0 {
 		s.Current, s.Desired = r.delta(s.Scale.SpecReplicas), r.delta(l.Desired)
 	}
+	if s.StatusCurrent, s.StatusDesired = s.Current, s.Desired; has&statusBit != 0 {
+		s.StatusCurrent, s.StatusDesired = r.delta(s.Current), r.delta(s.Desired)
+	}
 	if has&proposalsBit != 0 {
 		r.proposals(&s.Basis)
 	}

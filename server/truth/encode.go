@@ -71,6 +71,7 @@ func (e *Encoder) Step(s *Step) bool {
 	set(specBit, s.Spec != l.Spec)
 	set(specTextBit, len(s.SpecText) > 0 && len(s.SpecText) <= MaxBlob)
 	set(stateBit, len(s.State) > 0 && len(s.State) <= MaxBlob)
+	set(statusBit, s.StatusCurrent != s.Current || s.StatusDesired != s.Desired)
 	b := binary.AppendUvarint(e.buf, has)
 	b = binary.AppendVarint(b, s.At-l.At)
 	if has&beforeBit != 0 {
@@ -87,6 +88,10 @@ func (e *Encoder) Step(s *Step) bool {
 	if has&outcomeBit != 0 {
 		b = appendDelta(b, s.Current, s.Scale.SpecReplicas)
 		b = appendDelta(b, s.Desired, l.Desired)
+	}
+	if has&statusBit != 0 {
+		b = appendDelta(b, s.StatusCurrent, s.Current)
+		b = appendDelta(b, s.StatusDesired, s.Desired)
 	}
 	if has&proposalsBit != 0 {
 		b = appendProposals(b, &s.Basis, &l.Basis)

@@ -31,6 +31,8 @@ type Step struct {
 
 	// Current and Desired are the counts before and after.
 	Current, Desired int32
+	// StatusCurrent and StatusDesired are those of the status, which stay as they were where nothing could be read.
+	StatusCurrent, StatusDesired int32
 	// Basis has the bounds and what the metrics proposed.
 	Basis recommender.Basis
 	// Reason and Error are the decision's.
@@ -112,6 +114,7 @@ const (
 	specBit
 	specTextBit
 	stateBit
+	statusBit
 	itemBits
 )
 

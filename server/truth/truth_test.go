@@ -91,6 +91,7 @@ func (r dice) next(l Step) Step {
 			s.Pods, s.Ready = r.count(), r.count()
 		case 2:
 			s.Current, s.Desired = int32(r.Uint32()), r.count()
+			s.StatusCurrent, s.StatusDesired = r.count(), int32(r.Uint32())
 		case 3:
 			s.Basis = recommender.Basis{Bounded: true, Min: int32(r.Uint32()), Max: r.count(), Decided: r.chance(80)}
 			if s.Basis.Decided {
@@ -307,6 +308,7 @@ func day(give func(s *Step)) {
 				s.State[k] = byte(r.Uint32()) // at worst
 			}
 		}
+		s.StatusCurrent, s.StatusDesired = s.Current, s.Desired
 		give(&s)
 		replicas = s.Desired
 	}

@@ -146,7 +146,7 @@ func (v *view) model(l *Loop, s *Step, in *recommender.Input) bool {
 		}
 	}
 	in.Scale.SpecReplicas, in.Scale.StatusReplicas = l.replicas, int32(len(v.pods))
-	in.Pods = v.pods
+	in.Pods, in.Sums = v.pods, nil
 	known := v.shareResources(l, s, in, kept)
 	return v.shareReadings(s, in, kept) && known
 }

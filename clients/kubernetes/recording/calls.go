@@ -81,6 +81,9 @@ func (c *Call) step() (*Step, error) {
 		}
 	}
 	step.Expect = ExpectOf(OutcomeOf(&answer, report, c.ApplyError == ""))
+	if c.Sums != nil && answer.GetDesiredReplicas() != answer.GetCurrentReplicas() && c.ApplyError == "" && !c.Unreported {
+		step.Expect.Scaled, step.Expect.ScaledTo = true, answer.GetDesiredReplicas()
+	}
 	return step, nil
 }
 

@@ -1,0 +1,275 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/truth"
+)
+
+// Exported is what the service keeps of a target, as a recording.
+type Exported struct {
+	// Scenarios are without gaps, in order of time; their Calls are set.
+	Scenarios []*recording.Scenario
+	// Steps is how many decisions they have.
+	Steps int
+	// Gaps are where decisions are missing.
+	Gaps []Gap
+	// Unreadable is how many chunks could not be read, and Unreadability why the first one could not.
+	Unreadable    int
+	Unreadability error
+}
+
+// Gap is a time of which decisions are missing, or can't be made again.
+type Gap struct {
+	From, To time.Time
+	Why      string
+}
+
+// Why decisions are missing.
+const (
+	notKept    = "decisions in between were not kept"
+	noState    = "the target's history is not kept before the next hour"
+	noSpec     = "the text of the spec is not kept"
+	notTheSame = "a decision was made without the store, or changed by a correction of its clock"
+)
+
+// Export turns chunks of a target into a recording, in any order, with the decisions from an instant to another one
+// (the zero value: all). It begins up to an hour earlier, where the target's history is kept, so that each decision
+// can be made again. Gaps end a scenario.
+func Export(target string, chunks [][]byte, from, to time.Time) *Exported {
+	x := &exporter{out: &Exported{}, target: target, specs: make(map[uint64]*setpointv1.SpecInUse), reports: make(map[int64]*truth.Report)}
+	var steps []truth.Step
+	for _, chunk := range chunks {
+		some, reports, err := truth.Open(chunk)
+		if err != nil {
+			if x.out.Unreadable++; x.out.Unreadability == nil {
+				x.out.Unreadability = err
+			}
+			continue
+		}
+		steps = append(steps, some...)
+		for i := range reports {
+			x.reports[reports[i].Of] = &reports[i]
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b truth.Step) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Before, b.Before))
+	})
+	steps = slices.CompactFunc(steps, func(a, b truth.Step) bool { return a.At == b.At && a.Before == b.Before && a.Desired == b.Desired })
+	for i := range steps {
+		x.learn(&steps[i])
+	}
+	for _, s := range within(steps, from, to) {
+		x.add(&s)
+	}
+	x.end()
+	return x.out
+}
+
+// within returns the steps from the last one at which a scenario may begin before an instant.
+func within(steps []truth.Step, from, to time.Time) []truth.Step {
+	if !to.IsZero() {
+		n, _ := slices.BinarySearchFunc(steps, to.UnixNano(), func(s truth.Step, at int64) int { return cmp.Compare(s.At, at) })
+		steps = steps[:n]
+	}
+	if from.IsZero() {
+		return steps
+	}
+	begin, _ := slices.BinarySearchFunc(steps, from.UnixNano(), func(s truth.Step, at int64) int { return cmp.Compare(s.At, at) })
+	for i := begin; i >= 0; i-- {
+		if i < len(steps) && begins(&steps[i]) {
+			return steps[i:]
+		}
+	}
+	return steps[begin:]
+}
+
+// begins reports whether a scenario may begin with the step.
+func begins(s *truth.Step) bool { return len(s.State) > 0 }
+
+// exporter builds scenarios from steps in order of time.
+type exporter struct {
+	out      *Exported
+	target   string
+	specs    map[uint64]*setpointv1.SpecInUse
+	reports  map[int64]*truth.Report
+	scenario *recording.Scenario
+	// last is the instant of the step before; 0: there is none.
+	last int64
+}
+
+// learn remembers the text of a spec.
+func (x *exporter) learn(s *truth.Step) {
+	if len(s.SpecText) == 0 || x.specs[s.Spec] != nil {
+		return
+	}
+	use := &setpointv1.SpecInUse{}
+	if proto.Unmarshal(s.SpecText, use) == nil {
+		x.specs[s.Spec] = use
+	}
+}
+
+// add adds a step.
+func (x *exporter) add(s *truth.Step) {
+	spec := x.specs[s.Spec]
+	missing := x.last != 0 && s.Before != x.last
+	switch {
+	case spec == nil:
+		x.gap(s, noSpec)
+		return
+	case missing:
+		x.end()
+		if why := notKept; begins(s) || s.Before > x.last {
+			x.gap(s, why)
+		} else {
+			x.gap(s, notTheSame)
+		}
+	}
+	if x.scenario == nil {
+		if !begins(s) {
+			if !missing {
+				x.gap(s, noState)
+			}
+			return
+		}
+		x.scenario = &recording.Scenario{Name: fmt.Sprintf("%s from %s", x.target, instant(s.At).Format(time.RFC3339Nano)), Source: "service", State: s.State}
+	}
+	call, err := x.call(s, spec)
+	if err != nil {
+		x.gap(s, err.Error())
+		return
+	}
+	x.scenario.Calls = append(x.scenario.Calls, *call)
+	x.last = s.At
+}
+
+// gap notes one before the step, and ends the scenario.
+func (x *exporter) gap(s *truth.Step, why string) {
+	x.end()
+	from := s.Before
+	if x.last != 0 {
+		from = x.last
+	}
+	if n := len(x.out.Gaps); n > 0 && x.out.Gaps[n-1].Why == why && x.last == 0 {
+		x.out.Gaps[n-1].To = instant(s.At)
+		return
+	}
+	x.out.Gaps = append(x.out.Gaps, Gap{From: instant(from), To: instant(s.At), Why: why})
+	x.last = 0
+}
+
+// end ends the scenario.
+func (x *exporter) end() {
+	if x.scenario != nil && len(x.scenario.Calls) > 0 {
+		x.out.Scenarios = append(x.out.Scenarios, x.scenario)
+		x.out.Steps += len(x.scenario.Calls)
+	}
+	x.scenario = nil
+}
+
+func instant(nanos int64) time.Time { return time.Unix(0, nanos).UTC() }
+
+// scaleReasons are the words for what failed when the scale was read.
+var scaleReasons = map[uint8]string{
+	uint8(recommender.ScaleGetFailed): "FailedGet", uint8(recommender.ScaleInvalidAPIVersion): "InvalidAPIVersion", uint8(recommender.ScaleUnknownKind): "UnknownKind",
+}
+
+// call is a step as a recording has it.
+func (x *exporter) call(s *truth.Step, use *setpointv1.SpecInUse) (*recording.Call, error) {
+	if n := len(use.GetSpec().GetMetrics()); n != len(s.Metrics) && len(s.Metrics) > 0 {
+		return nil, fmt.Errorf("sums of %d metrics, but the spec has %d", len(s.Metrics), n)
+	}
+	request := &setpointv1.RecommendRequest{
+		Target: x.target, Spec: use.GetSpec(), Options: use.GetOptions(), Stages: use.GetStages(),
+		Scale: &setpointv1.Scale{SpecReplicas: s.Scale.SpecReplicas, StatusReplicas: new(s.Scale.StatusReplicas)},
+	}
+	if s.Generation >= 0 {
+		request.Generation = new(s.Generation)
+	}
+	switch p := &s.Problem; p.Kind {
+	case truth.ScaleProblem:
+		request.ScaleError = &setpointv1.ScaleError{Reason: scaleReasons[p.Code], Message: p.Message}
+	case truth.SelectorProblem:
+		request.SelectorProblem = &setpointv1.SelectorProblem{Reason: p.Reason, Message: p.Message, Autoscalers: p.Others}
+		request.Scale.Selector = p.Selector
+	}
+	answer := &setpointv1.RecommendResponse{
+		DesiredReplicas: s.Desired, CurrentReplicas: s.Current, Reason: s.Reason, Error: s.Error,
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{CurrentReplicas: s.StatusCurrent, DesiredReplicas: s.StatusDesired},
+	}
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		answer.Status.Conditions = append(answer.Status.Conditions, &setpointv1.HorizontalPodAutoscalerCondition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
+	}
+	if s.Desired != s.Current {
+		answer.Events = []*setpointv1.Event{{Type: "Normal", Reason: recommender.SuccessfulRescale, Message: fmt.Sprintf("New size: %d; reason: %s", s.Desired, s.Reason)}}
+	}
+	call := &recording.Call{Time: instant(s.At), Sums: sumsOf(s, len(use.GetSpec().GetMetrics()))}
+	if report := x.reports[s.At]; report != nil && report.Failed {
+		call.ApplyError = cmp.Or(report.Message, "the caller reported a failure")
+	} else if report == nil && s.Desired != s.Current {
+		call.Unreported = true
+	}
+	var errs [3]error
+	call.Request, errs[0] = text(request)
+	call.Answer, errs[1] = text(answer)
+	call.Basis, errs[2] = text(basisOf(&s.Basis))
+	return call, errors.Join(errs[:]...)
+}
+
+// text is a message in JSON, which is the same in each process.
+func text(m proto.Message) (json.RawMessage, error) {
+	loose, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var tight bytes.Buffer
+	err = json.Compact(&tight, loose)
+	return tight.Bytes(), err
+}
+
+func basisOf(b *recommender.Basis) *setpointv1.DecisionBasis {
+	m := &setpointv1.DecisionBasis{}
+	if b.Decided {
+		m.Proposal, m.MetricProposals = &b.Proposal, b.Proposals[:b.ProposalsLen]
+	}
+	if b.Bounded {
+		m.MinReplicas, m.MaxReplicas = &b.Min, &b.Max
+	}
+	return m
+}
+
+// sumsOf are the sums of a step.
+func sumsOf(s *truth.Step, metrics int) *recording.Sums {
+	out := &recording.Sums{Pods: s.Pods, Ready: s.Ready, Metrics: make([]recording.MetricSums, metrics)}
+	group := func(g *recommender.GroupSums) recording.GroupSums {
+		return recording.GroupSums{Pods: g.Pods, Usage: g.Usage, Requests: g.Requests, Filled: g.Filled}
+	}
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		of, t := &m.Sums, &m.Total
+		out.Metrics[i] = recording.MetricSums{
+			Ready: group(&of.Ready), Unready: group(&of.Unready), Missing: group(&of.Missing), Ignored: of.Ignored,
+			Unlisted: of.Unlisted, UnlistedUsage: of.UnlistedUsage, Sampled: of.Sampled, Unusable: of.Unusable, NoRequest: of.NoRequest,
+			UsageWraps: of.UsageWraps, RequestsWrap: of.RequestsWrap, Series: t.Series, Sum: t.Sum, Beyond: t.Beyond,
+			Error: m.Error, SelectorError: m.SelectorError,
+		}
+		if usual := (fleet.Total{Series: t.Series, Sum: t.Sum, Low: min(0, t.Sum), High: max(0, t.Sum), Beyond: t.Beyond}); usual != *t {
+			out.Metrics[i].Low, out.Metrics[i].High = t.Low, t.High
+		}
+	}
+	return out
+}
