@@ -87,6 +87,7 @@ var repeatable = map[string]bool{
 	setpointv1.TargetService_ListTargets_FullMethodName:               true,
 	setpointv1.TargetService_DeleteTarget_FullMethodName:              true,
 	setpointv1.TargetService_ListDecisions_FullMethodName:             true,
+	setpointv1.TargetService_GetRecording_FullMethodName:              true,
 	setpointv1.TargetService_GetTargetSpec_FullMethodName:             true,
 	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           true,
 	setpointv1.OverrideService_ListOverrides_FullMethodName:           true,

@@ -19,3 +19,6 @@ func others() []*cobra.Command {
 		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newCheck(), newSpecs(), fleetcmd.New(), newAgent(), newDocs(),
 	}
 }
+
+// otherTargets are the commands on targets that know recordings.
+func otherTargets(c *targetsCommand) []*cobra.Command { return []*cobra.Command{newTargetsExport(c)} }

@@ -51,6 +51,7 @@ func newTargets() *cobra.Command {
 		RunE:  c.decisions,
 	}
 	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "maximum decisions to list; 0 means no limit. If some are left out, standard error says so")
+	cmd.AddCommand(otherTargets(c)...)
 	cmd.AddCommand(newTargetList(c), decisions, newTargetsWatch(c), newTargetsExplain(c),
 		&cobra.Command{
 			Use:   "get TARGET",

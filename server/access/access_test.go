@@ -94,6 +94,8 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.ListTargetsRequest{Parent: target[:strings.Index(target, "/targets/")]}
 	case "ListDecisions":
 		return &setpointv1.ListDecisionsRequest{Parent: target}
+	case "GetRecording":
+		return &setpointv1.GetRecordingRequest{Name: target}
 	case "WatchDecisions":
 		return &setpointv1.WatchDecisionsRequest{Parent: target}
 	case "DeleteTarget":
@@ -156,7 +158,7 @@ func (r rpc) batchError(out *dynamicpb.Message) (error, bool) {
 // verbOf are the verbs of the contract's methods; new methods must be added here, too.
 var verbOf = map[protoreflect.Name]string{
 	"Recommend": "recommend", "BatchRecommend": "recommend", "StreamRecommend": "recommend", "ReportScale": "recommend",
-	"GetTarget": "read", "ListTargets": "read", "ListDecisions": "read", "WatchDecisions": "read",
+	"GetTarget": "read", "ListTargets": "read", "ListDecisions": "read", "WatchDecisions": "read", "GetRecording": "read",
 	"DeleteTarget": "delete", "Simulate": "simulate",
 	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
 	"AnnounceAgent":     "recommend",

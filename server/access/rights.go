@@ -48,6 +48,7 @@ var rights = map[string]right{
 	setpointv1.TargetService_GetTarget_FullMethodName:                 {verb: policy.Read},
 	setpointv1.TargetService_ListTargets_FullMethodName:               {verb: policy.Read},
 	setpointv1.TargetService_ListDecisions_FullMethodName:             {verb: policy.Read},
+	setpointv1.TargetService_GetRecording_FullMethodName:              {verb: policy.Read},
 	setpointv1.TargetService_WatchDecisions_FullMethodName:            {verb: policy.Read},
 	setpointv1.TargetService_DeleteTarget_FullMethodName:              {verb: policy.Delete, changes: true},
 	externalscaler.ExternalScaler_IsActive_FullMethodName:             {verb: policy.Recommend, own: true},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/codec"
-	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -376,7 +375,7 @@ func (t *Truth) Read(ctx context.Context, target string, position string, since 
 	key := ParseTarget(target)
 	if position == "" {
 		if err := t.log.Flush(ctx, key); err != nil {
-			return nil, "", apierror.OfStore(ctx, target, err)
+			return nil, "", err
 		}
 		s := t.shard(&key)
 		s.mu.Lock()
@@ -390,7 +389,7 @@ func (t *Truth) Read(ctx context.Context, target string, position string, since 
 	}
 	values, next, err := t.chunks.ReadLog(ctx, key, position, limit)
 	if err != nil {
-		return nil, "", apierror.OfStore(ctx, target, err)
+		return nil, "", err
 	}
 	for _, value := range values {
 		last, sealed := decisionlog.ReadChunk(value)

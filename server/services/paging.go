@@ -112,4 +112,5 @@ func (s *Targets) decisionsPage(ctx context.Context, target, position string, si
 const (
 	listTargetsMethod   = setpointv1.TargetService_ListTargets_FullMethodName
 	listDecisionsMethod = setpointv1.TargetService_ListDecisions_FullMethodName
+	getRecordingMethod  = setpointv1.TargetService_GetRecording_FullMethodName
 )

@@ -1656,6 +1656,135 @@ func (x *ListDecisionsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Request for what a target was asked.
+type GetRecordingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Chunks with decisions since this instant. Absent: all that are kept.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// Maximum number of chunks, at most 100. Absent: 50. A page may have fewer, even none.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the previous page. Absent: the newest chunks.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRecordingRequest) Reset() {
+	*x = GetRecordingRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecordingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecordingRequest) ProtoMessage() {}
+
+func (x *GetRecordingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecordingRequest.ProtoReflect.Descriptor instead.
+func (*GetRecordingRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *GetRecordingRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetRecordingRequest) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *GetRecordingRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *GetRecordingRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// A page of what a target was asked.
+type GetRecordingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Chunks of decisions, newest first, each of some minutes of one instance; in the
+	// encoding of the server's version.
+	Chunks [][]byte `protobuf:"bytes,1,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	// For the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRecordingResponse) Reset() {
+	*x = GetRecordingResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRecordingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRecordingResponse) ProtoMessage() {}
+
+func (x *GetRecordingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRecordingResponse.ProtoReflect.Descriptor instead.
+func (*GetRecordingResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetRecordingResponse) GetChunks() [][]byte {
+	if x != nil {
+		return x.Chunks
+	}
+	return nil
+}
+
+func (x *GetRecordingResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // Request for a stream of decisions.
 type WatchDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1679,7 +1808,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1820,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1833,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchDecisionsRequest) GetParent() string {
@@ -1767,7 +1896,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1908,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1921,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchDecisionsResponse) GetTarget() string {
@@ -1850,7 +1979,7 @@ type WatchedDecision struct {
 
 func (x *WatchedDecision) Reset() {
 	*x = WatchedDecision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +1991,7 @@ func (x *WatchedDecision) String() string {
 func (*WatchedDecision) ProtoMessage() {}
 
 func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2004,7 @@ func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedDecision.ProtoReflect.Descriptor instead.
 func (*WatchedDecision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchedDecision) GetTarget() string {
@@ -1938,7 +2067,7 @@ type TargetSpec struct {
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1950,7 +2079,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1963,7 +2092,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -2128,7 +2257,7 @@ type MetricQuery struct {
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2269,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2282,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -2330,7 +2459,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2471,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2484,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -2383,7 +2512,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2524,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2537,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2429,7 +2558,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2570,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2583,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -2475,7 +2604,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2616,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2629,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2527,7 +2656,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2668,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2681,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -2589,7 +2718,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2730,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2743,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2644,7 +2773,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2785,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2798,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2695,7 +2824,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2836,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2849,7 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{32}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{34}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
@@ -2879,6 +3008,17 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"t\n" +
 	"\x15ListDecisionsResponse\x123\n" +
 	"\tdecisions\x18\x01 \x03(\v2\x15.setpoint.v1.DecisionR\tdecisions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xfb\x03\n" +
+	"\x13GetRecordingRequest\x12\xd7\x02\n" +
+	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12&\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bpageSize\x12'\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"V\n" +
+	"\x14GetRecordingResponse\x12\x16\n" +
+	"\x06chunks\x18\x01 \x03(\fR\x06chunks\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbf\x04\n" +
 	"\x15WatchDecisionsRequest\x12\xe9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xd0\x02\xbaH\xcc\x02\xba\x01\xc8\x02\n" +
@@ -2977,13 +3117,13 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12\x1b\n" +
 	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\"\x1a\n" +
-	"\x18DeleteTargetSpecResponse2\xf5\n" +
-	"\n" +
+	"\x18DeleteTargetSpecResponse2\x8b\f\n" +
 	"\rTargetService\x12\x88\x01\n" +
 	"\tGetTarget\x12\x1d.setpoint.v1.GetTargetRequest\x1a\x1e.setpoint.v1.GetTargetResponse\"<\x82\xd3\xe4\x93\x026b\x06target\x12,/v1/{name=clusters/*/namespaces/*/targets/*}\x12\x86\x01\n" +
 	"\vListTargets\x12\x1f.setpoint.v1.ListTargetsRequest\x1a .setpoint.v1.ListTargetsResponse\"4\x82\xd3\xe4\x93\x02.\x12,/v1/{parent=clusters/*/namespaces/*}/targets\x12\x89\x01\n" +
 	"\fDeleteTarget\x12 .setpoint.v1.DeleteTargetRequest\x1a!.setpoint.v1.DeleteTargetResponse\"4\x82\xd3\xe4\x93\x02.*,/v1/{name=clusters/*/namespaces/*/targets/*}\x12\x98\x01\n" +
-	"\rListDecisions\x12!.setpoint.v1.ListDecisionsRequest\x1a\".setpoint.v1.ListDecisionsResponse\"@\x82\xd3\xe4\x93\x02:\x128/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions\x12\xa3\x01\n" +
+	"\rListDecisions\x12!.setpoint.v1.ListDecisionsRequest\x1a\".setpoint.v1.ListDecisionsResponse\"@\x82\xd3\xe4\x93\x02:\x128/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions\x12\x93\x01\n" +
+	"\fGetRecording\x12 .setpoint.v1.GetRecordingRequest\x1a!.setpoint.v1.GetRecordingResponse\">\x82\xd3\xe4\x93\x028\x126/v1/{name=clusters/*/namespaces/*/targets/*}/recording\x12\xa3\x01\n" +
 	"\x0eWatchDecisions\x12\".setpoint.v1.WatchDecisionsRequest\x1a#.setpoint.v1.WatchDecisionsResponse\"F\x82\xd3\xe4\x93\x02@\x12>/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions:watch0\x01\x12\xab\x01\n" +
 	"\rSetTargetSpec\x12!.setpoint.v1.SetTargetSpecRequest\x1a\".setpoint.v1.SetTargetSpecResponse\"S\x82\xd3\xe4\x93\x02M:\vtarget_specb\vtarget_spec\x1a1/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x9e\x01\n" +
 	"\rGetTargetSpec\x12!.setpoint.v1.GetTargetSpecRequest\x1a\".setpoint.v1.GetTargetSpecResponse\"F\x82\xd3\xe4\x93\x02@b\vtarget_spec\x121/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x96\x01\n" +
@@ -3003,7 +3143,7 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
 	(*SpecInUse)(nil),                        // 1: setpoint.v1.SpecInUse
@@ -3025,117 +3165,122 @@ var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*DeleteTargetResponse)(nil),             // 17: setpoint.v1.DeleteTargetResponse
 	(*ListDecisionsRequest)(nil),             // 18: setpoint.v1.ListDecisionsRequest
 	(*ListDecisionsResponse)(nil),            // 19: setpoint.v1.ListDecisionsResponse
-	(*WatchDecisionsRequest)(nil),            // 20: setpoint.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),           // 21: setpoint.v1.WatchDecisionsResponse
-	(*WatchedDecision)(nil),                  // 22: setpoint.v1.WatchedDecision
-	(*TargetSpec)(nil),                       // 23: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 24: setpoint.v1.MetricQuery
-	(*SetTargetSpecRequest)(nil),             // 25: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 26: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 27: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 28: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 29: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 30: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 31: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 32: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 33: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 34: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),              // 36: google.protobuf.Duration
-	(*Explanation)(nil),                      // 37: setpoint.v1.Explanation
-	(*HorizontalPodAutoscalerSpec)(nil),      // 38: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 39: setpoint.v1.RecommendOptions
-	(*Stages)(nil),                           // 40: setpoint.v1.Stages
-	(*HorizontalPodAutoscalerCondition)(nil), // 41: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 42: setpoint.v1.MetricStatus
-	(*Adjustment)(nil),                       // 43: setpoint.v1.Adjustment
-	(*FleetSpec)(nil),                        // 44: setpoint.v1.FleetSpec
+	(*GetRecordingRequest)(nil),              // 20: setpoint.v1.GetRecordingRequest
+	(*GetRecordingResponse)(nil),             // 21: setpoint.v1.GetRecordingResponse
+	(*WatchDecisionsRequest)(nil),            // 22: setpoint.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),           // 23: setpoint.v1.WatchDecisionsResponse
+	(*WatchedDecision)(nil),                  // 24: setpoint.v1.WatchedDecision
+	(*TargetSpec)(nil),                       // 25: setpoint.v1.TargetSpec
+	(*MetricQuery)(nil),                      // 26: setpoint.v1.MetricQuery
+	(*SetTargetSpecRequest)(nil),             // 27: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 28: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 29: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 30: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 31: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 32: setpoint.v1.ListTargetSpecsResponse
+	(*DeleteTargetSpecRequest)(nil),          // 33: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 34: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 35: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 36: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 37: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),              // 38: google.protobuf.Duration
+	(*Explanation)(nil),                      // 39: setpoint.v1.Explanation
+	(*HorizontalPodAutoscalerSpec)(nil),      // 40: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 41: setpoint.v1.RecommendOptions
+	(*Stages)(nil),                           // 42: setpoint.v1.Stages
+	(*HorizontalPodAutoscalerCondition)(nil), // 43: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 44: setpoint.v1.MetricStatus
+	(*Adjustment)(nil),                       // 45: setpoint.v1.Adjustment
+	(*FleetSpec)(nil),                        // 46: setpoint.v1.FleetSpec
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	33, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	34, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	35, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	36, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	10, // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
 	6,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	35, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	23, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	37, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	25, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
 	1,  // 6: setpoint.v1.Target.spec_in_use:type_name -> setpoint.v1.SpecInUse
 	2,  // 7: setpoint.v1.Target.outlook:type_name -> setpoint.v1.Outlook
-	36, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
-	35, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
-	37, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
-	35, // 11: setpoint.v1.Target.not_asked_time:type_name -> google.protobuf.Timestamp
-	35, // 12: setpoint.v1.Target.flapping_until_time:type_name -> google.protobuf.Timestamp
-	38, // 13: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	39, // 14: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
-	35, // 15: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
-	40, // 16: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
+	38, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
+	37, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
+	39, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
+	37, // 11: setpoint.v1.Target.not_asked_time:type_name -> google.protobuf.Timestamp
+	37, // 12: setpoint.v1.Target.flapping_until_time:type_name -> google.protobuf.Timestamp
+	40, // 13: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	41, // 14: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
+	37, // 15: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
+	42, // 16: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
 	5,  // 17: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
 	4,  // 18: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
-	35, // 19: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
-	35, // 20: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
-	36, // 21: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	37, // 19: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	37, // 20: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	38, // 21: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
 	3,  // 22: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
-	35, // 23: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
-	35, // 24: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	37, // 23: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
+	37, // 24: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
 	5,  // 25: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
-	35, // 26: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	37, // 26: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
 	7,  // 27: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
 	8,  // 28: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
 	8,  // 29: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
 	9,  // 30: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	35, // 31: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	35, // 32: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	35, // 33: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	35, // 34: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	41, // 35: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	42, // 36: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	37, // 31: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	37, // 32: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	37, // 33: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	37, // 34: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	43, // 35: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	44, // 36: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
 	11, // 37: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	43, // 38: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
+	45, // 38: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
 	0,  // 39: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
 	0,  // 40: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
 	10, // 41: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	35, // 42: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	10, // 43: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	22, // 44: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	10, // 45: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	38, // 46: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	39, // 47: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	36, // 48: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	36, // 49: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	35, // 50: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	35, // 51: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	24, // 52: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	40, // 53: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
-	44, // 54: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
-	36, // 55: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	36, // 56: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	23, // 57: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 58: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 59: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	23, // 60: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	12, // 61: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	14, // 62: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	16, // 63: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	18, // 64: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	20, // 65: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	25, // 66: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	27, // 67: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	29, // 68: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	31, // 69: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	13, // 70: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	15, // 71: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	17, // 72: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	19, // 73: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	21, // 74: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	26, // 75: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	28, // 76: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	30, // 77: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	32, // 78: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	70, // [70:79] is the sub-list for method output_type
-	61, // [61:70] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	37, // 42: setpoint.v1.GetRecordingRequest.start_time:type_name -> google.protobuf.Timestamp
+	37, // 43: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	10, // 44: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	24, // 45: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	10, // 46: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	40, // 47: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	41, // 48: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	38, // 49: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	38, // 50: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	37, // 51: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	37, // 52: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	26, // 53: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	42, // 54: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
+	46, // 55: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
+	38, // 56: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	38, // 57: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	25, // 58: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	25, // 59: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	25, // 60: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	25, // 61: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	12, // 62: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	14, // 63: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	16, // 64: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	18, // 65: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	20, // 66: setpoint.v1.TargetService.GetRecording:input_type -> setpoint.v1.GetRecordingRequest
+	22, // 67: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	27, // 68: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	29, // 69: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	31, // 70: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	33, // 71: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	13, // 72: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	15, // 73: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	17, // 74: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	19, // 75: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	21, // 76: setpoint.v1.TargetService.GetRecording:output_type -> setpoint.v1.GetRecordingResponse
+	23, // 77: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	28, // 78: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	30, // 79: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	32, // 80: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	34, // 81: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	72, // [72:82] is the sub-list for method output_type
+	62, // [62:72] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -3158,7 +3303,7 @@ func file_setpoint_v1_target_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

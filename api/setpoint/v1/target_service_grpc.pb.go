@@ -23,6 +23,7 @@ const (
 	TargetService_ListTargets_FullMethodName      = "/setpoint.v1.TargetService/ListTargets"
 	TargetService_DeleteTarget_FullMethodName     = "/setpoint.v1.TargetService/DeleteTarget"
 	TargetService_ListDecisions_FullMethodName    = "/setpoint.v1.TargetService/ListDecisions"
+	TargetService_GetRecording_FullMethodName     = "/setpoint.v1.TargetService/GetRecording"
 	TargetService_WatchDecisions_FullMethodName   = "/setpoint.v1.TargetService/WatchDecisions"
 	TargetService_SetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/SetTargetSpec"
 	TargetService_GetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/GetTargetSpec"
@@ -46,6 +47,10 @@ type TargetServiceClient interface {
 	// Lists the recent decisions of a target, newest first. The log is bounded and best
 	// effort; it may omit decisions that repeat the previous one.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
+	// Returns what a target was asked, for about a day: of each decision the sums of its
+	// readings and what came of it, from which it can be made again. The setpoint command
+	// turns it into a recording (setpoint targets export).
+	GetRecording(ctx context.Context, in *GetRecordingRequest, opts ...grpc.CallOption) (*GetRecordingResponse, error)
 	// Streams decisions as they are logged, and changes of the count as they are made: a
 	// change is sent first as "PENDING", and again, with the same recommendation_id, when its
 	// outcome is known. Decisions of one target are sent in their order. Decisions that the
@@ -113,6 +118,16 @@ func (c *targetServiceClient) ListDecisions(ctx context.Context, in *ListDecisio
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListDecisionsResponse)
 	err := c.cc.Invoke(ctx, TargetService_ListDecisions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *targetServiceClient) GetRecording(ctx context.Context, in *GetRecordingRequest, opts ...grpc.CallOption) (*GetRecordingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRecordingResponse)
+	err := c.cc.Invoke(ctx, TargetService_GetRecording_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +209,10 @@ type TargetServiceServer interface {
 	// Lists the recent decisions of a target, newest first. The log is bounded and best
 	// effort; it may omit decisions that repeat the previous one.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
+	// Returns what a target was asked, for about a day: of each decision the sums of its
+	// readings and what came of it, from which it can be made again. The setpoint command
+	// turns it into a recording (setpoint targets export).
+	GetRecording(context.Context, *GetRecordingRequest) (*GetRecordingResponse, error)
 	// Streams decisions as they are logged, and changes of the count as they are made: a
 	// change is sent first as "PENDING", and again, with the same recommendation_id, when its
 	// outcome is known. Decisions of one target are sent in their order. Decisions that the
@@ -238,6 +257,9 @@ func (UnimplementedTargetServiceServer) DeleteTarget(context.Context, *DeleteTar
 }
 func (UnimplementedTargetServiceServer) ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDecisions not implemented")
+}
+func (UnimplementedTargetServiceServer) GetRecording(context.Context, *GetRecordingRequest) (*GetRecordingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRecording not implemented")
 }
 func (UnimplementedTargetServiceServer) WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchDecisions not implemented")
@@ -347,6 +369,24 @@ func _TargetService_ListDecisions_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TargetService_GetRecording_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRecordingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).GetRecording(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_GetRecording_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).GetRecording(ctx, req.(*GetRecordingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TargetService_WatchDecisions_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(WatchDecisionsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -452,6 +492,10 @@ var TargetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDecisions",
 			Handler:    _TargetService_ListDecisions_Handler,
+		},
+		{
+			MethodName: "GetRecording",
+			Handler:    _TargetService_GetRecording_Handler,
 		},
 		{
 			MethodName: "SetTargetSpec",

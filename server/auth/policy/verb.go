@@ -13,7 +13,7 @@ const (
 	// Recommend: Recommend, BatchRecommend, StreamRecommend, ReportScale,
 	// ReportObservation, GetRecommendation, AnnounceAgent.
 	Recommend Verb = 1 << iota
-	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions, GetTargetSpec,
+	// Read: GetTarget, ListTargets, ListDecisions, WatchDecisions, GetRecording, GetTargetSpec,
 	// ListTargetSpecs, ListOverrides.
 	Read
 	// Delete: DeleteTarget.

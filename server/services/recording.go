@@ -1,0 +1,56 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// Pages of GetRecording: how many chunks.
+const (
+	defaultRecordingPage = 50
+	mostRecordingPage    = 100
+)
+
+// GetRecording returns a page of what a target was asked, the newest first.
+func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecordingRequest) (*setpointv1.GetRecordingResponse, error) {
+	if err := apierror.OfStructure(req); err != nil {
+		return nil, err
+	}
+	if s.targets.Truth == nil {
+		return nil, status.Error(codes.Unimplemented, "this server keeps nothing of what targets are asked: --recording-bytes is 0, or its store can't")
+	}
+	list := listOf(ctx, getRecordingMethod, req.GetName(), nil)
+	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.targets.Record(ctx, req.GetName()); err != nil {
+		return nil, err
+	}
+	since := s.targets.Options.Clock().Add(-s.targets.Truth.Age()).UnixNano()
+	if start := req.GetStartTime(); start.IsValid() && start.AsTime().After(time.Unix(0, since)) {
+		since = start.AsTime().UnixNano()
+	}
+	size := defaultRecordingPage
+	if n := int(req.GetPageSize()); n > 0 {
+		size = min(n, mostRecordingPage)
+	}
+	chunks, next, err := s.targets.Truth.Read(ctx, req.GetName(), position, since, size)
+	if errors.Is(err, store.ErrInvalidPosition) {
+		return nil, badPageToken()
+	}
+	if err != nil {
+		return nil, apierror.OfStore(ctx, req.GetName(), err)
+	}
+	page := &setpointv1.GetRecordingResponse{Chunks: chunks}
+	page.NextPageToken, err = s.pages.next(ctx, list, next)
+	return page, err
+}
