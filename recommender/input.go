@@ -30,6 +30,9 @@ type Input struct {
 	// Sums stand for Pods, PodMetrics and the values of Pods metrics, which are then ignored; nil: they
 	// don't. They need a profile that adds up.
 	Sums *Sums
+	// Summed gets the sums of the metrics of pods that the decision computes from Pods, which saves a caller
+	// SumsIn: those of the others are left empty, not Sampled. The decision is the same. Nil: nobody asks.
+	Summed *Sums
 	// Readings belong to Spec.Metrics by index; missing ones are empty.
 	Readings []Readings
 	// Generation is that of the spec, which the status shows as observed; at least 0.

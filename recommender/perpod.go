@@ -35,6 +35,9 @@ func (c *perPod) evaluate(d *decider, e *MetricEvaluation) (problem string) {
 	}
 	defer c.explain(d, e)
 	first, problem := c.group(d)
+	if d.in.Summed != nil && c.sums == nil && problem == "" {
+		c.sumUp(d.in, e.Spec, &first)
+	}
 	e.Counts = c.samples.counts
 	e.Unlisted, _ = c.unlisted()
 	switch {

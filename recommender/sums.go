@@ -65,9 +65,7 @@ func (in *Input) SumsIn(sums *Sums, now time.Time, owner string) {
 	if owner != "" {
 		owner += "/"
 	}
-	sums.Pods, sums.Ready = len(in.Pods), readyRunning(in.Pods)
-	sums.Metrics = slices.Grow(sums.Metrics[:0], len(in.Spec.Metrics))[:len(in.Spec.Metrics)]
-	clear(sums.Metrics)
+	sums.ResetFor(in)
 	for i := range in.Spec.Metrics {
 		d.sum(i, &sums.Metrics[i], owner)
 	}
@@ -176,6 +174,27 @@ func (c *perPod) collect(sums *MetricSums) (usage, requests float64) {
 		}
 	}
 	return usage, requests
+}
+
+// sumUp gives the sums of a metric to who asks for them.
+func (c *perPod) sumUp(in *Input, spec *MetricSpec, first *pass) {
+	for i := range in.Summed.Metrics {
+		if i >= len(in.Spec.Metrics) || &in.Spec.Metrics[i] != spec {
+			continue
+		}
+		sums := &in.Summed.Metrics[i]
+		*sums = MetricSums{Sampled: true}
+		usage, requests := c.collect(sums)
+		sums.Ready.Usage, sums.Ready.Requests = first.usage, first.requests
+		sums.UsageWraps, sums.RequestsWrap = outOfInt64(usage), outOfInt64(requests)
+	}
+}
+
+// ResetFor prepares the sums for Input.Summed.
+func (s *Sums) ResetFor(in *Input) {
+	s.Pods, s.Ready = len(in.Pods), readyRunning(in.Pods)
+	s.Metrics = slices.Grow(s.Metrics[:0], len(in.Spec.Metrics))[:len(in.Spec.Metrics)]
+	clear(s.Metrics)
 }
 
 // Add adds the sums of another workload for the same metrics. Of two problems the first one stays.

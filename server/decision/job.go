@@ -35,8 +35,9 @@ type Job struct {
 	overrides []stages.Override
 	// overridesAt is the instant by which they are in force.
 	overridesAt time.Time
-	// asked is what Truth keeps of the record before.
-	asked asked
+	// asked is what Truth keeps of the record before, and summed reports whether the decision has summed up.
+	asked  asked
+	summed bool
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -334,6 +335,7 @@ func (j *Job) findOverrides() bool {
 }
 
 func (j *Job) recommend(known *record.Record) (next recommender.History, staged []byte) {
+	j.summed = false
 	reused := &j.room.decision
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
@@ -341,7 +343,12 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	around := j.Around
 	around.Overrides, around.OverridesAt = j.overrides, j.overridesAt
 	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
+		if j.summed = j.keepsTruth(); j.summed {
+			j.room.sums.ResetFor(j.Input)
+			j.Input.Summed = &j.room.sums
+		}
 		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
+		j.Input.Summed = nil
 		return next, nil
 	}
 	around.Turns, around.Deleted = known.TurnsAt(j.Input.Scale.SpecReplicas), j.targets.Deleted(j.Key)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -67,6 +68,7 @@ type Truth struct {
 	dropped prometheus.Counter
 	stop    chan struct{}
 	stopped chan struct{}
+	closed  sync.Once
 }
 
 type truthShard struct {
@@ -159,9 +161,12 @@ func (t *Truth) sealDue(now time.Time) {
 
 // Close writes what is not yet written, for some seconds at most.
 func (t *Truth) Close() {
-	if t == nil {
-		return
+	if t != nil {
+		t.closed.Do(t.close)
 	}
+}
+
+func (t *Truth) close() {
 	close(t.stop)
 	<-t.stopped
 	ctx, cancel := context.WithTimeout(context.Background(), truthFlushTime)
@@ -267,11 +272,17 @@ func (t *Truth) due(key *store.Key, spec uint64, at int64) (state, text bool) {
 	return state, state || tail.spec != spec
 }
 
+// keepsTruth reports whether the decision is kept: none that recorded nothing, or that was made without the store,
+// and none of a profile that can't decide on sums.
+func (j *Job) keepsTruth() bool {
+	return j.targets.Truth != nil && !j.DryRun && !j.Input.HoldDown && j.Input.Options.Profile.AddsUp()
+}
+
 // noteTruth notes what Truth keeps of the record before the decision.
 func (j *Job) noteTruth(known *record.Record) {
 	t := j.targets.Truth
 	j.asked = asked{}
-	if t == nil || j.DryRun || j.Input.HoldDown || !j.Input.Options.Profile.AddsUp() {
+	if !j.keepsTruth() {
 		return
 	}
 	if known.Seen {
@@ -299,7 +310,7 @@ func (j *Job) noteTruth(known *record.Record) {
 // keepTruth keeps what the job was asked and decided.
 func (j *Job) keepTruth() {
 	t := j.targets.Truth
-	if t == nil || j.DryRun || j.Input.HoldDown || !j.Input.Options.Profile.AddsUp() {
+	if !j.keepsTruth() {
 		return
 	}
 	step := j.room.step(j)
@@ -412,6 +423,16 @@ func (t *Truth) Age() time.Duration {
 	return t.options.Age
 }
 
+// allSummed reports whether the decision has the sums of all metrics of pods: not if it did not get so far.
+func allSummed(s *recommender.Sums, in *recommender.Input) bool {
+	for i := range in.Spec.Metrics {
+		if !s.Metrics[i].Sampled && !fleet.IsTotal(&in.Spec.Metrics[i]) {
+			return false
+		}
+	}
+	return len(s.Metrics) == len(in.Spec.Metrics)
+}
+
 // step returns what is kept of a job. It is valid until the next call.
 func (r *room) step(j *Job) *truth.Step {
 	d, in := &j.Decision, j.Input
@@ -432,7 +453,9 @@ func (r *room) step(j *Job) *truth.Step {
 		p := in.SelectorProblem
 		s.Problem = truth.Problem{Kind: truth.SelectorProblem, Reason: string(p.Reason), Message: p.Message, Selector: p.Selector, Others: append(others, p.Autoscalers...)}
 	}
-	in.SumsIn(&r.sums, d.At, "")
+	if !j.summed || !allSummed(&r.sums, in) {
+		in.SumsIn(&r.sums, d.At, "")
+	}
 	s.Pods, s.Ready = int32(r.sums.Pods), int32(r.sums.Ready)
 	n := len(in.Spec.Metrics)
 	s.Metrics = slices.Grow(metrics[:0], n)[:n]

@@ -1,0 +1,48 @@
+package recommender
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestSummedAreTheSums asks for the sums of random decisions: those that are given are SumsAt's, and no decision differs.
+func TestSummedAreTheSums(t *testing.T) {
+	r := newRandom(33)
+	given := 0
+	for i := range 3000 {
+		in := r.input()
+		if !in.Options.profile().AddsUp() {
+			continue
+		}
+		now := time.Unix(1_700_000_000+int64(i), 0)
+		var history History
+		want, wantNext := Recommend(now, in, &history)
+		var sums Sums
+		sums.ResetFor(in)
+		in.Summed = &sums
+		got, next := Recommend(now, in, &history)
+		in.Summed = nil
+		if textOf(want) != textOf(got) || textOf(wantNext) != textOf(next) {
+			t.Fatalf("input %d: another decision\n%+v\n%+v", i, got, want)
+		}
+		all := in.SumsAt(got.At, "")
+		if sums.Pods != all.Pods || sums.Ready != all.Ready {
+			t.Fatalf("input %d: %d pods, %d ready; want %d and %d", i, sums.Pods, sums.Ready, all.Pods, all.Ready)
+		}
+		for k := range sums.Metrics {
+			if !sums.Metrics[k].Sampled {
+				continue
+			}
+			if given++; sums.Metrics[k] != all.Metrics[k] {
+				t.Fatalf("input %d metric %d:\n%+v\nwant\n%+v", i, k, sums.Metrics[k], all.Metrics[k])
+			}
+		}
+	}
+	if given < 500 {
+		t.Errorf("only %d metrics gave their sums", given)
+	}
+}
+
+// textOf is all of a value, in which a float that is no number is equal to itself.
+func textOf(v any) string { return fmt.Sprintf("%+v", v) }
