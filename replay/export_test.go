@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
@@ -141,4 +144,157 @@ func reread(t *testing.T, scenario *recording.Scenario) *recording.Scenario {
 		t.Fatal(err)
 	}
 	return again
+}
+
+// kept starts instances on one store that keep what they are asked.
+func kept(t *testing.T, n int) (*memory.Store, []*servertest.Service) {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	var all []*servertest.Service
+	for range n {
+		all = append(all, servertest.Start(t, func(su *servertest.Setup) {
+			su.Engine, su.Log = engine, engine
+			su.Options.Truth.Bytes = 150_000
+		}))
+	}
+	return engine, all
+}
+
+// replayed replays all scenarios and fails at a difference.
+func replayed(t *testing.T, out *Exported) {
+	t.Helper()
+	for _, scenario := range out.Scenarios {
+		err := NewRunner(NewEngine(), Options{}).Run(t.Context(), reread(t, scenario), func(step *Step) error {
+			if !step.Compared || len(step.Differences) > 0 {
+				t.Errorf("%s step %d: %v", scenario.Name, step.Index, step.Differences)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ask asks about web with that usage of each pod, at the next instant, and applies the answer as told.
+func ask(t *testing.T, s *servertest.Service, at time.Time, report string, changes ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendResponse {
+	t.Helper()
+	resp := s.Recommend(t, servertest.WebRequest(t, append(changes, servertest.EvaluatedAt(at))...))
+	if report != "" && resp.GetDesiredReplicas() != resp.GetCurrentReplicas() {
+		s.Report(t, servertest.Web, resp.GetRecommendationId(), report, "quota exceeded")
+	}
+	return resp
+}
+
+// TestTwoInstancesKeepOneRecording lets two instances take turns, and one of them restart.
+func TestTwoInstancesKeepOneRecording(t *testing.T) {
+	engine, s := kept(t, 2)
+	at := servertest.T0
+	steps := 0
+	turn := func(instance *servertest.Service, n int) {
+		for i := range n {
+			at = at.Add(15 * time.Second)
+			ask(t, instance, at, []string{"APPLIED", "", "FAILED"}[i%3])
+			steps++
+		}
+	}
+	for range 10 {
+		turn(s[0], 3)
+		turn(s[1], 2)
+	}
+	s[0].StopAndWait(t)
+	turn(s[1], 5)
+	s[1].StopAndWait(t)
+	third := servertest.Start(t, func(su *servertest.Setup) {
+		su.Engine, su.Log = engine, engine
+		su.Options.Truth.Bytes = 150_000
+	})
+	turn(third, 5)
+	third.StopAndWait(t)
+	out := Export(servertest.Web, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web)), time.Time{}, time.Time{})
+	if out.Steps != steps || len(out.Gaps) > 0 || len(out.Scenarios) != 1 {
+		t.Errorf("%d of %d steps, %d scenarios, gaps %v", out.Steps, steps, len(out.Scenarios), out.Gaps)
+	}
+	replayed(t, out)
+}
+
+// TestALostChunkIsAGap loses the chunk of one instance of three that served one after the other.
+func TestALostChunkIsAGap(t *testing.T) {
+	engine, s := kept(t, 3)
+	at := servertest.T0
+	for _, instance := range s {
+		for range 4 {
+			at = at.Add(15 * time.Second)
+			ask(t, instance, at, "APPLIED")
+		}
+		instance.StopAndWait(t)
+	}
+	chunks := chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web))
+	if len(chunks) != 3 {
+		t.Fatalf("%d chunks", len(chunks))
+	}
+	out := Export(servertest.Web, [][]byte{chunks[0], chunks[2]}, time.Time{}, time.Time{})
+	if out.Steps != 8 || len(out.Scenarios) != 2 || len(out.Gaps) != 1 || out.Gaps[0].Why != notKept {
+		t.Fatalf("%d steps, %d scenarios, gaps %v", out.Steps, len(out.Scenarios), out.Gaps)
+	}
+	if gap := out.Gaps[0]; !gap.From.Equal(servertest.T0.Add(4*15*time.Second)) || !gap.To.Equal(servertest.T0.Add(9*15*time.Second)) {
+		t.Errorf("gap from %v to %v", gap.From, gap.To)
+	}
+	replayed(t, out)
+	if out := Export(servertest.Web, append(chunks, []byte("x"), nil), time.Time{}, time.Time{}); out.Unreadable != 2 || out.Steps != 12 {
+		t.Errorf("%d unreadable, %d steps", out.Unreadable, out.Steps)
+	}
+	window := Export(servertest.Web, chunks, servertest.T0.Add(100*time.Second), servertest.T0.Add(121*time.Second))
+	if n := window.Steps; n != 4 { // the instance that served at the begin, from its first one on
+		t.Errorf("a window of %d steps", n)
+	}
+	replayed(t, window)
+}
+
+// TestWhatIsNotKept asks what leaves nothing.
+func TestWhatIsNotKept(t *testing.T) {
+	engine, s := kept(t, 1)
+	ask(t, s[0], servertest.T0, "", servertest.DryRun)
+	ask(t, s[0], servertest.T0.Add(time.Minute), "", func(r *setpointv1.RecommendRequest) {
+		r.Target = servertest.Web + "-old"
+		r.Options = &setpointv1.RecommendOptions{Profile: "cooldown"}
+	})
+	ask(t, s[0], servertest.T0.Add(time.Minute), "", func(r *setpointv1.RecommendRequest) { r.Target = servertest.Web + "-gone" })
+	if _, err := s[0].Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web + "-gone"}); err != nil {
+		t.Fatal(err)
+	}
+	s[0].StopAndWait(t)
+	for _, name := range []string{"", "-old", "-gone"} {
+		if chunks := chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web+name)); len(chunks) > 0 {
+			t.Errorf("%q: %d chunks", name, len(chunks))
+		}
+	}
+}
+
+// TestGetRecording reads what is not yet written, too, and by pages.
+func TestGetRecording(t *testing.T) {
+	_, s := kept(t, 1)
+	for i := range 10 {
+		ask(t, s[0], servertest.T0.Add(time.Duration(i)*15*time.Second), "APPLIED")
+	}
+	s[0].Clock.Advance(10 * time.Minute)
+	page, err := s[0].Targets.GetRecording(t.Context(), &setpointv1.GetRecordingRequest{Name: servertest.Web, PageSize: 1})
+	if err != nil || page.GetNextPageToken() != "" {
+		t.Fatal(page, err)
+	}
+	again, err := s[0].Targets.GetRecording(t.Context(), &setpointv1.GetRecordingRequest{Name: servertest.Web})
+	if err != nil || len(again.GetChunks()) != 1 { // reading ends no chunk
+		t.Fatal(again, err)
+	}
+	out := Export(servertest.Web, page.GetChunks(), time.Time{}, time.Time{})
+	if out.Steps != 10 || len(out.Gaps) > 0 {
+		t.Errorf("%d steps, gaps %v", out.Steps, out.Gaps)
+	}
+	replayed(t, out)
+	if _, err := s[0].Targets.GetRecording(t.Context(), &setpointv1.GetRecordingRequest{Name: servertest.Web + "-other"}); status.Code(err) != codes.NotFound {
+		t.Errorf("of an unknown target: %v", err)
+	}
+	if _, err := servertest.Start(t).Targets.GetRecording(t.Context(), &setpointv1.GetRecordingRequest{Name: servertest.Web}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("of a service that keeps none: %v", err)
+	}
 }

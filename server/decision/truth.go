@@ -29,9 +29,10 @@ type TruthOptions struct {
 	Buffer int
 }
 
-// Defaults of TruthOptions: a day of decisions every 15 s, of two metrics. LeastTruthBytes is the fewest Bytes but 0.
+// Defaults of TruthOptions, and DayOfTruth, the Bytes of a day of decisions every 15 s, of two metrics; by itself
+// nothing is kept. LeastTruthBytes is the fewest Bytes but 0.
 const (
-	DefaultTruthBytes  = 150_000
+	DayOfTruth         = 150_000
 	DefaultTruthAge    = 24 * time.Hour
 	DefaultTruthBuffer = 64 << 20
 	LeastTruthBytes    = truthChunks * 128
@@ -98,10 +99,8 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 	chunks := engines.Chunks(truthChunks, o.Age)
 	t := &Truth{
 		options: o, chunks: chunks, log: newLog(chunks), place: o.Bytes / truthChunks, time: max(leastChunkTime, o.Age/truthChunks),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "setpoint_recording_dropped_decisions_total", Help: "Decisions whose readings are not kept, because the buffer (--recording-buffer-bytes) was full.",
-		}),
-		stop: make(chan struct{}), stopped: make(chan struct{}),
+		dropped: newDropped(),
+		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
 	for i := range t.shards {
 		t.shards[i].tails, t.shards[i].used = make(map[store.Key]*tail), make(map[string]int)
@@ -110,19 +109,36 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 	return t
 }
 
-// Collectors returns its metrics.
+func newDropped() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "setpoint_recording_dropped_decisions_total", Help: "Decisions whose readings are not kept, because the buffer (--recording-buffer-bytes) was full.",
+	})
+}
+
+// Collectors returns its metrics, which exist where nothing is kept, too.
 func (t *Truth) Collectors() []prometheus.Collector {
-	if t == nil {
-		return nil
+	dropped := newDropped()
+	if t != nil {
+		dropped = t.dropped
 	}
 	return []prometheus.Collector{
-		t.dropped,
+		dropped,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "setpoint_recording_lost_chunks_total", Help: "Chunks of recorded decisions that were not written to the store.",
-		}, func() float64 { return float64(t.log.Lost()) }),
+		}, func() float64 {
+			if t == nil {
+				return 0
+			}
+			return float64(t.log.Lost())
+		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_recording_buffer_bytes", Help: "Memory of recorded decisions that are not yet written to the store, bytes.",
-		}, func() float64 { return float64(t.used.Load()) }),
+		}, func() float64 {
+			if t == nil {
+				return 0
+			}
+			return float64(t.used.Load())
+		}),
 	}
 }
 

@@ -20,7 +20,7 @@ func BenchmarkTruth(b *testing.B) {
 	for _, pods := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("pods=%d", pods), func(b *testing.B) {
 			engine := memory.New(memory.Options{})
-			truth := NewTruth(TruthOptions{Bytes: DefaultTruthBytes, Age: DefaultTruthAge, Buffer: DefaultTruthBuffer}, engine,
+			truth := NewTruth(TruthOptions{Bytes: DayOfTruth, Age: DefaultTruthAge, Buffer: DefaultTruthBuffer}, engine,
 				func(log store.Log) *decisionlog.Log { return decisionlog.New(log, nil, zap.NewNop(), 0) })
 			defer truth.Close()
 			in := &recommender.Input{Namespace: "shop", Options: recommender.DefaultOptions(), Scale: recommender.Scale{SpecReplicas: int32(pods), StatusReplicas: int32(pods)}}

@@ -1,0 +1,54 @@
+package decisionlog
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// TestAChunkTakesAsManyPlacesAsItIsLong floods a log of few places with chunks that can't be compressed.
+func TestAChunkTakesAsManyPlacesAsItIsLong(t *testing.T) {
+	const places, place = 12, 100
+	engine := memory.New(memory.Options{})
+	chunks := engine.Chunks(places, 0)
+	l := New(chunks, nil, zap.NewNop(), 0)
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	r := rand.New(rand.NewPCG(1, 2))
+	var last []byte
+	for i := range 200 {
+		last = make([]byte, 1+r.IntN(5*place))
+		for k := range last {
+			last[k] = byte(r.Uint32())
+		}
+		l.Append(key, OfChunk(&Chunk{Last: int64(i), Bytes: last, Place: place}))
+		if err := l.Flush(context.Background(), key); err != nil {
+			t.Fatal(err)
+		}
+		values, next, err := chunks.ReadLog(context.Background(), key, "", 1000)
+		if err != nil || next != "" {
+			t.Fatal(err, next)
+		}
+		size := 0
+		for _, value := range values {
+			size += len(value)
+		}
+		if at, sealed := ReadChunk(values[0]); at != int64(i) || !bytes.Contains(sealed, last) {
+			t.Fatalf("the newest is of %d", at)
+		}
+		if most := places*place + 6*place; len(values) > places || size > most {
+			t.Fatalf("%d entries of %d bytes, more than %d of %d", len(values), size, places, most)
+		}
+	}
+	l.Close()
+	for _, value := range [][]byte{nil, {1}, make([]byte, chunkHeader)} {
+		if _, sealed := ReadChunk(value); sealed != nil {
+			t.Errorf("%v is a chunk", value)
+		}
+	}
+}
