@@ -312,6 +312,9 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	for i := range r.Members {
 		m := &r.Members[i]
 		if m.Share = shares[i]; m.Back > 0 && !m.Gone && !parts[i].silent {
+			if later := seats[i].Last - m.Share; later > 0 {
+				m.Share, r.Total = seats[i].Last, r.Total+later
+			}
 			m.Back--
 		}
 	}
@@ -321,7 +324,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 // see sets what the decision needs of a member that has called, in that state.
 func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *part, seat *Seat, at int64) error {
 	member := &spec.Members[i]
-	seat.Frozen = state != Fresh
+	seat.Frozen = state != Fresh && state != Returning
 	switch state {
 	case Unseen:
 		return nil
@@ -358,6 +361,9 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	}
 	if at < m.RestUntil {
 		seat.Keeps = max(seat.Keeps, m.Rest)
+	}
+	if state == Returning { // it gains nothing, and what it would lose is lost later: by it, not by the others
+		seat.Cap, seat.Waits = min(seat.Cap, seat.Last), true
 	}
 	return nil
 }

@@ -1255,3 +1255,33 @@ func TestWhoChangesInSilenceGoesOnWithThat(t *testing.T) {
 		}
 	}
 }
+
+// A sum that falls while a member returns is not taken from the others alone: the member keeps its share for two
+// decisions, and then has no more than they.
+func TestAFallWhileAMemberReturnsIsSharedByAll(t *testing.T) {
+	for _, lost := range []OnLost{Hold, Shift} {
+		w := newWorld(t, utilization(50), 4, 4, 4)
+		w.spec.OnLost = lost
+		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+		w.run(minute)
+		w.of("c").silent = true
+		w.usage(50, "a", "b")
+		w.run(7 * minute)
+		w.of("c").silent = false
+		had := w.of("c").replicas
+		w.usage(15, "a", "b", "c")
+		for i := range 8 {
+			w.run(15 * time.Second)
+			w.learn()
+			now := w.replicas()
+			if now[0] < 1 || now[1] < 1 {
+				t.Errorf("%v: %v after %d decisions: the others have nothing", lost, now, i+1)
+			}
+			if w.of("c").answer.State == Returning && now[2] != had {
+				t.Errorf("%v: the returning member has %d, had %d", lost, now[2], had)
+			}
+			w.usage(max(1, 180/int64(max(1, sumOf(now)))), "a", "b", "c")
+		}
+		w.want("in the end", 2, 1, 1)
+	}
+}
