@@ -37,10 +37,11 @@ type Input struct {
 	Readings []Readings
 	// Generation is that of the spec, which the status shows as observed; at least 0.
 	// No decision depends on it. It counts only if HasGeneration.
-	Generation    int64
-	HasGeneration bool
+	Generation int64
 	// PreviousStatus seeds a target without history; nil: none.
 	PreviousStatus *Status
+	// HasGeneration reports whether Generation counts.
+	HasGeneration bool
 	// HoldDown withholds scale-downs, because the history may be out of date.
 	HoldDown bool
 	// Again repeats a decision for the same instant, which may already be recorded: the
