@@ -71,7 +71,7 @@ var Rules = []Rule{
 		"Set `assume.idle`; use a longer recording; judge by the open loop.", 10, 0, 1e6, Warning},
 	{"history", "history", "at least %s hours of recordings",
 		"The recorded time of this autoscaler that the check could use. With less, or without any, the figures above are not checked by history, only by lint.",
-		"Record it, for example with an agent and `--record`.", 1, 0, 1e5, Warning},
+		"Record it: `setpoint targets export`, or an agent with `--record`.", 1, 0, 1e5, Warning},
 	{"removed", "removed", "no autoscaler is removed",
 		"An autoscaler of the old files that is in none of the new ones. The count then stays as it is. Only looked at with `--git`.",
 		"Keep it, or set the level if it is meant.", 0, 0, 0, Warning},
