@@ -59,7 +59,7 @@ func TestOverridesAreRetold(t *testing.T) {
 		again.around.Overrides = stages.Retold(message, first.Reason)
 		second := again.ask(noon, current, queue)
 		for _, d := range []*recommender.Decision{&first, &second} {
-			d.Adjusted.Overrides = nil // retold ones have other creations and ends
+			d.Adjusted.Overrides = nil              // retold ones have other creations and ends
 			for j := range d.Adjusted.Adjustments { // it is told in whole seconds
 				d.Adjusted.Adjustments[j].Until = d.Adjusted.Adjustments[j].Until.Truncate(time.Second)
 			}

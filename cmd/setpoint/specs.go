@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // specsCommand is shared by the commands on stored specs.
@@ -227,6 +225,3 @@ func least(s *setpointv1.TargetSpec) int32 {
 	}
 	return s.GetSpec().GetMinReplicas()
 }
-
-// author returns the caller that stored a spec, "?" as of an override if authentication was off.
-func author(s *setpointv1.TargetSpec) string { return printable.Text(cmp.Or(s.GetUpdatedBy(), "?")) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // writeTarget writes what is known of a target, and the overrides that act on its next decisions.
@@ -169,3 +171,6 @@ func lastCall(t *setpointv1.Target) (*setpointv1.RecommendRequest, *setpointv1.R
 		Adjustments: last.GetAdjustments(), PlainDesiredReplicas: last.PlainDesiredReplicas,
 	}
 }
+
+// author returns the caller that stored a spec, "?" as of an override if authentication was off.
+func author(s *setpointv1.TargetSpec) string { return printable.Text(cmp.Or(s.GetUpdatedBy(), "?")) }
