@@ -101,8 +101,8 @@ func (c *Counts) add(state State, drained bool) {
 const contradicts = 2
 
 // Contradictions returns of which Object and External metrics the readings of the members that call contradict
-// the scope, by their indices in ascending order: members read a global one very differently, or all of them the same of one of which each should read
-// a part. The states and the records are those of States.
+// the scope, by their indices in ascending order: members read a global one very differently, or all of them the same of
+// one of which each should read a part, if they are unlikely to by chance. The states and the records are those of States.
 func (s *Spec) Contradictions(states []State, members []MemberRecord) (metrics []int) {
 	totals := make([][]int64, len(s.Engine.Metrics))
 	calling := 0
@@ -130,10 +130,19 @@ func (s *Spec) Contradictions(states []State, members []MemberRecord) (metrics [
 				metrics = append(metrics, k)
 			}
 		default:
-			if least == most && least != 0 && len(read) == calling {
+			if least == most && !common(least) && len(read) == calling {
 				metrics = append(metrics, k)
 			}
 		}
 	}
 	return metrics
+}
+
+// common reports whether balanced parts may well be equal by chance: small and round numbers, which have fewer than
+// three digits before the zeros at their end, often are.
+func common(v int64) bool {
+	for v != 0 && v%10 == 0 {
+		v /= 10
+	}
+	return -100 < v && v < 100
 }

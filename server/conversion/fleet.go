@@ -297,6 +297,9 @@ func fleetMember(of *fleet.Member, m *fleet.MemberRecord, state fleet.State, now
 		return out
 	}
 	out.SpecReplicas, out.StatusReplicas = &d.Scale.SpecReplicas, &d.Scale.StatusReplicas
+	if out.OwnMinReplicas = &d.Min; d.Max >= 0 {
+		out.OwnMaxReplicas = &d.Max
+	}
 	for i := range d.Metrics {
 		out.Error = cmp.Or(out.GetError(), d.Metrics[i].SelectorError, d.Metrics[i].Error)
 	}

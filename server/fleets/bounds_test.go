@@ -2,6 +2,7 @@ package fleets_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,8 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 			}
 			if f := s.fleet(t); f.GetShareTotal() != 20 || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
 				t.Errorf("%v", f)
+			} else if m := f.GetMembers()[slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })]; m.GetOwnMinReplicas() != tt.wests && m.GetOwnMaxReplicas() != tt.wests {
+				t.Errorf("the bounds that are told: %v", m)
 			}
 		})
 	}

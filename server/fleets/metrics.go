@@ -50,7 +50,7 @@ var (
 	membersDesc  = prometheus.NewDesc("setpoint_fleet_members", "Members of these fleets, by state; drained ones are counted in their state, too.", []string{"state"}, nil)
 	unplacedDesc = prometheus.NewDesc("setpoint_fleet_unplaced_replicas", "Replicas of these fleets that no member could take.", nil, nil)
 	missingDesc  = prometheus.NewDesc("setpoint_fleet_missing_replicas", "Replicas that these fleets would lack without their largest members (surviveOne).", nil, nil)
-	scopesDesc   = prometheus.NewDesc("setpoint_fleet_scope_contradictions", "Object and External metrics of these fleets whose readings contradict their scope: of GLOBAL ones members read very different values, of PER_MEMBER ones all members read the same.", nil, nil)
+	scopesDesc   = prometheus.NewDesc("setpoint_fleet_scope_contradictions", "Object and External metrics of these fleets whose readings contradict their scope: of GLOBAL ones members read very different values, of PER_MEMBER ones all members read the same, and no small or round number.", nil, nil)
 )
 
 // gauges collects the state of the fleets that this instance knows.

@@ -624,13 +624,20 @@ grants:
 // GetFleet names the metrics whose readings contradict their scope, as the spec's scopes do; members don't learn them.
 func TestContradictionsAreNamed(t *testing.T) {
 	t.Parallel()
-	for scope, tt := range map[string]struct{ queues, contradict [2]int32 }{
-		"GLOBAL":     {[2]int32{60, 30}, [2]int32{61, 20}},
-		"PER_MEMBER": {[2]int32{60, 61}, [2]int32{60, 60}},
+	for name, tt := range map[string]struct {
+		scope              string
+		queues, contradict [2]int32
+	}{
+		"very different":  {"GLOBAL", [2]int32{60, 30}, [2]int32{61, 20}},
+		"the same":        {"PER_MEMBER", [2]int32{601, 602}, [2]int32{601, 601}},
+		"none":            {"PER_MEMBER", [2]int32{0, 0}, [2]int32{1040, 1040}},
+		"small by chance": {"PER_MEMBER", [2]int32{10, 10}, [2]int32{101, 101}},
+		"two digits":      {"PER_MEMBER", [2]int32{99, 99}, [2]int32{999, 999}},
+		"round by chance": {"PER_MEMBER", [2]int32{1500, 1500}, [2]int32{1510, 1510}},
 	} {
 		s := start(t, onMemory())
 		spec := queueFleet(2, 100, west, east)
-		spec.Fleet.Scopes["External:queue"] = scope
+		spec.Fleet.Scopes["External:queue"] = tt.scope
 		s.set(t, spec)
 		for i, queues := range [][2]int32{tt.queues, tt.contradict} {
 			s.call(t, member(west, 3, queues[0]))
@@ -640,7 +647,7 @@ func TestContradictionsAreNamed(t *testing.T) {
 				want = []string{"External:queue"}
 			}
 			if got := s.fleet(t).GetContradictions(); !slices.Equal(got, want) {
-				t.Errorf("%s, %v: %q, want %q", scope, queues, got, want)
+				t.Errorf("%s, %v: %q, want %q", name, queues, got, want)
 			}
 		}
 	}

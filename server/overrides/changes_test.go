@@ -15,8 +15,10 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -472,5 +474,56 @@ func TestAChangeThatPanicsEndsAlone(t *testing.T) {
 	}
 	if n := seen.FilterMessage("panic").Len(); n != 1 {
 		t.Errorf("%d lines in the log", n)
+	}
+}
+
+// Who deletes many overrides erases what the list says of their own namespace, not of others or of the cluster, however
+// long names are.
+func TestManyDeletionsEraseNoOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		target string
+		left   int // of the 40 deletions of the one that floods
+	}{"short": {"b", 30}, "long": {strings.Repeat("b", 253), 16}} {
+		synctest.Test(t, func(t *testing.T) {
+			o := instance(t, memory.New(memory.Options{}))
+			bank, cluster := target.Place{Cluster: "demo", Namespace: "bank", Target: tt.target}, target.Place{Cluster: "demo"}
+			o.For(web)
+			kept := create(t, o, shop, "kept", held(time.Hour))
+			ofCluster := create(t, o, cluster, "kept", held(time.Hour))
+			remove := func(place target.Place, id, by string) {
+				t.Helper()
+				if _, err := o.Delete(t.Context(), place, id, by); err != nil {
+					t.Fatal(err)
+				}
+			}
+			remove(shop, "kept", "admin")
+			remove(cluster, "kept", "admin")
+			var flood []*setpointv1.Override
+			for i := range 40 {
+				id := fmt.Sprint("b-", i)
+				flood = append(flood, create(t, o, bank, id, held(time.Hour)))
+				remove(bank, id, strings.Repeat("bob", 99))
+			}
+			for _, one := range []struct {
+				level   stages.Level
+				created *setpointv1.Override
+			}{{stages.OfNamespace, kept}, {stages.OfCluster, ofCluster}} {
+				if by, _, known := o.Deleted(web, one.level, "kept", one.created.GetCreateTime().AsTime()); !known || by != "admin" {
+					t.Errorf("%s: who deleted %s: %q, %v", name, one.created.GetName(), by, known)
+				}
+			}
+			left := 0
+			for i, one := range flood {
+				_, _, known := o.Deleted(store.Key(bank), stages.OfTarget, fmt.Sprint("b-", i), one.GetCreateTime().AsTime())
+				if known {
+					left++
+				} else if left > 0 {
+					t.Errorf("%s: an older one is known, and not %d", name, i)
+				}
+			}
+			if left != tt.left {
+				t.Errorf("%s: %d of the flood are known, want %d", name, left, tt.left)
+			}
+		})
 	}
 }

@@ -40,11 +40,11 @@ const (
 )
 
 const (
-	// deletedFor is how long a record says who deleted an override, and mostDeleted and mostDeletedBytes limit of how
-	// many it does: these are beyond MostBytes.
+	// deletedFor is how long a record says who deleted an override, and mostDeletedBytes limits of how many it does, where
+	// each takes leastDeletion at least: 32, as most take less. These are beyond MostBytes.
 	deletedFor       = time.Hour
-	mostDeleted      = 32
 	mostDeletedBytes = 8 << 10
+	leastDeletion    = 256
 	// mostDeletion is more than the largest of them has, in bytes: its names have at most 1 KiB together.
 	mostDeletion = 2 << 10
 	// mostDeleter limits the identity of who deleted one, in bytes.
@@ -105,23 +105,43 @@ func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.O
 // encode returns the value of a record of overrides, which are sorted by name. It has bytes even of none: the store does
 // not tell an empty value from none.
 func encode(all []*setpointv1.Override, deleted []*storedv1.DeletedOverride) ([]byte, error) {
-	list := &storedv1.Overrides{Overrides: all, Deleted: newestDeleted(deleted)}
+	list := &storedv1.Overrides{Overrides: all, Deleted: keptDeleted(deleted)}
 	if len(all) == 0 {
 		list.None = "-" // nobody reads it
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(list)
 }
 
-// newestDeleted returns the newest deletions that a record keeps.
-func newestDeleted(all []*storedv1.DeletedOverride) []*storedv1.DeletedOverride {
-	bytes := 0
-	for i := len(all) - 1; i >= 0; i-- {
-		if bytes += proto.Size(all[i]); bytes > mostDeletedBytes || len(all)-i > mostDeleted {
-			return all[i+1:]
+// keptDeleted returns the deletions that a record keeps, of all in the order of time. While they are too many, the place
+// that has the most, a namespace with its targets or the cluster as a whole, goes without its oldest: so none erases what
+// others have deleted.
+func keptDeleted(all []*storedv1.DeletedOverride) []*storedv1.DeletedOverride {
+	namespaceOf := func(d *storedv1.DeletedOverride) string {
+		place, _, _ := target.ParseOverride(d.GetName())
+		return place.Namespace
+	}
+	of := map[string]int{}
+	total := 0
+	for _, d := range all {
+		of[namespaceOf(d)] += deletionBytes(d)
+		total += deletionBytes(d)
+	}
+	for total > mostDeletedBytes {
+		most := 0
+		for _, bytes := range of {
+			most = max(most, bytes)
 		}
+		i := slices.IndexFunc(all, func(d *storedv1.DeletedOverride) bool { return of[namespaceOf(d)] == most })
+		bytes := deletionBytes(all[i])
+		of[namespaceOf(all[i])] -= bytes
+		total -= bytes
+		all = slices.Delete(all, i, i+1)
 	}
 	return all
 }
+
+// deletionBytes is what a deletion takes of mostDeletedBytes.
+func deletionBytes(d *storedv1.DeletedOverride) int { return max(leastDeletion, proto.Size(d)) }
 
 // find returns where the override of a name is, or would be.
 func find(all []*setpointv1.Override, name string) (int, bool) {
@@ -271,9 +291,9 @@ func (k *known) lostIn(next *known, now time.Time) (lost []string) {
 func (k *known) forgets() bool {
 	bytes := 0
 	for _, d := range k.deleted {
-		bytes += proto.Size(d)
+		bytes += deletionBytes(d)
 	}
-	return len(k.deleted) >= mostDeleted || bytes > mostDeletedBytes-mostDeletion
+	return bytes > mostDeletedBytes-mostDeletion
 }
 
 // decisionsOf returns an override as decisions have it.

@@ -454,7 +454,7 @@ type Fleet struct {
 	MaxReplicas int32 `protobuf:"varint,12,opt,name=max_replicas,json=maxReplicas,proto3" json:"max_replicas,omitempty"`
 	// The Object and External metrics whose readings contradict their scope, named as in FleetSpec.scopes: of a
 	// "GLOBAL" one, members read values of which one is more than twice another; of a "PER_MEMBER" one, all
-	// members read the same.
+	// members read the same, with three digits or more before any zeros at its end: shorter numbers are equal by chance.
 	Contradictions []string `protobuf:"bytes,13,rep,name=contradictions,proto3" json:"contradictions,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -608,9 +608,14 @@ type FleetMemberStatus struct {
 	// Whether at its last call it had as many replicas as its answer before said. Once it had not, this stays
 	// false until it has done an answer that changes its count, or has what it was told five minutes later. False
 	// also before its first call.
-	Applied       bool `protobuf:"varint,10,opt,name=applied,proto3" json:"applied,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Applied bool `protobuf:"varint,10,opt,name=applied,proto3" json:"applied,omitempty"`
+	// The fewest replicas that it had by its own spec and overrides of it at its last call, whatever its share. Absent
+	// as spec_replicas is.
+	OwnMinReplicas *int32 `protobuf:"varint,11,opt,name=own_min_replicas,json=ownMinReplicas,proto3,oneof" json:"own_min_replicas,omitempty"`
+	// The most. Absent also if it told of none.
+	OwnMaxReplicas *int32 `protobuf:"varint,12,opt,name=own_max_replicas,json=ownMaxReplicas,proto3,oneof" json:"own_max_replicas,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FleetMemberStatus) Reset() {
@@ -711,6 +716,20 @@ func (x *FleetMemberStatus) GetApplied() bool {
 		return x.Applied
 	}
 	return false
+}
+
+func (x *FleetMemberStatus) GetOwnMinReplicas() int32 {
+	if x != nil && x.OwnMinReplicas != nil {
+		return *x.OwnMinReplicas
+	}
+	return 0
+}
+
+func (x *FleetMemberStatus) GetOwnMaxReplicas() int32 {
+	if x != nil && x.OwnMaxReplicas != nil {
+		return *x.OwnMaxReplicas
+	}
+	return 0
 }
 
 // Request of GetFleet.
@@ -871,7 +890,7 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	" \x01(\v2\x16.setpoint.v1.FleetSpecR\x04spec\x12!\n" +
 	"\fmin_replicas\x18\v \x01(\x05R\vminReplicas\x12!\n" +
 	"\fmax_replicas\x18\f \x01(\x05R\vmaxReplicas\x12&\n" +
-	"\x0econtradictions\x18\r \x03(\tR\x0econtradictions\"\x9e\x03\n" +
+	"\x0econtradictions\x18\r \x03(\tR\x0econtradictions\"\xa6\x04\n" +
 	"\x11FleetMemberStatus\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -883,11 +902,15 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\bcapacity\x18\b \x01(\x05H\x03R\bcapacity\x88\x01\x01\x12\x14\n" +
 	"\x05error\x18\t \x01(\tR\x05error\x12\x18\n" +
 	"\aapplied\x18\n" +
-	" \x01(\bR\aappliedB\b\n" +
+	" \x01(\bR\aapplied\x12-\n" +
+	"\x10own_min_replicas\x18\v \x01(\x05H\x04R\x0eownMinReplicas\x88\x01\x01\x12-\n" +
+	"\x10own_max_replicas\x18\f \x01(\x05H\x05R\x0eownMaxReplicas\x88\x01\x01B\b\n" +
 	"\x06_shareB\x10\n" +
 	"\x0e_spec_replicasB\x12\n" +
 	"\x10_status_replicasB\v\n" +
-	"\t_capacity\"\xeb\x02\n" +
+	"\t_capacityB\x13\n" +
+	"\x11_own_min_replicasB\x13\n" +
+	"\x11_own_max_replicas\"\xeb\x02\n" +
 	"\x0fGetFleetRequest\x12\xd7\x02\n" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\"<\n" +

@@ -240,7 +240,7 @@ func TestFleetsAreListedWithTheirStates(t *testing.T) {
 	const want = `FLEET         DESIRED  SHARES  BOUNDS  MEMBERS                    DECIDED  WRONG
 a/b/broken    -        -       1-9     2                          -        its state can't be read: the store` + "\ufffd" + `[31m is away
 a/b/gone      -        -       1-9     2                          -        deleted meanwhile
-all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no count: FailedGetResourceMetric, 1 unplaced, 2 missing without the largest member, 1 without a metric, 1 not as told
+all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no count: FailedGetResourceMetric with 1 lost, 1 unplaced, 2 missing without the largest member, 1 without a metric, 1 not as told
 `
 	if got := run("list"); strings.Join(strings.Fields(got.Stdout), " ") != strings.Join(strings.Fields(want), " ") || got.Code != 0 {
 		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)
@@ -289,10 +289,10 @@ func TestAFleetIsShown(t *testing.T) {
 			},
 		},
 		Members: []*setpointv1.FleetMemberStatus{
-			{Target: "clusters/east/namespaces/shop/targets/web", State: "FRESH", Drained: true, Share: new(int32(6)), SpecReplicas: new(int32(6)), StatusReplicas: new(int32(5)), LastCallTime: before(3 * time.Second), Applied: true, Capacity: new(int32(6)),
+			{Target: "clusters/east/namespaces/shop/targets/web", State: "FRESH", Drained: true, Share: new(int32(6)), SpecReplicas: new(int32(6)), StatusReplicas: new(int32(5)), LastCallTime: before(3 * time.Second), Applied: true, Capacity: new(int32(6)), OwnMinReplicas: new(int32(1)), OwnMaxReplicas: new(int32(30)),
 				Error: "failed to get cpu\x1b[31m utilization: did not receive metrics for targeted pods (pods might be unready), and so on"},
 			{Target: "clusters/north/namespaces/shop/targets/web", State: "UNSEEN"},
-			{Target: "clusters/west/namespaces/shop/targets/web", State: "LOST", Share: new(int32(5)), SpecReplicas: new(int32(7)), StatusReplicas: new(int32(7)), LastCallTime: before(5 * time.Minute)},
+			{Target: "clusters/west/namespaces/shop/targets/web", State: "LOST", Share: new(int32(5)), SpecReplicas: new(int32(7)), StatusReplicas: new(int32(7)), LastCallTime: before(5 * time.Minute), OwnMinReplicas: new(int32(2)), OwnMaxReplicas: new(int32(9))},
 		},
 	}
 	got := run("show", "all/shop/web")
@@ -315,6 +315,8 @@ west/shop/web   lost            5      7    7        1       0-40    5m ago
 east/shop/web: it gets at most 6 for now: it has not got more to run
 east/shop/web: failed to get cpu` + "\ufffd" + `[31m utilization: did not receive metrics for
           targeted pods (pods might be unready), and so on
+west/shop/web: it has at least 2, by its own spec or an override of it
+west/shop/web: it has at most 9, by its own spec or an override of it
 west/shop/web: it has not done what its last answer said
 `
 	if got.Stdout != want || got.Code != 0 {
@@ -328,4 +330,42 @@ west/shop/web: it has not done what its last answer said
 	check(t, "as JSON", run("show", web, "-o=json"), 0, `"shareTotal": 11`)
 	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT"}}
 	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "Silent    stale after three periods, lost after 5m, or when it is stale", "its share is the others'")
+}
+
+// Nobody is lost where nobody calls: the list and what is shown tell that in words.
+func TestAFleetThatNobodyCallsSaysSo(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	s.specs[web] = &setpointv1.TargetSpec{Name: web, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 9}, Fleet: &setpointv1.FleetSpec{}}
+	calledBefore := func(all ...time.Duration) (members []*setpointv1.FleetMemberStatus) {
+		for _, d := range all {
+			members = append(members, &setpointv1.FleetMemberStatus{State: "STALE", LastCallTime: timestamppb.New(time.Now().Add(-d - 10*time.Second))})
+		}
+		return append(members, &setpointv1.FleetMemberStatus{State: "UNSEEN"})
+	}
+	stale := &setpointv1.FleetMemberCounts{Stale: 2, Unseen: 1}
+	decided := timestamppb.New(time.Now().Add(-9 * time.Minute))
+	for name, tt := range map[string]struct {
+		members []*setpointv1.FleetMemberStatus
+		counts  *setpointv1.FleetMemberCounts
+		decided *timestamppb.Timestamp
+		wrong   string
+		quiet   bool
+	}{
+		"all are silent":         {calledBefore(9*time.Minute, 10*time.Minute), stale, decided, "nobody has called for 9m", true},
+		"before it decided":      {calledBefore(9 * time.Minute), stale, nil, "not decided yet, nobody has called for 9m", true},
+		"all can't see the pods": {calledBefore(0, 9*time.Minute), stale, decided, "-", false},
+		"one calls":              {calledBefore(9*time.Minute, 9*time.Minute), &setpointv1.FleetMemberCounts{Fresh: 1, Stale: 1}, decided, "-", false},
+		"nobody ever called":     {calledBefore(), &setpointv1.FleetMemberCounts{Unseen: 1}, nil, "not decided yet", false},
+	} {
+		s.mu.Lock()
+		s.fleet = &setpointv1.Fleet{Name: web, DecisionTime: tt.decided, Members: tt.members, MemberCounts: tt.counts, Spec: &setpointv1.FleetSpec{StaleAfter: durationpb.New(3 * time.Minute)}}
+		s.mu.Unlock()
+		if got := run("list"); !strings.HasSuffix(strings.Join(strings.Fields(got.Stdout), " "), map[bool]string{true: " ago ", false: " never "}[tt.decided != nil]+tt.wrong) {
+			t.Errorf("%s: listed\n%s%s", name, got.Stdout, got.Stderr)
+		}
+		if got := run("show", web); strings.Contains(got.Stdout, "nobody has called for 9m: there are no decisions, and all keep what") != tt.quiet {
+			t.Errorf("%s: shown\n%s%s", name, got.Stdout, got.Stderr)
+		}
+	}
 }

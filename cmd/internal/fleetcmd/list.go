@@ -65,13 +65,40 @@ func writeList(to io.Writer, fleets []*setpointv1.TargetSpec, states []state, no
 		if f.GetDecisionTime() != nil {
 			desired, shares = fmt.Sprint(f.GetDesiredReplicas()), fmt.Sprint(f.GetShareTotal())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i]))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
 	}
 	return w.Flush()
 }
 
+// quiet is for how long nobody has called a fleet whose members are all silent. Zero: somebody does, or none ever has.
+// Nobody is lost by that, and there are no decisions.
+func quiet(f *setpointv1.Fleet, now time.Time) time.Duration {
+	var last time.Time
+	for _, m := range f.GetMembers() {
+		if at := m.GetLastCallTime(); at != nil && at.AsTime().After(last) {
+			last = at.AsTime()
+		}
+	}
+	if n := f.GetMemberCounts(); last.IsZero() || n.GetFresh()+n.GetReturning() > 0 {
+		return 0
+	}
+	if silent := now.Sub(last); silent > f.GetSpec().GetStaleAfter().AsDuration() {
+		return silent
+	}
+	return 0
+}
+
+// missed is " with 1 lost, 2 stale": what members that are silent know of a metric is missing.
+func missed(n *setpointv1.FleetMemberCounts) string {
+	silent := byState(&setpointv1.FleetMemberCounts{Lost: n.GetLost(), Stale: n.GetStale()})
+	if silent != "" {
+		return " with " + silent
+	}
+	return ""
+}
+
 // wrong is what is the matter with a fleet, the worst first, besides the states of its members: as the page tells it.
-func wrong(s state) string {
+func wrong(s state, now time.Time) string {
 	f := s.of
 	var out []string
 	switch {
@@ -79,12 +106,19 @@ func wrong(s state) string {
 		return "deleted meanwhile"
 	case s.err != nil:
 		return "its state can't be read: " + cli.Plain(status.Convert(s.err).Message())
-	case f.GetDecisionTime() == nil:
-		return "not decided yet"
+	}
+	if f.GetDecisionTime() == nil {
+		out = append(out, "not decided yet")
+	}
+	if silent := quiet(f, now); silent > 0 {
+		out = append(out, "nobody has called for "+cli.Age(silent))
+	}
+	if f.GetDecisionTime() == nil {
+		return strings.Join(out, ", ")
 	}
 	for _, c := range f.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" {
-			out = append(out, "no count: "+cli.Plain(c.GetReason()))
+			out = append(out, "no count: "+cli.Plain(c.GetReason())+missed(f.GetMemberCounts()))
 		}
 	}
 	blind, differs := int32(0), int32(0)

@@ -64,6 +64,9 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		row("Scopes", "contradicted by what members read of %s: a GLOBAL metric is about the same for all, a PER_MEMBER one is not", strings.Join(names, ", "))
 	}
 	row("Members", "%s", members(f))
+	if silent := quiet(f, now); silent > 0 {
+		row("", "nobody has called for %s: there are no decisions, and all keep what they have", cli.Age(silent))
+	}
 	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
 	out.WriteString("\n")
@@ -89,7 +92,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d-%d\t%s\n", short(m.GetTarget()), state, count(m.Share), count(m.SpecReplicas), count(m.StatusReplicas), weight, //nolint:protogetter // absent is not 0
 			set.GetMinReplicas(), most, ago(m.GetLastCallTime(), now))
-		for _, note := range notesOf(m) {
+		for _, note := range notesOf(m, set.GetMinReplicas(), most) {
 			wrap(&notes, short(m.GetTarget())+":", cli.Plain(note))
 		}
 	}
@@ -141,8 +144,15 @@ func byState(n *setpointv1.FleetMemberCounts) string {
 	return strings.Join(parts, ", ")
 }
 
-// notesOf are what a table has no column for.
-func notesOf(m *setpointv1.FleetMemberStatus) (notes []string) {
+// notesOf are what a table has no column for. The fleet has a member between least and most; that it has one by itself, as
+// any spec says, is not worth a word.
+func notesOf(m *setpointv1.FleetMemberStatus, least, most int32) (notes []string) {
+	if m.OwnMinReplicas != nil && m.GetOwnMinReplicas() > max(1, least) {
+		notes = append(notes, fmt.Sprintf("it has at least %d, by its own spec or an override of it", m.GetOwnMinReplicas()))
+	}
+	if m.OwnMaxReplicas != nil && m.GetOwnMaxReplicas() < most {
+		notes = append(notes, fmt.Sprintf("it has at most %d, by its own spec or an override of it", m.GetOwnMaxReplicas()))
+	}
 	if m.Capacity != nil {
 		notes = append(notes, fmt.Sprintf("it gets at most %d for now: it has not got more to run", m.GetCapacity()))
 	}
