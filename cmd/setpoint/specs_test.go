@@ -44,7 +44,7 @@ func TestSpecs(t *testing.T) {
 		{"poll without a metric", "", []string{"poll", demoTarget, "--current-replicas=4"}, cli.ExitFailed, "FailedGetExternalMetric"},
 		{"set a spec", assumed, []string{"set", demoTarget, "-f", "-"}, 0, "Replicas   3 to 9"},
 		{"set an older version", "etag: aa\nspec: {maxReplicas: 3}", []string{"set", demoTarget, "-f", "-"}, cli.ExitFailed, "has changed since that etag"},
-		{"set what is wrong", "spec: {maxReplicas: 0}", []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "-: looks like a stored spec: spec.maxReplicas: Invalid value: 0"},
+		{"set what is wrong", "spec: {maxReplicas: 0}", []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "-:1: looks like a stored spec: spec.maxReplicas: Invalid value: 0"},
 		{"set without a file", "", []string{"set", demoTarget}, cli.ExitUsage, "--file is required"},
 		{"set two autoscalers", queueAutoscaler + "---" + queueAutoscaler, []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "-: holds 2 autoscalers, not one"},
 		{"delete another version", "", []string{"delete", demoTarget, "--etag=aa"}, cli.ExitFailed, "has changed since that etag"},

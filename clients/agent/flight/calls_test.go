@@ -160,7 +160,7 @@ func TestInvalidCalls(t *testing.T) {
 		{"a request that is none", `{"name": "a", "calls": [{"time": "2026-01-02T03:04:05Z", "request": {"target": 3}}]}`, "a: calls[0].request: "},
 		{"no time", `{"name": "a", "calls": [{"request": {}}]}`, "a: steps[0].time: must be set"},
 		{"a history that is none", `{"name": "a", "before": 7, "calls": [{"time": "2026-01-02T03:04:05Z", "request": {}}]}`, "a: before: "},
-		{"a history of calls without any", `{"name": "a", "before": {}}`, "a: before: is for a scenario with calls"},
+		{"a history of calls without any", `{"name": "a", "before": {}}`, "a: before and state: are for a scenario with calls"},
 		{"an unknown field of a call", `{"name": "a", "calls": [{"tiem": 1}]}`, `unknown field "calls[0].tiem"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
