@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -95,7 +96,7 @@ func TestAFleetOnThePage(t *testing.T) {
 	p.accessible()
 	p.screenshot("fleet-new")
 
-	s.calls(t, "west", 120)
+	stopWest := s.calls(t, "west", 120)
 	stop := s.calls(t, "east", 60)
 	p.wait("18 decided", `document.querySelector(".big .count").innerText === "18"`)
 	p.wait("fresh members", member("west")+`.includes("Fresh") && `+member("east")+`.includes("Fresh")`)
@@ -133,6 +134,14 @@ func TestAFleetOnThePage(t *testing.T) {
 	p.wait("the service's words", `document.querySelector(".side-column").innerText.includes("ValidMetricFound")`)
 	p.wait("the log's decisions", `document.querySelector("button.decision") !== null`)
 
+	if _, err := setpointv1.NewOverrideServiceClient(s.Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{
+		Parent: theFleet, OverrideId: "freeze", Override: &setpointv1.Override{Hold: true, Reason: "a freeze", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p.wait("what holds the fleet", `document.querySelector(".overrides-card")?.innerText.includes("a freeze") && document.querySelector(".overrides-card").innerText.includes("Hold or limit")`)
+	p.wait("that it began, among the changes", `document.querySelector(".decision-list").innerText.includes("Override begins")`)
+
 	stop()
 	p.wait("a lost member", member("east")+`.includes("Lost") && document.querySelector(".chips").innerText.includes("1 lost")`)
 	p.accessible()
@@ -142,6 +151,8 @@ func TestAFleetOnThePage(t *testing.T) {
 		t.Errorf("on a phone the page is %d, its content %d of 390 wide", got[0], got[1])
 	}
 	p.size(1280, 900)
+	stopWest()
+	p.wait("that nobody asks", `document.querySelector(".chips").innerText.includes("Not asked")`)
 
 	// By the keyboard to a member, which has decisions and no record of its own.
 	p.tabTo(`table.members a[title="` + memberOf("west") + `"]`)
@@ -165,8 +176,7 @@ func TestFleetsAreListed(t *testing.T) {
 	p.waitText("1 fleet.")
 	p.waitText("3 members, 1 drained · 2 to 30 replicas of all")
 	p.waitText("Not decided yet: 3 unseen, 1 drained.")
-	s.calls(t, "west", 120)
-	s.calls(t, "east", 60)
+	stopWest, stopEast := s.calls(t, "west", 120), s.calls(t, "east", 60)
 	p.goTo("/ui/?q=north&fleets=")
 	p.wait("found by a member", `document.querySelectorAll(".listed-fleets .override").length === 1`)
 	p.wait("with its count and what is the matter", `document.querySelector(".listed-fleets .override")?.innerText.replace(/\s+/g, " ").includes("1 unseen") && /[0-9]+ desired, [0-9]+ shared out · 2 fresh, 1 unseen, 1 drained · decided (just now|[0-9]+ s ago)/.test(document.querySelector(".listed-fleets").innerText)`)
@@ -175,6 +185,10 @@ func TestFleetsAreListed(t *testing.T) {
 	p.goTo("/ui/?sort=name")
 	p.wait("a row of the fleet", `[...document.querySelectorAll(".row")].some(r => r.querySelector(".tag")?.innerText === "fleet" && r.innerText.includes("2 to 30"))`)
 	p.accessible()
+	stopEast()
+	p.wait("a silent member", `[...document.querySelectorAll(".row")].find(r => r.innerText.includes("east"))?.innerText.includes("Not asked") && [...document.querySelectorAll(".row")].find(r => r.querySelector(".tag"))?.innerText.includes("Not asked") === false`)
+	stopWest()
+	p.wait("a silent fleet", `[...document.querySelectorAll(".row")].every(r => r.innerText.includes("Not asked"))`)
 	p.click(`.row a[href$="/fleet"]`)
 	p.wait("at the fleet", `location.pathname === "/ui/`+theFleet+`/fleet"`)
 	p.waitText("3 members scaled as one")

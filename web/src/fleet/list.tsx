@@ -121,7 +121,7 @@ function One(props: { spec: TargetSpec; state: State }) {
       <div class="o-head">
         <a href={fleetPath(name)} title={name}>{target}</a>
         <span class="muted small">{namespace} · {cluster}</span>
-        {state && !(state instanceof Error) && troubles(state).map((l) => <LookChip key={l.label} look={l} />)}
+        {state && !(state instanceof Error) && troubles(state, serviceNow()).map((l) => <LookChip key={l.label} look={l} />)}
       </div>
       <span class="small">
         {count(members.length, "member")}{away ? `, ${integer(away)} drained` : ""} · {integer(spec?.minReplicas ?? 1)} to {integer(spec?.maxReplicas ?? 0)} replicas of all

@@ -7,6 +7,7 @@ import { serviceNow } from "../api/client";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
+import { OverridesCard } from "../overrides/card";
 import { drained, members, sentence, troubles, type Member } from "../lib/fleet";
 import { duration, integer, millis, seconds } from "../lib/format";
 import { reading } from "../lib/metrics";
@@ -51,7 +52,7 @@ export function FleetView(props: { name: string }) {
   }
   if (!fleet) return <div class="loading" role="status" aria-label="Loading" />;
   const all = members(fleet);
-  const wrong = troubles(fleet);
+  const wrong = troubles(fleet, now);
   const decided = millis(fleet.decisionTime);
   const known = !Number.isNaN(decided);
   const told = chosen ?? decisions.at(-1);
@@ -99,6 +100,7 @@ export function FleetView(props: { name: string }) {
         </div>
         <aside class="side-column">
           {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />}
+          <OverridesCard target={name} known={{ replicas: known ? fleet.desiredReplicas ?? 0 : undefined, ...bounds }} changed={reload} />
           <StatusCard status={fleet.status} />
           <SpecCard fleet={fleet} />
         </aside>

@@ -20,6 +20,9 @@ export function stageName(stage: string | undefined): string {
   return words[0]!.toUpperCase() + words.slice(1);
 }
 
+/** Overrides that begin or end with a decision. */
+export const turned = (d: Decision): number => (d.adjustments ?? []).filter((a) => a.stage === "OVERRIDE" && (a.rule === "begins" || a.rule === "ends")).length;
+
 /** What was changed; the override first, which has the last word, then in the order in which stages act. */
 export function adjustments(d: Decision): Adjustment[] {
   const all = (d.adjustments ?? []).slice(0, 32);

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { gapOf, gaps } from "../target/charts";
-import { adjustments, plain, stageName } from "./adjustments";
-import { basisOf, counts, merge } from "./decisions";
+import { adjustments, plain, stageName, turned } from "./adjustments";
+import { basisOf, counts, merge, told } from "./decisions";
 import { steps, sum } from "./explained";
 import { columns, nearest } from "./points";
 import { story } from "./story";
@@ -140,6 +140,13 @@ test("adjustments are told with the override first, and bounded", () => {
   const many = adjustments({ adjustments: Array.from({ length: 1000 }, () => ({ message: "x".repeat(9999) })) });
   assert.deepEqual([many.length, many[0]!.text.length, many[0]!.stage], [32, 300, "Stage"]);
   assert.deepEqual(["ZERO_GUARD", "OF_TOMORROW", ""].map(stageName), ["Zero guard", "Of tomorrow", "Stage"]);
+});
+
+test("what changes the count, fails, or begins or ends an override is told among the changes", () => {
+  const of = (...rules: string[]): Decision => ({ currentReplicas: 4, desiredReplicas: 4, adjustments: rules.map((rule) => ({ stage: "OVERRIDE", rule })) });
+  assert.deepEqual([of(), of("hold"), of("begins", "hold"), of("ends"), { desiredReplicas: 4 }, { outcome: "FAILED" }].map(told), [false, false, true, true, true, true]);
+  assert.equal(told({ adjustments: [{ stage: "BOUNDS", rule: "begins" }] }), false, "another stage's rule of this name");
+  assert.deepEqual([of("begins", "begins", "hold"), of("hold"), {}].map(turned), [2, 0, 0]);
 });
 
 test("the plain count is told where it is another one", () => {

@@ -1,6 +1,7 @@
 // Decisions of one target, from the log and from the stream.
 
 import type { DecisionJson as Decision, DecisionBasisJson as DecisionBasis } from "@setpoint-dev/client/json";
+import { turned } from "./adjustments";
 import { millis } from "./format";
 
 /** Decisions that are kept at once. */
@@ -21,6 +22,9 @@ export function counts(d: Decision): { from: number; to: number } | undefined {
 
 /** Whether a decision changes the count. */
 export const changes = (d: Decision): boolean => (d.currentReplicas ?? 0) !== (d.desiredReplicas ?? 0);
+
+/** Whether a decision is one of the changes: of the count, one that failed, or overrides that begin or end. */
+export const told = (d: Decision): boolean => changes(d) || d.outcome === "FAILED" || turned(d) > 0;
 
 /** What the newest decisions that know it were made within, number by number. */
 export function basisOf(decisions: readonly Decision[]): DecisionBasis {

@@ -4,6 +4,7 @@ import type { FleetJson as Fleet } from "@setpoint-dev/client/json";
 import { grouped, select } from "../targets/order";
 import { formatQuery, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
+import { NotAsked, Unknown } from "./state";
 import { byState, lookOf, members, sentence, troubles } from "./fleet";
 
 const of = (cluster: string) => `clusters/${cluster}/namespaces/shop/targets/web`;
@@ -33,20 +34,20 @@ test("each state has a word and a mark of its own; a newer one is shown as it is
 
 test("what is the matter is the service's, the most urgent first", () => {
   const f: Fleet = { unplacedReplicas: 2, missingReplicas: 1, memberCounts: { unseen: 1, fresh: 2, stale: 1, lost: 1, returning: 1, drained: 1 } };
-  assert.deepEqual(troubles(f).map((l) => l.label), ["1 lost", "2 unplaced", "1 missing without the largest member", "1 stale", "1 returning", "1 unseen", "1 drained"]);
-  assert.deepEqual(troubles({ memberCounts: { fresh: 3 } }), []);
+  assert.deepEqual(troubles(f, 0).map((l) => l.label), ["1 lost", "2 unplaced", "1 missing without the largest member", "1 stale", "1 returning", "1 unseen", "1 drained"]);
+  assert.deepEqual(troubles({ memberCounts: { fresh: 3 } }, 0), []);
   const active = (status: string, reason: string): Fleet => ({ status: { conditions: [{ type: "ScalingActive", status, reason, message: "why" }] } });
-  assert.deepEqual(troubles(active("False", "FailedGetResourceMetric")).map((l) => [l.label, l.help]), [["No count: FailedGetResourceMetric", "why"]]);
-  assert.deepEqual([active("True", "ValidMetricFound"), active("False", "ScalingDisabled")].flatMap(troubles), [], "a fleet that is off is meant to be");
+  assert.deepEqual(troubles(active("False", "FailedGetResourceMetric"), 0).map((l) => [l.label, l.help]), [["No count: FailedGetResourceMetric", "why"]]);
+  assert.deepEqual([active("True", "ValidMetricFound"), active("False", "ScalingDisabled")].flatMap((x) => troubles(x, 0)), [], "a fleet that is off is meant to be");
   const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }], memberCounts: { fresh: 1, stale: 1 } };
-  assert.deepEqual(troubles(told).map((l) => l.label), ["1 without a metric", "1 stale"]);
-  assert.deepEqual(troubles({}), []);
+  assert.deepEqual(troubles(told, 0).map((l) => l.label), ["1 without a metric", "1 stale"]);
+  assert.deepEqual(troubles({}, 0), []);
   const scopes: Fleet = { contradictions: ["External:queue", "Object:a\u202e"] };
-  assert.deepEqual(troubles(scopes).map((l) => l.label), ["2 against its scope: External:queue, Object:a\ufffd"]);
+  assert.deepEqual(troubles(scopes, 0).map((l) => l.label), ["2 against its scope: External:queue, Object:a\ufffd"]);
   const n = { share: 2, specReplicas: 3 };
   const differs: Fleet = { decisionTime: "2026-11-26T14:00:00Z", members: [{ state: "FRESH", ...n }, { state: "FRESH", ...n, applied: true }, { state: "LOST", ...n }, { state: "UNSEEN" }] };
-  assert.deepEqual(troubles(differs).map((l) => l.label), ["1 not as told"], "who is silent can't do what it is told");
-  assert.deepEqual(troubles({ ...differs, decisionTime: undefined }), [], "before a decision nobody is told anything");
+  assert.deepEqual(troubles(differs, 0).map((l) => l.label), ["1 not as told"], "who is silent can't do what it is told");
+  assert.deepEqual(troubles({ ...differs, decisionTime: undefined }, 0), [], "before a decision nobody is told anything");
   assert.deepEqual([byState({ fresh: 1200, lost: 1, drained: 2 }), byState()], ["1\u2009200 fresh, 1 lost, 2 drained", ""]);
 });
 
@@ -57,7 +58,7 @@ test("a fleet that has not decided has no count", () => {
 
 test("a fleet of the list leads to its view, and its replicas are counted with its members", async () => {
   const asked: string[] = [];
-  const answers: Record<string, object> = { [`/v1/${of("eu")}/fleet`]: { minReplicas: 4, maxReplicas: 40 } };
+  const answers: Record<string, object> = { [`/v1/${of("eu")}/fleet`]: { minReplicas: 4, maxReplicas: 40, decisionTime: new Date().toISOString() }, [`/v1/${of("us")}/decisions`]: {} };
   globalThis.location ??= { origin: "http://setpoint.test" } as Location;
   const before = globalThis.fetch;
   globalThis.fetch = async (input: RequestInfo | URL) => {
@@ -72,7 +73,7 @@ test("a fleet of the list leads to its view, and its replicas are counted with i
     const decision = (desiredReplicas: number) => ({ time: new Date().toISOString(), currentReplicas: desiredReplicas, desiredReplicas, states: [] });
     store.take([{ target: of("eu"), decision: decision(12) }, { target: of("us"), decision: decision(5) }]);
     for (const cluster of ["eu", "us"]) await store.readRecord(store.find(of(cluster)), new AbortController().signal);
-    assert.deepEqual(asked, ["eu", "us"].flatMap((c) => [`/v1/${of(c)}`, `/v1/${of(c)}/fleet`]));
+    assert.deepEqual(asked, [...["eu", "us"].flatMap((c) => [`/v1/${of(c)}`, `/v1/${of(c)}/fleet`]), `/v1/${of("us")}/decisions`]);
     const [fleet, other] = ["eu", "us"].map((c) => store.find(of(c))) as [Row, Row];
     assert.deepEqual([fleet.fleet, fleet.min, fleet.max, other.fleet], [true, 4, 40, false]);
     assert.deepEqual(grouped(select(store.rows, parseQuery(new URLSearchParams())), "namespace").map((g) => [g.key, g.targets, g.replicas]).sort(), [["eu/shop", 0, 0], ["us/shop", 1, 5]]);
@@ -82,6 +83,78 @@ test("a fleet of the list leads to its view, and its replicas are counted with i
   } finally {
     globalThis.fetch = before;
   }
+});
+
+/** A page whose service answers with these by path, and nothing else, after the stream has brought one decision of each of some clusters. */
+async function page(answers: Record<string, object>, seconds: number, ...clusters: string[]) {
+  globalThis.location ??= { origin: "http://setpoint.test" } as Location;
+  const before = globalThis.fetch;
+  globalThis.fetch = async (input: RequestInfo | URL) => {
+    const path = new URL(String(input)).pathname;
+    return path in answers ? Response.json(answers[path]) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
+  };
+  try {
+    const store = new TargetsStore() as unknown as {
+      take(batch: object[]): void; find(name: string): Row | undefined; readRecord(row: Row, signal: AbortSignal): Promise<void>; load(signal: AbortSignal): Promise<void>;
+      abort: AbortController; snapshot: { rows: Row[] }; unsure: Set<Row>; reading: number; started: number; tell(): void;
+    };
+    store.abort = new AbortController();
+    store.started = Date.now() / 1000;
+    const time = ago(seconds);
+    store.take(clusters.map((c) => ({ target: of(c), decision: { time, currentReplicas: 4, desiredReplicas: 4, states: [] } })));
+    await store.load(store.abort.signal);
+    for (const wait = performance.now() + 5000; (store.unsure.size > 0 || store.reading > 0) && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 1));
+    await new Promise((r) => setTimeout(r, 300)); // listeners are told so often
+    return store;
+  } finally {
+    globalThis.fetch = before;
+  }
+}
+const ago = (s: number) => new Date(Date.now() - s * 1000).toISOString();
+const targetsPath = "/v1/clusters/-/namespaces/-/targets";
+
+test("a target that was deleted is not shown, though the stream brings its decisions", async () => {
+  const web = { name: of("eu"), updateTime: ago(120), notAskedTime: ago(-60), lastDecision: { time: ago(120), currentReplicas: 4, desiredReplicas: 4, states: [] } };
+  const store = await page({ [targetsPath]: { targets: [web] }, [`/v1/${of("member")}/decisions`]: {}, [`/v1/${of("young")}/fleet`]: {} }, 120, "eu", "ghost", "member", "young");
+  assert.deepEqual(store.snapshot.rows.map((r) => r.cluster).sort(), ["eu", "member"], "a fleet that has not decided has the decisions of a target that was deleted");
+  assert.equal(store.find(of("ghost")), undefined);
+  store.abort.abort();
+  store.take([{ target: of("unread"), decision: { time: ago(120), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+  await new Promise((r) => setTimeout(r, 300));
+  assert.deepEqual(store.snapshot.rows.map((r) => r.cluster).sort(), ["eu", "member"], "nor what is not known to be there");
+});
+
+test("what lives is shown before it is read, and what the list has no more is shown no more", async () => {
+  const store = await page({ [targetsPath]: {}, [`/v1/${of("eu")}`]: { name: of("eu"), updateTime: ago(3000), notAskedTime: ago(-60), lastDecision: { time: ago(3000), states: [] } } }, 3000, "eu");
+  assert.equal(store.find(of("eu"))!.read > 0, true);
+  const before = globalThis.fetch;
+  globalThis.fetch = async () => Response.json({});
+  store.take([{ target: of("new"), decision: { time: ago(-1), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+  await store.load(store.abort.signal);
+  globalThis.fetch = before;
+  await new Promise((r) => setTimeout(r, 300));
+  assert.deepEqual(store.snapshot.rows.map((r) => r.cluster), ["new"]);
+});
+
+test("a fleet and its members are not asked by the fleet's own instants", async () => {
+  const fleet = (eu: number, us: number): Fleet => ({
+    decisionTime: ago(Math.min(eu, us)), minReplicas: 2, maxReplicas: 9, spec: { staleAfter: "45s" },
+    members: [{ target: of("eu"), state: "FRESH", lastCallTime: ago(eu) }, { target: of("us"), state: "STALE", lastCallTime: ago(us) }],
+  });
+  const bits = async (f: Fleet) => {
+    const store = await page({ [targetsPath]: {}, [`/v1/${of("all")}/fleet`]: f, [`/v1/${of("eu")}/decisions`]: {}, [`/v1/${of("us")}/decisions`]: {} }, 600, "all", "eu", "us");
+    return ["all", "eu", "us"].map((c) => store.find(of(c))!.bits & (NotAsked | Unknown));
+  };
+  assert.deepEqual(await bits(fleet(10, 20)), [0, 0, 0]);
+  assert.deepEqual(await bits(fleet(10, 46)), [0, 0, NotAsked]);
+  assert.deepEqual(await bits(fleet(60, 46)), [NotAsked, NotAsked, NotAsked], "silence of all is no steadiness");
+  assert.deepEqual(troubles(fleet(60, 46), Date.now()).map((l) => l.label), ["Not asked"]);
+  assert.deepEqual(troubles(fleet(10, 46), Date.now()), []);
+});
+
+test("a member whose fleet is not known here is unknown once its log is silent", async () => {
+  const bits = async (seconds: number) => (await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {} }, seconds, "eu")).find(of("eu"))!.bits;
+  assert.deepEqual([await bits(800), await bits(901)], [0, Unknown]);
 });
 
 test("the address keeps that fleets are listed", () => {

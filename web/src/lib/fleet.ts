@@ -3,7 +3,7 @@
 
 import type { FleetJson as Fleet, FleetMemberCountsJson as Counts } from "@setpoint-dev/client/json";
 import { stageName } from "./adjustments";
-import { count, integer, millis } from "./format";
+import { count, integer, millis, seconds } from "./format";
 import { parseName, type Name } from "./names";
 import { plainText } from "./text";
 
@@ -29,9 +29,19 @@ export const lookOf = (state = "UNKNOWN"): Look =>
 
 export const drained: Look = { mark: "○", label: "Drained", tone: "calm", help: "It is to become empty: its replicas move to the other members." };
 
-/** What is the matter with a fleet, most urgent first; empty: nothing is. */
-export function troubles(f: Fleet): Look[] {
+/** The last call of any member or the last decision, s of Unix time, and how long after a call its maker counts as silent, s. */
+export function fleetPace(f: Fleet): { asked: number; patience: number } {
+  const times = [f.decisionTime, ...(f.members ?? []).map((m) => m.lastCallTime)].map((t) => millis(t) / 1000 || 0);
+  return { asked: Math.max(...times), patience: seconds(f.spec?.staleAfter) ?? Infinity };
+}
+
+const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "No member calls any more: nothing scales it now. See whether their agents run." };
+
+/** What is the matter with a fleet at an instant, ms of the service's clock, most urgent first; empty: nothing is. */
+export function troubles(f: Fleet, now: number): Look[] {
   const out: Look[] = [];
+  const { asked, patience } = fleetPace(f);
+  if (asked > 0 && now / 1000 > asked + patience) out.push(notAsked);
   const told = (n: number | undefined, look: Look, label: string) => n && out.push({ ...look, label: `${integer(n)} ${label}` });
   const c: Counts = f.memberCounts ?? {};
   const active = f.status?.conditions?.find((x) => x.type === "ScalingActive");

@@ -8,7 +8,7 @@ import { lines } from "../target/spec";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
-import { AtMax, Failing, Flapping, Held, NotAsked, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
+import { AtMax, ended, Failing, Flapping, Held, NotAsked, Overridden, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
 
 const decision = (states: string[], more: object = {}) => ({ states, ...more });
 const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: `${type}: ${reason}` });
@@ -182,6 +182,19 @@ test("nothing is shown that is not known", () => {
   assert.ok(stored({ updateTime: ago(3000), notAskedTime: ago(2955), lastDecision: decision([], { time: ago(3000) }) }).bits & NotAsked, "its agent died");
   const bounded = stored({ updateTime: ago(1), specInUse: { hash: "x", spec: { maxReplicas: 6 } }, lastDecision: decision([], { time: ago(1), desiredReplicas: 6, basis: { proposal: 30 } }) });
   assert.deepEqual([bounded.min, bounded.max, bounded.wants], [1, 6, 30]);
+});
+
+test("an override that has ended decides nothing any more", () => {
+  const overridden = (until: string | undefined) => ({
+    updateTime: ago(60), notAskedTime: ago(-60),
+    lastDecision: decision(["OVERRIDDEN", "AT_MAXIMUM"], { time: ago(60), currentReplicas: 4, desiredReplicas: 4, adjustments: [{ stage: "OVERRIDE", rule: "hold", message: "held at 4 by alice", untilTime: until }] }),
+  });
+  for (const [until, bits] of [[ago(-30), Overridden | AtMax], [ago(1), Unknown | AtMax], [undefined, Overridden | AtMax]] as const) {
+    const t = overridden(until);
+    assert.equal(targetBits(t, Date.now()), bits);
+    const row = stored(t);
+    assert.deepEqual([row.bits & ~NotAsked, row.why === ended], [bits, bits === (Unknown | AtMax)]);
+  }
 });
 
 test("turns are the service's: one that is seen makes the page ask", () => {

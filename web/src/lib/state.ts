@@ -60,7 +60,7 @@ export const states: readonly StateInfo[] = [
   state(Disabled, "disabled", "DISABLED", "Disabled", "Disabled", "○", "calm", false, "ScalingActive", "Someone set the count to 0: nothing scales it until someone sets another."),
   state(Limited, "limited", "LIMITED", "Rate limited", "Limited", "≈", "limited", true, "ScalingLimited", "A scaling policy lets the count change only in part."),
   state(Held, "held", "HELD", "Held", "Held", "‖", "held", true, "AbleToScale", "A stabilization window or a delay holds the count."),
-  state(Unknown, "unknown", "", "Unknown", "Unknown", "?", "calm", false, "", "An older version of the service decided: its states are not known."),
+  state(Unknown, "unknown", "", "Unknown", "Unknown", "?", "calm", false, "", "An older version of the service decided, an override has ended since, or its fleet is not known here: its states are not known."),
   state(Pending, "pending", "", "Pending", "Pending", "…", "calm", false, "", "A change was decided; its outcome is not known yet."),
   state(AtMin, "min", "AT_MINIMUM", "At minimum", "At min", "⊥", "calm", false, "ScalingLimited", "The metrics ask for fewer replicas than minReplicas allows."),
   state(Changed, "changed", "", "Changed, last hour", "", "Δ", "changed", true, "", "The count changed within the last hour."),
@@ -76,6 +76,15 @@ export function stateBits(d: Decision | undefined): number {
   return d?.states ? bits : bits | Unknown;
 }
 
+/** When the override ends that a decision had, s of Unix time; 0: it had none, or that is not known. */
+export function overriddenUntil(d: Decision | undefined): number {
+  const last = d?.adjustments?.at(-1);
+  return d?.states?.includes("OVERRIDDEN") && last?.stage === "OVERRIDE" ? (millis(last.untilTime) || 0) / 1000 : 0;
+}
+
+/** What is known of a target whose override has ended, and of which nothing was decided since. */
+export const ended = "Its override has ended, and nothing was decided since";
+
 /**
  * The last call for a target, s of Unix time, how long after it the target counts as not asked for, s, and until when it
  * is flapping; the service has the rules. Infinity: never, 0: it is not.
@@ -89,7 +98,10 @@ export const paceOf = (t: Target): { asked: number; patience: number; flapsUntil
 /** All bits of a target as it was read at an instant, ms of the service's clock. */
 export function targetBits(t: Target, now: number): number {
   const { asked, patience, flapsUntil } = paceOf(t);
-  return stateBits(t.lastDecision) | (now / 1000 > asked + patience ? NotAsked : 0) | (now / 1000 < flapsUntil ? Flapping : 0);
+  const until = overriddenUntil(t.lastDecision);
+  const bits = stateBits(t.lastDecision);
+  const decided = until > 0 && now / 1000 > until ? (bits & ~Overridden) | Unknown : bits;
+  return decided | (now / 1000 > asked + patience ? NotAsked : 0) | (now / 1000 < flapsUntil ? Flapping : 0);
 }
 
 /** Short words for the controller's reasons, for lists; its own sentence is shown with them. */

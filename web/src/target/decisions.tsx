@@ -4,7 +4,8 @@ import { useRef, useState } from "preact/hooks";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { Plain, StageChips } from "../components/adjustments";
 import { Ago } from "../components/time";
-import { changes } from "../lib/decisions";
+import { turned } from "../lib/adjustments";
+import { told } from "../lib/decisions";
 import { integer, millis } from "../lib/format";
 import { story } from "../lib/story";
 
@@ -12,7 +13,7 @@ export function DecisionList(props: { decisions: readonly Decision[]; chosen: De
   const { decisions, chosen, choose, now } = props;
   const [all, setAll] = useState(false);
   const [limit, setLimit] = useState(20);
-  const shown = decisions.filter((d) => all || changes(d) || d.outcome === "FAILED").reverse();
+  const shown = decisions.filter((d) => all || told(d)).reverse();
   const rows = shown.slice(0, limit);
   const list = useRef<HTMLDivElement>(null);
   const onKey = (e: KeyboardEvent) => {
@@ -45,13 +46,13 @@ export function DecisionList(props: { decisions: readonly Decision[]; chosen: De
             >
               <span class="d-mark" aria-hidden="true">{s.tone === "up" ? "▲" : s.tone === "down" ? "▼" : s.tone === "alarm" ? "✕" : "·"}</span>
               <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
-              <span class="d-why"><StageChips decision={d} most={1} /> <Plain decision={d} /> {s.because[0]?.text}</span>
+              <span class="d-why"><StageChips decision={d} most={1 + turned(d)} /> <Plain decision={d} /> {s.because[0]?.text}</span>
               <span class="d-outcome">{d.outcome === "APPLIED" ? "applied" : d.outcome === "FAILED" ? "failed" : d.outcome === "PENDING" ? "pending" : d.outcome === "DROPPED" ? "not applied" : ""}</span>
               <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
             </button>
           );
         })}
-        {rows.length === 0 && <p class="muted">{all ? "The log is empty." : "No decision of the log changed the count."}</p>}
+        {rows.length === 0 && <p class="muted">{all ? "The log is empty." : "No decision of the log changed the count, and no override began or ended."}</p>}
       </div>
       {shown.length > rows.length && <button class="button" onClick={() => setLimit(limit + 100)}>Show more ({integer(shown.length - rows.length)})</button>}
     </section>

@@ -8,8 +8,9 @@ import { watch, type Link } from "../api/watch";
 import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { parseName } from "../lib/names";
+import { fleetPace } from "../lib/fleet";
 import { Spark } from "../lib/spark";
-import { Changed, Flapping, NotAsked, Unreadable, paceOf, stateBits, states, why } from "../lib/state";
+import { Changed, Flapping, NotAsked, Overridden, Unknown, Unreadable, ended, overriddenUntil, paceOf, stateBits, states, why } from "../lib/state";
 
 export interface Row {
   name: string;
@@ -23,8 +24,10 @@ export interface Row {
   shadows: string;
   /** Whether it is a fleet, whose replicas are those of its members. */
   fleet: boolean;
-  /** The service has no record of it: a fleet has none, nor what was deleted. */
+  /** It is there, but the service has no record of it: it is a fleet, or a member of one. */
   unrecorded: boolean;
+  /** The fleet whose member it is; "": none is known. */
+  of: string;
   /** The count, and what was decided; undefined: not known. */
   current: number | undefined;
   desired: number | undefined;
@@ -56,6 +59,8 @@ export interface Row {
   /** How long after a call it counts as not asked for, s, and until when it is flapping: as the service says. */
   patience: number;
   flapsUntil: number;
+  /** When the override ends that its last decision had, s of Unix time; 0: it had none, or that is not known. */
+  overriddenUntil: number;
   /** The change whose direction is known. */
   turnsAt: number;
   /** 1: the last change that is known went up; -1: down; 0: none is known. */
@@ -91,6 +96,10 @@ const lingers = 120_000;
 const mostSingle = 20;
 /** The list is read again at most so often, s, for what is not known of its targets. */
 const listEvery = 120;
+/** It is read again after so long, s, for what was deleted: the stream does not tell that. */
+const relistEvery = 300;
+/** How long a member whose fleet is not known counts as asked for after a decision, s: its log leaves repeated ones out. */
+const memberPatience = 900;
 
 export class TargetsStore {
   private byName = new Map<string, Row>();
@@ -106,6 +115,8 @@ export class TargetsStore {
   /** Targets of which something is not known that only their records tell. */
   private unsure = new Set<Row>();
   private listed = 0;
+  /** Decisions since then are of targets that are there. */
+  private started = 0;
   snapshot: Snapshot = { rows: [], version: 0, counts: states.map(() => 0), loading: true, loaded: 0, link: "connecting", error: undefined, missed: 0 };
 
   constructor(private parent = "clusters/-/namespaces/-") {}
@@ -129,6 +140,7 @@ export class TargetsStore {
     this.tick = setInterval(() => this.pass(), 15_000);
     void this.load(abort.signal);
     const start = new Date(Date.now() - hour * 1000);
+    this.started = serviceNow() / 1000;
     void watch(`${this.parent}/targets/-`, start, {
       decisions: (batch) => this.take(batch),
       link: (link, error) => {
@@ -182,16 +194,20 @@ export class TargetsStore {
     this.snapshot = { ...this.snapshot, loading: true, loaded: 0 };
     try {
       const { seen, all } = await this.pages("", signal);
-      // Drop targets that are gone, unless the stream brought them meanwhile.
+      // What is gone is shown no more. What the stream alone brings was deleted, or has no record: it is read.
       if (all) {
         const since = serviceNow() / 1000 - 60;
-        for (const row of this.rows) if (!seen.has(row.name) && row.updated < since) this.byName.delete(row.name);
+        for (const row of this.rows) if (!seen.has(row.name) && row.read > 0 && !row.unrecorded && row.updated < since) {
+          this.byName.delete(row.name);
+          this.unsure.delete(row);
+        }
         this.rows = [...this.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       }
       this.snapshot = { ...this.snapshot, loading: false, error: undefined };
+      this.readNew();
       this.tell();
       // Bounds and targets of metrics come after what is seen first.
-      if (this.rows.some((r) => r.spec === "")) await this.pages("&withSpecInUse=true", signal);
+      if (this.rows.some((r) => r.spec === "" && r.read > 0 && !r.unrecorded)) await this.pages("&withSpecInUse=true", signal);
       this.readPast([]);
     } catch (e) {
       if (signal.aborted) return;
@@ -236,14 +252,16 @@ export class TargetsStore {
   private readMore(): void {
     const signal = this.abort?.signal;
     if (!signal || signal.aborted || this.snapshot.link === "refused") return;
-    if (this.unsure.size > mostSingle && !this.snapshot.loading && Date.now() / 1000 - this.listed > listEvery) {
-      this.unsure.clear();
+    // The list has no fleets and no members of them.
+    const listed = [...this.unsure].filter((r) => !r.unrecorded);
+    if (listed.length > mostSingle && !this.snapshot.loading && Date.now() / 1000 - this.listed > listEvery) {
+      for (const row of listed) this.unsure.delete(row);
       this.listed = Date.now() / 1000;
       void this.pages("&withSpecInUse=true", signal).catch(() => {});
     }
     while (this.reading < 3) {
       const past = this.wanted.shift();
-      const [record] = past || this.unsure.size > mostSingle ? [] : this.unsure;
+      const record = past ? undefined : [...this.unsure].find((r) => r.unrecorded || listed.length <= mostSingle);
       if (!past && !record) return;
       if (record) this.unsure.delete(record);
       this.reading++;
@@ -254,7 +272,23 @@ export class TargetsStore {
     }
   }
 
+  /** Reads what only the stream has brought, a few at a time, the newest first. */
+  private readNew(): void {
+    const fresh = this.rows.filter((r) => r.read === 0 && !r.unrecorded).sort((a, b) => b.updated - a.updated);
+    if (fresh.length > mostSingle && Date.now() / 1000 - this.listed > listEvery) return this.reload(); // which knows most of them
+    for (const row of fresh) if (this.unsure.size < mostSingle) this.unsure.add(row);
+  }
+
+  private drop(row: Row): void {
+    this.byName.delete(row.name);
+    this.rows = this.rows.filter((r) => r !== row);
+    this.unsure.delete(row);
+    this.tell();
+  }
+
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
+    const fleet = row.fleet ? row : this.byName.get(row.of);
+    if (fleet && (await this.readFleet(fleet, signal))) return;
     try {
       const t = await get<Target>(`/v1/${row.name}`, signal);
       if (!t.specInUse) [row.spec, row.goals] = ["", []];
@@ -262,20 +296,55 @@ export class TargetsStore {
       this.tell();
     } catch (e) {
       // It stays as it is known; the next list may know it.
-      if (asError(e).code === "NOT_FOUND") await this.readFleet(row, signal);
+      if (asError(e).code === "NOT_FOUND" && !(await this.readFleet(row, signal))) await this.readMember(row, signal);
     }
   }
 
-  /** What has decisions but no record may be a fleet. */
-  private async readFleet(row: Row, signal: AbortSignal): Promise<void> {
+  /** What has decisions but no record may be a fleet: whether it is, or that is not known. Its members are known with it. */
+  private async readFleet(row: Row, signal: AbortSignal): Promise<boolean> {
+    let f: Fleet;
     try {
-      const f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
-      row.fleet = true;
-      [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
+      f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
     } catch (e) {
-      if (asError(e).code !== "NOT_FOUND") return; // it is asked again
+      [row.fleet, row.unrecorded] = [false, false];
+      return asError(e).code !== "NOT_FOUND"; // it is asked again
     }
-    row.unrecorded = true;
+    if (!f.decisionTime) {
+      this.drop(row); // the decisions are of a target that was deleted
+      return true;
+    }
+    const known = (r: Row, asked: number, patience: number) => {
+      [r.unrecorded, r.read, r.patience] = [true, serviceNow() / 1000, patience];
+      r.updated = Math.max(r.updated, asked || 0);
+      this.unsure.delete(r);
+      this.age(r);
+      if (r.bits & NotAsked) r.why = why(NotAsked, {}).short;
+      r.version++;
+    };
+    const { asked, patience } = fleetPace(f);
+    row.fleet = true;
+    [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
+    known(row, asked, patience);
+    for (const m of f.members ?? []) {
+      const member = this.byName.get(m.target ?? "");
+      if (!member) continue;
+      member.of = row.name;
+      known(member, millis(m.lastCallTime) / 1000, patience);
+    }
+    this.tell();
+    return true;
+  }
+
+  /** What has decisions, but neither record nor members, is a member of a fleet that is not known here; or nothing any more. */
+  private async readMember(row: Row, signal: AbortSignal): Promise<void> {
+    try {
+      await get<ListDecisionsResponseJson>(`/v1/${row.name}/decisions?pageSize=1`, signal);
+    } catch (e) {
+      if (asError(e).code === "NOT_FOUND") this.drop(row);
+      return;
+    }
+    [row.unrecorded, row.of] = [true, ""];
+    this.age(row);
     row.version++;
     this.tell();
   }
@@ -327,10 +396,10 @@ export class TargetsStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
+        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false, of: "",
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
-        changed: 0, updated: 0, read: 0, patience: Infinity, flapsUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
+        changed: 0, updated: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
       };
       this.byName.set(name, row);
       this.rows.push(row);
@@ -347,7 +416,7 @@ export class TargetsStore {
     const row = this.row(name);
     const d = t.lastDecision;
     const { asked, patience, flapsUntil } = paceOf(t);
-    row.unrecorded = false;
+    [row.unrecorded, row.fleet, row.of] = [false, false, ""];
     row.kind = t.scaleTargetRef?.kind ?? "";
     row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
     row.read = serviceNow() / 1000;
@@ -375,6 +444,7 @@ export class TargetsStore {
   private describe(row: Row, d: Decision): void {
     const metrics = d.currentMetrics ?? [];
     row.bits = (row.bits & Changed) | stateBits(d);
+    row.overriddenUntil = overriddenUntil(d);
     // What was decided stands in the decision; the status has it only since a first success.
     row.desired = d.outcome === "FAILED" || d.outcome === "DROPPED" || d.time === undefined ? row.current : d.desiredReplicas ?? 0;
     if (row.bits & Unreadable) row.current = row.desired = undefined;
@@ -390,7 +460,7 @@ export class TargetsStore {
     if (row.spec && d.specHash && d.specHash !== row.spec) this.unsure.add(row);
     this.age(row);
     const { short, long } = why(row.bits, d);
-    row.why = short;
+    row.why = row.overriddenUntil > 0 && row.bits & Unknown && !(row.bits & NotAsked) ? ended : short;
     row.whyLong = long;
   }
 
@@ -407,6 +477,12 @@ export class TargetsStore {
     row.bits &= ~(Changed | Flapping | NotAsked);
     if (row.changed > now - hour) row.bits |= Changed;
     if (now < row.flapsUntil) row.bits |= Flapping;
+    if (row.bits & Overridden && row.overriddenUntil > 0 && now > row.overriddenUntil) {
+      row.bits = (row.bits & ~Overridden) | Unknown;
+      row.why = ended;
+    }
+    // A member's log leaves repeated decisions out, too: without its fleet nobody knows.
+    if (row.unrecorded && row.patience === Infinity && now > row.updated + memberPatience) row.bits |= Unknown;
     // The log leaves repeated decisions out: only the record knows that nobody asked.
     const until = row.updated + row.patience;
     const over = row.read > until;
@@ -417,10 +493,15 @@ export class TargetsStore {
   private take(batch: readonly WatchedDecision[]): void {
     const since = serviceNow() / 1000 - hour;
     let any = false;
+    let asks = false;
     for (const { target, decision: d } of batch) {
       if (!target || !d) continue;
       any = true;
       const row = this.row(target);
+      if (row.read === 0 && !row.unrecorded && !this.snapshot.loading && this.unsure.size < mostSingle) {
+        this.unsure.add(row);
+        asks = true;
+      }
       const time = millis(d.time) / 1000 || 0;
       const from = d.currentReplicas ?? 0;
       const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
@@ -443,6 +524,7 @@ export class TargetsStore {
       row.version++;
     }
     if (any) this.tell();
+    if (asks) this.readMore();
   }
 
   private pass(): void {
@@ -451,8 +533,11 @@ export class TargetsStore {
       row.spark.cut(since);
       const before = row.bits;
       this.age(row);
-      if (row.read === 0 && !row.unrecorded && !this.snapshot.loading) this.unsure.add(row);
       if (row.bits !== before) row.version++;
+    }
+    if (!this.snapshot.loading) {
+      if (Date.now() / 1000 - this.listed > relistEvery) this.reload();
+      else this.readNew();
     }
     this.readMore();
     this.tell();
@@ -463,10 +548,12 @@ export class TargetsStore {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       const counts = states.map(() => 0);
-      for (const row of this.rows) {
+      // The log keeps the decisions of targets that were deleted: a row is shown once it is known to be there.
+      const rows = this.rows.filter((r) => r.read > 0 || r.unrecorded || r.updated >= this.started);
+      for (const row of rows) {
         for (let i = 0; i < states.length; i++) if (row.bits & states[i]!.bit) counts[i]!++;
       }
-      this.snapshot = { ...this.snapshot, rows: this.rows, version: this.snapshot.version + 1, counts };
+      this.snapshot = { ...this.snapshot, rows, version: this.snapshot.version + 1, counts };
       for (const f of this.listeners) f();
     }, tellEvery);
   }
