@@ -76,9 +76,9 @@ func TestStagesOfAStoredSpecAreShown(t *testing.T) {
 		{"get", "", []string{"specs", "get", demoTarget}, []string{"Stages     fallbacks (1), schedules (3)\n"}, ""},
 		{"override", "", []string{"override", "create", demoTarget, "--hold", "--for=2h", "--reason=freeze", "--id=f"}, []string{"created: hold"}, ""},
 		{"poll", "", []string{"specs", "poll", demoTarget, "--current-replicas=4"}, []string{"\nStages ", "OVERRIDE hold: ", held, "without stages and overrides, this step: "}, "\x1b"},
-		{"get target", "", []string{"targets", "get", demoTarget}, []string{"OVERRIDE hold: ", "without stages and overrides, this step: ", "\nSchedules", ` Europe/Berlin (`, `schedule "spare" is suspended`}, "\x1b"},
+		{"get target", "", []string{"targets", "get", demoTarget}, []string{"State overridden", "OVERRIDE hold: ", "without stages and overrides, this step: ", "\nSchedules", ` Europe/Berlin (`, `schedule "spare" is suspended`}, "\x1b"},
 		{"decisions", "", []string{"targets", "decisions", demoTarget}, []string{"   NONE      override ", " begins, until ", "; schedule \"office\""}, "\x1b"},
-		{"explain", "", []string{"targets", "explain", demoTarget}, []string{"afterwards, as stages or overrides took part", held, "Schedules: minReplicas 5, maxReplicas 9 from ", `schedule "night" starts at `, ` Europe/Berlin (`, `: minReplicas 5, maxReplicas 8`, `schedule "night" ends at `, `: minReplicas 5, maxReplicas 9`, `schedule "spare" is suspended`}, "explain was not set"},
+		{"explain", "", []string{"targets", "explain", demoTarget}, []string{"\nState\n  overridden", "afterwards, as stages or overrides took part", held, "Schedules: minReplicas 5, maxReplicas 9 from ", `schedule "night" starts at `, ` Europe/Berlin (`, `: minReplicas 5, maxReplicas 8`, `schedule "night" ends at `, `: minReplicas 5, maxReplicas 9`, `schedule "spare" is suspended`}, "explain was not set"},
 	} {
 		got := run(t, tt.stdin, append(tt.args, "--server", address)...)
 		text := strings.Join(strings.Fields(got.Stdout), " ") + got.Stdout

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -27,6 +28,7 @@ const (
 	notAsked = "not-asked"
 	unread   = "unread"
 	flapping = "flapping"
+	unsure   = "unknown"
 	steady   = "steady"
 )
 
@@ -34,7 +36,7 @@ const (
 var listStates = []struct{ name, word string }{
 	{unread, ""}, {notAsked, ""}, {"unreadable", "SCALE_UNREADABLE"}, {"invalid", "INVALID"}, {"failing", "METRICS_FAILING"},
 	{"refused", "UPDATE_FAILED"}, {"overridden", "OVERRIDDEN"}, {"max", "AT_MAXIMUM"}, {flapping, ""}, {"limited", "LIMITED"}, {"held", "HELD"},
-	{"min", "AT_MINIMUM"}, {"disabled", "DISABLED"}, {steady, ""},
+	{unsure, ""}, {"min", "AT_MINIMUM"}, {"disabled", "DISABLED"}, {steady, ""},
 }
 
 // stateNames are the names of all states.
@@ -81,10 +83,50 @@ func (l *listedTarget) is(name, word string, now time.Time) bool {
 		return l.GetNotAskedTime() != nil && now.After(l.GetNotAskedTime().AsTime())
 	case flapping:
 		return now.Before(l.GetFlappingUntilTime().AsTime()) // 1970 without one
+	case "overridden":
+		if l.overrideEnded(now) {
+			return false
+		}
+	case unsure:
+		return l.overrideEnded(now)
 	case steady:
 		return len(l.states) == 0
 	}
 	return slices.Contains(l.GetLastDecision().GetStates(), word)
+}
+
+// overrideEnded reports whether an override decided the count that has ended since: what holds now nobody knows.
+func (l *listedTarget) overrideEnded(now time.Time) bool {
+	until := overriddenUntil(l.GetLastDecision())
+	return until != nil && now.After(until.AsTime())
+}
+
+// overriddenUntil is when the override ends that a decision had; nil: it had none, or that is not known.
+func overriddenUntil(d *setpointv1.Decision) *timestamppb.Timestamp {
+	all := d.GetAdjustments()
+	if len(all) == 0 || all[len(all)-1].GetStage() != "OVERRIDE" || !slices.Contains(d.GetStates(), "OVERRIDDEN") {
+		return nil
+	}
+	return all[len(all)-1].GetUntilTime()
+}
+
+// stateLine tells all states of a target, with the instants of those that come with the clock.
+func stateLine(t *setpointv1.Target, now time.Time) string {
+	l := newListedTarget(t, now)
+	var words []string
+	for _, i := range l.states {
+		word := listStates[i].name
+		switch word {
+		case notAsked:
+			word += " since " + instant(t.GetNotAskedTime())
+		case flapping:
+			word += " until " + instant(t.GetFlappingUntilTime())
+		case unsure:
+			word += " since its override ended at " + instant(overriddenUntil(t.GetLastDecision()))
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
 }
 
 // has reports whether it is in one of the states, by name; none: any will do.
@@ -128,6 +170,7 @@ func newTargetList(of *targetsCommand) *cobra.Command {
 			"  flapping    the count turned at least three times within an hour\n" +
 			"  limited     a policy limits the rate\n" +
 			"  held        a window keeps the count\n" +
+			"  unknown     an override decided the count, and has ended since\n" +
 			"  min         the metrics ask for fewer than the minimum\n" +
 			"  disabled    scaling is, at 0 replicas\n" +
 			"  steady      nothing\n\n" +

@@ -122,6 +122,39 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 	}
 }
 
+// What targets get and explain say is what the list says, with the instants of what comes with the clock.
+func TestTheStatesOfOneTarget(t *testing.T) {
+	t.Parallel()
+	overridden := func(name string, until *timestamppb.Timestamp, states ...string) *setpointv1.Target {
+		of := aTarget(name, 9*time.Second, 3, 3, 3, append(states, "OVERRIDDEN")...)
+		of.LastDecision.Adjustments = []*setpointv1.Adjustment{{Stage: "OVERRIDE", Rule: "begins", UntilTime: timestamppb.New(listedAt.Add(-time.Hour))}, {Stage: "OVERRIDE", Rule: "hold", UntilTime: until}}
+		return of
+	}
+	silent := aTarget("silent", 50*time.Minute, 3, 3, 3, "AT_MAXIMUM")
+	silent.FlappingUntilTime = timestamppb.New(listedAt.Add(time.Minute))
+	for _, tt := range []struct {
+		target *setpointv1.Target
+		want   string
+	}{
+		{aTarget("web", time.Second, 3, 3, 3), "steady"},
+		{silent, "not-asked since " + instant(timestamppb.New(listedAt.Add(-50*time.Minute+45*time.Second))) + ", max, flapping until " + instant(timestamppb.New(listedAt.Add(time.Minute)))},
+		{overridden("held", timestamppb.New(listedAt)), "overridden"},
+		{overridden("held", nil), "overridden"},
+		{overridden("ended", timestamppb.New(listedAt.Add(-time.Second)), "AT_MINIMUM"), "unknown since its override ended at " + instant(timestamppb.New(listedAt.Add(-time.Second))) + ", min"},
+		{&setpointv1.Target{}, "unread"},
+	} {
+		if got := stateLine(tt.target, listedAt); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.target.GetName(), got, tt.want)
+		}
+		tt.target.NotAskedTime = timestamppb.New(time.Now().Add(time.Hour)) // for what takes the clock's time
+		var out strings.Builder
+		writeTarget(&out, tt.target, nil)
+		if want := "State\t" + stateLine(tt.target, time.Now()) + "\n"; !strings.Contains(out.String(), want) {
+			t.Errorf("%s: targets get says\n%s\nwant %q", tt.target.GetName(), out.String(), want)
+		}
+	}
+}
+
 func newTargetListForTest(form string) *targetList {
 	output := cli.NewOutputFlag(form)
 	return &targetList{targetsCommand: &targetsCommand{output: output}, output: output}

@@ -20,11 +20,13 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, cli.Plain(fmt.Sprintf(format, args...)))
 	}
-	last := t.GetLastDecision()
+	last := lastOf(t)
 	row("Target", "%s", t.GetName())
 	if ref := t.GetScaleTargetRef(); ref != nil {
 		row("Scales", "%s %s", ref.GetKind(), ref.GetName())
 	}
+	now := time.Now()
+	row("State", "%s", stateLine(t, now))
 	row("Replicas", "%s", replicas(last))
 	if last.GetReason() != "" {
 		row("Reason", "%s", last.GetReason())
@@ -45,14 +47,14 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		row(condition.GetType(), "%s %s: %s", condition.GetStatus(), condition.GetReason(), condition.GetMessage())
 	}
 	row("Spec", "%s", specLine(t))
-	for i, line := range explain.Outlook(t.GetOutlook(), time.Now()) {
+	for i, line := range explain.Outlook(t.GetOutlook(), now) {
 		name := ""
 		if i == 0 {
 			name = "Outlook"
 		}
 		row(name, "%s", line)
 	}
-	for i, line := range explain.Schedules(t.GetSpecInUse().GetStages(), t.GetOutlook().GetBounds(), time.Now()) {
+	for i, line := range explain.Schedules(t.GetSpecInUse().GetStages(), t.GetOutlook().GetBounds(), now) {
 		name := ""
 		if i == 0 {
 			name = "Schedules"
@@ -150,19 +152,31 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 	w := cmd.OutOrStdout()
 	options := cli.Terminal(w)
 	options.Missing = "its arithmetic is missing, as the server does not know its spec"
-	if t.GetLastDecision().PlainDesiredReplicas != nil {
+	if lastOf(t).PlainDesiredReplicas != nil {
 		options.Missing = "its arithmetic is not known afterwards, as stages or overrides took part"
 	}
 	options.Ahead = t.GetOutlook().GetBounds()
 	if err := explain.Write(w, req, resp, options); err != nil {
 		return err
 	}
-	return explain.WriteOutlook(w, t.GetOutlook(), time.Now())
+	now := time.Now()
+	if _, err := fmt.Fprintf(w, "\nState\n  %s\n", cli.Plain(stateLine(t, now))); err != nil {
+		return err
+	}
+	return explain.WriteOutlook(w, t.GetOutlook(), now)
+}
+
+// lastOf is the last decision on a target; an empty one where none is known.
+func lastOf(t *setpointv1.Target) *setpointv1.Decision {
+	if last := t.GetLastDecision(); last != nil {
+		return last
+	}
+	return &setpointv1.Decision{}
 }
 
 // lastCall returns the last call on a target and its answer, as far as they are known.
 func lastCall(t *setpointv1.Target) (*setpointv1.RecommendRequest, *setpointv1.RecommendResponse) {
-	last, use := t.GetLastDecision(), t.GetSpecInUse()
+	last, use := lastOf(t), t.GetSpecInUse()
 	req := &setpointv1.RecommendRequest{Target: t.GetName(), Spec: use.GetSpec(), Options: use.GetOptions(), Stages: use.GetStages()}
 	return req, &setpointv1.RecommendResponse{
 		DesiredReplicas: last.GetDesiredReplicas(), CurrentReplicas: last.GetCurrentReplicas(), Action: last.GetAction(),

@@ -16,7 +16,7 @@ const most = 3
 func Reason(reason string, messages ...string) string {
 	parts := append([]string{reason}, messages...)
 	if n := len(messages) - most; n > 0 {
-		parts = slices.Concat(parts[:most], []string{fmt.Sprintf("%d more by stages", n), messages[len(messages)-1]})
+		parts = slices.Concat(parts[:most], []string{fmt.Sprintf("%d more by stages or overrides", n), messages[len(messages)-1]})
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	return strings.Join(slices.Compact(parts), "; ")

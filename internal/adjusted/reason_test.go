@@ -28,8 +28,8 @@ func TestReasons(t *testing.T) {
 		{"a", said("a"), "a"},
 		{"above target", said(""), "above target; BOUNDS schedule/office"},
 		{"above target", said("a", "b", "c"), "above target; a; b; c"},
-		{"above target", said("a", "b", "c", "held by alice"), "above target; a; b; 1 more by stages; held by alice"},
-		{"", said("a", "b", "c", "d", "e", "held by alice"), "a; b; 3 more by stages; held by alice"},
+		{"above target", said("a", "b", "c", "held by alice"), "above target; a; b; 1 more by stages or overrides; held by alice"},
+		{"", said("a", "b", "c", "d", "e", "held by alice"), "a; b; 3 more by stages or overrides; held by alice"},
 	} {
 		if got := adjusted.Reason(tt.reason, adjusted.Messages(tt.all)...); got != tt.want {
 			t.Errorf("%q and %d: %q, want %q", tt.reason, len(tt.all), got, tt.want)

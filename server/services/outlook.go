@@ -37,9 +37,14 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	in := &recommender.Input{Namespace: decision.ParseTarget(target.GetName()).Namespace, Spec: spec, Options: options}
 	basis := conversion.Basis(s.lastBasis(ctx, target))
 	interval := intervalOf(target, options.Profile)
-	next := nextCall(known, s.targets.Options.Clock(), interval)
+	now := s.targets.Options.Clock()
+	next := nextCall(known, now, interval)
 	if a := known.Adjusted; a == nil || len(a.Adjustments) == 0 && (a.Plain == known.Last.To || a.Plain == recommender.NoPlain) { // else stages decided, too, and retracing knows none
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
+	}
+	if target.GetNotAskedTime() != nil && now.After(target.GetNotAskedTime().AsTime()) {
+		target.Outlook = &setpointv1.Outlook{Problem: "nobody asks any more; it is known again with the next call"}
+		return
 	}
 	if around, unforeseen := s.around(target, known, use, in); around != nil {
 		target.Outlook = conversion.OutlookWithStages(&known.History, in, &basis, next, interval, around, unforeseen)

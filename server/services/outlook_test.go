@@ -3,6 +3,7 @@ package services_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +140,31 @@ func TestAnOutlookSaysWhyNothingCanChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a target that nobody asks for nothing is known: from the instant on at which it counts so, until somebody asks.
+func TestTheOutlookOfASilentTargetIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	req := servertest.Queue(servertest.Web, 3, 40)
+	uses(t, s, req)
+	check := func(what string, known bool) {
+		t.Helper()
+		o := s.Target(t, servertest.Web).GetOutlook()
+		if got := o.GetProblem() == ""; got != known || known != (o.GetStartTime() != nil && o.GetReplicas() > 0) || !known && !strings.HasPrefix(o.GetProblem(), "nobody asks") {
+			t.Errorf("%s: the outlook is %v", what, o)
+		}
+	}
+	for range 3 {
+		s.Clock.Advance(servertest.Period)
+		s.Recommend(t, req)
+	}
+	s.Clock.Advance(3 * servertest.Period)
+	check("after three periods", true)
+	s.Clock.Advance(time.Second)
+	check("after more", false)
+	s.Recommend(t, req)
+	check("after a call", true)
 }
 
 // Without the spec nothing is told, for any guess may be wrong.
