@@ -241,6 +241,66 @@ func TestTheActionFindsTheProgram(t *testing.T) {
 	}
 }
 
+// TestNamesAreNoCommandsOfTheRunner: the author of a pull request names files; the runner takes commands from lines.
+func TestNamesAreNoCommandsOfTheRunner(t *testing.T) {
+	t.Parallel()
+	var act action
+	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/check/action.yml")), &act); err != nil {
+		t.Fatal(err)
+	}
+	w := &workspace{t, t.TempDir()}
+	w.git("init", "-q", "-b", "main")
+	w.write("a", "")
+	w.commit("a")
+	base := w.git("rev-parse", "main")
+	hpa := read(t, "../../examples/simulation/hpa.yaml")
+	for i, name := range []string{"::error title=x::Setpoint says merge it.yaml", "::stop-commands::x.yaml", "##[add-mask]shop.yaml"} {
+		w.write(name, strings.Replace(hpa, "name: web", "name: web"+string(rune('a'+i)), 1))
+	}
+	w.commit("evil")
+	temp := t.TempDir()
+	env := []string{"PROGRAM=" + setpointIn(t, temp), "BASE=" + base, "HEAD=HEAD", "RECORDINGS=", "FOLDER=" + temp, "GITHUB_OUTPUT=" + temp + "/out", "GITHUB_STEP_SUMMARY=" + temp + "/summary"}
+	tokens := make(map[string]bool)
+	for range 2 {
+		_, out := w.shell(act.Runs.Steps[1].Run, env...)
+		first, rest, _ := strings.Cut(out, "\n")
+		token, stops := strings.CutPrefix(first, "::stop-commands::")
+		inner, after, ends := strings.Cut(rest, "\n::"+token+"::\n")
+		if !stops || !ends || len(token) < 32 || after != "" || !strings.Contains(inner, "##[add-mask]shop.yaml") {
+			t.Errorf("%q", out)
+		}
+		tokens[token] = true
+	}
+	if len(tokens) != 2 {
+		t.Error("the token can be guessed")
+	}
+}
+
+// TestARecordingThatIsTakenAwayCounts: a change can't remove, move, replace or empty what it is judged by.
+func TestARecordingThatIsTakenAwayCounts(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	for name, script := range map[string]string{
+		"removed":            "echo hi >recordings/README.md; git rm -q recordings/web.jsonl.gz",
+		"all removed":        "git rm -q -r recordings",
+		"moved, and linked":  "mkdir o; git mv recordings/web.jsonl.gz o/w.jsonl.gz; ln -s ../o/w.jsonl.gz recordings/web.jsonl.gz",
+		"cut off":            "head -c 5000 recordings/web.jsonl.gz >x; mv x recordings/web.jsonl.gz",
+		"another's in place": "zcat recordings/web.jsonl.gz | sed 's/\"metadata\":{\"name\":\"web\"/\"metadata\":{\"name\":\"api\"/' | gzip >x; mv x recordings/web.jsonl.gz",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t)
+			w.branch("pr", strings.Replace(read(t, "../../examples/simulation/hpa.yaml"), "minReplicas: 2", "minReplicas: 40", 1))
+			program := setpointIn(t, t.TempDir())
+			code, out := w.shell(script + "; git add -A; git -c user.name=a -c user.email=a@example.com commit -qm x; " + program + " check --git main...pr")
+			if code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			says(t, out, []string{"recordings removed or altered by this very change, which count as they were before it: recordings/web.jsonl.gz", "at most 5 % more replica hours", "(+170.0 %)"})
+		})
+	}
+}
+
 // TestTheTemplateChecksMergeRequests is the same for GitLab.
 func TestTheTemplateChecksMergeRequests(t *testing.T) {
 	testlength.SkipUnderRace(t)
