@@ -59,13 +59,18 @@ type Input struct {
 // Recording is a file of recordings.
 type Recording struct {
 	Name string
-	Open func() (io.ReadCloser, error)
+	// Named: the user named this very file, which must be readable. Base: the range removes or alters it, and
+	// this is what it was before.
+	Named, Base bool
+	Open        func() (io.ReadCloser, error)
 }
 
 // Report is what came of a check.
 type Report struct {
 	Verdict Status `json:"verdict"`
 	Range   string `json:"range,omitempty"`
+	// Read is how many changed files of a range were read.
+	Read int `json:"read,omitempty"`
 	// Specs are the autoscalers that change, in the order of files.
 	Specs []*SpecReport `json:"specs"`
 	// Files are results about files that can't be read.
@@ -80,8 +85,10 @@ type SpecReport struct {
 	Kind    string `json:"kind,omitempty"`
 	File    string `json:"file"`
 	OldFile string `json:"oldFile,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	What    string `json:"what"`
+	// OldObject is what it was called before, if that was another name.
+	OldObject string `json:"oldObject,omitempty"`
+	Line      int    `json:"line,omitempty"`
+	What      string `json:"what"`
 	// Results are of the rules, in their order.
 	Results []Result `json:"results"`
 	// Findings of lint are those of the new spec; Existing is how many of the old spec's are still there
@@ -117,7 +124,8 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	all := c.Old.pair(c.New, in.Range == nil)
 	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
 	if in.Range != nil {
-		out.Range = in.Range.Text
+		out.Range, out.Read = in.Range.Text, c.checked
+		all = c.hidden(all, out)
 	} else {
 		all = withoutRemoved(all, out)
 	}
@@ -141,7 +149,12 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(measured.unread) > 0 {
+		out.Notes = append(out.Notes, "recordings that can't be read: "+strings.Join(measured.unread, "; "))
+	}
+	none, lost := measured.none()
 	for _, c := range all {
+		c.none, c.lost = none, lost
 		h := measured.measured[c]
 		if h != nil {
 			h.finish()
@@ -156,6 +169,12 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		if l := in.Settings.limit(unchecked.Key, ""); l.Level != Off {
 			out.Files = append(out.Files, Result{Rule: unchecked.ID, Status: l.broken(), Title: unchecked.title(0), Why: p.err.Error(), File: p.file})
 		}
+	}
+	if l := in.Settings.limit(unchecked.Key, ""); len(c.beside) > 0 && l.Level != Off {
+		out.Files = append(out.Files, Result{
+			Rule: unchecked.ID, Status: l.broken(), Title: unchecked.title(0), File: c.beside[0],
+			Why: "changed files that may scale something and were not checked: " + Some(c.beside),
+		})
 	}
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
 		out.Notes = append(out.Notes, "recordings of others, which do not change: "+strings.Join(slices.Sorted(maps.Keys(measured.others)), ", "))
@@ -183,21 +202,35 @@ func withoutRemoved(all []*change, out *Report) []*change {
 		return c.what == Removed
 	})
 	if n := len(gone); n > 0 {
-		text := strings.Join(gone[:min(n, maxProblems)], ", ")
-		if n > maxProblems {
-			text += ", …"
-		}
-		out.Notes = append(out.Notes, fmt.Sprintf("%d autoscalers of the old files are in none of the new ones, and not checked: %s", n, text))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d autoscalers of the old files are in none of the new ones, and not checked: %s", n, Some(gone)))
 	}
 	return kept
 }
 
-func (h *histories) file(ctx context.Context, r Recording, tell func(error)) error {
-	file, err := r.Open()
-	if err != nil {
-		return err
+// hidden takes out what is removed only because its file can't be read any more: that fails.
+func (c *Changes) hidden(all []*change, out *Report) []*change {
+	return slices.DeleteFunc(all, func(of *change) bool {
+		if of.what != Removed || c.unread[of.old.File] == nil {
+			return false
+		}
+		if slices.ContainsFunc(c.invalid, func(p problem) bool { return p.file == of.old.File }) {
+			return true // Run says so
+		}
+		out.Files = append(out.Files, Result{
+			Rule: refused, Status: Failed, Title: "the spec is valid", File: of.old.File,
+			Why: objectOf(of.old) + " was in this file, of which nothing can be read now: it " + c.unread[of.old.File].Error(),
+		})
+		return true
+	})
+}
+
+// Some lists the first few names.
+func Some(names []string) string {
+	out := strings.Join(names[:min(len(names), maxProblems)], ", ")
+	if n := len(names) - maxProblems; n > 0 {
+		out += fmt.Sprintf(" and %d more", n)
 	}
-	return errors.Join(h.read(ctx, r.Name, file, tell), file.Close())
+	return out
 }
 
 // findings runs lint on one side's specs. problems are about what it could not check, if that was no refused
@@ -245,6 +278,9 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	}
 	if c.old != nil && c.new != nil && c.old.File != c.new.File {
 		out.OldFile = c.old.File
+	}
+	if c.old != nil && c.new != nil && objectOf(c.old) != objectOf(c.new) {
+		out.OldObject = objectOf(c.old)
 	}
 	known := make(map[string]bool)
 	for _, f := range before {
@@ -303,8 +339,14 @@ func (s *Settings) results(c *change, h *History) (out []Result) {
 			// Nothing is known of any figure, which the rule history says.
 			if r.Key == "history" && c.what != Removed {
 				result := Result{Rule: r.ID, Status: Unknown, Title: r.title(l.Limit), New: "none", Why: "not checked by history: " + usable.Error()}
+				if h == nil && c.none != "" {
+					result.Why = "not checked by history: " + c.none
+				}
 				if l.Level != Off {
 					result.Status = l.broken()
+					if c.lost {
+						result.Status = Failed // it would be a way around all the others
+					}
 				}
 				out = append(out, result)
 			}

@@ -30,7 +30,7 @@ func file(t *testing.T, name string) string {
 
 // flight is the recording of the examples.
 func flight() []Recording {
-	return []Recording{{examples + "flight.jsonl.gz", func() (io.ReadCloser, error) { return os.Open(examples + "flight.jsonl.gz") }}}
+	return []Recording{{Name: examples + "flight.jsonl.gz", Open: func() (io.ReadCloser, error) { return os.Open(examples + "flight.jsonl.gz") }}}
 }
 
 // recorded is a recording of some scenarios.
@@ -43,7 +43,7 @@ func recorded(t *testing.T, scenarios ...*recording.Scenario) []Recording {
 			t.Fatal(err)
 		}
 	}
-	return []Recording{{"recorded.jsonl", func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}}
+	return []Recording{{Name: "recorded.jsonl", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}}
 }
 
 // run checks a change of one file.
@@ -387,5 +387,81 @@ func TestChecksAreBounded(t *testing.T) {
 	}
 	if h := full(MaxScenarios-1, 0); h.file(t.Context(), recorded(t, renamed(first(t)))[0], func(err error) { t.Error(err) }) != nil {
 		t.Error("the last scenario is refused")
+	}
+}
+
+// The same time counts once, however many recordings have it, whichever part of them.
+func TestTheSameTimeCountsOnce(t *testing.T) {
+	t.Parallel()
+	h := &History{}
+	at := func(from, to int) (all []replay.Instant) {
+		for i := from; i < to; i++ {
+			all = append(all, replay.Instant{Time: time.Unix(int64(i)*60, 0), Length: time.Minute, Recorded: 4, Closed: 4, From: 4 - int32(i%2)})
+		}
+		return all
+	}
+	add := func(instants []replay.Instant) {
+		b := &replay.Backtest{Instants: instants, ClosedLoop: &replay.ClosedLoop{}}
+		h.add(b, b, b)
+	}
+	for range 3 {
+		add(at(0, 60))
+	}
+	add(at(30, 90))
+	add(at(120, 150))
+	add(at(100, 130))
+	h.finish()
+	// 0 to 90 and 100 to 150; where one span meets the next its last instant counts once.
+	if h.CoveredSeconds < 138*60 || h.CoveredSeconds > 140*60 || h.New.Changes > 70 || h.New.ReplicaHours > 4*140./60 || h.Model.Seconds != h.CoveredSeconds || h.Steps+h.AlreadySteps != 300 {
+		t.Errorf("%+v", h)
+	}
+	// A change at the first step is one, in the table and by the rule.
+	h = &History{}
+	add(at(1, 2))
+	if h.finish(); h.New.Changes != 1 || h.New.MostInAnHour != 1 {
+		t.Errorf("%+v", h.New)
+	}
+}
+
+func broken(name string, named, base bool) Recording {
+	return Recording{Name: name, Named: named, Base: base, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("{\n")), nil }}
+}
+
+// A recording that can't be read is told with the reason; one that the change removes does not help it.
+func TestRecordingsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	got := run(t, scaler("web", 5), scaler("web", 6), "", []Recording{broken("x.jsonl", false, false)})
+	if r := of(t, got, "history"); r.Status != Warned || !strings.Contains(r.Why, "that can be read: x.jsonl:1:") || !strings.Contains(strings.Join(got.Notes, ""), "x.jsonl:1:") {
+		t.Errorf("%+v, %v", r, got.Notes)
+	}
+	got = run(t, scaler("web", 5), scaler("web", 6), "", []Recording{broken("x.jsonl", false, true)})
+	if r := of(t, got, "history"); got.Verdict != Failed || !strings.Contains(r.Why, "removes or alters") {
+		t.Errorf("%+v", r)
+	}
+	c := &Changes{Old: NewSide(asIs), New: NewSide(asIs)}
+	if _, err := Run(t.Context(), &Input{Settings: Defaults(), Changes: c, Recordings: []Recording{broken("x.jsonl", true, false)}, Tell: func(error) {}}); err == nil || !strings.Contains(err.Error(), "x.jsonl can't be read") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A recording belongs to the autoscaler whose name it has; a stored spec has none, and takes those of one.
+func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
+	t.Parallel()
+	const stored = "spec: {maxReplicas: %d, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
+	other := func(name string) *recording.Scenario {
+		s := renamed(first(t))
+		s.HPA.Name = name
+		return s
+	}
+	got := run(t, scaler("web", 5), scaler("web", 6), "", recorded(t, other("api")))
+	if r := of(t, got, "history"); !strings.Contains(r.Why, "there is no recording of it") || got.Specs[0].History != nil {
+		t.Errorf("%+v", r)
+	}
+	if got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(stored, 6), "", recorded(t, other("api"))); got.Specs[0].History == nil || got.Specs[0].History.Other != "shop/api" {
+		t.Errorf("%+v", got.Specs[0])
+	}
+	got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(stored, 6), "", recorded(t, other("api"), other("zzz")))
+	if r := of(t, got, "history"); !strings.Contains(r.Why, "of several autoscalers") {
+		t.Errorf("%+v", r)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +27,12 @@ const (
 	maxChangedFile = 2000
 	maxBesideFiles = 5000
 	maxBesideBytes = 64 << 20
+	// maxRecording bounds a recording that is read from a commit.
+	maxRecording = 256 << 20
 )
 
-// Repository runs git in a folder.
-type Repository struct{ folder string }
+// Repository runs git in a folder, which is at prefix of the repository.
+type Repository struct{ folder, prefix string }
 
 // Range are the two commits that are compared.
 type Range struct {
@@ -38,10 +42,12 @@ type Range struct {
 
 // OpenRepository returns the repository that a folder is in.
 func OpenRepository(ctx context.Context, folder string) (*Repository, error) {
-	g := &Repository{folder}
-	if _, err := g.git(ctx, nil, "rev-parse", "--git-dir"); err != nil {
+	g := &Repository{folder: folder}
+	prefix, err := g.git(ctx, nil, "rev-parse", "--show-prefix")
+	if err != nil {
 		return nil, err
 	}
+	g.prefix = strings.TrimSuffix(string(prefix), "\n")
 	return g, nil
 }
 
@@ -112,25 +118,29 @@ type entry struct {
 	size   int64
 }
 
-// tree are the plain files of a commit by their path, from the root of the repository.
-func (g *Repository) tree(ctx context.Context, commit string) (map[string]entry, error) {
+// tree are the plain files of a commit by their path, from the root of the repository, and its links.
+func (g *Repository) tree(ctx context.Context, commit string) (files, links map[string]entry, err error) {
 	out, err := g.git(ctx, nil, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	files := make(map[string]entry)
+	files, links = make(map[string]entry), make(map[string]entry)
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		about, name, _ := strings.Cut(line, "\t")
 		fields := strings.Fields(about)
-		if len(fields) != 4 || fields[1] != "blob" || !strings.HasPrefix(fields[0], "100") { // no links, no submodules
+		if len(fields) != 4 || fields[1] != "blob" { // a submodule
 			continue
 		}
 		size, err := strconv.ParseInt(fields[3], 10, 64)
-		if err == nil {
+		switch {
+		case err != nil:
+		case strings.HasPrefix(fields[0], "100"):
 			files[name] = entry{fields[2], size}
+		default:
+			links[name] = entry{fields[2], size}
 		}
 	}
-	return files, nil
+	return files, links, nil
 }
 
 // contents reads objects.
@@ -160,7 +170,7 @@ func (g *Repository) contents(ctx context.Context, objects []string) (map[string
 
 // file reads a file of a commit; nil: there is none.
 func (g *Repository) file(ctx context.Context, commit, name string) ([]byte, error) {
-	files, err := g.tree(ctx, commit)
+	files, _, err := g.tree(ctx, commit)
 	if err != nil {
 		return nil, err
 	}
@@ -180,9 +190,18 @@ type Changes struct {
 	Old, New *Side
 	// Paths are all files that differ.
 	Paths []string
+	// repository is nil for files that the user named; before are those of its base.
+	repository *Repository
+	before     map[string]entry
 	// invalid are changed files that can't be read, unchecked those that may have an autoscaler and are not
 	// looked at, by file.
 	invalid, unchecked []problem
+	// unread are changed files of which nothing was read, and why; beside are those that may scale something and
+	// are no specs.
+	unread map[string]error
+	beside []string
+	// checked is how many changed files were read.
+	checked int
 	// notes are what else a reader should know.
 	notes []string
 }
@@ -200,12 +219,12 @@ func readable(name string) bool {
 
 // Changes reads the specs of both commits in files that differ, with the manifests beside them for lint.
 func (g *Repository) Changes(ctx context.Context, r *Range, s *Settings, options func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions) (*Changes, error) {
-	out := &Changes{Old: NewSide(options), New: NewSide(options)}
-	before, err := g.tree(ctx, r.Base)
+	out := &Changes{Old: NewSide(options), New: NewSide(options), unread: make(map[string]error)}
+	before, linkedBefore, err := g.tree(ctx, r.Base)
 	if err != nil {
 		return nil, err
 	}
-	after, err := g.tree(ctx, r.Head)
+	after, linked, err := g.tree(ctx, r.Head)
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +241,7 @@ func (g *Repository) Changes(ctx context.Context, r *Range, s *Settings, options
 	}
 	slices.Sort(out.Paths)
 	out.Paths = slices.Compact(out.Paths)
+	out.repository, out.before = g, before
 	if len(changed) > maxChangedFile {
 		return nil, fmt.Errorf("--git: %d files of YAML and JSON differ, more than %d; name some in ignore of %s, or check a shorter range", len(changed), maxChangedFile, RulesFile)
 	}
@@ -229,7 +249,118 @@ func (g *Repository) Changes(ctx context.Context, r *Range, s *Settings, options
 	if err := g.read(ctx, out, out.Old, before, s, false); err != nil {
 		return nil, err
 	}
-	return out, g.read(ctx, out, out.New, after, s, true)
+	if err := g.read(ctx, out, out.New, after, s, true); err != nil {
+		return nil, err
+	}
+	for name, at := range linked {
+		if readable(name) && !s.ignores(name) && linkedBefore[name].object != at.object {
+			out.unread[name] = errors.New("is a link")
+			out.beside = append(out.beside, name)
+		}
+	}
+	if err := g.rules(ctx, out, before, after); err != nil {
+		return nil, err
+	}
+	return out, g.others(ctx, out, after, s)
+}
+
+// rules tells of changed rules, which do not count, and of those that can't be read after it.
+func (g *Repository) rules(ctx context.Context, out *Changes, before, after map[string]entry) error {
+	was, had := before[RulesFile]
+	is, has := after[RulesFile]
+	if !had || was.object == is.object {
+		return nil
+	}
+	out.notes = append(out.notes, "the rules in "+RulesFile+" are changed by this very change; it is judged without them")
+	if !has || is.size > maxFileBytes {
+		return nil
+	}
+	all, err := g.contents(ctx, []string{is.object})
+	if err != nil {
+		return err
+	}
+	if _, err := ReadSettings(RulesFile, all[is.object]); err != nil {
+		out.invalid = append(out.invalid, problem{RulesFile, err})
+	}
+	return nil
+}
+
+// others looks for what may scale something in changed files that are not manifests by their name.
+func (g *Repository) others(ctx context.Context, out *Changes, after map[string]entry, s *Settings) error {
+	var names, objects []string
+	total, left := int64(0), 0
+	for _, name := range out.Paths {
+		at, there := after[name]
+		if !there || readable(name) || s.ignores(name) || IsRecording(name) || path.Ext(name) == ".md" {
+			continue
+		}
+		if at.size > maxFileBytes || total+at.size > maxBesideBytes {
+			left++
+			continue
+		}
+		total += at.size
+		names, objects = append(names, name), append(objects, at.object)
+	}
+	slices.Sort(objects)
+	all, err := g.contents(ctx, slices.Compact(objects))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if content := all[after[name].object]; kinds.Match(bytes.ReplaceAll(content, []byte{0}, nil)) {
+			out.beside = append(out.beside, name)
+		}
+	}
+	if left > 0 {
+		out.notes = append(out.notes, fmt.Sprintf("%d changed files that are no YAML or JSON by their name are too large to be looked at", left))
+	}
+	slices.Sort(out.beside)
+	return nil
+}
+
+// kinds find manifests in files of any name.
+var kinds = regexp.MustCompile(`(?m)^[\s{"'-]*kind["']?\s*:\s*["']?(HorizontalPodAutoscaler|ScaledObject|ScaledJob|Autoscaler)\b`)
+
+// IsRecording reports whether a file in a folder of recordings is one, by its name.
+func IsRecording(name string) bool {
+	return strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")
+}
+
+// Touched reports whether a range adds, removes or alters a file of this folder.
+func (c *Changes) Touched(name string) bool {
+	return c.repository != nil && slices.Contains(c.Paths, c.repository.path(name))
+}
+
+// path is a file of the folder as the repository has it.
+func (g *Repository) path(name string) string {
+	if folder, err := filepath.Abs(g.folder); err == nil && filepath.IsAbs(name) {
+		if inside, err := filepath.Rel(folder, name); err == nil {
+			name = inside
+		}
+	}
+	return path.Join(g.prefix, filepath.ToSlash(name))
+}
+
+// Earlier are the recordings at some paths that a range removes or alters, as they were at its base: without
+// them a change could bring its own history, or none.
+func (c *Changes) Earlier(ctx context.Context, paths []string) (all []Recording) {
+	for _, name := range c.Paths {
+		at, there := c.before[name]
+		if !there || !slices.ContainsFunc(paths, func(p string) bool {
+			p = c.repository.path(p)
+			return name == p || (p == "." || strings.HasPrefix(name, p+"/")) && IsRecording(name)
+		}) {
+			continue
+		}
+		all = append(all, Recording{Name: name, Base: true, Open: func() (io.ReadCloser, error) {
+			if at.size > maxRecording {
+				return nil, fmt.Errorf("%s: was longer than %d bytes", name, maxRecording)
+			}
+			content, err := c.repository.contents(ctx, []string{at.object})
+			return io.NopCloser(bytes.NewReader(content[at.object])), err
+		}})
+	}
+	return all
 }
 
 // read reads a commit: the changed files, then those beside them. tell notes what is wrong with changed ones.
@@ -244,7 +375,7 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 		case !readable(name) || s.ignores(name):
 		case at.size > maxFileBytes:
 			if side.files[name] && tell {
-				out.unchecked = append(out.unchecked, problem{name, fmt.Errorf("is longer than %d bytes", maxFileBytes)})
+				out.leave(name, fmt.Errorf("is longer than %d bytes", maxFileBytes))
 			}
 		case !side.files[name] && (beside >= maxBesideFiles || total+at.size > maxBesideBytes):
 			left++
@@ -274,18 +405,30 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 		}
 		content := all[tree[name].object]
 		isChanged, may := side.files[name], mayHaveSpec(content)
+		if isChanged && tell {
+			out.checked++
+			if bytes.IndexByte(content, 0) >= 0 {
+				out.unread[name] = errors.New("is no text in UTF-8")
+			}
+			if !may && mayScale(content) {
+				out.beside = append(out.beside, name)
+			}
+		}
 		if !may && !bytes.Contains(content, []byte("apiVersion")) {
 			continue
 		}
-		kept, loose, notes, err := sifted(content)
+		kept, loose, beside, notes, err := sifted(content)
 		if isChanged && may && tell {
+			if beside {
+				out.beside = append(out.beside, name)
+			}
 			for _, note := range notes {
 				out.unchecked = append(out.unchecked, problem{name, note})
 			}
 			if errors.Is(err, errTemplate) {
-				out.unchecked = append(out.unchecked, problem{name, err})
+				out.leave(name, err)
 			} else if err != nil {
-				out.invalid = append(out.invalid, problem{name, err})
+				out.refuse(name, err)
 			}
 		}
 		if err != nil || len(bytes.TrimSpace(kept)) == 0 {
@@ -294,12 +437,21 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 		switch err := side.Read(name, bytes.NewReader(kept)); {
 		case err == nil || !isChanged || !may || !tell:
 		case loose:
-			out.unchecked = append(out.unchecked, problem{name, err})
+			out.leave(name, err)
 		default:
-			out.invalid = append(out.invalid, problem{name, err})
+			out.refuse(name, err)
 		}
 	}
 	return nil
+}
+
+// leave notes a file that is not read, refuse one that is invalid.
+func (c *Changes) leave(name string, err error) {
+	c.unchecked, c.unread[name] = append(c.unchecked, problem{name, err}), err
+}
+
+func (c *Changes) refuse(name string, err error) {
+	c.invalid, c.unread[name] = append(c.invalid, problem{name, err}), err
 }
 
 func rank(first bool) int {

@@ -110,9 +110,9 @@ func TestChangesOfARange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "failed; changed HorizontalPodAutoscaler shop/odd folder/ü b.yaml: warning; added Autoscaler shop/new new.yaml: failed; " +
+	const want = "failed; changed HorizontalPodAutoscaler shop/odd folder/ü b.yaml: warning; added Autoscaler shop/new new.yaml: warning; " +
 		"changed HorizontalPodAutoscaler shop/web web.yaml: warning; removed HorizontalPodAutoscaler shop/gone gone.yaml: warning; " +
-		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning; unchecked pool.json: warning"
+		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning; unchecked pool.json: warning; unchecked values.yaml: warning"
 	if text := outline(got); text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
@@ -186,5 +186,122 @@ func TestLargeFilesOfARange(t *testing.T) {
 	r.commit(files...)
 	if _, err := r.run("main...change"); err == nil || !strings.Contains(err.Error(), "2003 files of YAML and JSON differ, more than 2000") {
 		t.Errorf("%v", err)
+	}
+}
+
+// utf16 is ASCII in another encoding.
+func utf16(text string) string {
+	var out strings.Builder
+	out.WriteString("\xff\xfe")
+	for i := range len(text) {
+		out.WriteString(text[i:i+1] + "\x00")
+	}
+	return out.String()
+}
+
+// What may scale something and is no spec is told, in one line.
+func TestWhatIsNotCheckedIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		file, content string
+		told          bool
+	}{
+		"a patch in a kustomization": {"kustomization.yaml", "patches:\n- {target: {kind: HorizontalPodAutoscaler}, patch: '- {op: replace, path: /spec/maxReplicas, value: 500}'}\n", true},
+		"a JSON patch":               {"patch.yaml", "- {op: replace, path: /spec/maxReplicas, value: 500}\n", true},
+		"values of a chart":          {"chart/values.yaml", "autoscaling: {maxReplicas: 500}\n", true},
+		"KEDA":                       {"keda.yaml", "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: web}\nspec: {scaleTargetRef: {name: web}, maxReplicaCount: 500, triggers: []}\n", true},
+		"UTF-16":                     {"wide.yaml", utf16(scaler("web", 5)), true},
+		"another suffix":             {"web.yaml.tpl", scaler("web", 5), true},
+		"no suffix":                  {"web", scaler("web", 5), true},
+		"large letters":              {"WEB.YAML", scaler("web", 5), true},
+		"a text":                     {"README.md", "```yaml\n" + scaler("web", 5) + "```\n", false},
+		"a workload":                 {"deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRepository(t)
+			r.commit()
+			r.git("tag", "start")
+			r.commit(tt.file, tt.content)
+			got, err := r.run("start..main")
+			want := "passed"
+			if tt.told {
+				want = "warning; unchecked " + tt.file + ": warning"
+			}
+			if err != nil || outline(got) != want {
+				t.Errorf("%v, %v, want %s", outline(got), err, want)
+			}
+		})
+	}
+	r := newRepository(t)
+	r.commit()
+	r.git("tag", "start")
+	if err := os.Symlink("../real.txt", filepath.Join(r.folder, "z.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	files := []string{}
+	for i := range 2 * maxProblems {
+		files = append(files, fmt.Sprintf("%d.yaml", i), "maxReplicaCount: 3\n")
+	}
+	r.commit(files...)
+	got, err := r.run("start..main")
+	if err != nil || len(got.Files) != 1 || !strings.HasSuffix(got.Files[0].Why, "4.yaml and 6 more") {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err = r.run("main~1..start"); err != nil || got.summary() != "passed: no autoscaler changes in 0 changed files of YAML and JSON" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r.commit("a.yaml", "a: 1\n")
+	if got, err = r.run("main~1..main"); err != nil || got.summary() != "passed: no autoscaler changes in 1 changed file of YAML and JSON" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A spec does not escape by becoming what can't be read.
+func TestASpecThatCannotBeReadAnyMoreFails(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"padding":  scaler("web", 50) + strings.Repeat("#\n", maxFileBytes/2),
+		"template": scaler("web", 50) + "---\n{{ bad\n",
+		"UTF-16":   utf16(scaler("web", 50)),
+		"no YAML":  scaler("web", 50) + "---\nx: [HorizontalPodAutoscaler\n",
+		"a link":   "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRepository(t)
+			r.commit("web.yaml", scaler("web", 5))
+			r.git("tag", "start")
+			if content == "" {
+				r.commit("web.yaml", "", "real.txt", scaler("web", 50))
+				if err := os.Symlink("real.txt", filepath.Join(r.folder, "web.yaml")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if content != "" {
+				r.commit("web.yaml", content)
+			} else {
+				r.commit()
+			}
+			got, err := r.run("start..main")
+			if err != nil || got.Verdict != Failed || len(got.Specs) != 0 || !strings.Contains(outline(got), "invalid web.yaml: failed") {
+				t.Errorf("%s, %v", outline(got), err)
+			}
+		})
+	}
+}
+
+// Rules that a change touches are told, and fail if nobody could read them after it.
+func TestRulesOfAChangeAreTold(t *testing.T) {
+	t.Parallel()
+	for now, want := range map[string]string{"": "passed", "rules: {replicaHours: off}\n": "passed", "rules: {nope: 1\n": "failed; invalid " + RulesFile + ": failed"} {
+		r := newRepository(t)
+		r.commit(RulesFile, "rules: {history: error}\n")
+		r.git("tag", "start")
+		r.commit(RulesFile, now)
+		got, err := r.run("start..main")
+		if err != nil || outline(got) != want || !strings.Contains(strings.Join(got.Notes, "\n"), "the rules in .setpoint/check.yaml are changed by this very change") {
+			t.Errorf("%q: %s, %v, %v", now, outline(got), err, got)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/simulation"
 )
 
 // Bounds of recordings: scenarios that are read, and steps that are decided, for all changes together.
@@ -66,10 +67,19 @@ type History struct {
 	// Plot has the counts over the covered time.
 	Plot Plot `json:"plot"`
 
+	// AlreadySteps are evaluations at times that another recording, or scenario, has already: they count once.
+	AlreadySteps int `json:"alreadySteps,omitempty"`
+
 	points []point
 	max    [2]int32
 	bound  [2]bool
+	// spans are the times that are covered, in order and apart. mixed: recordings of several objects are given
+	// for a spec without a name.
+	spans []span
+	mixed bool
 }
+
+type span struct{ from, to time.Time }
 
 // Figures are those of one spec.
 type Figures struct {
@@ -88,6 +98,8 @@ type Figures struct {
 	ShortSeconds         float64 `json:"shortSeconds"`
 
 	changes []time.Time
+	last    time.Time
+	up      bool
 }
 
 // Model is how near the closed loop comes to what really happened, with the recording's own spec and all pods
@@ -125,24 +137,66 @@ type histories struct {
 	changes  []*change
 	measured map[*change]*History
 	assumed  replay.Assumed
-	// alone: there is one change, of files that the user named, so that a recording may have another name.
+	// alone: there is one change, of files that the user named. If it is a stored spec, which has no name, a
+	// recording may have another.
 	alone            bool
 	scenarios, steps int
 	// others are the objects of recordings that no change has.
 	others map[string]bool
+	// unread are the first problems with recordings that can't be read, lost that of one which the range removes
+	// or alters.
+	unread []string
+	lost   string
+}
+
+// file reads a recording. One that the user named must be readable.
+func (h *histories) file(ctx context.Context, r Recording, tell func(error)) error {
+	bad := func(err error) {
+		if tell(err); len(h.unread) < maxProblems {
+			h.unread = append(h.unread, err.Error())
+		}
+		if r.Base && h.lost == "" {
+			h.lost = err.Error()
+		}
+	}
+	told := 0
+	problem := func(err error) {
+		if told++; told <= maxProblems {
+			bad(err)
+		}
+	}
+	file, err := r.Open()
+	if err == nil {
+		err = errors.Join(h.read(ctx, r.Name, file, problem), file.Close())
+	} else if !r.Named {
+		bad(err)
+		return nil
+	}
+	if err == nil && r.Named && told > 0 {
+		return fmt.Errorf("%s can't be read", r.Name)
+	}
+	return err
+}
+
+// none says why a change has no history, and whether that may be by the change itself.
+func (h *histories) none() (why string, lost bool) {
+	switch {
+	case h.lost != "":
+		return "a recording that this change removes or alters can't be read as it was before: " + h.lost, true
+	case len(h.unread) > 0:
+		return errNone.Error() + " that can be read: " + h.unread[0], false
+	}
+	return errNone.Error(), false
 }
 
 // read takes a recording in. tell is given what is wrong with single lines.
 func (h *histories) read(ctx context.Context, name string, r io.Reader, tell func(error)) error {
-	told := 0
 	for scenario, err := range recording.NewReader(name, r).All() {
 		if ended := ctx.Err(); ended != nil {
 			return ended
 		}
 		if err != nil {
-			if told++; told <= maxProblems {
-				tell(err)
-			}
+			tell(err)
 			continue
 		}
 		if h.scenarios++; h.scenarios > MaxScenarios {
@@ -187,11 +241,12 @@ func (h *histories) take(ctx context.Context, file string, scenario *recording.S
 	if matched {
 		return nil
 	}
-	if h.alone && len(h.changes) == 1 && h.changes[0].new != nil {
+	if h.alone && len(h.changes) == 1 && h.changes[0].new != nil && h.changes[0].new.Kind == "" {
 		got := h.measured[h.changes[0]]
 		if got == nil || got.Other == object {
 			return h.measure(ctx, file, scenario, h.changes[0], object)
 		}
+		got.mixed = true
 	}
 	if len(h.others) < maxProblems {
 		h.others[object] = true
@@ -266,10 +321,6 @@ func (h *History) unusable(err error) {
 func (h *History) add(old, next, own *replay.Backtest) {
 	first := h.Recordings == 0
 	h.Recordings++
-	h.Steps += next.Steps
-	h.CoveredSeconds += next.CoveredSeconds
-	h.ModelledSeconds += next.ClosedLoop.ModelledSeconds
-	h.UnknownSeconds += next.ClosedLoop.UnknownSeconds
 	if next.Compared == 0 {
 		h.Uncompared++
 	}
@@ -283,39 +334,76 @@ func (h *History) add(old, next, own *replay.Backtest) {
 			h.AsRecorded = append(h.AsRecorded, name)
 		}
 	}
-	h.Old.add(&old.ClosedLoop.Other, first)
-	h.New.add(&next.ClosedLoop.Other, first)
+	h.Old.last, h.New.last = time.Time{}, time.Time{}
+	already := make([]bool, len(next.Instants))
 	for i := range next.Instants {
 		was, is := &old.Instants[i], &next.Instants[i]
+		if already[i] = h.covers(is.Time); already[i] {
+			h.AlreadySteps++
+			continue
+		}
+		seconds := is.Length.Seconds()
+		h.Steps++
+		h.CoveredSeconds += seconds
+		if is.Modelled {
+			h.ModelledSeconds += seconds
+		}
+		if is.Unknown {
+			h.UnknownSeconds += seconds
+		}
 		h.points = append(h.points, point{is.Time, is.Length, is.Recorded, was.Closed, is.Closed})
 		if was.Open != is.Open {
 			h.DifferentSteps++
 		}
-		h.Old.instant(was, h.max[0], i > 0 && old.Instants[i-1].Closed != was.Closed)
-		h.New.instant(is, h.max[1], i > 0 && next.Instants[i-1].Closed != is.Closed)
+		h.Old.instant(was, h.max[0], h.Steps == 1)
+		h.New.instant(is, h.max[1], h.Steps == 1)
 	}
 	for i := range own.Instants {
-		if at := &own.Instants[i]; !at.Unknown {
+		if at := &own.Instants[i]; !at.Unknown && !(i < len(already) && already[i]) {
 			h.Model.add(at)
 		}
 	}
+	h.cover(next.Instants)
 }
 
-func (f *Figures) add(s *replay.ClosedSide, first bool) {
-	f.ReplicaHours += s.ReplicaHours
-	f.Changes += s.Ups + s.Downs
-	f.Reversals += s.Reversals
-	if first {
-		f.Least = s.Least
-	}
-	f.Least, f.Most = min(f.Least, s.Least), max(f.Most, s.Most)
-	if s.ShortSeconds != nil {
-		f.ShortSeconds += *s.ShortSeconds
-	}
+// covers reports whether earlier scenarios have that time.
+func (h *History) covers(at time.Time) bool {
+	i, exact := slices.BinarySearchFunc(h.spans, at, func(s span, at time.Time) int { return s.from.Compare(at) })
+	return exact || i > 0 && !at.After(h.spans[i-1].to)
 }
 
-func (f *Figures) instant(at *replay.Instant, most int32, changed bool) {
+// cover adds the times of a scenario.
+func (h *History) cover(instants []replay.Instant) {
+	for i := range instants {
+		next := span{instants[i].Time, instants[i].Time.Add(instants[i].Length)}
+		if n := len(h.spans); n > 0 && i > 0 && h.spans[n-1].to.Equal(next.from) {
+			h.spans[n-1].to = next.to
+		} else {
+			h.spans = append(h.spans, next)
+		}
+	}
+	slices.SortFunc(h.spans, func(a, b span) int { return a.from.Compare(b.from) })
+	kept := h.spans[:1]
+	for _, s := range h.spans[1:] {
+		if last := &kept[len(kept)-1]; s.from.After(last.to) {
+			kept = append(kept, s)
+		} else if s.to.After(last.to) {
+			last.to = s.to
+		}
+	}
+	h.spans = kept
+}
+
+func (f *Figures) instant(at *replay.Instant, most int32, first bool) {
 	seconds := at.Length.Seconds()
+	f.ReplicaHours += float64(float64(at.Closed) * at.Length.Hours())
+	if first {
+		f.Least = at.Closed
+	}
+	f.Least, f.Most = min(f.Least, at.Closed), max(f.Most, at.Closed)
+	if at.Short {
+		f.ShortSeconds += seconds
+	}
 	f.OpenReplicaHours += float64(at.Open) * at.Length.Hours()
 	if most > 0 && at.Closed >= most {
 		f.AtMaximumSeconds += seconds
@@ -323,9 +411,16 @@ func (f *Figures) instant(at *replay.Instant, most int32, changed bool) {
 	if most > 0 && at.Open >= most {
 		f.OpenAtMaximumSeconds += seconds
 	}
-	if changed {
-		f.changes = append(f.changes, at.Time)
+	if at.Closed == at.From {
+		return
 	}
+	f.Changes++
+	f.changes = append(f.changes, at.Time)
+	up := at.Closed > at.From
+	if !f.last.IsZero() && f.up != up && at.Time.Sub(f.last) <= simulation.ReversalTime {
+		f.Reversals++
+	}
+	f.last, f.up = at.Time, up
 }
 
 func (m *Model) add(at *replay.Instant) {
@@ -408,6 +503,8 @@ func (h *History) usable() error {
 	switch {
 	case h == nil:
 		return errNone
+	case h.mixed:
+		return errors.New("the recordings are of several autoscalers, and a stored spec has no name: give those of one")
 	case h.Recordings == 0 && h.UnusableCount > 0:
 		return errors.New(h.Unusable[0])
 	case h.Recordings == 0 || h.CoveredSeconds == 0:

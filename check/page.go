@@ -33,7 +33,7 @@ func Document() string {
 		"hold. [A pull request, step by step](../start/check.md) shows it at work; all flags are [here](cli/setpoint.md#setpoint-check).\n\n" +
 		"## The file\n\n`.setpoint/check.yaml` has the rules of a repository. With `--git` it counts as it is at the base of the range, so that no change brings its own\n" +
 		"rules; if there is none at the base, as it is at the head. Without the file the defaults below count. All keys are optional. Unknown keys are errors.\n\n```yaml\n" + Example + "```\n\n" +
-		"Exit codes: 0 all rules with the level `error` hold; 1 one does not; 2 the command line, a file of rules, or a file of `--old` and `--new` is invalid.\n\n" +
+		"Exit codes: 0 all rules with the level `error` hold; 1 one does not; 2 the command line, a file of rules, of `--old`, of `--new` or of `--recording` is invalid, a report\ncan't be written, or `--time-limit` is over.\n\n" +
 		"A rule does not fail a change that breaks its limit no more than the old spec did: it warns then. A rule whose figure is not known fails nothing; the rule\n" +
 		"[`history`](#history) decides whether a change without recordings fails.\n\n" +
 		"## Rules\n\n| key | must hold, by default | level |\n|---|---|---|\n")
@@ -49,7 +49,7 @@ func Document() string {
 		}
 		fmt.Fprintf(&out, "%s\n\n%s\n", r.Why, r.Mend)
 	}
-	fmt.Fprintf(&out, "\n### %s\n\nA changed autoscaler, or a changed file with one, that the API server or the service would refuse. It always fails.\n", refused)
+	fmt.Fprintf(&out, "\n### %s\n\nA changed autoscaler, or a changed file with one, that the API server or the service would refuse; a file that had one and can't be read any more; changed rules that can't be read. It always fails.\n", refused)
 	out.WriteString("\n## What a check can't know\n\n" +
 		"- **Open loop.** Each recorded evaluation is decided again, with its readings and its count. Nothing is assumed, but the load is as it was: what the new\n" +
 		"  spec's earlier counts would have changed is not in it. `different`, `usedReplicas` and the replica hours of the open loop rest on it.\n" +

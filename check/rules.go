@@ -70,13 +70,13 @@ var Rules = []Rule{
 		"The closed loop is asked to reproduce what really happened under the spec of the recording, with all pods modelled. What it misses there it may miss of the new spec, too.",
 		"Set `assume.idle`; use a longer recording; judge by the open loop.", 10, 0, 1e6, Warning},
 	{"history", "history", "at least %s hours of recordings",
-		"The recorded time of this autoscaler that the check could use. With less, or without any, the figures above are not checked by history, only by lint.",
+		"The recorded time of this autoscaler that the check could use. With less, or without any, the figures above are not checked by history, only by lint. It fails at any level but `off` if the change removes or alters a recording that can't be read as it was before.",
 		"Record it: `setpoint targets export`, or an agent with `--record`.", 1, 0, 1e5, Warning},
 	{"removed", "removed", "no autoscaler is removed",
 		"An autoscaler of the old files that is in none of the new ones. The count then stays as it is. Only looked at with `--git`.",
 		"Keep it, or set the level if it is meant.", 0, 0, 0, Warning},
 	{"unchecked", "unchecked", "no changed file is left unchecked",
-		"A changed file that seems to have an autoscaler and can't be checked: a template, a patch of Kustomize, a file that is too large. A manifest that is invalid is always an error.",
+		"A changed file that seems to have an autoscaler and can't be checked: a template, a patch of Kustomize, a file that is too large. Others that may scale something are named in one line: values of a chart, ScaledObjects of KEDA, links, manifests in UTF-16 or under another suffix. A manifest that is invalid is always an error.",
 		"Render it (`helm template`, `kubectl kustomize`) and give both versions with `--old` and `--new`, or add it to `ignore`.", 0, 0, 0, Warning},
 }
 

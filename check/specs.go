@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,6 +61,9 @@ type change struct {
 	what     string
 	// refused are why the new spec, or the old one, can't be run.
 	refused, oldRefused error
+	// none is why there is no history, lost whether the change itself may be to blame.
+	none string
+	lost bool
 }
 
 // of is the spec that findings are about: the new one, or that which is removed.
@@ -74,7 +78,7 @@ func (c *change) of() *lint.Spec {
 func objectOf(s *lint.Spec) string { return s.Object.Namespace + "/" + s.Object.Name }
 
 // pair finds which old spec became which new one: of the same kind, namespace, name and file; then of another
-// file; then of another kind. If each side has one spec only they are a pair, whatever their names.
+// file; then of another kind; then of another name that scales the same workload, with or without its namespace. If each side has one spec only they are a pair, whatever their names.
 func (s *Side) pair(next *Side, alone bool) (changes []*change) {
 	if alone && len(s.specs) == 1 && len(next.specs) == 1 {
 		return s.compare(next, []*change{{old: &s.specs[0], new: &next.specs[0]}})
@@ -83,13 +87,15 @@ func (s *Side) pair(next *Side, alone bool) (changes []*change) {
 		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) + " " + s.File },
 		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) },
 		objectOf,
+		func(s *lint.Spec) string { return workload(s, s.Object.Namespace) },
+		func(s *lint.Spec) string { return workload(s, "") },
 	}
 	taken, partner := make([]bool, len(s.specs)), make([]*lint.Spec, len(next.specs))
 	for _, key := range keys {
 		free := make(map[string][]int)
 		for i := range s.specs {
-			if !taken[i] {
-				free[key(&s.specs[i])] = append(free[key(&s.specs[i])], i)
+			if k := key(&s.specs[i]); !taken[i] && k != "" {
+				free[k] = append(free[k], i)
 			}
 		}
 		for i := range next.specs {
@@ -110,6 +116,15 @@ func (s *Side) pair(next *Side, alone bool) (changes []*change) {
 	return s.compare(next, changes)
 }
 
+// workload is what a spec scales, empty: it does not say so.
+func workload(s *lint.Spec, namespace string) string {
+	ref := &s.Object.Spec.ScaleTargetRef
+	if ref.Name == "" {
+		return ""
+	}
+	return namespace + "/" + ref.Kind + "/" + ref.Name
+}
+
 // compare says what happens to each, and leaves out what does not change at all.
 func (s *Side) compare(next *Side, all []*change) []*change {
 	return slices.DeleteFunc(all, func(c *change) bool {
@@ -128,7 +143,7 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 		if c.what = Changed; refused == nil && oldRefused == nil && reflect.DeepEqual(old, now) {
 			c.what = Same
 		}
-		return c.what == Same && c.old.File == c.new.File && c.old.Kind == c.new.Kind && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
+		return c.what == Same && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
 	})
 }
 
@@ -145,25 +160,35 @@ func mayHaveSpec(content []byte) bool {
 	return bytes.Contains(content, []byte("maxReplicas")) || bytes.Contains(content, []byte("HorizontalPodAutoscaler"))
 }
 
+// scaling are words of objects and settings that scale something.
+var scaling = regexp.MustCompile(`(?i)m(ax|in)_?replica|HorizontalPodAutoscaler|ScaledObject|ScaledJob|autoscaling\.setpoint\.dev`)
+
+// mayScale reports whether a text may scale something, also in UTF-16.
+func mayScale(content []byte) bool {
+	return scaling.Match(bytes.ReplaceAll(content, []byte{0}, nil))
+}
+
 // errTemplate is about a file that has to be rendered first.
 var errTemplate = errors.New("is a template, which must be rendered first")
 
 // sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
 // are in place of the others, so that lines stay what they are. loose: one of them may be something else than a
-// stored spec. notes tell of documents that are left out and may be an autoscaler.
-func sifted(content []byte) (out []byte, loose bool, notes []error, err error) {
+// stored spec. notes tell of documents that are left out and may be an autoscaler. beside: one of the others may
+// scale something.
+func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err error) {
 	parts, err := document.Manifests(content)
 	if err != nil {
-		return nil, false, nil, templateOr(content, err)
+		return nil, false, false, nil, templateOr(content, err)
 	}
 	out = bytes.Clone(content)
 	for _, part := range parts {
 		converted, err := document.Manifest(part)
 		if err != nil {
-			return nil, false, nil, templateOr(content, err)
+			return nil, false, false, nil, templateOr(content, err)
 		}
 		begin := cap(content) - cap(part)
-		keep, named, note := wanted(converted)
+		keep, named, spec, note := wanted(converted)
+		beside = beside || !spec && note == nil && mayScale(part)
 		loose = loose || keep && !named
 		if note != nil {
 			notes = append(notes, fmt.Errorf("line %d: %w", 1+bytes.Count(content[:begin], []byte("\n")), note))
@@ -177,7 +202,7 @@ func sifted(content []byte) (out []byte, loose bool, notes []error, err error) {
 			}
 		}
 	}
-	return out, loose, notes, nil
+	return out, loose, beside, notes, nil
 }
 
 func templateOr(content []byte, err error) error {
@@ -187,19 +212,21 @@ func templateOr(content []byte, err error) error {
 	return err
 }
 
-// wanted reports whether a document is read, and whether it says itself what it is.
-func wanted(data []byte) (keep, named bool, note error) {
+// wanted reports whether a document is read, whether it says itself what it is, and whether it is a spec, or a list.
+func wanted(data []byte) (keep, named, spec bool, note error) {
 	var h head
 	if json.Unmarshal(data, &h) != nil {
-		return false, false, nil // it is no object
+		return false, false, false, nil // it is no object
 	}
 	var inner head
 	_ = json.Unmarshal(h.Spec, &inner) // anything may be there
 	switch {
 	case h.APIVersion == "" && h.Kind == "":
-		return h.MaxReplicas != nil || inner.MaxReplicas != nil, false, nil
+		keep = h.MaxReplicas != nil || inner.MaxReplicas != nil
+		return keep, false, keep, nil
 	case h.Kind == "HorizontalPodAutoscaler" && inner.MaxReplicas == nil, h.Kind == "Autoscaler" && strings.HasPrefix(h.APIVersion, "autoscaling.setpoint.dev/") && inner.MaxReplicas == nil:
-		return false, true, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
+		return false, true, false, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
 	}
-	return h.APIVersion != "" && h.Kind != "", true, nil
+	own := h.Kind == "HorizontalPodAutoscaler" || h.Kind == "Autoscaler" || strings.HasSuffix(h.Kind, "List")
+	return h.APIVersion != "" && h.Kind != "", true, own, nil
 }

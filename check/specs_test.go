@@ -12,7 +12,7 @@ func asIs(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { retur
 
 // scaler is a manifest.
 func scaler(name string, most int) string {
-	return fmt.Sprintf("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: %s, namespace: shop}\nspec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: %d\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", name, most)
+	return fmt.Sprintf("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: %[1]s, namespace: shop}\nspec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %[1]s}\n  minReplicas: 2\n  maxReplicas: %[2]d\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", name, most)
 }
 
 func own(name string, most int) string {
@@ -48,6 +48,9 @@ func TestWhichSpecBecameWhich(t *testing.T) {
 		"moved":                 {[]string{"a.yaml", scaler("web", 5)}, []string{"b.yaml", scaler("web", 5)}, false, "the same spec shop/web a.yaml→b.yaml"},
 		"another kind":          {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", own("web", 6)}, false, "changed shop/web a.yaml→a.yaml"},
 		"added and removed":     {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", scaler("api", 5)}, false, "added shop/api →a.yaml, removed shop/web a.yaml→"},
+		"renamed":               {[]string{"a.yaml", scaler("web", 5)}, []string{"b.yaml", strings.Replace(scaler("web", 6), "{name: web, namespace: shop}", "{name: web2, namespace: shop}", 1)}, false, "changed shop/web2 a.yaml→b.yaml"},
+		"renamed, the same":     {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", strings.Replace(scaler("web", 5), "{name: web, ", "{name: web2, ", 1)}, false, "the same spec shop/web2 a.yaml→a.yaml"},
+		"without its namespace": {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", strings.Replace(scaler("web", 6), ", namespace: shop", "", 1)}, false, "changed default/web a.yaml→a.yaml"},
 		"two files of one name": {[]string{"a.yaml", scaler("web", 5), "b.yaml", scaler("web", 50)}, []string{"b.yaml", scaler("web", 60), "a.yaml", scaler("web", 6)}, false, "changed shop/web b.yaml→b.yaml, changed shop/web a.yaml→a.yaml"},
 		"one and one":           {[]string{"old.yaml", scaler("web", 5)}, []string{"new.yaml", scaler("api", 6)}, true, "changed shop/api old.yaml→new.yaml"},
 		"stored specs":          {[]string{"w.yaml", fmt.Sprintf(stored, 5)}, []string{"w.yaml", fmt.Sprintf(stored, 6)}, false, "changed default/w w.yaml→w.yaml"},
@@ -86,7 +89,7 @@ func TestDocumentsOfARepository(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, _, notes, err := sifted([]byte(tt.file))
+			out, _, _, notes, err := sifted([]byte(tt.file))
 			text := ""
 			if err != nil {
 				text = err.Error()

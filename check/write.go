@@ -38,7 +38,10 @@ func (r *Report) summary() string {
 		counts[f.Status]++
 	}
 	if len(r.Specs)+len(r.Files) == 0 {
-		return fmt.Sprintf("%s: no autoscaler changes", r.Verdict)
+		if r.Range == "" {
+			return fmt.Sprintf("%s: no autoscaler changes", r.Verdict)
+		}
+		return fmt.Sprintf("%s: no autoscaler changes in %s of YAML and JSON", r.Verdict, count(r.Read, "changed file"))
 	}
 	var parts []string
 	for _, status := range statuses {
@@ -46,7 +49,19 @@ func (r *Report) summary() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, status))
 		}
 	}
-	return fmt.Sprintf("%s: %d autoscalers change; %s", r.Verdict, len(r.Specs), strings.Join(parts, ", "))
+	changes := count(len(r.Specs), "autoscaler") + " change"
+	if len(r.Specs) == 1 {
+		changes += "s"
+	}
+	return fmt.Sprintf("%s: %s; %s", r.Verdict, changes, strings.Join(parts, ", "))
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // place is where a spec is.
@@ -57,6 +72,9 @@ func (s *SpecReport) place() string {
 	}
 	if s.OldFile != "" {
 		out += ", before in " + s.OldFile
+	}
+	if s.OldObject != "" {
+		out += ", before " + s.OldObject
 	}
 	return out
 }
@@ -72,9 +90,12 @@ func (s *SpecReport) title() string {
 // rests says what the figures of a history rest on, and what nobody can know; assumptions first.
 func (h *History) rests() (out []string) {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	say("%s of %d recordings, %d evaluations, %s", seconds(h.CoveredSeconds), h.Recordings, h.Steps, h.From.Format(time.RFC3339)+" to "+h.To.Format(time.RFC3339))
+	say("%s of %s, %s, %s", seconds(h.CoveredSeconds), count(h.Recordings, "recording"), count(h.Steps, "evaluation"), h.From.Format(time.RFC3339)+" to "+h.To.Format(time.RFC3339))
 	if h.Other != "" {
-		say("the recordings are of %s: both sides had one spec, which is taken to be that", h.Other)
+		say("the recordings are of %s: a stored spec has no name, and is taken to be that", h.Other)
+	}
+	if h.AlreadySteps > 0 {
+		say("%d evaluations are at times that another recording of it has already: they count once", h.AlreadySteps)
 	}
 	if h.AsOld {
 		say("the old spec decides as the recording's own: its figures are what really happened")
@@ -312,6 +333,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			result := Result{Rule: "lint/" + f.Rule, Status: Warned, Title: f.Message, New: f.Arithmetic}
 			if s.fails(f) {
 				result.Status = Failed
+			} else if !f.Severity.AtLeast(lint.Warning) {
+				result.Status = Passed
 			}
 			cases = append(cases, junitOf(text(s.Object), text(s.File), &result))
 		}

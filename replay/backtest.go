@@ -48,9 +48,11 @@ type Instant struct {
 	// Recorded is the recording's count, Open what the other spec decides from that, Closed the other
 	// spec's count in the closed loop.
 	Recorded, Open, Closed int32
-	// RecordedShort and Short are ClosedSide.ShortSeconds of the two, false where no limit is known. Unknown is
-	// ClosedLoop.UnknownSeconds.
-	RecordedShort, Short, Unknown bool
+	// From is what Closed was before the step.
+	From int32
+	// RecordedShort and Short are ClosedSide.ShortSeconds of the two, false where no limit is known. Modelled and
+	// Unknown are ClosedLoop.ModelledSeconds and UnknownSeconds.
+	RecordedShort, Short, Modelled, Unknown bool
 }
 
 // Side is what one spec decided in the time that is covered.
@@ -127,10 +129,14 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question)
 	if err == nil && out.Mismatched == 0 {
 		out.ClosedLoop, err = closedLoop(ctx, scenario, q, own, func(i int, s *counterfactual.Step, o *counterfactual.Outcome) {
 			length, _ := standsFor(scenario, i)
-			out.Instants = append(out.Instants, Instant{
-				Time: s.Time, Length: length, Recorded: s.After, Open: open[i], Closed: o.Replicas,
-				RecordedShort: o.LowerBound, Short: o.Short, Unknown: o.Source == counterfactual.Unknown,
-			})
+			at := Instant{
+				Time: s.Time, Length: length, Recorded: s.After, Open: open[i], Closed: o.Replicas, From: o.Decision.Current,
+				RecordedShort: o.LowerBound, Short: o.Short, Modelled: o.Source == counterfactual.Modelled, Unknown: o.Source == counterfactual.Unknown,
+			}
+			if s.Input.ScaleError != nil {
+				at.From = at.Closed // it stays as it was
+			}
+			out.Instants = append(out.Instants, at)
 		})
 	}
 	return out, err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ type checkCommand struct {
 	old, new, recordings   []string
 	git, rules             string
 	markdown, sarif, junit string
+	limit                  time.Duration
 	assumed                assumedFlags
 	options                explaincmd.Options
 	output                 *cli.OutputFlag
@@ -59,6 +61,7 @@ Exits with 1 if a rule with the level error does not hold, and with 2 if a file 
 	flags.StringVar(&c.sarif, "sarif", "", "write what does not hold as SARIF to this `file`; - as of --markdown")
 	flags.StringVar(&c.junit, "junit", "", "write each rule as a test case of JUnit to this `file`; - as of --markdown")
 	flags.VarP(c.output, "output", "o", "form of the output: text or json")
+	flags.DurationVar(&c.limit, "time-limit", 30*time.Minute, "`time` after which the check ends without a verdict")
 	c.assumed.bind(flags)
 	c.options.Bind(flags)
 	return cmd
@@ -85,15 +88,20 @@ func (c *checkCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	report, err := check.Run(cmd.Context(), in)
+	ctx, stop := context.WithTimeout(cmd.Context(), c.limit)
+	defer stop()
+	report, err := check.Run(ctx, in)
 	if ended := cmd.Context().Err(); ended != nil {
 		return ended
+	}
+	if ctx.Err() != nil && err != nil {
+		err = fmt.Errorf("the check took longer than %s, its --time-limit, and comes to no verdict: give fewer or shorter recordings, or more time", c.limit)
 	}
 	if err != nil {
 		return cli.BadInput(err)
 	}
 	if err := c.write(cmd, report); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+		return cli.BadInput(fmt.Errorf("writing the report: %w", err))
 	}
 	if report.Verdict == check.Failed {
 		return cli.ErrQuiet
@@ -108,6 +116,8 @@ func (c *checkCommand) usage() error {
 		return errors.New("give --git BASE...HEAD, or --old and --new; see setpoint check --help")
 	case c.git != "" && files > 0:
 		return errors.New("--git replaces --old and --new: give one or the other")
+	case c.limit <= 0:
+		return errors.New("--time-limit must be more than 0")
 	case c.git == "" && len(c.new) == 0:
 		return errors.New("--new is missing: the specs after the change")
 	}
@@ -117,9 +127,15 @@ func (c *checkCommand) usage() error {
 			in++
 		}
 	}
+	files := make(map[string]bool)
 	for _, name := range []string{c.markdown, c.sarif, c.junit} {
-		if name == "-" {
+		switch clean := filepath.Clean(name); {
+		case name == "-":
 			out++
+		case name != "" && files[clean]:
+			return fmt.Errorf("--markdown, --sarif and --junit need a file each: %s is given twice", name)
+		default:
+			files[clean] = true
 		}
 	}
 	switch {
@@ -201,26 +217,39 @@ func (c *checkCommand) findRecordings(cmd *cobra.Command, in *check.Input) error
 	if len(paths) == 0 {
 		paths, from = in.Settings.Recordings, "recordings"
 	}
-	var names []string
+	in.Recordings = in.Changes.Earlier(cmd.Context(), paths)
+	named := make(map[string]bool)
+	var names, links []string
 	for _, path := range paths {
 		if path == "-" {
 			names = append(names, path)
+			named[path] = true
 			continue
 		}
 		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) && len(in.Recordings) > 0 {
+			continue // the change removes it
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
 		if !info.IsDir() {
 			names = append(names, path)
+			named[path] = len(c.recordings) > 0
 			continue
 		}
 		before := len(names)
 		err = filepath.WalkDir(path, func(name string, at fs.DirEntry, err error) error {
-			if err == nil && at.Type().IsRegular() && (strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")) {
+			switch {
+			case err != nil:
+				return err
+			case at.IsDir() || !check.IsRecording(name):
+			case at.Type().IsRegular():
 				names = append(names, name)
+			default:
+				links = append(links, name)
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", from, err)
@@ -232,10 +261,31 @@ func (c *checkCommand) findRecordings(cmd *cobra.Command, in *check.Input) error
 	if len(names) > maxRecordings {
 		return fmt.Errorf("%s: there are %d files, more than %d", from, len(names), maxRecordings)
 	}
+	var earlier, touched, others []string
+	for _, r := range in.Recordings {
+		earlier = append(earlier, r.Name)
+	}
 	for _, name := range names {
-		in.Recordings = append(in.Recordings, check.Recording{Name: name, Open: func() (io.ReadCloser, error) { return cli.Open(cmd, name) }})
-		if clean := filepath.ToSlash(filepath.Clean(name)); slices.Contains(in.Changes.Paths, clean) {
-			in.Notes = append(in.Notes, "the recording "+clean+" is changed by this very change")
+		if in.Changes.Touched(name) {
+			touched = append(touched, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	// What the change brings comes last: it adds to what is known, and replaces nothing.
+	for _, name := range slices.Concat(others, touched) {
+		in.Recordings = append(in.Recordings, check.Recording{Name: name, Named: named[name], Open: func() (io.ReadCloser, error) { return cli.Open(cmd, name) }})
+	}
+	for _, about := range []struct {
+		text  string
+		names []string
+	}{
+		{"recordings removed or altered by this very change, which count as they were before it", earlier},
+		{"recordings added or altered by this very change, which add to those", touched},
+		{"recordings that are no plain files, and not read", links},
+	} {
+		if len(about.names) > 0 {
+			in.Notes = append(in.Notes, about.text+": "+check.Some(about.names))
 		}
 	}
 	return nil

@@ -36,6 +36,11 @@ func TestChecksThatCannotBe(t *testing.T) {
 		{"no such file", []string{"--new=nowhere.yaml"}, "no such file"},
 		{"no manifest", []string{"--new", rules}, "is not an autoscaler"},
 		{"no such recording", []string{"--new", hpa, "--recording=nowhere"}, "--recording: stat nowhere"},
+		{"a recording that is none", []string{"--new", hpa, "--recording", rules}, "can't be read"},
+		{"a report that can't be written", []string{"--new", hpa, "--markdown=/no/such"}, "writing the report: open /no/such"},
+		{"reports in one file", []string{"--new", hpa, "--markdown=q", "--junit=./q"}, "need a file each"},
+		{"no time", []string{"--new", hpa, "--time-limit=0s"}, "--time-limit must be more"},
+		{"too much", []string{"--new", hpa, "--recording", flightOfExamples, "--time-limit=1ms"}, "took longer than 1ms, its --time-limit, and comes to no verdict"},
 		{"a quantity", []string{"--new", hpa, "--cpu-limit=x"}, "--cpu-limit"},
 		{"a range", []string{"--git=main"}, "must be BASE..HEAD"},
 	} {
@@ -84,7 +89,7 @@ func TestCheckTellsItsVerdict(t *testing.T) {
 	// The replica hours are those of setpoint backtest, docs/guides/simulation.md.
 	says(t, got.Stdout, []string{
 		"failed   at most 5 % more replica hours than the old spec", "45.1 → 61.68 (+36.7 %)", "  old      ▂", "open loop: ", "closed loop: ",
-		"asked to reproduce what really happened", "not whether the load follows the count", "failed: 1 autoscalers change; 1 failed\n",
+		"asked to reproduce what really happened", "not whether the load follows the count", "failed: 1 autoscaler changes; 1 failed\n",
 	})
 	if summary := run(t, "", append(args, "--markdown=-")...); summary.Code != cli.ExitFailed || !strings.HasPrefix(summary.Stdout, "## ❌ setpoint check: failed") {
 		t.Errorf("exit code %d\n%s", summary.Code, summary.Stdout)
