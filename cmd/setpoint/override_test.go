@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -91,8 +93,8 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"nothing said", []string{"create", "web"}, []string{"--for or --until must say when it ends", "--reason must say why", "it does nothing: set --hold", `"web" needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/web`}},
-		{"another kind", []string{"create", "deploy/web", "-n=shop", "--hold", "--for=1h", "--reason=x"}, []string{`"deploy/web" must be clusters/CLUSTER`, "or, with -n NAMESPACE, a target's name such as web or hpa/web"}},
+		{"nothing said", []string{"create", "web"}, []string{"--for or --until must say when it ends", "--reason must say why", "it does nothing: set --hold", `"web" needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/web; a cluster is clusters/web`}},
+		{"another kind", []string{"create", "deploy/web", "-n=shop", "--hold", "--for=1h", "--reason=x"}, []string{`"deploy/web" must be clusters/CLUSTER`, "or, for a target, CLUSTER/NAMESPACE/TARGET, or with -n NAMESPACE its name such as web or hpa/web"}},
 		{"no namespace", []string{"create", "web", "-n=a/b", "--cluster=c", "--hold", "--for=1h", "--reason=x"}, []string{`"a/b" is no name of a namespace`}},
 		{"no cluster", []string{"list", "web", "-n=shop", "--cluster=.."}, []string{`".." is no name of a cluster`}},
 		{"two ends", []string{"create", demoTarget, "--hold", "--for=1h", "--until=2026-01-01T00:00:00Z", "--reason=x"}, []string{"--for and --until both"}},
@@ -165,4 +167,46 @@ type step struct {
 	args []string
 	code int
 	want []string
+}
+
+// A member of a fleet has no history, and is known all the same: by its decisions, by its name alone, and by its short name.
+func TestOverridesOfAMember(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	var of map[string]any
+	text, err := os.ReadFile(demoRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &of); err != nil {
+		t.Fatal(err)
+	}
+	of["fleet"] = "clusters/all/namespaces/shop/targets/fo"
+	asked, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := clitest.File(t, "member.json", string(asked))
+	const east = "clusters/east/namespaces/shop/targets/fo"
+	calls := func(cluster string) step {
+		return step{cluster + " calls", []string{"recommend", "-f", request, "--target", "clusters/" + cluster + "/namespaces/shop/targets/fo"}, 0, nil}
+	}
+	override := func(name string, code int, want string, args ...string) step {
+		return step{name, append(append([]string{"override"}, args...), "--hold", "--for=1h", "--reason=x"), code, []string{want}}
+	}
+	for _, tt := range []step{
+		{"create", []string{"fleet", "create", "all/shop/fo", "--max=20", "--cpu=60", "--member=east", "--member=west"}, 0, nil},
+		override("before it called", 0, "the target is not known yet", "create", "east/shop/fo", "--id=early"),
+		calls("east"), calls("west"), calls("east"),
+		override("a member", 0, east+"/overrides/live created", "create", "east/shop/fo", "--id=live"),
+		override("its fleet", 0, "clusters/all/namespaces/shop/targets/fo/overrides/all created", "create", "all/shop/fo", "--id=all"),
+		override("a name alone", cli.ExitFailed, "3 targets have this name, clusters/all/namespaces/shop/targets/fo, clusters/east/namespaces/shop/targets/fo", "create", "fo", "-n=shop"),
+		{"its decisions", []string{"targets", "decisions", "east/shop/fo"}, 0, []string{"REPLICAS"}},
+	} {
+		got := run(t, "", append(tt.args, "--server", address)...)
+		said := got.Stdout + got.Stderr
+		if got.Code != tt.code || len(tt.want) > 0 && !strings.Contains(said, tt.want[0]) || strings.Contains(said, "known yet") != (tt.name == "before it called") {
+			t.Errorf("%s: exit code %d\n%s\nwant %q", tt.name, got.Code, said, tt.want)
+		}
+	}
 }

@@ -154,7 +154,9 @@ func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error 
 
 func (c *specsCommand) delete(cmd *cobra.Command, args []string) error {
 	return c.call(func(client setpointv1.TargetServiceClient) error {
-		if _, err := client.DeleteTargetSpec(cmd.Context(), &setpointv1.DeleteTargetSpecRequest{Name: args[0], Etag: c.etag}); err != nil {
+		if _, err := client.DeleteTargetSpec(cmd.Context(), &setpointv1.DeleteTargetSpecRequest{Name: args[0], Etag: c.etag}); status.Code(err) == codes.NotFound {
+			return errors.New("no spec is stored of " + args[0] + ": there is nothing to delete; setpoint specs list has those that are stored")
+		} else if err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "spec of "+args[0]+" deleted")

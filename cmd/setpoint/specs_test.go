@@ -49,6 +49,7 @@ func TestSpecs(t *testing.T) {
 		{"set two autoscalers", queueAutoscaler + "---" + queueAutoscaler, []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "-: holds 2 autoscalers, not one"},
 		{"delete another version", "", []string{"delete", demoTarget, "--etag=aa"}, cli.ExitFailed, "has changed since that etag"},
 		{"delete", "", []string{"delete", demoTarget}, 0, "spec of " + demoTarget + " deleted"},
+		{"delete again", "", []string{"delete", demoTarget}, cli.ExitFailed, "no spec is stored of " + demoTarget + ": there is nothing to delete"},
 	} {
 		got := run(t, tt.stdin, append(append([]string{"specs"}, tt.args...), "--server", address)...)
 		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {

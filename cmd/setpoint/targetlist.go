@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Further forms of lists of targets: names alone, and the table without shortened names.
@@ -190,7 +191,10 @@ func newTargetList(of *targetsCommand) *cobra.Command {
 func (c *targetList) run(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", WithSpecInUse: true}
 	if len(args) > 0 {
-		req.Parent = args[0]
+		req.Parent = namespaces(args[0])
+	}
+	for i, state := range c.states { // as the page spells it: Not asked
+		c.states[i] = strings.ReplaceAll(strings.ToLower(state), " ", "-")
 	}
 	order, known := listOrders[c.order]
 	if !known {
@@ -225,6 +229,14 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 	}
 	defer all.leftOut(cmd, "targets")
 	return c.show(cmd.OutOrStdout(), all.items, now)
+}
+
+// namespaces is a parent of targets: of a cluster alone all its namespaces.
+func namespaces(parent string) string {
+	if p, ok := target.ParsePlace(parent); ok && p.Namespace == "" || parent == "clusters/-" {
+		return parent + "/namespaces/-"
+	}
+	return parent
 }
 
 // collectBest reads all pages and keeps the first limit items of an order, 0 for all of them. It keeps

@@ -197,7 +197,7 @@ func TestMistakesInListsAreRefused(t *testing.T) {
 	for _, tt := range []struct{ arg, want string }{
 		{"--state=maximum", `--state: "maximum" is none of unread, not-asked,`},
 		{"--sort=size", `--sort: "size" is none of urgency,`},
-		{"clusters/x", "parent: must be clusters/"},
+		{"clusters/x/targets/y", "parent: must be clusters/"},
 	} {
 		if got := run(t, "", "targets", "list", "--server=127.0.0.1:1", tt.arg); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
 			t.Errorf("%s: exit code %d, %s\nwant %s", tt.arg, got.Code, got.Stderr, tt.want)
@@ -207,7 +207,10 @@ func TestMistakesInListsAreRefused(t *testing.T) {
 	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
 		t.Fatal(got.Stderr)
 	}
-	for arg, want := range map[string]string{"--state=steady": demoTarget + "\n", "--state=max,failing": ""} {
+	for arg, want := range map[string]string{
+		"--state=steady": demoTarget + "\n", "--state=max,failing": "", "--state=Not asked,Steady": demoTarget + "\n", "--state=not asked": "",
+		"clusters/demo": demoTarget + "\n", "clusters/-": demoTarget + "\n", "clusters/other": "",
+	} {
 		if got := run(t, "", "targets", "list", "--server", address, "-o=name", arg); got.Code != 0 || got.Stdout != want {
 			t.Errorf("%s: exit code %d, %q, want %q", arg, got.Code, got.Stdout, want)
 		}

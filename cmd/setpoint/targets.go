@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
@@ -38,8 +39,10 @@ func newTargets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "targets",
 		Short: "List, show, explain, watch and delete the targets of a server",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: "List, show, explain, watch and delete the targets of a server. TARGET is clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET,\n" +
+			"or CLUSTER/NAMESPACE/TARGET for short.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = addServerFlags(cmd, defaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -65,6 +68,15 @@ func newTargets() *cobra.Command {
 			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.delete,
 		})
+	for _, sub := range cmd.Commands() {
+		run := sub.RunE
+		sub.RunE = func(cmd *cobra.Command, args []string) error {
+			for i := range args {
+				args[i] = target.Whole(args[i])
+			}
+			return run(cmd, args)
+		}
+	}
 	return cmd
 }
 

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
@@ -61,7 +64,7 @@ func newTargetsWatch(of *targetsCommand) *cobra.Command {
 func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-", ChangesOnly: c.changes}
 	if len(args) > 0 {
-		req.Parent = args[0]
+		req.Parent = namespaces(args[0])
 		if !strings.Contains(req.GetParent(), "/targets/") {
 			req.Parent += "/targets/-"
 		}
@@ -79,6 +82,12 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	defer func() { _ = client.Close() }()
 	out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if _, one := target.Parse(req.GetParent()); one {
+		_, err := setpointv1.NewTargetServiceClient(client.Conn()).ListDecisions(cmd.Context(), &setpointv1.ListDecisionsRequest{Parent: req.GetParent(), PageSize: 1})
+		if status.Code(err) == codes.NotFound { // the name may be mistyped
+			fmt.Fprintln(stderr, "nothing is known of "+req.GetParent()+": the watch waits for its first decision")
+		}
+	}
 	if c.output.Form == asTable {
 		if err := writeRow(out, "TIME", "REPLICAS", "OUTCOME", "TARGET", "REASON"); err != nil {
 			return err

@@ -58,7 +58,7 @@ func TestDecisionsAreWatched(t *testing.T) {
 		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
 		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
 	}
-	for _, parent := range []string{"clusters/demo/namespaces/-", demoTarget} {
+	for _, parent := range []string{"clusters/demo", "clusters/demo/namespaces/-", demoTarget, shortOf(demoTarget)} {
 		var response struct {
 			Target, ResumeToken string
 			Decision            struct{ DesiredReplicas int }
@@ -83,7 +83,7 @@ func TestInvalidWatchesAreRefused(t *testing.T) {
 	}{
 		{"an instant that is none", `--since: "yesterday" is neither`, cli.ExitUsage, []string{"--since=yesterday"}},
 		{"a time to come", `--since: "-1h" is neither`, cli.ExitUsage, []string{"--since=-1h"}},
-		{"a parent that is none, without a call", "parent: must be clusters/", cli.ExitUsage, []string{"clusters/x", "--server=127.0.0.1:1"}},
+		{"a parent that is none, without a call", "parent: must be clusters/", cli.ExitUsage, []string{"clusters/x/y", "--server=127.0.0.1:1"}},
 		{"nobody there", "(Unavailable)", cli.ExitFailed, []string{"--server=127.0.0.1:1"}},
 	} {
 		got := run(t, "", append([]string{"targets", "watch", "--server=" + address}, tt.args...)...)
@@ -135,5 +135,38 @@ func TestAWatchedChangeIsOneLine(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the lines are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// shortOf is CLUSTER/NAMESPACE/TARGET.
+func shortOf(name string) string {
+	return strings.NewReplacer("clusters/", "", "/namespaces/", "/", "/targets/", "/").Replace(name)
+}
+
+// A watch of a target of which nothing is known says so: the name may be mistyped. One of a target that is known, or of
+// a namespace, does not.
+func TestAWatchOfAnUnknownTargetSaysSo(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	for arg, said := range map[string]bool{"demo/shop/nobody": true, demoTarget + "x": true, demoTarget: false, "clusters/nowhere": false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		root := newRoot()
+		out, written := io.Pipe()
+		root.SetArgs([]string{"targets", "watch", arg, "--server", address})
+		root.SetOut(written)
+		var stderr strings.Builder
+		root.SetErr(&stderr)
+		ended := make(chan error, 1)
+		go func() { ended <- root.ExecuteContext(ctx) }()
+		lines := bufio.NewScanner(out)
+		lines.Scan() // its head, which comes after what is said
+		cancel()
+		_ = out.Close()
+		if err := <-ended; err != nil || strings.Contains(stderr.String(), "nothing is known of clusters/demo/namespaces/shop/targets/") != said {
+			t.Errorf("%s: %v, said %q", arg, err, stderr.String())
+		}
 	}
 }

@@ -95,3 +95,16 @@ var inSegment = func() (set [256]bool) {
 	}
 	return set
 }()
+
+// Whole returns the name of a target that a person may have written as CLUSTER/NAMESPACE/TARGET; any other text as it is.
+func Whole(text string) string {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 || parts[0] == "clusters" {
+		return text
+	}
+	name := Name{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}.String()
+	if _, ok := Parse(name); !ok {
+		return text
+	}
+	return name
+}

@@ -28,10 +28,11 @@ const maxSwaps = 64
 // may be about to store that.
 const claimFor = 10 * time.Second
 
-// TakenError means that a target is a member of another fleet, or Soon may be.
+// TakenError means that a target is a member of another fleet, Of, or Soon may be. Its text has not that one's name,
+// which is not for everybody.
 type TakenError struct {
-	Member string
-	Soon   bool
+	Member, Of string
+	Soon       bool
 }
 
 // Error implements error.
@@ -75,7 +76,7 @@ func (f *Fleets) claim(ctx context.Context, of string, member store.Key, record 
 				return nil, err
 			}
 			if soon := f.now().Sub(at).Abs() < claimFor; taken || soon {
-				return nil, &TakenError{member.String(), !taken}
+				return nil, &TakenError{member.String(), owner, !taken}
 			}
 		}
 		return appendClaim(of, f.now()), nil

@@ -146,8 +146,8 @@ func TestATargetIsAMemberOfOneFleet(t *testing.T) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		err := s.trySet(t, second, queueFleet(2, 100, west, north))
-		if want(t, "taken", err, codes.FailedPrecondition, "FLEET_MEMBER_TAKEN"); strings.Contains(err.Error(), fleetName) || !strings.Contains(err.Error(), west) {
-			t.Errorf("the error names the other fleet, or not the member: %v", err)
+		if want(t, "taken", err, codes.FailedPrecondition, "FLEET_MEMBER_TAKEN"); !strings.Contains(err.Error(), fleetName) || !strings.Contains(err.Error(), west) {
+			t.Errorf("the error names not the other fleet, which this caller may read, or not the member: %v", err)
 		}
 		// north was perhaps claimed by that, and no spec names it: it is free.
 		s.set(t, queueFleet(2, 100, west, east, north))
@@ -279,7 +279,7 @@ func TestMembersAreDrainedLostAndReturn(t *testing.T) {
 func TestRightsOnFleets(t *testing.T) {
 	t.Parallel()
 	tokens := map[string]string{}
-	for _, who := range []string{"west", "owner", "half", "reader"} {
+	for _, who := range []string{"west", "owner", "half", "reader", "other"} {
 		tokens["sp_"+who] = who
 	}
 	engine := onMemory()
@@ -287,7 +287,8 @@ func TestRightsOnFleets(t *testing.T) {
 grants:
   - {identities: ["token:west"], clusters: [west], verbs: [recommend]}
   - {identities: ["token:reader"], clusters: [west, all], verbs: [recommend, read]}
-  - {identities: ["token:owner"], clusters: [west, east, all], verbs: [configure, read]}
+  - {identities: ["token:owner"], clusters: [west, east, all, mine], verbs: [configure, read]}
+  - {identities: ["token:other"], clusters: [west, east, mine], verbs: [configure, read]}
   - {identities: ["token:half"], clusters: [west, all], verbs: [configure]}
 `, func(su *servertest.Setup) { su.Engine = engine(); su.Log = su.Engine.(store.Log) }).Service}
 	as := func(who string) context.Context { return servertest.As(t.Context(), "sp_"+who) }
@@ -296,6 +297,17 @@ grants:
 	want(t, "without the right to write a member", err, codes.PermissionDenied, "PERMISSION_DENIED")
 	if _, err := s.Targets.SetTargetSpec(as("owner"), set); err != nil {
 		t.Fatal(err)
+	}
+	// The fleet that has a member is named to who may read that fleet.
+	for who, named := range map[string]bool{"other": false, "owner": true} {
+		_, err = s.Targets.SetTargetSpec(as(who), &setpointv1.SetTargetSpecRequest{Name: "clusters/mine/namespaces/shop/targets/web", TargetSpec: queueFleet(2, 100, west, east)})
+		if want(t, "a member of another fleet", err, codes.FailedPrecondition, "FLEET_MEMBER_TAKEN"); strings.Contains(err.Error(), fleetName) != named {
+			t.Errorf("%s: the other fleet is named: %t, in %v", who, !named, err)
+		}
+		_, err = s.Targets.SetTargetSpec(as(who), &setpointv1.SetTargetSpecRequest{Name: west, TargetSpec: queueFleet(2, 100, "clusters/mine/namespaces/shop/targets/web", east)})
+		if want(t, "a member as a fleet", err, codes.FailedPrecondition, "FLEET_MEMBER_TAKEN"); strings.Contains(err.Error(), fleetName) != named {
+			t.Errorf("%s: the fleet of which it is a member is named: %t, in %v", who, !named, err)
+		}
 	}
 	_, err = s.Fleets.GetFleet(as("west"), &setpointv1.GetFleetRequest{Name: fleetName})
 	want(t, "GetFleet", err, codes.PermissionDenied, "PERMISSION_DENIED")
@@ -337,6 +349,10 @@ func TestAFleetIsNotPolled(t *testing.T) {
 		_, err = s.Targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: fleetName})
 		if want(t, "GetTarget", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "GetFleet") {
 			t.Errorf("GetTarget: %v", err)
+		}
+		_, err = s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: fleetName})
+		if want(t, "DeleteTarget", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "it is a fleet") {
+			t.Errorf("DeleteTarget: %v", err)
 		}
 		_, err = s.Targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: west})
 		if want(t, "GetTarget of a member", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "a fleet decides") || strings.Contains(err.Error(), fleetName) {

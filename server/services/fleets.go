@@ -54,13 +54,17 @@ func (s *Fleets) GetFleet(ctx context.Context, req *setpointv1.GetFleetRequest) 
 // ofMembers maps an error about the members of a fleet.
 func ofMembers(ctx context.Context, name string, err error) error {
 	var taken *fleets.TakenError
+	which := "" // for those who may read it
+	if errors.As(err, &taken) && access.CallerOf(ctx).Check(policy.Read, decision.ParseTarget(taken.Of)) == nil {
+		which = ", " + taken.Of
+	}
 	switch {
 	case errors.As(err, &taken) && taken.Soon:
 		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
-			taken.Error()+": try again in some seconds, or leave it out of this one", "target", taken.Member)
+			taken.Error()+which+": try again in some seconds, or leave it out of this one", "target", taken.Member)
 	case errors.As(err, &taken):
 		return apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_FLEET_MEMBER_TAKEN,
-			taken.Error()+": take it out of that one first, or leave it out of this one", "target", taken.Member)
+			taken.Error()+which+": take it out of that one first, or leave it out of this one", "target", taken.Member)
 	case errors.Is(err, store.ErrContended):
 		return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			"the fleet "+name+" was "+err.Error()+"; try again", "target", name)
@@ -112,7 +116,7 @@ func (s *Targets) isApart(ctx context.Context, key store.Key, names []string) er
 	if of, err := s.fleets.Of(ctx, key); err != nil {
 		return ofMembers(ctx, key.String(), err)
 	} else if of != "" {
-		return ofMembers(ctx, key.String(), &fleets.TakenError{Member: key.String()})
+		return ofMembers(ctx, key.String(), &fleets.TakenError{Member: key.String(), Of: of})
 	}
 	nested, err := s.fleets.Fleets(ctx, names)
 	switch {

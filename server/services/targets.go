@@ -144,7 +144,7 @@ func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTarget
 		return nil, err
 	}
 	if err := s.targets.Delete(ctx, req); err != nil {
-		return nil, err
+		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
 	return &setpointv1.DeleteTargetResponse{}, nil
 }

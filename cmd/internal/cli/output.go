@@ -53,14 +53,20 @@ func WriteMessage(w io.Writer, form string, msg proto.Message) error {
 	if err != nil {
 		return err
 	}
+	return WriteJSON(w, form, out)
+}
+
+// WriteJSON writes indented JSON, or as YAML.
+func WriteJSON(w io.Writer, form string, out []byte) error {
 	if form == AsYAML {
-		if out, err = yaml.JSONToYAML(out); err != nil {
+		out, err := yaml.JSONToYAML(out)
+		if err != nil {
 			return err
 		}
 		_, err = w.Write(out)
 		return err
 	}
-	_, err = w.Write(append(out, '\n'))
+	_, err := w.Write(append(out, '\n'))
 	return err
 }
 

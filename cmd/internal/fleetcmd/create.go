@@ -78,6 +78,8 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 		out = read.Stored
 	case n.most <= 0:
 		refuse("a spec is needed: give --file, or --max with --min and --cpu")
+	case n.least > n.most:
+		refuse("--min: %d is above --max %d", n.least, n.most)
 	default:
 		out.Spec = &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: &n.least, MaxReplicas: n.most, Metrics: []*setpointv1.MetricSpec{{
 			Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: &n.cpu}},
@@ -117,6 +119,9 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 		if one.d != 0 {
 			*one.to = durationpb.New(one.d)
 		}
+	}
+	if n.stale != 0 && n.lost != 0 && n.lost < n.stale {
+		refuse("--lost-after: %s is less than --stale-after %s", n.lost, n.stale)
 	}
 	switch onLost := strings.ToUpper(n.onLost); onLost {
 	case "":

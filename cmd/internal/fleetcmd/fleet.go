@@ -63,7 +63,8 @@ func New() *cobra.Command {
 		Use:   "list [clusters/CLUSTER/namespaces/NAMESPACE]",
 		Short: "List the fleets that are stored, with counts, members and what is the matter",
 		Long: "List the fleets that are stored, with the count, the sum of the shares, the members by state, and what is the matter.\n" +
-			"- stands for all clusters or namespaces. As json or yaml it lists the stored specs, without the states.",
+			"- stands for all clusters or namespaces. As json or yaml it lists the stored specs as\n" +
+			"targetSpecs, and as states for each its name, what is the matter (wrong), and what show has (fleet).",
 		Example: "  setpoint fleet list clusters/-/namespaces/shop",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
@@ -106,14 +107,10 @@ func New() *cobra.Command {
 
 // nameOf is the whole name of a fleet or a member.
 func nameOf(what, text string) (string, error) {
-	if _, ok := target.Parse(text); ok {
+	if name := target.Whole(text); name != text {
+		return name, nil
+	} else if _, ok := target.Parse(text); ok {
 		return text, nil
-	}
-	if parts := strings.Split(text, "/"); len(parts) == 3 {
-		name := target.Name{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}.String()
-		if _, ok := target.Parse(name); ok {
-			return name, nil
-		}
 	}
 	return "", fmt.Errorf("%q is no name of a %s: it must be %s", text, what, named)
 }
@@ -255,13 +252,11 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 				fleets, more = fleets[:left], true
 			}
 			answer.TargetSpecs = append(answer.TargetSpecs, fleets...)
-			if c.output.Form == asTable {
-				read, err := statesOf(cmd.Context(), setpointv1.NewFleetServiceClient(conn), fleets)
-				if err != nil {
-					return err
-				}
-				states = append(states, read...)
+			read, err := statesOf(cmd.Context(), setpointv1.NewFleetServiceClient(conn), fleets)
+			if err != nil {
+				return err
 			}
+			states = append(states, read...)
 			if req.PageToken = page.GetNextPageToken(); more || req.GetPageToken() == "" {
 				return nil
 			}
@@ -274,7 +269,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case c.output.Form != asTable:
-		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
+		return writeAll(cmd.OutOrStdout(), c.output.Form, answer.GetTargetSpecs(), states, time.Now())
 	case len(answer.GetTargetSpecs()) == 0:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no fleets that you may read")
 		return err

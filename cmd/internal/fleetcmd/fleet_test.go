@@ -200,6 +200,7 @@ func TestFleetsThatAreRefusedAtOnce(t *testing.T) {
 		{"no name", []string{"create", "web", "--max=3"}, []string{`"web" is no name of a fleet: it must be clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/NAMESPACE/TARGET for short`}},
 		{"a name of places", []string{"show", "a/../b"}, []string{`"a/../b" is no name of a fleet`}},
 		{"no spec, and no words", []string{"create", web, two, "--on-lost=drop", "--scope=queue"}, []string{"a spec is needed: give --file, or --max", `--on-lost: "drop" must be hold or shift`, `--scope: "queue" must be METRIC=global`}},
+		{"bounds, times and words", []string{"create", web, two, "--member=b", "--min=5", "--max=4", "--stale-after=3m", "--lost-after=2m", "--on-lost=x"}, []string{"--min: 5 is above --max 4", "--lost-after: 2m0s is less than --stale-after 3m0s", `--on-lost: "x" must be hold or shift`}},
 		{"no members", []string{"create", web, "--max=3"}, []string{"a fleet has at least two members, and 0 are named"}},
 		{"one member", []string{"create", web, "--max=3", two}, []string{"a fleet has at least two members, and 1 are named"}},
 		{"two specs", []string{"create", web, "-f", spec, "--max=3", two, "--member=b"}, []string{"--file has the spec: --min, --max and --cpu must be in it"}},
@@ -251,10 +252,12 @@ all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no c
 		t.Errorf("%d reads for one row", s.reads)
 	}
 	s.reads = 0
-	check(t, "as JSON", run("list", "-o=json"), 0, `"maxReplicas": 9`)
-	if s.reads > 0 {
-		t.Errorf("%d reads for the stored specs", s.reads)
+	check(t, "as JSON", run("list", "-o=json"), 0, `"maxReplicas": 9`, `"shareTotal": 11`, `"wrong": "deleted meanwhile"`, `"wrong": "no count: FailedGetResourceMetric with 1 lost, 1 unplaced`)
+	if s.reads != 3 {
+		t.Errorf("%d reads for three fleets", s.reads)
 	}
+	check(t, "as YAML", run("list", "-o=yaml", "--limit=1"), 0, "states:\n- name: clusters/a/namespaces/b/targets/broken\n  wrong: 'its state can''t be read")
+	check(t, "none", run("list", "-o=json", "clusters/none/namespaces/none"), 0)
 	s.fleet = &setpointv1.Fleet{Name: web, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}}
 	check(t, "new", run("list"), 0, "2 unseen")
 	if got := run("list"); !strings.Contains(got.Stdout, "never    not decided yet") {

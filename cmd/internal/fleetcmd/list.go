@@ -2,6 +2,7 @@ package fleetcmd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
 // atOnce is how many fleets are asked for at a time.
@@ -68,6 +70,41 @@ func writeList(to io.Writer, fleets []*setpointv1.TargetSpec, states []state, no
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
 	}
 	return w.Flush()
+}
+
+// listed is what is written of a fleet for programs, beside its spec.
+type listed struct {
+	Name string `json:"name"`
+	// Wrong is as in the table; empty: nothing. Fleet is absent if it can't be read.
+	Wrong string          `json:"wrong"`
+	Fleet json.RawMessage `json:"fleet,omitempty"`
+}
+
+// writeAll writes fleets as JSON or YAML.
+func writeAll(to io.Writer, form string, fleets []*setpointv1.TargetSpec, states []state, now time.Time) error {
+	all := struct {
+		Specs  []json.RawMessage `json:"targetSpecs"`
+		States []listed          `json:"states"`
+	}{[]json.RawMessage{}, []listed{}}
+	var marshaler restjson.Marshaler
+	for i, s := range fleets {
+		spec, err := marshaler.Marshal(s)
+		if err != nil {
+			return err
+		}
+		one := listed{Name: s.GetName(), Wrong: strings.TrimPrefix(wrong(states[i], now), "-")}
+		if states[i].of != nil {
+			if one.Fleet, err = marshaler.Marshal(states[i].of); err != nil {
+				return err
+			}
+		}
+		all.Specs, all.States = append(all.Specs, spec), append(all.States, one)
+	}
+	out, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return cli.WriteJSON(to, form, out)
 }
 
 // quiet is for how long nobody has called a fleet whose members are all silent. Zero: somebody does, or none ever has.

@@ -56,7 +56,7 @@ type command struct {
 // places says what may be overridden, and named what stands for the last of them.
 const (
 	places = "clusters/CLUSTER, clusters/CLUSTER/namespaces/NAMESPACE or clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET"
-	named  = "or, with -n NAMESPACE, a target's name such as web or hpa/web"
+	named  = "or, for a target, CLUSTER/NAMESPACE/TARGET, or with -n NAMESPACE its name such as web or hpa/web"
 )
 
 // New returns the command.
@@ -312,7 +312,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 
 // checkPlace refuses what is neither a place nor the name of a target.
 func (c *command) checkPlace(text string) error {
-	if _, ok := target.ParsePlace(text); ok {
+	if _, ok := target.ParsePlace(target.Whole(text)); ok {
 		return nil
 	}
 	name, ok := nameIn(text)
@@ -320,7 +320,7 @@ func (c *command) checkPlace(text string) error {
 	case !ok:
 		return fmt.Errorf("%q must be %s, %s", text, places, named)
 	case c.namespace == "":
-		return fmt.Errorf("%q needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/%s", text, name)
+		return fmt.Errorf("%q needs its namespace: give -n NAMESPACE, or clusters/CLUSTER/namespaces/NAMESPACE/targets/%s; a cluster is clusters/%[2]s", text, name)
 	case !target.IsSegment(c.namespace):
 		return fmt.Errorf("--namespace: %q is no name of a namespace", c.namespace)
 	case c.cluster != "" && !target.IsSegment(c.cluster):
@@ -345,6 +345,7 @@ func nameIn(text string) (name string, ok bool) {
 
 // place is the place that a text names. Of a target's name alone the server tells the cluster.
 func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text string) (string, error) {
+	text = target.Whole(text)
 	if _, ok := target.ParsePlace(text); ok {
 		return text, nil
 	}
@@ -353,6 +354,11 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 		return target.Name{Cluster: c.cluster, Namespace: c.namespace, Target: name}.String(), nil
 	}
 	var found []string
+	add := func(full string) {
+		if of, ok := target.Parse(full); ok && of.Namespace == c.namespace && of.Target == name && !slices.Contains(found, full) {
+			found = append(found, full)
+		}
+	}
 	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/" + c.namespace, PageSize: largestPage}
 	for {
 		page, err := setpointv1.NewTargetServiceClient(conn).ListTargets(ctx, req)
@@ -360,11 +366,25 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 			return "", err
 		}
 		for _, t := range page.GetTargets() {
-			if of, ok := target.Parse(t.GetName()); ok && of.Namespace == c.namespace && of.Target == name {
-				found = append(found, t.GetName())
-			}
+			add(t.GetName())
 		}
 		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			break
+		}
+	}
+	// Fleets and their members have no history.
+	for specs := (&setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: largestPage}); ; {
+		page, err := setpointv1.NewTargetServiceClient(conn).ListTargetSpecs(ctx, specs)
+		if err != nil && status.Code(err) != codes.Unimplemented {
+			return "", err
+		}
+		for _, s := range page.GetTargetSpecs() {
+			add(s.GetName())
+			for _, m := range s.GetFleet().GetMembers() {
+				add(m.GetTarget())
+			}
+		}
+		if specs.PageToken = page.GetNextPageToken(); specs.GetPageToken() == "" {
 			break
 		}
 	}
@@ -462,6 +482,10 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 			}
 		}
 		if status.Code(err) == codes.NotFound {
+			// A member of a fleet has no history, and decisions.
+			if told, _ := client.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1}); len(told.GetDecisions()) > 0 {
+				return ""
+			}
 			return "the target is not known yet: the override acts once there is a decision on " + name
 		}
 		if said := limits(override, spec); said != "" {
