@@ -119,9 +119,9 @@ test("a target that was deleted is not shown, though the stream brings its decis
   assert.deepEqual(store.snapshot.rows.map((r) => r.cluster).sort(), ["eu", "member"], "a fleet that has not decided has the decisions of a target that was deleted");
   assert.equal(store.find(of("ghost")), undefined);
   store.abort.abort();
-  store.take([{ target: of("unread"), decision: { time: ago(120), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+  store.take([["unread", 120], ["now", -1]].map(([c, s]) => ({ target: of(c as string), decision: { time: ago(s as number), currentReplicas: 4, desiredReplicas: 4, states: [] } })));
   await new Promise((r) => setTimeout(r, 300));
-  assert.deepEqual(store.snapshot.rows.map((r) => r.cluster).sort(), ["eu", "member"], "nor what is not known to be there");
+  assert.deepEqual(store.snapshot.rows.map((r) => r.cluster).sort(), ["eu", "member", "now"], "nor what is not known to be there; what was decided just now is");
 });
 
 test("what lives is shown before it is read, and what the list has no more is shown no more", async () => {
