@@ -93,8 +93,10 @@ const (
 	MaxBlob = 8 << 10
 	// maxOthers limits the names of an ambiguous selector, and maxConditions the conditions.
 	maxOthers, maxConditions = 64, 16
-	// MaxSteps limits the steps and reports of a chunk, and MaxChunk its bytes.
-	MaxSteps, MaxChunk = 1 << 14, 1 << 20
+	// MaxSteps limits the steps and reports of a chunk.
+	MaxSteps = 1 << 14
+	// MaxChunk limits the bytes of a chunk.
+	MaxChunk = 1 << 20
 )
 
 // Bits of an item: what of it differs from the step before.
@@ -138,13 +140,6 @@ const (
 	usageWrapsBit
 	requestsWrapBit
 	restBits
-)
-
-// Bits of a basis.
-const (
-	boundedBit = 1 << iota
-	decidedBit
-	basisBits
 )
 
 // fits reports whether the step can be kept.
