@@ -359,7 +359,7 @@ func (h *History) add(old, next, own *replay.Backtest) {
 		h.New.instant(is, h.max[1], h.Steps == 1)
 	}
 	for i := range own.Instants {
-		if at := &own.Instants[i]; !at.Unknown && !(i < len(already) && already[i]) {
+		if at := &own.Instants[i]; !at.Unknown && (i >= len(already) || !already[i]) {
 			h.Model.add(at)
 		}
 	}
