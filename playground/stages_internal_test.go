@@ -165,7 +165,7 @@ func TestLintOfStagesIsTheCommands(t *testing.T) {
 				t.Errorf("%s: line %d of %+v", name, f.Line, f)
 			}
 			if i < len(want) {
-				want[i].Line, want[i].Object = f.Line, f.Object
+				want[i].Line, want[i].Object = f.Finding.Line, f.Object
 				if want[i] != f.Finding {
 					t.Errorf("%s: %+v, the command has %+v", name, f.Finding, want[i])
 				}
