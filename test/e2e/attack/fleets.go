@@ -451,9 +451,9 @@ func forgedMembers(ctx context.Context, s *scene) error {
 			return fmt.Errorf("a target that is no member: %s", text)
 		}
 	}
-	// One target can't be in two fleets, and the error does not say in which it is.
+	// One target can't be in two fleets, and who may read that learns in which it is.
 	again := proto.CloneOf(spec)
-	if err := c.set(victim, victims+"another", again); status.Code(err) != codes.FailedPrecondition || strings.Contains(err.Error(), owned) {
+	if err := c.set(victim, victims+"another", again); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), owned) {
 		return fmt.Errorf("a second fleet of the same members: %w", err)
 	}
 	return nil
