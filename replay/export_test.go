@@ -62,9 +62,6 @@ func chunksOf(t *testing.T, log store.Log, key store.Key) (chunks [][]byte) {
 // TestExportsGiveEveryDecisionAgain asks the service as recorded controllers asked theirs, and replays what it
 // keeps of that.
 func TestExportsGiveEveryDecisionAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("plays hundreds of recordings")
-	}
 	engine := memory.New(memory.Options{})
 	s := servertest.Start(t, func(su *servertest.Setup) {
 		su.Engine, su.Log = engine, engine

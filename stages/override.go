@@ -84,10 +84,13 @@ func (e *effect) instead() string {
 	return " to the " + e.rule + " of " + itoa(e.replicas) + ", " + e.by[0].title()
 }
 
+// id is the last segment of the name.
+func (o *Override) id() string { return o.Name[strings.LastIndexByte(o.Name, '/')+1:] }
+
 // title names an override in a sentence, without what it is for.
 func (o *Override) title() string {
 	of := [...]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]
-	if id := o.Name[strings.LastIndexByte(o.Name, '/')+1:]; id != "" {
+	if id := o.id(); id != "" {
 		return "override " + id + of
 	}
 	return "override" + of

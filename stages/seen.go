@@ -30,7 +30,7 @@ type seen struct {
 
 func seenOf(o *Override) seen {
 	return seen{
-		level: o.Level, id: o.Name[strings.LastIndexByte(o.Name, '/')+1:], what: o.What(),
+		level: o.Level, id: o.id(), what: o.What(),
 		author: cut(o.Author, mostSeenText), reason: cut(o.Reason, mostSeenText),
 		start: o.Start.UnixMilli(), made: o.Created.UnixMilli(), expires: o.Expires.UnixMilli(),
 	}
@@ -63,6 +63,9 @@ func (r *run) seeOverrides() {
 		return
 	}
 	inForce := r.inForce()
+	if r.areTold(inForce) {
+		return
+	}
 	now := make([]seen, len(inForce))
 	for i, o := range inForce {
 		now[i] = seenOf(o)
@@ -91,6 +94,14 @@ func (r *run) seeOverrides() {
 		}
 	}
 	r.state.overrides = left
+}
+
+// areTold reports whether decisions have told exactly these overrides, as nearly always.
+func (r *run) areTold(inForce []*Override) bool {
+	return len(inForce) == len(r.state.overrides) && !slices.ContainsFunc(inForce, func(o *Override) bool {
+		made := o.Created.UnixMilli()
+		return !slices.ContainsFunc(r.state.overrides, func(s seen) bool { return s.level == o.Level && s.made == made && s.id == o.id() })
+	})
 }
 
 // ended says how an override ended that is no longer in force.
@@ -160,7 +171,7 @@ func appendSeen(b []byte, all []seen) []byte {
 }
 
 func decodeSeen(b []byte) (all []seen) {
-	failed := false
+	failed, whole := false, string(b)
 	number := func() int64 {
 		v, n := binary.Varint(b)
 		if n <= 0 {
@@ -175,10 +186,11 @@ func decodeSeen(b []byte) (all []seen) {
 			failed = true
 			return ""
 		}
-		s := string(b[n : n+int(length)])
+		from := len(whole) - len(b) + n
 		b = b[n+int(length):]
-		return s
+		return whole[from : from+int(length)]
 	}
+	all = make([]seen, 0, 1)
 	for len(b) > 0 && len(all) < mostSeen {
 		s := seen{level: Level(b[0])}
 		b = b[1:]
