@@ -119,7 +119,8 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 	follows(35, 4)
 }
 
-// wrongSettings creates the example's objects with one setting wrong in each.
+// wrongSettings creates the example's objects with one setting wrong in each. Each workload has pods
+// of its own: an HPA whose pods another HPA selects, too, says only that.
 func wrongSettings(t *testing.T, c *kubetest.Cluster, log, example string) {
 	t.Helper()
 	page := file(t, "docs/guides/keda-installed.md")
@@ -137,7 +138,7 @@ func wrongSettings(t *testing.T, c *kubetest.Cluster, log, example string) {
 		{"no-spec", []string{env}, []string{env + "      target: other\n"}, "no spec is stored of clusters/"},
 	}
 	for _, tt := range tests {
-		text := strings.ReplaceAll(example, "name: worker", "name: "+tt.name)
+		text := strings.NewReplacer("name: worker", "name: "+tt.name, "app: worker", "app: "+tt.name).Replace(example)
 		for i := range tt.old {
 			if !strings.Contains(text, tt.old[i]) {
 				t.Fatalf("the example lacks %q", tt.old[i])
