@@ -267,8 +267,8 @@ func (r *RateLimit) released(now int64) (first int64) {
 // overridden is the reason of a hold by an override.
 const overridden = "Overridden"
 
-// last returns the last adjustment, nil: there is none.
-func (a *Adjusted) last() *Adjustment {
+// Last returns the last adjustment, nil: there is none.
+func (a *Adjusted) Last() *Adjustment {
 	if a == nil || len(a.Adjustments) == 0 {
 		return nil
 	}
@@ -277,7 +277,7 @@ func (a *Adjusted) last() *Adjustment {
 
 // hold returns what keeps the decision from the metrics' proposal.
 func (d *Decision) hold() Hold {
-	if a := d.Adjusted.last(); a != nil && a.Stage == StageOverride {
+	if a := d.Adjusted.Last(); a != nil && a.Stage == StageOverride {
 		h := Hold{Reason: overridden}
 		if !a.Until.IsZero() {
 			h.Until = a.Until.UnixNano()

@@ -44,6 +44,9 @@ type Set uint16
 // With returns the set with a state.
 func (s Set) With(state State) Set { return s | 1<<state }
 
+// Without returns the set without a state.
+func (s Set) Without(state State) Set { return s &^ (1 << state) }
+
 // Has reports whether the set has a state.
 func (s Set) Has(state State) bool { return s&(1<<state) != 0 }
 

@@ -50,6 +50,8 @@ type shown struct {
 	// states are what is the matter, and conditions the places of their statuses, 0 where there is none.
 	states     states.Set
 	conditions [len(conditionKinds)]uint8
+	// overridden is when the override ends that decides the count; zero: none does, or that is not known.
+	overridden time.Time
 	// interval is in milliseconds, 0: unknown; turns are in milliseconds since the Unix epoch, newest first.
 	interval int64
 	turns    []int64
@@ -65,9 +67,12 @@ var (
 	statusLabels      = [...]string{"true", "false", "unknown"}
 )
 
-// see takes the parts of a status.
-func (s *shown) see(status *recommender.Status, reason, problem string) {
-	s.states, s.conditions = states.OfStatus(status, reason, problem), [len(conditionKinds)]uint8{}
+// see takes the parts of a status, and the end of an override.
+func (s *shown) see(status *recommender.Status, adjusted *recommender.Adjusted, reason, problem string) {
+	s.states, s.conditions, s.overridden = states.OfStatus(status, reason, problem), [len(conditionKinds)]uint8{}, time.Time{}
+	if last := adjusted.Last(); last != nil && last.Stage == recommender.StageOverride {
+		s.overridden = last.Until
+	}
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		if kind := slices.Index(conditionKinds[:], c.Type); kind >= 0 {
@@ -92,7 +97,7 @@ func (t *Targets) Decided(key store.Key, d *recommender.Decision, interval int64
 	t.change(key, func(s *shown) {
 		s.current, s.desired, s.basis, s.interval = d.Current, d.Desired, d.Basis, interval
 		s.turns = append(s.turns[:0], turns...)
-		s.see(&d.Status, d.Reason, d.Error)
+		s.see(&d.Status, d.Adjusted, d.Reason, d.Error)
 	})
 }
 
@@ -102,7 +107,7 @@ func (t *Targets) Failed(key store.Key, r *record.Record) {
 	t.change(key, func(s *shown) {
 		s.current, s.desired, s.interval = r.Last.From, r.Last.To, r.Interval
 		s.turns = append(s.turns[:0], r.Turns...)
-		s.see(&r.Status, r.Last.Reason, r.Last.Error)
+		s.see(&r.Status, r.Adjusted, r.Last.Reason, r.Last.Error)
 	})
 }
 
@@ -167,7 +172,7 @@ var (
 	targetMax       = targetDesc("max_replicas", "The spec's upper bound at this instance's last decision (--target-metrics).")
 	targetProposed  = targetDesc("proposed_replicas", "Replicas that the metrics proposed at this instance's last decision, before windows, policies and bounds; absent if none were computed (--target-metrics).")
 	targetCondition = targetDesc("status_condition", "1 for the status that each condition has after this instance's last decision or report (--target-metrics).", "condition", "status")
-	targetState     = targetDesc("state", "1 for what is the matter with the target: the states of the API's decisions, and FLAPPING; absent if nothing is (--target-metrics).", "state")
+	targetState     = targetDesc("state", "1 for what is the matter with the target: the states of the API's decisions, OVERRIDDEN no longer than the override, and FLAPPING; absent if nothing is (--target-metrics).", "state")
 	targetTurns     = targetDesc("turns", "How often the count turned, up after down or down after up, within the last hour; at most 16 (--target-metrics).")
 	targetInterval  = targetDesc("interval_seconds", "The usual time between two decisions for the target; absent after the first (--target-metrics).")
 	targetNotAsked  = targetDesc("not_asked_timestamp_seconds", "Unix time from which on the target counts as not asked for unless a call comes: three intervals after the last decision, 15 minutes without an interval (--target-metrics).")
@@ -241,6 +246,9 @@ func (t *Targets) snapshot() []targetEntry {
 		first := slices.IndexFunc(entry.turns, func(at int64) bool { return at <= since })
 		if entry.turned = first; first < 0 {
 			entry.turned = len(entry.turns)
+		}
+		if !entry.overridden.IsZero() && !now.Before(entry.overridden) {
+			entry.states = entry.states.Without(states.Overridden)
 		}
 		entry.flaps = record.FlappingUntil(entry.turns) > now.UnixMilli()
 		entry.turns = nil // the next decision overwrites them

@@ -8,7 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -68,6 +70,38 @@ func TestATargetShowsItsLastDecision(t *testing.T) {
 	}
 	if n := series(t, r, "setpoint_target_current_replicas", "setpoint_target_last_decision_timestamp_seconds"); n != 4 {
 		t.Errorf("%d other series, want 4", n)
+	}
+}
+
+// An override that has ended overrides nothing, whenever the next decision comes; one whose end is
+// not known stays.
+func TestAnOverrideIsShownUntilItsEnd(t *testing.T) {
+	t.Parallel()
+	targets, r, now := newTargets(t, 10)
+	overridden := recommender.Status{Conditions: []recommender.Condition{{Type: stages.Overridden, Status: recommender.ConditionTrue}}}
+	told := func(stage recommender.Stage) *recommender.Adjusted {
+		return &recommender.Adjusted{Adjustments: []recommender.Adjustment{{Stage: stage, Until: t0.Add(time.Minute)}}}
+	}
+	targets.Decided(key(1), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageOverride)}, 0, nil)
+	targets.Decided(key(2), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageBounds)}, 0, nil)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 2}, {time.Minute - 1, 2}, {time.Minute, 1}, {59 * time.Minute, 1}} {
+		*now = t0.Add(tt.after)
+		if n := series(t, r, "setpoint_target_state"); n != tt.want {
+			t.Errorf("%v after the decisions %d targets are overridden, want %d", tt.after, n, tt.want)
+		}
+	}
+	*now = t0
+	failed := &record.Record{History: recommender.History{Status: overridden}}
+	failed.Adjusted = told(recommender.StageOverride)
+	targets.Failed(key(3), failed)
+	if n := series(t, r, "setpoint_target_state"); n != 3 {
+		t.Errorf("%d targets are overridden, want one more after its change failed", n)
+	}
+	if *now = t0.Add(time.Minute); series(t, r, "setpoint_target_state") != 1 {
+		t.Error("an override that has ended is shown of a target whose change failed")
 	}
 }
 
