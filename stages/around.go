@@ -2,6 +2,7 @@ package stages
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/arena"
@@ -66,21 +67,52 @@ type run struct {
 	// reports that they do nothing.
 	overridden, overriding string
 	unchanged              bool
+	// inForce are the overrides in force, the most specific first, of one level the newest.
+	inForce []*Override
 }
 
 var noPlan Plan
 
+// runs are reused: they have a copy of the input, which is most of what a decision with stages would allocate.
+var runs = sync.Pool{New: func() any { return new(run) }}
+
+// start begins a run, with the overrides in force. It ends with free.
+func (a *Around) start(plan *Plan, now time.Time, in *recommender.Input) *run {
+	r := runs.Get().(*run)
+	r.Around, r.plan, r.now, r.in, r.original = a, plan, now, *in, in
+	at := a.OverridesAt
+	if at.IsZero() {
+		at = now
+	}
+	r.inForce = a.inForce(at, r.inForce)
+	return r
+}
+
+// adjustments are those of the run, which outlive it.
+func (r *run) adjustments() *recommender.Adjusted {
+	adjusted := r.adjusted
+	return &adjusted
+}
+
+func (r *run) free() {
+	inForce := r.inForce
+	clear(inForce)
+	*r = run{inForce: inForce[:0]}
+	runs.Put(r)
+}
+
 // RecommendIn is recommender.RecommendIn with the stages around it. It takes and returns the state of the
 // stages, as a record keeps it.
 func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, history *recommender.History, kept []byte) (recommender.Decision, recommender.History, []byte) {
-	r := &run{Around: a, plan: a.Plan, in: *in, original: in}
-	if r.plan == nil {
-		r.plan = &noPlan
+	plan, runs := a.Plan, now
+	if plan == nil {
+		plan = &noPlan
 	}
-	// As the engine does.
-	if r.now = now; history != nil && now.Before(history.Updated) && !in.Again {
-		r.now = history.Updated
+	if history != nil && now.Before(history.Updated) && !in.Again { // as the engine does
+		runs = history.Updated
 	}
+	r := a.start(plan, runs, in)
+	defer r.free()
 	r.state = decodeState(kept, r.plan.Metrics)
 
 	r.seeOverrides()
@@ -100,12 +132,12 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r.window(&d)
 	switch {
 	case !a.Empty():
-		d.Adjusted = &r.adjusted
+		d.Adjusted = r.adjustments()
 	case len(r.adjusted.Overrides) > 0:
 		r.adjusted.Plain = recommender.NoPlain
-		d.Adjusted = &r.adjusted
+		d.Adjusted = r.adjustments()
 	}
-	return d, next, r.state.encode()
+	return d, next, r.state.encode(kept)
 }
 
 // Combine implements recommender.Seam: what happens between the metrics' proposals and their combination.

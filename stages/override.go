@@ -149,24 +149,24 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 // the bounds of the input's spec: the count, why it is another one, the status' conditions with that on
 // overrides, and what was adjusted, nil without overrides in force.
 func (a *Around) Override(now time.Time, in *recommender.Input, current, decided int32, conditions []recommender.Condition) (replicas int32, reason string, with []recommender.Condition, adjusted *recommender.Adjusted) {
-	r := &run{Around: a, plan: &noPlan, now: now, in: *in, original: in}
+	r := a.start(&noPlan, now, in)
+	defer r.free()
 	r.adjusted.Plain = decided
 	replicas, reason = r.override(current, decided)
 	c := recommender.ConditionsAt(now, conditions)
 	r.Report(c)
 	if len(a.Overrides) > 0 {
-		adjusted = &r.adjusted
+		adjusted = r.adjustments()
 	}
 	return replicas, reason, c.List(), adjusted
 }
 
 // override replaces the count by what the overrides in force say, within the bounds of the object.
 func (r *run) override(current, decided int32) (replicas int32, reason string) {
-	inForce := r.inForce()
-	if len(inForce) == 0 {
+	if len(r.inForce) == 0 {
 		return decided, ""
 	}
-	e := effectOf(inForce, current, decided)
+	e := effectOf(r.inForce, current, decided)
 	if e.rule == "" {
 		r.unchanged = true
 		return decided, ""
@@ -229,15 +229,10 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	return e.replicas, Overridden + " (" + first.Name + "): " + reason
 }
 
-// inForce returns the overrides in force, the most specific first, of one level the newest.
-func (r *run) inForce() []*Override {
-	at := r.OverridesAt
-	if at.IsZero() {
-		at = r.now
-	}
-	var out []*Override
-	for i := range r.Overrides {
-		if o := &r.Overrides[i]; o.InForce(at) {
+// inForce appends the overrides in force at that instant, the most specific first, of one level the newest.
+func (a *Around) inForce(at time.Time, out []*Override) []*Override {
+	for i := range a.Overrides {
+		if o := &a.Overrides[i]; o.InForce(at) {
 			out = append(out, o)
 		}
 	}

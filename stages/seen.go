@@ -62,7 +62,7 @@ func (r *run) seeOverrides() {
 	if len(r.state.overrides) == 0 && len(r.Overrides) == 0 {
 		return
 	}
-	inForce := r.inForce()
+	inForce := r.inForce
 	if r.areTold(inForce) {
 		return
 	}

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/fnv"
 )
@@ -38,8 +39,20 @@ type MetricState struct {
 // state is small and local: what can't be read counts as none. Overrides follow a name of zeros, so that earlier
 // versions take them for metrics that the spec does not have.
 
-func (s *State) encode() []byte {
-	var b []byte
+// encode returns kept where nothing changed: a new slice would be garbage of most decisions.
+func (s *State) encode(kept []byte) []byte {
+	var room [512]byte
+	b := s.append(room[:0])
+	switch {
+	case len(b) == 0:
+		return nil
+	case bytes.Equal(b, kept):
+		return kept
+	}
+	return bytes.Clone(b)
+}
+
+func (s *State) append(b []byte) []byte {
 	b = binary.AppendVarint(b, s.InactiveSince)
 	b = binary.AppendVarint(b, s.AtOneSince)
 	b = binary.AppendVarint(b, s.Begun)
@@ -63,7 +76,7 @@ func (s *State) encode() []byte {
 		return appendSeen(binary.LittleEndian.AppendUint32(b, 0), s.overrides)
 	}
 	if !some {
-		return nil
+		return b[:0]
 	}
 	return b
 }

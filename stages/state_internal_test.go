@@ -36,7 +36,7 @@ func TestStateSurvives(t *testing.T) {
 			at := r.Int64N(1 << 42)
 			s.overrides = append(s.overrides, seen{Level(1 + r.IntN(3)), "freeze", "hold", "alice", strings.Repeat("é", r.IntN(40)), at, at - 5, at + r.Int64N(1<<40)})
 		}
-		b := s.encode()
+		b := s.encode(nil)
 		if got := decodeState(b, names); !reflect.DeepEqual(got, s) {
 			t.Fatalf("%+v, want %+v", got, s)
 		}
@@ -49,7 +49,7 @@ func TestStateSurvives(t *testing.T) {
 		}
 	}
 	none := decodeState(nil, names)
-	if b := none.encode(); b != nil {
+	if b := none.encode(nil); b != nil {
 		t.Errorf("no state takes %d bytes", len(b))
 	}
 }
