@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/andybalholm/brotli"
 	"github.com/evanw/esbuild/pkg/api"
 )
 
@@ -23,6 +25,9 @@ const (
 	web  = "../../web"
 	base = "/ui/"            // where the service serves the page
 	mark = "<!-- assets -->" // of src/index.html
+	// leastPacked is the size in bytes from which on a file is committed as brotli only (.br), because every
+	// program with the page carries it: that of the editor.
+	leastPacked = 128 << 10
 )
 
 func main() {
@@ -76,6 +81,9 @@ func run() error {
 		return err
 	}
 	for _, f := range made {
+		if len(f.Contents) >= leastPacked {
+			f.Path, f.Contents = f.Path+".br", pack(f.Contents)
+		}
 		if err := os.WriteFile(f.Path, f.Contents, 0o644); err != nil {
 			return err
 		}
@@ -90,6 +98,15 @@ func run() error {
 		}
 	}
 	return nil
+}
+
+// pack compresses a file for browsers; the service unpacks it for a client that does not take that.
+func pack(content []byte) []byte {
+	var out bytes.Buffer
+	w := brotli.NewWriterLevel(&out, brotli.BestCompression)
+	_, _ = w.Write(content) // memory never fails
+	_ = w.Close()
+	return out.Bytes()
 }
 
 // bundle is the configuration for the page's sources.
