@@ -5,10 +5,12 @@ package lint
 import (
 	"bytes"
 	"maps"
+	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
@@ -23,9 +25,9 @@ type place struct {
 // lines are the places of objects, by file, namespace and name.
 type lines map[[3]string]place
 
-// read finds the places of a file's autoscalers, of which found were read. What can't be read
-// has none.
-func (l *lines) read(name string, content []byte, found []*autoscalingv2.HorizontalPodAutoscaler) {
+// read finds the places of a file's autoscalers, of which found were read and loose has those that are no
+// manifests. What can't be read has none.
+func (l *lines) read(name string, content []byte, found []*autoscalingv2.HorizontalPodAutoscaler, loose map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec) {
 	if len(content) > hpa.MaxLined { // of whole clusters
 		return
 	}
@@ -36,32 +38,41 @@ func (l *lines) read(name string, content []byte, found []*autoscalingv2.Horizon
 	if *l == nil {
 		*l = make(lines)
 	}
+	var forms []place // of documents without a kind
 	for _, part := range parts {
 		// A part is a piece of the content.
 		at := place{before: bytes.Count(content[:cap(content)-cap(part)], []byte("\n")), lines: document.Lines(part)}
-		_ = document.Read("", part, func(root document.Value) { l.object(name, root, at) })
+		_ = document.Read("", part, func(root document.Value) {
+			if l.object(name, root, at) == "" && len(at.lines) > 0 {
+				forms = append(forms, at)
+			}
+		})
 	}
-	if len(parts) == 1 && len(found) == 1 {
-		l.form([3]string{name, found[0].Namespace, found[0].Name}, document.Lines(parts[0]))
+	found = slices.DeleteFunc(slices.Clone(found), func(a *autoscalingv2.HorizontalPodAutoscaler) bool { return loose[a] == nil })
+	if len(forms) != len(found) {
+		return
+	}
+	for i, a := range found { // both are in the file's order
+		l.form([3]string{name, a.Namespace, a.Name}, forms[i])
 	}
 }
 
-// form notes the one autoscaler of a file that is not a manifest.
-func (l lines) form(of [3]string, at map[string]int) {
+// form notes an autoscaler that is not a manifest.
+func (l lines) form(of [3]string, at place) {
 	if _, manifest := l[of]; manifest {
 		return
 	}
-	if _, wrapped := at["spec"]; !wrapped {
-		for path, line := range maps.Clone(at) {
-			at["spec."+path] = line
+	if _, wrapped := at.lines["spec"]; !wrapped {
+		for path, line := range maps.Clone(at.lines) {
+			at.lines["spec."+path] = line
 		}
 	}
-	l[of] = place{lines: at}
+	l[of] = at
 }
 
-// object notes an autoscaler, or those of a list.
-func (l *lines) object(file string, v document.Value, at place) {
-	var kind, object string
+// object notes an autoscaler, or those of a list, and returns the kind of what it is.
+func (l *lines) object(file string, v document.Value, at place) (kind string) {
+	var object string
 	namespace := "default"
 	v.Entries(func(key string, _, value document.Value) {
 		switch key {
@@ -87,6 +98,7 @@ func (l *lines) object(file string, v document.Value, at place) {
 	if (kind == "HorizontalPodAutoscaler" || kind == "Autoscaler") && object != "" {
 		(*l)[[3]string{file, namespace, object}] = at
 	}
+	return kind
 }
 
 // of is the line of a field, or of what holds it; 0: not known.

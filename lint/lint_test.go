@@ -745,6 +745,37 @@ func TestAPlainSpecHasNoFinding(t *testing.T) {
 	}
 }
 
+// Findings have the lines of their file, in every form and among other documents.
+func TestFindingsHaveLines(t *testing.T) {
+	t.Parallel()
+	const stored, bare = "name: clusters/c/namespaces/n/targets/%s\nspec:\n  minReplicas: 5\n  maxReplicas: 5\n", "maxReplicas: 5\nminReplicas: 5\n"
+	web, other := autoscaler(5, 5, onCPU, ""), "kind: Other\napiVersion: v1\n"
+	tests := map[string]struct {
+		documents []string
+		want      []int
+	}{
+		"a manifest":                  {[]string{web}, []int{7}},
+		"stored specs":                {[]string{fmt.Sprintf(stored, "a"), fmt.Sprintf(stored, "b")}, []int{4, 9}},
+		"specs after a comment":       {[]string{"# Ours.\n", bare, bare}, []int{3, 6}},
+		"after a document of nothing": {[]string{"", bare}, []int{2}},
+		"forms among manifests":       {[]string{other, bare, web, fmt.Sprintf(stored, "a"), other}, []int{4, 13, 20}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines []int
+			for _, f := range check(t, strings.Join(tt.documents, "---\n")) {
+				if f.Rule == "min-equals-max" {
+					lines = append(lines, f.Line)
+				}
+			}
+			if !slices.Equal(lines, tt.want) {
+				t.Errorf("lines %v, want %v", lines, tt.want)
+			}
+		})
+	}
+}
+
 func TestSARIFHasEveryFinding(t *testing.T) {
 	t.Parallel()
 	found := check(t, autoscaler(5, 5, onCPU, "")+deployment("replicas: 3", plain))

@@ -72,7 +72,7 @@ func (l *Linter) Read(name string, r io.Reader) error {
 	if err := l.dump.Read(name, io.TeeReader(r, &head)); err != nil {
 		return hpa.Lined(name, head.Bytes(), err)
 	}
-	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):])
+	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):], l.loose)
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
 	}
