@@ -55,7 +55,7 @@ func newTargetsWatch(of *targetsCommand) *cobra.Command {
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.run,
 	}
-	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")
+	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then, of deleted targets too: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&c.changes, "changes-only", false, "leave out decisions that changed no count")
 	cmd.Flags().BoolVar(&c.pending, "pending", false, "show changes also before their outcome is known")
 	return cmd
