@@ -42,29 +42,3 @@ func TestDocumentedFiles(t *testing.T) {
 		t.Errorf("%d files are shown, want 4", checked)
 	}
 }
-
-// An agent may do in its own cluster what its commands do, and nothing elsewhere. test/e2e/chart compares
-// the chart's policy with the first one.
-func TestDeployedPolicies(t *testing.T) {
-	t.Parallel()
-	agent := &auth.Identity{Name: "token:agent-default"}
-	for _, file := range []string{"kustomize/service/policy.yaml", "keda/policy.yaml"} {
-		text, err := os.ReadFile("../../deploy/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := policy.Parse(file, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, verb := range []policy.Verb{policy.Recommend, policy.Delete, policy.Read} {
-			if !p.Allows(agent, verb, "default", "shop") || p.Allows(agent, verb, "other", "shop") {
-				t.Errorf("%s: the agent of cluster default may %s there: %t, elsewhere: %t", file, verb,
-					p.Allows(agent, verb, "default", "shop"), p.Allows(agent, verb, "other", "shop"))
-			}
-		}
-		if p.Allows(agent, policy.Configure, "default", "shop") || p.Allows(agent, policy.Override, "default", "shop") {
-			t.Errorf("%s: the agent may configure or override", file)
-		}
-	}
-}

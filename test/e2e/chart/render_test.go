@@ -39,7 +39,7 @@ func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
 		{"shadow", "agent: {shadow: true}", "resources: [ROOT/base]\ncomponents: [ROOT/components/shadow]"},
 		{"KEDA", keda(t), "resources: [ROOT/../keda]"},
 		// The kustomization leaves the grant of its identity to the user.
-		{"external metric", "externalMetrics: {enabled: true}\nservice: {policy: {grants: [{identities: ['token:agent-default'], clusters: [default], verbs: [recommend, delete]}]}}", "resources: [ROOT/base, ROOT/external-metrics]"},
+		{"external metric", "externalMetrics: {enabled: true}\nservice: {policy: {grants: [{identities: ['token:agent-default'], clusters: [default], verbs: [recommend, delete, read]}]}}", "resources: [ROOT/base, ROOT/external-metrics]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rendered, err := render(t, "secrets: {generate: false}\ntls: {mode: existing}\n"+tt.values)
