@@ -79,7 +79,7 @@ func TestTryingAnotherSpec(t *testing.T) {
 	p.screenshot("tried")
 }
 
-// The editor completes the API's fields, and explains them.
+// The editor completes the API's fields, explains them, and wraps long lines.
 func TestTheEditorCompletes(t *testing.T) {
 	s := site(t)
 	p := s.blank(t)
@@ -98,6 +98,8 @@ func TestTheEditorCompletes(t *testing.T) {
 	// The page once looped forever here: typed text came back after more typing.
 	p.press(kb.Enter)
 	p.wait("completed", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").innerText.includes("stabilizationWindowSeconds")`)
+	p.spec("spec: {maxReplicas: 5} # " + strings.Repeat("a long line ", 100))
+	p.wait("a wrapped line", `((box) => box.innerText.includes("a long line") && box.scrollWidth <= box.clientWidth)(document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-scroller"))`)
 }
 
 // A state is saved to a file and opened from it; another file is refused with an explanation.

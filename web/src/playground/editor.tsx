@@ -118,6 +118,7 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
         doc: latest.current.value,
         extensions: [
           lineNumbers(),
+          EditorView.lineWrapping,
           history(),
           drawSelection(),
           highlightActiveLine(),
