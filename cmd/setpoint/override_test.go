@@ -42,6 +42,10 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		{"created as YAML", []string{"create", "clusters/demo", "--pin=3", "--for=1h", "--reason=y", "--id=all", "-o=yaml"}, 0, "pin: 3"},
 		{"delete", []string{"delete", own}, 0, own + " deleted"},
 		{"delete what is gone", []string{"delete", own}, cli.ExitFailed, "there is no override " + own},
+		{"delete by the place", []string{"delete", shop, "limits"}, 0, shop + "/overrides/limits deleted"},
+		{"delete by a short name", []string{"delete", "hpa/web", "freeze", "-n=shop", "--cluster=demo"}, cli.ExitFailed, "there is no override " + own},
+		{"delete by a name for which nobody asked", []string{"delete", "web", "freeze", "-n=shop"}, cli.ExitFailed, "no target web of a namespace shop is known"},
+		{"delete by no name", []string{"delete", shop, "a/b"}, cli.ExitUsage, "name: Invalid value"},
 	} {
 		got := run(t, "", append(append([]string{"override"}, tt.args...), "--server", address)...)
 		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
@@ -113,6 +117,8 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		{"a flag that is another command's", []string{"list", "clusters/demo", "--hold"}, []string{"unknown flag: --hold; see setpoint override list --help"}},
 		{"no place", []string{"create", "--hold"}, []string{"an argument is missing"}},
 		{"list nowhere", []string{"list", "clusters/"}, []string{`"clusters/" must be clusters/CLUSTER`}},
+		{"delete nothing", []string{"delete"}, []string{"an argument is missing"}},
+		{"delete without a namespace", []string{"delete", "web", "freeze"}, []string{`"web" needs its namespace: give -n NAMESPACE`}},
 		{"limit", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
 	} {
 		got := run(t, "", append(append([]string{"override"}, tt.args...), "--server=127.0.0.1:1")...)

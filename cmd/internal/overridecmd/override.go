@@ -87,11 +87,13 @@ incident or a load test. The decisions below go on, so that windows and policies
 	}
 	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum overrides to list; 0 means no limit. If some are left out, standard error says so")
 	cmd.AddCommand(c.newCreate(), list, &cobra.Command{
-		Use:     "delete OVERRIDE",
-		Short:   "Delete an override: it ends at once",
-		Example: "  setpoint override delete clusters/eu-1/namespaces/shop/overrides/migration",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
-		RunE:    c.delete,
+		Use:   "delete OVERRIDE | PLACE ID",
+		Short: "Delete an override: it ends at once",
+		Long:  "Delete an override, by its whole name, or by its place and the last part of its name. PLACE is\n" + places + ",\n" + named + ".",
+		Example: "  setpoint override delete clusters/eu-1/namespaces/shop/overrides/migration\n" +
+			"  setpoint override delete web migration -n shop",
+		Args: cli.UsageArgs(cobra.RangeArgs(1, 2)),
+		RunE: c.delete,
 	})
 	return cmd
 }
@@ -251,11 +253,24 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 }
 
 func (c *command) delete(cmd *cobra.Command, args []string) error {
-	return c.ask(func(client setpointv1.OverrideServiceClient) error {
-		if _, err := client.DeleteOverride(cmd.Context(), &setpointv1.DeleteOverrideRequest{Name: args[0]}); err != nil {
+	if len(args) > 1 {
+		if err := c.checkPlace(args[0]); err != nil {
+			return cli.BadInput(err)
+		}
+	}
+	return c.connected(func(conn grpc.ClientConnInterface) error {
+		name := args[0]
+		if len(args) > 1 {
+			place, err := c.place(cmd.Context(), conn, name)
+			if err != nil {
+				return err
+			}
+			name = place + "/overrides/" + args[1]
+		}
+		if _, err := setpointv1.NewOverrideServiceClient(conn).DeleteOverride(cmd.Context(), &setpointv1.DeleteOverrideRequest{Name: name}); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), args[0]+" deleted")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), name+" deleted")
 		return err
 	})
 }
@@ -566,11 +581,6 @@ func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now tim
 		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from(o, now), instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))
 	}
 	return lines, err
-}
-
-// ask connects and passes the client to do.
-func (c *command) ask(do func(setpointv1.OverrideServiceClient) error) error {
-	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewOverrideServiceClient(conn)) })
 }
 
 // connected connects and passes the connection to do.
