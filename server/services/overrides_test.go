@@ -292,7 +292,8 @@ func TestListOverrides(t *testing.T) {
 			cluster = "clusters/red"
 		}
 		for _, parent := range []string{cluster, cluster + "/namespaces/shop", cluster + "/namespaces/pay", cluster + "/namespaces/shop/targets/web"} {
-			resp, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), "sp_admin"), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: "freeze", Override: until(time.Hour, hold)})
+			other := func(o *setpointv1.Override) { o.Hold, o.Author = true, "token:red" } // which nobody can name
+			resp, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), "sp_admin"), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: "freeze", Override: until(time.Hour, other)})
 			if err != nil {
 				t.Fatal(err)
 			}
