@@ -15,7 +15,10 @@ import (
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/hpa"
@@ -44,7 +47,8 @@ type simulateCommand struct {
 	compare bool
 	export  string
 	seed    seedFlag
-	data    []byte // of file, once it is read
+	data    []byte         // of file, once it is read
+	inputs  []report.Input // the specs, for pages
 	options explaincmd.Options
 	output  *cli.OutputFlag
 	bar     *cli.Progress
@@ -246,8 +250,18 @@ func (c *simulateCommand) readAutoscaler(cmd *cobra.Command, name string) (*simu
 	if err != nil {
 		return nil, err
 	}
-	a, err := read.Engine(c.options.Over(read.Options()))
-	return a, cli.BadInput(err)
+	options := c.options.Over(read.Options())
+	a, err := read.Engine(options)
+	if err != nil || c.output == nil || c.output.Form != asHTML {
+		return a, cli.BadInput(err)
+	}
+	// The spec alone: the file may have anything beside it, and pages are sent around.
+	text, err := protojson.Marshal(&setpointv1.TargetSpec{Spec: read.Stored.GetSpec(), Options: options, Stages: read.Stored.GetStages()})
+	if err == nil {
+		text, err = yaml.JSONToYAML(text)
+	}
+	c.inputs = append(c.inputs, report.Input{Name: name, Text: string(text)})
+	return a, err
 }
 
 // readSpec reads the one autoscaler of a file, in any of the forms that there are.
@@ -264,7 +278,7 @@ func readSpec(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
 // simulate runs all autoscalers and writes their results, evaluations as they happen.
 func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
 	out := cmd.OutOrStdout()
-	all := &report.Report{Name: c.file, Scenario: s}
+	all := &report.Report{Name: c.file, Scenario: s, Inputs: append([]report.Input{{Name: c.file, Text: string(c.data)}}, c.inputs...)}
 	var lines *report.JSON
 	var table *report.CSV
 	var err error

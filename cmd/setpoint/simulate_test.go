@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"html"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,30 @@ func TestSimulateWritesEachForm(t *testing.T) {
 		got := run(t, "", "simulate", "-f", simulated, simulatedBy, "-o", form)
 		if got.Code != 0 || got.Stderr != "" || !strings.Contains(got.Stdout, want) {
 			t.Errorf("%s: exit code %d, %s, no %q in the output", form, got.Code, got.Stderr, want)
+		}
+	}
+}
+
+// A page shows what was simulated: the scenario as it was written, and of each file the spec alone, with its stages.
+func TestThePageHasItsInputs(t *testing.T) {
+	t.Parallel()
+	spec := clitest.File(t, "both.yaml", `apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, annotations: {password: hunter2, setpoint.dev/stages: '{"windowThroughFailures": true}'}}
+spec: {maxReplicas: 37, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
+`)
+	text, err := os.ReadFile(simulated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, "", "simulate", "-f", simulated, "--compare", spec, careful, "-o", "html")
+	page := html.UnescapeString(got.Stdout)
+	if got.Code != 0 || strings.Contains(page, "hunter2") {
+		t.Errorf("exit code %d, %s; what is beside the spec is shown: %t", got.Code, got.Stderr, strings.Contains(page, "hunter2"))
+	}
+	for _, want := range []string{"<summary>" + spec + "</summary>", "<summary>" + careful + "</summary>", "<pre>" + string(text), "maxReplicas: 37\n", "windowThroughFailures: true"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

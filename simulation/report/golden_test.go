@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -124,6 +125,7 @@ func TestAPageHasNothingInItButItself(t *testing.T) {
 	r := report(t, skip, leave)
 	const attack = `<script>alert(1)</script>"onload="x`
 	r.Name = attack
+	r.Inputs = []Input{{attack, attack + strings.Repeat("ä", maxShown)}}
 	for i := range r.Runs {
 		r.Runs[i].Name = attack
 		for k := range r.Runs[i].Result.Actions {
@@ -141,6 +143,9 @@ func TestAPageHasNothingInItButItself(t *testing.T) {
 		if !strings.Contains(text, "&lt;script&gt;") {
 			t.Errorf("the %s does not show the name", name)
 		}
+	}
+	if more := fmt.Sprintf("<p>and %d bytes more</p>", maxShown+len(attack)); !strings.Contains(page.String(), more) || page.Len() > 3*maxShown {
+		t.Errorf("the page has %d bytes, of which an input is cut, and does not say %q", page.Len(), more)
 	}
 	decoder := xml.NewDecoder(&picture)
 	for {

@@ -10,8 +10,11 @@ import (
 	"strings"
 )
 
-// maxListed bounds the changes that a page lists of each autoscaler.
-const maxListed = 500
+// maxListed bounds the changes that a page lists of each autoscaler, and maxShown the bytes of each input.
+const (
+	maxListed = 500
+	maxShown  = 64 << 10
+)
 
 // pageStyle is that of the page around the picture.
 const pageStyle = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}` +
@@ -21,7 +24,7 @@ const pageStyle = `:root{color-scheme:light dark}body{font:15px/1.5 system-ui,sa
 	`.wide{overflow-x:auto}.note{color:#777}body{background:#fff;color:#222}` +
 	`@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}.note{color:#999}}`
 
-// WriteHTML writes one page that needs nothing else: figures, pictures and changes. It runs no
+// WriteHTML writes one page that needs nothing else: figures, pictures, changes and inputs. It runs no
 // script and loads nothing.
 func WriteHTML(w io.Writer, r *Report) error {
 	var out strings.Builder
@@ -62,6 +65,13 @@ func WriteHTML(w io.Writer, r *Report) error {
 	}
 	for _, run := range r.Runs {
 		listActions(&out, r, &run)
+	}
+	for _, in := range r.Inputs {
+		text, more := in.Text, ""
+		if len(text) > maxShown {
+			text, more = strings.ToValidUTF8(text[:maxShown], ""), fmt.Sprintf("<p>and %d bytes more</p>", len(text)-maxShown)
+		}
+		fmt.Fprintf(&out, "<details><summary>%s</summary><div class=\"wide\" role=\"region\" aria-label=\"%[1]s\" tabindex=\"0\"><pre>%s</pre></div>%s</details>\n", escape(in.Name), escape(text), more)
 	}
 	out.WriteString("</body></html>\n")
 	_, err := io.WriteString(w, out.String())

@@ -23,7 +23,12 @@ type Report struct {
 	Runs     []Run
 	// Recorded is the count that there really was, nil: not known. Pictures have it.
 	Recorded *Plot
+	// Inputs are what pages show that was simulated, nil: nothing.
+	Inputs []Input
 }
+
+// Input is a scenario, or a spec with its options and stages, as YAML.
+type Input struct{ Name, Text string }
 
 // steps is how many evaluations a run has.
 func (r *Report) steps() int { return r.Runs[0].Result.Steps }
