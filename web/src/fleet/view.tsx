@@ -164,7 +164,7 @@ function MemberTable(props: { fleet: Fleet; all: readonly Member[]; now: number 
                     <span class="where">{m.runs === undefined ? "" : `${integer(m.runs)} run`}{m.applied === false ? ", not yet as told" : ""}</span>
                   </>)}
                   {cell(m.capacity === undefined ? number(undefined) : <>at most {integer(m.capacity)}<span class="where">pods find no place</span></>)}
-                  {cell(<>{number(m.weight)}<span class="where">{m.bounds}</span></>)}
+                  {cell(<>{number(m.weight)}<span class="where">{m.bounds}</span>{m.own && <span class="where" title="By its own spec or an override of it">its own: {m.own}</span>}</>)}
                   {cell(Number.isNaN(m.called) ? "never" : <Ago time={m.called} now={now} />)}
                 </tr>
               );

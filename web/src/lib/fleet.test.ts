@@ -26,6 +26,18 @@ test("what the service does not tell of a member is unknown, and what it tells a
   assert.deepEqual(members({}), []);
 });
 
+test("bounds of a member's own are told where they are narrower than the fleet's", () => {
+  const own = (bounds: object, spec: object = {}) => {
+    const f: Fleet = { maxReplicas: 20, spec: { members: [{ target: of("a"), ...spec }] }, members: [{ target: of("a"), ...bounds }] };
+    return members(f)[0]!.own;
+  };
+  assert.equal(own({}), "", "unknown");
+  assert.equal(own({ ownMinReplicas: 1, ownMaxReplicas: 20 }), "", "as any spec says, and the fleet's own");
+  assert.equal(own({ ownMinReplicas: 2, ownMaxReplicas: 19 }), "at least 2, at most 19");
+  assert.equal(own({ ownMinReplicas: 2, ownMaxReplicas: 9 }, { minReplicas: 2, maxReplicas: 9 }), "", "the same as the fleet's of it");
+  assert.equal(own({ ownMinReplicas: 0, ownMaxReplicas: 0 }), "at most 0", "an override keeps it at none");
+});
+
 test("each state has a word and a mark of its own; a newer one is shown as it is", () => {
   const all = ["FRESH", "RETURNING", "STALE", "LOST", "UNSEEN"].map(lookOf);
   for (const key of ["mark", "label"] as const) assert.equal(new Set(all.map((l) => l[key])).size, all.length, key);

@@ -89,6 +89,8 @@ export interface Member extends Name {
   /** By the spec; undefined: the spec has no such member. */
   weight: number | undefined;
   bounds: string;
+  /** Bounds of its own spec and of overrides of it, where they are narrower than the fleet's. */
+  own: string;
 }
 
 /** The members, in the service's order. */
@@ -98,10 +100,14 @@ export function members(f: Fleet): Member[] {
     const name = m.target ?? "";
     const spec = specs.get(name);
     const called = millis(m.lastCallTime);
+    const [least, most] = [Math.max(1, spec?.minReplicas ?? 0), spec?.maxReplicas ?? f.maxReplicas ?? Infinity];
+    const { ownMinReplicas: min, ownMaxReplicas: max } = m;
+    const own = [min !== undefined && min > least ? `at least ${integer(min)}` : "", max !== undefined && max < most ? `at most ${integer(max)}` : ""];
     const bounds = [spec?.minReplicas ? `at least ${integer(spec.minReplicas)}` : "", spec?.maxReplicas === undefined ? "" : `at most ${integer(spec.maxReplicas)}`];
     return {
       ...parseName(name), name, look: lookOf(m.state), drained: m.drained ?? false, share: m.share, has: m.specReplicas, runs: m.statusReplicas, called, capacity: m.capacity,
       error: plainText(m.error), applied: Number.isNaN(called) ? undefined : m.applied ?? false, weight: spec && (spec.weight ?? 1), bounds: bounds.filter(Boolean).join(", "),
+      own: own.filter(Boolean).join(", "),
     };
   });
 }
