@@ -65,7 +65,7 @@ func DefaultOptions() Options {
 		ClusterBytes:    16 << 30,
 		MaxClockSkew:    30 * time.Second,
 		RequestTimeout:  10 * time.Second,
-		Truth:           TruthOptions{Age: DefaultTruthAge, Buffer: DefaultTruthBuffer},
+		Truth:           TruthOptions{Age: DefaultTruthAge, Total: DefaultTruthTotal, Buffer: DefaultTruthBuffer},
 	}
 }
 

@@ -25,15 +25,19 @@ type TruthOptions struct {
 	// Bytes limits what is kept of a target; 0: nothing is. Age is how long it is kept.
 	Bytes int
 	Age   time.Duration
+	// Total limits what is kept of all targets, in bytes, each counted with Bytes; 0: only the shares of clusters
+	// limit it. Where there are more targets than fit, some of each cluster are kept: always the same ones.
+	Total int
 	// Buffer limits the memory of what is not yet written, in bytes. Of targets beyond it nothing is kept.
 	Buffer int
 }
 
-// Defaults of TruthOptions, and DayOfTruth, the Bytes of a day of decisions every 15 s, of two metrics; by itself
-// nothing is kept. LeastTruthBytes is the fewest Bytes but 0.
+// Defaults of TruthOptions; DayOfTruth are the Bytes of a day of decisions every 15 s, of two metrics, which serve keeps
+// by default. LeastTruthBytes is the fewest Bytes but 0.
 const (
 	DayOfTruth         = 150_000
 	DefaultTruthAge    = 24 * time.Hour
+	DefaultTruthTotal  = 128 << 20
 	DefaultTruthBuffer = 64 << 20
 	LeastTruthBytes    = truthChunks * 128
 )
@@ -53,6 +57,8 @@ const (
 	mostOfBuffer = 2
 	// truthFlushTime limits how long a stop writes what is not yet written.
 	truthFlushTime = 5 * time.Second
+	// truthCountTime limits how long targets are counted.
+	truthCountTime = 5 * time.Second
 )
 
 // Truth keeps what targets are asked, in memory for some minutes and then in the background in the store: never in
@@ -65,6 +71,7 @@ type Truth struct {
 	place   int
 	time    time.Duration
 	shards  [truthShards]truthShard
+	room    truthRoom
 	used    atomic.Int64 // memory of all tails
 	dropped prometheus.Counter
 	stop    chan struct{}
@@ -88,6 +95,10 @@ type tail struct {
 	// until is when the chunk ends.
 	until time.Time
 	size  int
+	// most is the cluster's share of the store, in bytes: 0 unlimited, below 0 unknown.
+	most int64
+	// gone reports whether it is no longer that of its target.
+	gone bool
 }
 
 // NewTruth returns it for an engine; nil if that keeps no chunks, or Bytes is 0. Close stops it. log writes the chunks.
@@ -102,6 +113,7 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 		dropped: newDropped(),
 		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
+	t.room.engine, _ = engine.(store.Usages)
 	for i := range t.shards {
 		t.shards[i].tails, t.shards[i].used = make(map[store.Key]*tail), make(map[string]int)
 	}
@@ -139,6 +151,14 @@ func (t *Truth) Collectors() []prometheus.Collector {
 			}
 			return float64(t.used.Load())
 		}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "setpoint_recording_kept_ratio", Help: "Part of the targets whose decisions are kept, in the cluster of which the least are; 1: all fit into --recording-total-bytes.",
+		}, func() float64 {
+			if t == nil {
+				return 0
+			}
+			return t.room.least()
+		}),
 	}
 }
 
@@ -147,22 +167,31 @@ func (t *Truth) run() {
 	defer close(t.stopped)
 	tick := time.NewTicker(max(time.Second, t.time/40))
 	defer tick.Stop()
-	for {
+	const ticksOfDivision = 4 // sooner than the first chunks end
+	for n := 1; ; n++ {
 		select {
 		case <-t.stop:
 			return
 		case now := <-tick.C:
-			t.sealDue(now)
+			clusters := t.sealDue(now)
+			if n%ticksOfDivision == 0 {
+				t.divide(clusters)
+			}
 		}
 	}
 }
 
-// sealDue passes the chunks that have come to their end to the log, and forgets targets that had none.
-func (t *Truth) sealDue(now time.Time) {
+// sealDue passes the chunks that have come to their end to the log, and forgets targets that had none. It returns the
+// clusters with their shares of the store: 0 unlimited, below 0 unknown.
+func (t *Truth) sealDue(now time.Time) (clusters map[string]int64) {
+	clusters = make(map[string]int64)
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.mu.Lock()
 		for key, tail := range s.tails {
+			if known, ok := clusters[key.Cluster]; !ok || known != 0 && (tail.most == 0 || tail.most > known) {
+				clusters[key.Cluster] = tail.most
+			}
 			switch {
 			case now.Before(tail.until):
 			case tail.encoder.Items() == 0:
@@ -173,6 +202,14 @@ func (t *Truth) sealDue(now time.Time) {
 		}
 		s.mu.Unlock()
 	}
+	return clusters
+}
+
+// divide sees which targets there is room for.
+func (t *Truth) divide(clusters map[string]int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), truthCountTime)
+	defer cancel()
+	t.room.divide(ctx, int64(t.options.Bytes), int64(t.options.Total), clusters)
 }
 
 // Close writes what is not yet written, for some seconds at most.
@@ -211,7 +248,10 @@ func (t *Truth) close() {
 }
 
 // shard is the shard of a key.
-func (t *Truth) shard(key *store.Key) *truthShard {
+func (t *Truth) shard(key *store.Key) *truthShard { return &t.shards[truthHash(key)%truthShards] }
+
+// truthHash is the same on all instances.
+func truthHash(key *store.Key) uint32 {
 	const prime = 16777619 // FNV-1a
 	hash := uint32(2166136261)
 	for _, text := range [...]string{key.Namespace, key.Target} {
@@ -219,7 +259,7 @@ func (t *Truth) shard(key *store.Key) *truthShard {
 			hash = (hash ^ uint32(text[i])) * prime
 		}
 	}
-	return &t.shards[hash%truthShards]
+	return hash
 }
 
 // chunk takes the chunk of a tail.
@@ -247,14 +287,16 @@ func (t *Truth) resize(s *truthShard, key *store.Key, tail *tail) {
 // remove forgets a tail.
 func (t *Truth) remove(s *truthShard, key store.Key, tail *tail) {
 	delete(s.tails, key)
+	tail.gone = true
 	t.used.Add(-int64(tail.size))
 	if s.used[key.Cluster] -= tail.size; s.used[key.Cluster] <= 0 {
 		delete(s.used, key.Cluster)
 	}
 }
 
-// tail returns that of a key, a new one if there is none; nil if there is no room. The caller has locked the shard.
-func (t *Truth) tail(s *truthShard, key *store.Key) *tail {
+// tail returns that of a key, a new one if there is none, with that share of its cluster; nil if there is no room. The
+// caller has locked the shard.
+func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 	if known := s.tails[*key]; known != nil {
 		return known
 	}
@@ -265,7 +307,7 @@ func (t *Truth) tail(s *truthShard, key *store.Key) *tail {
 	// The first chunk is shorter, by what the name says: so not all of them end at once.
 	part := t.time / 2
 	part += time.Duration(len(s.tails)%16) * t.time / 32
-	made := &tail{until: time.Now().Add(part)}
+	made := &tail{until: time.Now().Add(part), most: most}
 	s.tails[*key] = made
 	t.resize(s, key, made)
 	return made
@@ -276,22 +318,28 @@ type asked struct {
 	before int64
 	state  []byte
 	text   []byte
+	// tail is the target's, if it had one, and shard the one that it is in.
+	tail  *tail
+	shard *truthShard
 }
 
-// due reports whether the next step of a target is to have its record, and whether the text of its spec.
-func (t *Truth) due(key *store.Key, spec uint64, at int64) (state, text bool) {
-	s := t.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tail := s.tails[*key]
+// due notes the tail of a target, and reports whether the next step is to have its record, and whether the text of its
+// spec.
+func (a *asked) due(t *Truth, key *store.Key, spec uint64, at int64) (state, text bool) {
+	a.shard = t.shard(key)
+	a.shard.mu.Lock()
+	defer a.shard.mu.Unlock()
+	tail := a.shard.tails[*key]
+	a.tail = tail
 	state = tail == nil || tail.state == 0 || max(at-tail.state, tail.state-at) >= int64(stateAgain)
 	return state, state || tail.spec != spec
 }
 
 // keepsTruth reports whether the decision is kept: none that recorded nothing, or that was made without the store,
-// and none of a profile that can't decide on sums.
+// none of a profile that can't decide on sums, and none of a target that there is no room for.
 func (j *Job) keepsTruth() bool {
-	return j.targets.Truth != nil && !j.DryRun && !j.Input.HoldDown && j.Input.Options.Profile.AddsUp()
+	t := j.targets.Truth
+	return t != nil && !j.DryRun && !j.Input.HoldDown && j.Input.Options.Profile.AddsUp() && t.room.keeps(&j.Key)
 }
 
 // noteTruth notes what Truth keeps of the record before the decision.
@@ -304,7 +352,7 @@ func (j *Job) noteTruth(known *record.Record) {
 	if known.Seen {
 		j.asked.before = known.Updated.UnixNano()
 	}
-	state, text := t.due(&j.Key, j.SpecHash, j.Now.UnixNano())
+	state, text := j.asked.due(t, &j.Key, j.SpecHash, j.Now.UnixNano())
 	if state {
 		before := record.Record{History: known.History, Frame: codec.Frame{
 			Stages: known.Stages, Adjusted: known.Adjusted, Turns: known.Turns, LastChange: known.LastChange,
@@ -325,15 +373,17 @@ func (j *Job) noteTruth(known *record.Record) {
 
 // keepTruth keeps what the job was asked and decided.
 func (j *Job) keepTruth() {
-	t := j.targets.Truth
-	if !j.keepsTruth() {
+	t, s := j.targets.Truth, j.asked.shard
+	if s == nil { // noteTruth found nothing to keep
 		return
 	}
 	step := j.room.step(j)
-	s := t.shard(&j.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tail := t.tail(s, &j.Key)
+	tail := j.asked.tail
+	if tail == nil || tail.gone {
+		tail = t.tail(s, &j.Key, j.Bounds.Bytes())
+	}
 	if tail == nil || !tail.encoder.Step(step) {
 		t.dropped.Inc()
 		return
@@ -359,13 +409,13 @@ func (t *Truth) kept(s *truthShard, key *store.Key, tail *tail) {
 
 // report keeps what was reported of the change that was decided at an instant.
 func (t *Truth) report(key *store.Key, of int64, failed bool, message string) {
-	if t == nil {
+	if t == nil || !t.room.keeps(key) {
 		return
 	}
 	s := t.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tail := t.tail(s, key)
+	tail := t.tail(s, key, -1)
 	if tail == nil || !tail.encoder.Report(&truth.Report{Of: of, Failed: failed, Message: message}) {
 		t.dropped.Inc()
 		return

@@ -1,7 +1,10 @@
 package decision
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,4 +126,204 @@ func TestATargetIsBounded(t *testing.T) {
 	if size > most+1000 || size < most/4 {
 		t.Errorf("%d bytes of a target, with --recording-bytes=%d", size, most)
 	}
+}
+
+// roomOf starts what has room for that many targets of a store, with targets of clusters.
+func roomOf(tb testing.TB, room int, targets map[string]int) *Truth {
+	tb.Helper()
+	engine := memory.New(memory.Options{})
+	var swaps []store.Swap
+	for cluster, n := range targets {
+		for i := range n {
+			swaps = append(swaps, store.Swap{Key: keyed(cluster, i), Value: []byte("x")})
+		}
+	}
+	if _, err := engine.CompareAndSwapBatch(tb.Context(), swaps); err != nil {
+		tb.Fatal(err)
+	}
+	t := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Total: room * DayOfTruth, Buffer: 1 << 30}, engine)
+	tb.Cleanup(t.Close)
+	return t
+}
+
+// TestTheRoomOfAllIsDivided counts which targets of clusters are kept.
+func TestTheRoomOfAllIsDivided(t *testing.T) {
+	const unlimited = 0
+	for _, c := range []struct {
+		name          string
+		room          int
+		targets, want map[string]int
+		shares        map[string]int64
+	}{
+		{"all fit", 100, map[string]int{"a": 60, "b": 40}, map[string]int{"a": 60, "b": 40}, nil},
+		{"one cluster takes the whole room, and no more", 1000, map[string]int{"a": 4000}, map[string]int{"a": 1000}, nil},
+		{"a flood leaves the others' in place", 1000, map[string]int{"flood": 20_000, "a": 100, "b": 150}, map[string]int{"flood": 660, "a": 100, "b": 150}, nil},
+		{"equal ones", 1000, map[string]int{"a": 2000, "b": 2000}, map[string]int{"a": 500, "b": 500}, nil},
+		{"no room of all", unlimited, map[string]int{"a": 4000}, map[string]int{"a": 4000}, nil},
+		{"a cluster's share of the store", unlimited, map[string]int{"a": 4000, "b": 4000}, map[string]int{"a": 500, "b": 4000}, map[string]int64{"a": 500 * DayOfTruth}},
+		{"the share is less than the room", 5000, map[string]int{"a": 4000}, map[string]int{"a": 500}, map[string]int64{"a": 500 * DayOfTruth}},
+		{"an unknown share", 5000, map[string]int{"a": 4000}, map[string]int{"a": 4000}, map[string]int64{"a": -1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			truth, other := roomOf(t, c.room, c.targets), roomOf(t, c.room, c.targets)
+			clusters := make(map[string]int64)
+			for cluster := range c.targets {
+				clusters[cluster] = c.shares[cluster]
+			}
+			truth.divide(clusters)
+			other.divide(clusters)
+			total := 0
+			for cluster, n := range c.targets {
+				kept := 0
+				for i := range n {
+					key := keyed(cluster, i)
+					if truth.room.keeps(&key) != other.room.keeps(&key) {
+						t.Errorf("two instances do not keep the same targets: %v", key)
+					}
+					if truth.room.keeps(&key) {
+						kept++
+					}
+				}
+				total += kept
+				if want := c.want[cluster]; kept != want && (want == n || kept < want*85/100 || kept > want*115/100) {
+					t.Errorf("%d of %d targets of %s are kept, want about %d", kept, n, cluster, want)
+				}
+			}
+			if c.room > 0 && total > c.room*108/100 {
+				t.Errorf("%d targets are kept, with room for %d", total, c.room)
+			}
+		})
+	}
+}
+
+// TestWhatHasNoRoomIsNotKept keeps decisions of targets beyond the room, and of those again when there is room.
+func TestWhatHasNoRoomIsNotKept(t *testing.T) {
+	truth := roomOf(t, 1, map[string]int{"a": 1000})
+	truth.divide(map[string]int64{"a": 0})
+	now := time.Now()
+	for i := range 1000 {
+		keep(truth, keyed("a", i), now)
+	}
+	tails := func() (n int) {
+		for i := range truth.shards {
+			n += len(truth.shards[i].tails)
+		}
+		return n
+	}
+	if n := tails(); n > 10 || truth.room.least() > .01 {
+		t.Errorf("%d targets of 1000 are kept with room for one, a part of %v", n, truth.room.least())
+	}
+	truth.options.Total = 0
+	truth.divide(map[string]int64{"a": 0})
+	for i := range 1000 {
+		keep(truth, keyed("a", i), now)
+	}
+	if n := tails(); n != 1000 {
+		t.Errorf("%d targets of 1000 are kept with room for all", n)
+	}
+}
+
+// failing is an engine whose second log fails, or answers nobody.
+type failing struct {
+	*memory.Store
+	blocks bool
+}
+
+func (f *failing) Chunks(n int, ttl time.Duration) store.ChunkLog {
+	return &failingLog{f.Store.Chunks(n, ttl), f.blocks}
+}
+
+type failingLog struct {
+	store.ChunkLog
+	blocks bool
+}
+
+func (f *failingLog) AppendLog(ctx context.Context, _ []store.LogEntry) error {
+	if f.blocks {
+		<-ctx.Done()
+	}
+	return errors.New("OOM command not allowed when used memory > 'maxmemory'")
+}
+
+// TestAWriteThatFailsIsInNobodysWay lets all writes fail, at once or after their time: no decision waits, memory is
+// bounded, and what is lost is counted.
+func TestAWriteThatFailsIsInNobodysWay(t *testing.T) {
+	for _, blocks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const most = 1 << 20
+			truth := newTruth(TruthOptions{Bytes: LeastTruthBytes, Age: 24 * time.Hour, Buffer: most}, &failing{memory.New(memory.Options{}), blocks})
+			began := time.Now()
+			for i := range 20_000 { // many chunks, in no time
+				j := &Job{
+					Request: Request{Key: keyed("c", i%4), Now: began.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
+					Outcome: Outcome{Decision: recommender.Decision{At: began.Add(time.Duration(i) * time.Second), Error: fmt.Sprint(i)}}, targets: &Targets{Truth: truth}, room: new(room),
+				}
+				j.noteTruth(&record.Record{})
+				j.keepTruth()
+			}
+			if waited := time.Since(began); waited > 0 {
+				t.Errorf("decisions waited %v", waited)
+			}
+			if used := truth.used.Load(); used > most {
+				t.Errorf("%d bytes are used", used)
+			}
+			time.Sleep(time.Hour)
+			if truth.log.Lost() == 0 {
+				t.Error("nothing is lost")
+			}
+			truth.Close()
+		})
+	}
+}
+
+// TestADeletedTargetLeavesNoChunks deletes one whose chunks are written, and one of which some wait.
+func TestADeletedTargetLeavesNoChunks(t *testing.T) {
+	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer truth.Close()
+	now := time.Now()
+	for i := range 3 {
+		key := keyed("c", i)
+		keep(truth, key, now)
+		if i > 0 {
+			truth.sealDue(now.Add(time.Hour))
+		}
+		if i > 1 {
+			if err := truth.log.Flush(t.Context(), key); err != nil || written(t, truth, key) == 0 {
+				t.Fatal("nothing is written", err)
+			}
+		}
+		if err := truth.delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		truth.sealDue(now.Add(2 * time.Hour))
+		if err := truth.log.Flush(t.Context(), key); err != nil || written(t, truth, key) != 0 {
+			t.Errorf("%d chunks of target %d are left, %v", written(t, truth, key), i, err)
+		}
+	}
+}
+
+// TestMemoryOfRecordings fills the room with targets of a day at 15 s, in the memory of this process: they take
+// little more than what they are counted with.
+func TestMemoryOfRecordings(t *testing.T) {
+	const targets, chunk = 200, 735 // bytes of ten minutes, see TestBytesOfADay
+	engine := memory.New(memory.Options{})
+	chunks := engine.Chunks(truthChunks, DefaultTruthAge)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range 2 * truthChunks {
+		for i := range targets {
+			if err := chunks.AppendLog(t.Context(), []store.LogEntry{{Key: keyed("c", i), Value: make([]byte, chunk)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / targets
+	t.Logf("%d bytes a target of %d that chunks have", each, truthChunks*chunk)
+	if each > DayOfTruth*6/5 || each < truthChunks*chunk {
+		t.Errorf("%d bytes a target, counted with %d", each, DayOfTruth)
+	}
+	runtime.KeepAlive(engine)
 }

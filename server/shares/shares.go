@@ -93,6 +93,9 @@ func New(engine store.Store, o Options, refused func(limit.Reason)) *Shares {
 // Bounds are the limits of a cluster for a caller's additions, 0: unlimited.
 type Bounds struct{ keys, bytes int64 }
 
+// Bytes is the limit of bytes.
+func (b Bounds) Bytes() int64 { return b.bytes }
+
 // For returns the limits for a caller's additions.
 func (o *Options) For(c *access.Caller) Bounds {
 	var own policy.Limits

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -172,6 +174,48 @@ func BenchmarkUnaryOnRedis(b *testing.B) {
 	b.ReportMetric(median(rates), "recommendations/s")
 	b.ReportMetric(100*median(ratios), "%-of-bare")
 	b.ReportMetric(float64(len(requests[0])), "request-B")
+}
+
+// BenchmarkRecordingOnRedis compares unary recommendations of a service that keeps what targets are asked with one
+// that does not: rates, and the processor's time of client, service and background writer together.
+func BenchmarkRecordingOnRedis(b *testing.B) {
+	tuneCollector()
+	r := redistest.Shared(b)
+	now := time.Now()
+	requests := make([][]byte, 500)
+	for i := range requests {
+		requests[i] = encode(b, tenPods(webTarget(i), now))
+	}
+	var rounds [2]func(n int) (rate, cpu float64)
+	for i, bytes := range []int{0, decision.DayOfTruth} {
+		conn := encodedClient(b, serveOnRedis(b, r.URL(), func(s *settings) { s.Log.Level, s.Server.Truth.Bytes, s.ShedLoad = "warn", bytes, false }).address)
+		rounds[i] = func(n int) (rate, cpu float64) {
+			from := processorTime()
+			rate = callAll(b, benchCallers, n, func(i int) error {
+				return invoke(b, conn, setpointv1.RecommendationService_Recommend_FullMethodName, requests[i%len(requests)])
+			})
+			return rate, float64((processorTime() - from).Nanoseconds()) / float64(n)
+		}
+		rounds[i](10 * len(requests)) // the cache is filled, connections are open
+	}
+	const calls = 10_000
+	var rates, costs, offCosts []float64
+	for b.Loop() {
+		offRate, offCost := rounds[0](calls)
+		rate, cost := rounds[1](calls)
+		rates, costs, offCosts = append(rates, rate/offRate), append(costs, cost/offCost), append(offCosts, offCost)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(100*median(rates), "%-of-rate")
+	b.ReportMetric(100*median(costs), "%-of-cpu")
+	b.ReportMetric(median(offCosts), "cpu-ns/call-off")
+}
+
+// processorTime is what this process has had so far.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails for oneself
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // BenchmarkBatchOnRedis measures batches.

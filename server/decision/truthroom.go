@@ -1,0 +1,110 @@
+package decision
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// truthRoom says which targets are kept where there are more than fit. Each is counted with the bytes that it may take,
+// so that those that are kept never grow beyond the room; and which they are depends on their names, so that all
+// instances keep the same ones, for as long as the room stays as it is.
+type truthRoom struct {
+	engine store.Usages // nil: it can't count
+	parts  atomic.Pointer[truthParts]
+}
+
+// truthParts are the parts of the targets that are kept, of 1<<32.
+type truthParts struct {
+	of   map[string]uint32 // by cluster
+	rest uint32            // of clusters that are not yet counted
+}
+
+// maxTruthClusters limits the clusters that are counted at once.
+const maxTruthClusters = 256
+
+// keeps reports whether a target is kept.
+func (r *truthRoom) keeps(key *store.Key) bool {
+	p := r.parts.Load()
+	if p == nil {
+		return true
+	}
+	part, ok := p.of[key.Cluster]
+	if !ok {
+		part = p.rest
+	}
+	const spread = 2654435769 // the golden ratio's: shards use the lower bits
+	return part == math.MaxUint32 || truthHash(key)*spread < part
+}
+
+// least is the part of the targets that are kept, in the cluster of which the least are.
+func (r *truthRoom) least() float64 {
+	p := r.parts.Load()
+	if p == nil {
+		return 1
+	}
+	part := p.rest
+	for _, of := range p.of {
+		part = min(part, of)
+	}
+	return float64(part) / math.MaxUint32
+}
+
+// divide counts the targets and divides the room among clusters: half of total by their targets, and half in equal
+// parts, so that no cluster takes the room of the others; of each no more than its share of the store. each are the
+// bytes of a target. If the store can't count, the parts stay as they were.
+func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[string]int64) {
+	if r.engine == nil {
+		return
+	}
+	all, err := r.engine.Usage(ctx, "")
+	if err != nil {
+		return
+	}
+	room := float64(math.MaxInt64)
+	if total > 0 {
+		room = float64(total / each)
+	}
+	count := float64(all.Keys)
+	fits := count <= room
+	for _, most := range clusters {
+		fits = fits && (most <= 0 || all.Keys*each <= most)
+	}
+	if fits {
+		r.parts.Store(nil)
+		return
+	}
+	next := &truthParts{of: make(map[string]uint32), rest: math.MaxUint32}
+	if count > room && len(clusters) > maxTruthClusters {
+		next.rest = partOf(room/2, count)
+	}
+	for cluster, most := range clusters {
+		if len(next.of) >= maxTruthClusters {
+			break
+		}
+		of, err := r.engine.Usage(ctx, cluster)
+		if err != nil {
+			return
+		}
+		own := float64(of.Keys)
+		kept := own
+		if count > room {
+			kept = room/2/float64(len(clusters)) + own*room/2/count
+		}
+		if most > 0 {
+			kept = min(kept, float64(most/each))
+		}
+		next.of[cluster] = partOf(kept, own)
+	}
+	r.parts.Store(next)
+}
+
+// partOf is a part of 1<<32; all of them, if there are no more.
+func partOf(kept, all float64) uint32 {
+	if kept >= all {
+		return math.MaxUint32
+	}
+	return uint32(kept / all * math.MaxUint32)
+}
