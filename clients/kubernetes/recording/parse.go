@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,11 +18,19 @@ var openFields = []string{
 	"steps[].scale", "steps[].pods", "steps[].podMetrics", "steps[].customMetrics", "steps[].externalMetrics",
 }
 
+const maxNameBytes = 1000
+
 // parseLine reads one scenario and checks that it can be replayed.
 func parseLine(line []byte) (*Scenario, error) {
+	if n := bytes.Count(line, []byte("{")); n > MaxLineObjects {
+		return nil, fmt.Errorf("the line has %d objects, more than %d: record fewer evaluations in a scenario", n, MaxLineObjects)
+	}
 	scenario := &Scenario{}
 	if err := objectjson.UnmarshalStrict(line, scenario, openFields...); err != nil {
 		return nil, lineError(line, err)
+	}
+	if len(scenario.Name) > maxNameBytes { // it is in all messages
+		return nil, fmt.Errorf("name: is longer than %d bytes", maxNameBytes)
 	}
 	if err := scenario.readCalls(); err != nil {
 		return nil, fmt.Errorf("%s: %w", scenario.Name, err)

@@ -13,6 +13,14 @@ import (
 // MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
 const MaxLineBytes = 256 << 20
 
+// MaxLineObjects bounds the objects of a line: in memory an empty one takes some hundred times its two bytes. An
+// agent's scenarios have some 0.8 million at most, in 32 MiB.
+const MaxLineObjects = 2_000_000
+
+// MaxBytes bounds a file, uncompressed: a compressed one of a few MiB may hold any number of bytes. An agent's
+// files, of 100 MiB, hold some 6 GiB.
+const MaxBytes = 8 << 30
+
 // MaxEmptyBytes bounds the empty lines, all together: a compressed file may hold any number
 // of them in a few bytes.
 const MaxEmptyBytes = 1 << 20
@@ -28,6 +36,8 @@ type Reader struct {
 	opened bool
 	// line is the number of the line last read, from 1.
 	line int
+	// bytes counts what was read, uncompressed, of most.
+	bytes, most int64
 	// empty counts the bytes of empty lines.
 	empty int
 	// unreadable is how many lines held no scenario.
@@ -39,7 +49,7 @@ type Reader struct {
 // NewReader returns a reader of a recording, plain or compressed with gzip. Errors contain the
 // name.
 func NewReader(name string, r io.Reader) *Reader {
-	return &Reader{name: name, input: bufio.NewReaderSize(r, 64<<10)}
+	return &Reader{name: name, input: bufio.NewReaderSize(r, 64<<10), most: MaxBytes}
 }
 
 // All yields the scenarios. With an error the scenario is nil; the loop may continue with the
@@ -95,6 +105,9 @@ func (r *Reader) readLine() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.input.ReadSlice('\n')
+		if r.bytes += int64(len(part)); r.bytes > r.most {
+			return nil, fmt.Errorf("%s:%d: the file has more than %d bytes, uncompressed: split it, or record a shorter time", r.name, r.line, r.most)
+		}
 		if err == nil && len(line) == 0 && len(bytes.TrimSpace(part)) == 0 {
 			return nil, r.skip(len(part))
 		}
