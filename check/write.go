@@ -234,7 +234,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 // findings are all results that do not pass, and those of lint, as SARIF has them.
 func (r *Report) findings() (all []lint.Finding) {
 	add := func(s *SpecReport, result *Result) {
-		f := lint.Finding{Rule: result.Rule, Severity: lint.Error, Message: result.Title + ": " + result.Status.not(), Arithmetic: result.figures(), Link: Page + "#" + result.Rule}
+		f := lint.Finding{Rule: result.Rule, Severity: lint.Error, Message: result.Title + ": " + result.Status.not(), Arithmetic: text(result.figures()), Link: Page + "#" + result.Rule}
 		if s == nil {
 			f.File, f.Object, f.Field = result.File, result.File, "spec"
 		} else {

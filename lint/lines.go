@@ -43,7 +43,7 @@ func (l *lines) read(name string, content []byte, found []*autoscalingv2.Horizon
 		// A part is a piece of the content.
 		at := place{before: bytes.Count(content[:cap(content)-cap(part)], []byte("\n")), lines: document.Lines(part)}
 		_ = document.Read("", part, func(root document.Value) {
-			if l.object(name, root, at) == "" && len(at.lines) > 0 {
+			if l.object(name, "", root, at) == "" && len(at.lines) > 0 {
 				forms = append(forms, at)
 			}
 		})
@@ -70,9 +70,10 @@ func (l lines) form(of [3]string, at place) {
 	l[of] = at
 }
 
-// object notes an autoscaler, or those of a list, and returns the kind of what it is.
-func (l *lines) object(file string, v document.Value, at place) (kind string) {
+// object notes an autoscaler, of this kind if it says none, or those of a list, and returns the kind of what it is.
+func (l *lines) object(file, kind string, v document.Value, at place) string {
 	var object string
+	var items []document.Value
 	namespace := "default"
 	v.Entries(func(key string, _, value document.Value) {
 		switch key {
@@ -88,13 +89,14 @@ func (l *lines) object(file string, v document.Value, at place) (kind string) {
 				}
 			})
 		case "items":
-			value.ListOrNone(func(_ int, item document.Value) {
-				inner := at
-				inner.path = item.Path() + "."
-				l.object(file, item, inner)
-			})
+			value.ListOrNone(func(_ int, item document.Value) { items = append(items, item) })
 		}
 	})
+	for _, item := range items {
+		inner := at
+		inner.path = item.Path() + "."
+		l.object(file, strings.TrimSuffix(kind, "List"), item, inner)
+	}
 	if (kind == "HorizontalPodAutoscaler" || kind == "Autoscaler") && object != "" {
 		(*l)[[3]string{file, namespace, object}] = at
 	}

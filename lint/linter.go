@@ -111,7 +111,7 @@ func (l *Linter) Specs() ([]Spec, error) {
 		case l.dump.Version(object) == autoscalingv1.GroupVersion.String():
 			s.Kind = "Autoscaler"
 		default:
-			s.Kind = object.Kind
+			s.Kind = cmp.Or(object.Kind, "HorizontalPodAutoscaler") // items of an HorizontalPodAutoscalerList say none
 		}
 		all = append(all, s)
 	}

@@ -146,7 +146,7 @@ func uriOf(file string) string {
 	if file == "-" {
 		return "stdin"
 	}
-	return (&url.URL{Path: filepath.ToSlash(file)}).EscapedPath()
+	return (&url.URL{Path: filepath.ToSlash(file)}).String() // ./ before a first colon
 }
 
 // WriteSARIF writes the findings as one run of SARIF 2.1.0, which code hosts read.

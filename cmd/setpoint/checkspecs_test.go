@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 	t.Parallel()
 	hpa := "../../examples/simulation/hpa.yaml"
 	rules := clitest.File(t, "rules.yaml", "rules: {replicaHour: 5}\nlint: {failOn: x}\n")
+	commands := clitest.File(t, "commands.jsonl", `{"name":"x\n::error::y\u001b","hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"maxReplicas":3}},"steps":[{}]}`)
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -37,6 +39,9 @@ func TestChecksThatCannotBe(t *testing.T) {
 		{"no manifest", []string{"--new", rules}, "is not an autoscaler"},
 		{"no such recording", []string{"--new", hpa, "--recording=nowhere"}, "--recording: stat nowhere"},
 		{"a recording that is none", []string{"--new", hpa, "--recording", rules}, "can't be read"},
+		{"an empty recording", []string{"--new", hpa, "--recording", clitest.File(t, "empty.jsonl", "")}, "empty.jsonl is empty: what should have written this recording may have failed"},
+		{"nothing on standard input", []string{"--new", hpa, "--recording=-"}, "setpoint: - is empty"},
+		{"a recording with commands of a runner", []string{"--new", hpa, "--recording", commands}, "commands.jsonl:1: x; ::error::y�: steps[0].time: must be set\n"},
 		{"a report that can't be written", []string{"--new", hpa, "--markdown=/no/such"}, "writing the report: open /no/such"},
 		{"reports in one file", []string{"--new", hpa, "--markdown=q", "--junit=./q"}, "need a file each"},
 		{"no time", []string{"--new", hpa, "--time-limit=0s"}, "--time-limit must be more"},
@@ -67,6 +72,24 @@ func TestSpecsFromAnywhere(t *testing.T) {
 	}
 	if len(report.Specs) != 1 || report.Specs[0].What != check.Changed || report.Specs[0].Object != "shop/web" || report.Specs[0].Line == 0 {
 		t.Errorf("%s", got.Stdout)
+	}
+}
+
+// Items of a typed list, as of kubectl get --raw, say no kind; wherever the list says its own.
+func TestItemsOfATypedListHaveItsKind(t *testing.T) {
+	t.Parallel()
+	items := "items:\n- metadata: {name: web, namespace: shop}\n  spec: {maxReplicas: %d, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n- metadata: {name: api, namespace: shop}\n  spec:\n    maxReplicas: 5\n    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: api}\n"
+	kind := "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscalerList\n"
+	for name, form := range map[string]string{"first": kind + items, "last": items + kind} {
+		got := run(t, fmt.Sprintf(form, 8), "check", "--old", clitest.File(t, "old.yaml", fmt.Sprintf(form, 9)), "--new=-", "-o=json")
+		var report check.Report
+		if err := json.Unmarshal([]byte(got.Stdout), &report); err != nil || len(report.Specs) != 2 {
+			t.Fatalf("%s: %v, exit code %d\n%s%s", name, err, got.Code, got.Stdout, got.Stderr)
+		}
+		line := 1 + strings.Count(form[:strings.Index(form, "  spec:")], "\n")
+		if s := report.Specs[0]; s.Kind != "HorizontalPodAutoscaler" || s.Object != "shop/web" || s.Line != line {
+			t.Errorf("%s: %s %s, line %d, want %d", name, s.Kind, s.Object, s.Line, line)
+		}
 	}
 }
 
