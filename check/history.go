@@ -152,6 +152,7 @@ type histories struct {
 // file reads a recording. One that the user named must be readable.
 func (h *histories) file(ctx context.Context, r Recording, tell func(error)) error {
 	bad := func(err error) {
+		err = errors.New(text(err.Error())) // it may have names of the recording
 		if tell(err); len(h.unread) < maxProblems {
 			h.unread = append(h.unread, err.Error())
 		}
@@ -165,6 +166,7 @@ func (h *histories) file(ctx context.Context, r Recording, tell func(error)) err
 			bad(err)
 		}
 	}
+	before := h.scenarios
 	file, err := r.Open()
 	if err == nil {
 		err = errors.Join(h.read(ctx, r.Name, file, problem), file.Close())
@@ -172,8 +174,12 @@ func (h *histories) file(ctx context.Context, r Recording, tell func(error)) err
 		bad(err)
 		return nil
 	}
-	if err == nil && r.Named && told > 0 {
-		return fmt.Errorf("%s can't be read", r.Name)
+	switch {
+	case err != nil || !r.Named:
+	case told > 0:
+		err = fmt.Errorf("%s can't be read", text(r.Name))
+	case h.scenarios == before:
+		err = fmt.Errorf("%s is empty: what should have written this recording may have failed", text(r.Name))
 	}
 	return err
 }
