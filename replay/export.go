@@ -117,9 +117,17 @@ func (x *exporter) learn(s *truth.Step) {
 		return
 	}
 	use := &setpointv1.SpecInUse{}
-	if proto.Unmarshal(s.SpecText, use) == nil {
-		x.specs[s.Spec] = use
+	if proto.Unmarshal(s.SpecText, use) != nil {
+		return
 	}
+	if spec := use.GetSpec(); spec != nil && len(spec.GetMetrics()) == 0 { // what the sums belong to
+		for _, m := range recommender.DefaultMetrics() {
+			spec.Metrics = append(spec.Metrics, &setpointv1.MetricSpec{Type: string(m.Type), Resource: &setpointv1.ResourceMetricSource{
+				Name: m.Resource, Target: &setpointv1.MetricTarget{Type: string(m.Target.Type), AverageUtilization: m.Target.AverageUtilization},
+			}})
+		}
+	}
+	x.specs[s.Spec] = use
 }
 
 // add adds a step.

@@ -268,6 +268,20 @@ func TestWhatIsNotKept(t *testing.T) {
 	}
 }
 
+// TestASpecWithoutMetrics is asked with the API's default metric.
+func TestASpecWithoutMetrics(t *testing.T) {
+	engine, s := kept(t, 1)
+	for i := range 5 {
+		ask(t, s[0], servertest.T0.Add(time.Duration(i)*time.Minute), "APPLIED", func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = nil })
+	}
+	s[0].StopAndWait(t)
+	out := Export(servertest.Web, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web)), time.Time{}, time.Time{})
+	if out.Steps != 5 || len(out.Gaps) > 0 {
+		t.Errorf("%d steps, gaps %v", out.Steps, out.Gaps)
+	}
+	replayed(t, out)
+}
+
 // TestGetRecording reads what is not yet written, too, and by pages.
 func TestGetRecording(t *testing.T) {
 	_, s := kept(t, 1)

@@ -135,9 +135,9 @@ func replacing(name string) (file *os.File, end func(error) error, err error) {
 func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServiceClient, targets []string) (err error) {
 	output := cmd.OutOrStdout()
 	if c.file != "-" {
-		file, end, err := replacing(c.file)
-		if err != nil {
-			return err
+		file, end, failed := replacing(c.file)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = end(err) }()
 		output = file
