@@ -148,7 +148,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	}
 	if all != nil {
 		t.Fleets = all
-		if err := s.register(all.Collectors()...); err != nil {
+		if err := s.register(all.Collectors(options.TargetMetrics)...); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,8 @@
 package fleets
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
-// metrics are those of fleets. All series exist from the start; none has the name of a fleet.
+// metrics are those of fleets. Those without names exist from the start.
 type metrics struct {
 	of             *Fleets
 	decisions      *prometheus.CounterVec
@@ -40,9 +42,9 @@ func (m *metrics) decided(d *recommender.Decision) {
 	m.decisions.WithLabelValues(conversion.Action(d.Current, d.Desired)).Inc()
 }
 
-// Collectors returns the metrics.
-func (f *Fleets) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{f.metrics.decisions, f.metrics.lost, f.metrics.returned, gauges{f}}
+// Collectors returns the metrics; those of single fleets, which have names, of so many at most.
+func (f *Fleets) Collectors(single int) []prometheus.Collector {
+	return []prometheus.Collector{f.metrics.decisions, f.metrics.lost, f.metrics.returned, gauges{f, single}}
 }
 
 var (
@@ -51,14 +53,24 @@ var (
 	unplacedDesc = prometheus.NewDesc("setpoint_fleet_unplaced_replicas", "Replicas of these fleets that no member could take.", nil, nil)
 	missingDesc  = prometheus.NewDesc("setpoint_fleet_missing_replicas", "Replicas that these fleets would lack without their largest members (surviveOne).", nil, nil)
 	scopesDesc   = prometheus.NewDesc("setpoint_fleet_scope_contradictions", "Object and External metrics of these fleets whose readings contradict their scope: of GLOBAL ones members read very different values, of PER_MEMBER ones all members read the same, and no small or round number.", nil, nil)
+
+	// The same of single fleets, with the labels of a target's metrics.
+	ofTarget  = []string{"cluster", "namespace", "target"}
+	members1  = prometheus.NewDesc("setpoint_target_fleet_members", "Members of a fleet, by state; drained ones are counted in their state, too (--target-metrics).", append(ofTarget, "state"), nil)
+	unplaced1 = prometheus.NewDesc("setpoint_target_fleet_unplaced_replicas", "Replicas of a fleet that no member could take (--target-metrics).", ofTarget, nil)
+	missing1  = prometheus.NewDesc("setpoint_target_fleet_missing_replicas", "Replicas that a fleet would lack without its largest member (surviveOne; --target-metrics).", ofTarget, nil)
 )
 
 // gauges collects the state of the fleets that this instance knows.
-type gauges struct{ *Fleets }
+type gauges struct {
+	*Fleets
+	// single is how many fleets have metrics of their own.
+	single int
+}
 
 // Describe implements prometheus.Collector.
 func (gauges) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{fleetsDesc, membersDesc, unplacedDesc, missingDesc, scopesDesc} {
+	for _, d := range []*prometheus.Desc{fleetsDesc, membersDesc, unplacedDesc, missingDesc, scopesDesc, members1, unplaced1, missing1} {
 		to <- d
 	}
 }
@@ -66,34 +78,50 @@ func (gauges) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. What was not called for longer than its members may be silent is another
 // instance's to show.
 func (g gauges) Collect(to chan<- prometheus.Metric) {
-	var count, unplaced, missing, contradictions int
-	var members fleet.Counts
+	var all []*known
 	now := time.Now()
 	g.cache.Each(func(k *known) {
-		of := &k.spec.fleet
-		if now.Sub(k.called) > of.StaleAfter {
-			return
+		if now.Sub(k.called) <= k.spec.fleet.StaleAfter {
+			all = append(all, k)
 		}
-		count++
-		unplaced += int(k.state.fleet.Unplaced)
-		missing += int(k.state.fleet.Missing)
+	})
+	if len(all) > g.single { // always the same ones have metrics of their own
+		slices.SortFunc(all, func(a, b *known) int { return strings.Compare(a.spec.key.String(), b.spec.key.String()) })
+	}
+	gauge := func(d *prometheus.Desc, n int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	var unplaced, missing, contradictions int
+	var members fleet.Counts
+	for i, k := range all {
+		of := &k.spec.fleet
 		states, records := of.States(&k.state.fleet, time.Unix(0, k.state.fleet.Updated))
 		c := of.Count(states)
 		members.Unseen, members.Fresh, members.Returning = members.Unseen+c.Unseen, members.Fresh+c.Fresh, members.Returning+c.Returning
 		members.Stale, members.Lost, members.Drained = members.Stale+c.Stale, members.Lost+c.Lost, members.Drained+c.Drained
+		unplaced += int(k.state.fleet.Unplaced)
+		missing += int(k.state.fleet.Missing)
 		contradictions += len(of.Contradictions(states, records))
-	})
-	gauge := func(d *prometheus.Desc, n int, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+		if i < g.single {
+			name := []string{k.spec.key.Cluster, k.spec.key.Namespace, k.spec.key.Target}
+			each(c, func(n int, state string) { gauge(members1, n, append(name, state)...) })
+			gauge(unplaced1, int(k.state.fleet.Unplaced), name...)
+			gauge(missing1, int(k.state.fleet.Missing), name...)
+		}
 	}
-	gauge(fleetsDesc, count)
-	gauge(membersDesc, members.Unseen, "unseen")
-	gauge(membersDesc, members.Fresh, "fresh")
-	gauge(membersDesc, members.Returning, "returning")
-	gauge(membersDesc, members.Stale, "stale")
-	gauge(membersDesc, members.Lost, "lost")
-	gauge(membersDesc, members.Drained, "drained")
+	gauge(fleetsDesc, len(all))
+	each(members, func(n int, state string) { gauge(membersDesc, n, state) })
 	gauge(unplacedDesc, unplaced)
 	gauge(missingDesc, missing)
 	gauge(scopesDesc, contradictions)
+}
+
+// each calls do with each count, and its word.
+func each(c fleet.Counts, do func(n int, state string)) {
+	do(c.Unseen, "unseen")
+	do(c.Fresh, "fresh")
+	do(c.Returning, "returning")
+	do(c.Stale, "stale")
+	do(c.Lost, "lost")
+	do(c.Drained, "drained")
 }

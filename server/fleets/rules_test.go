@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -199,6 +200,41 @@ func TestAnInstanceWithAnOldSpecReadsAgain(t *testing.T) {
 			t.Errorf("a new fleet of the name knows %v", got)
 		}
 	})
+}
+
+// With --target-metrics fleets have metrics of their own, as many as there may be, always the same ones; else nothing
+// names one.
+func TestFleetsHaveMetricsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	const second, third, fourth = "clusters/all/namespaces/shop/targets/second", "clusters/c/namespaces/shop/targets/web", "clusters/d/namespaces/shop/targets/web"
+	for limit, names := range map[int][]string{0: nil, 1: {"second"}, 2: {"second", "web"}, 5: {"second", "web"}} {
+		measured, registry := servertest.Measured(t, func(su *servertest.Setup) { su.Options.TargetMetrics = limit })
+		s := &service{measured}
+		s.set(t, queueFleet(2, 100, west, east))
+		if err := s.trySet(t, second, queueFleet(2, 100, third, fourth)); err != nil {
+			t.Fatal(err)
+		}
+		s.call(t, member(west, 3, 60))
+		s.Recommend(t, member(third, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = second }))
+		s.Recommend(t, member(fourth, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = second }))
+		want := servertest.Reading{}
+		for _, name := range names {
+			of := "cluster=all,namespace=shop"
+			unseen := map[string]float64{"web": 1}[name]
+			for state, n := range map[string]float64{"unseen": unseen, "fresh": 2 - unseen, "returning": 0, "stale": 0, "lost": 0, "drained": 0} {
+				want["target_fleet_members{"+of+",state="+state+",target="+name+"}"] = n
+			}
+			want["target_fleet_unplaced_replicas{"+of+",target="+name+"}"] = 0
+			want["target_fleet_missing_replicas{"+of+",target="+name+"}"] = 0
+		}
+		for range 2 {
+			got := servertest.Read(t, registry)
+			maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "target_fleet_") })
+			if !maps.Equal(got, want) {
+				t.Errorf("of %d: %v, want %v", limit, got, want)
+			}
+		}
+	}
 }
 
 // A drained member becomes empty as the others become larger, a silent one is stale, then lost, and returns; the log

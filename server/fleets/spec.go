@@ -15,6 +15,7 @@ import (
 
 // spec is a fleet's stored spec, read. It is immutable.
 type spec struct {
+	key     store.Key // of the fleet
 	version store.Version
 	// size is that of the stored spec, in bytes.
 	size   int
@@ -40,7 +41,7 @@ func readSpec(key store.Key, r store.Record, defaults recommender.Options) (*spe
 	if stored.GetFleet() == nil {
 		return nil, nil
 	}
-	s := &spec{version: r.Version, size: len(r.Value), stored: stored, members: make(map[string]bool)}
+	s := &spec{key: key, version: r.Version, size: len(r.Value), stored: stored, members: make(map[string]bool)}
 	for _, name := range conversion.FleetMembers(stored.GetFleet()) {
 		s.members[name] = true
 	}

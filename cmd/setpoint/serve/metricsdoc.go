@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/certs"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -94,18 +96,38 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		return nil, err
 	}
 	defer srv.Close()
-	// A target's metrics exist after its second decision, and its state while it wants more than it may.
-	for at := range int64(2) {
+	spec := &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 1, Metrics: []*setpointv1.MetricSpec{{
+		Type: "External", External: &setpointv1.ExternalMetricSource{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
+		},
+	}}}
+	const member, of = "clusters/c/namespaces/n/targets/m", "clusters/f/namespaces/n/targets/t"
+	stored, err := proto.Marshal(&setpointv1.TargetSpec{Spec: spec, Fleet: &setpointv1.FleetSpec{
+		Members: []*setpointv1.FleetMember{{Target: member}, {Target: "clusters/d/namespaces/n/targets/m"}}, Scopes: map[string]string{"External:queue": "GLOBAL"},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	specs, err := histories.Part(store.Specs, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := specs.CompareAndSwap(context.Background(), store.Swap{Key: store.Key{Cluster: "f", Namespace: "n", Target: "t"}, Value: stored}); err != nil {
+		return nil, err
+	}
+	// A fleet's metrics exist once a member has called, a target's after its second decision, and its state while it
+	// wants more than it may.
+	for at, name := range []string{member, "clusters/c/namespaces/n/targets/t", "clusters/c/namespaces/n/targets/t"} {
+		fleet := ""
+		if name == member {
+			fleet = of
+		}
 		if _, err := srv.Recommendations().Recommend(context.Background(), &setpointv1.RecommendRequest{
-			Target: "clusters/c/namespaces/n/targets/t",
-			Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 1, Metrics: []*setpointv1.MetricSpec{{
-				Type: "External", External: &setpointv1.ExternalMetricSource{
-					Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
-				},
-			}}},
+			Target: name, Fleet: fleet,
+			Spec:            spec,
 			Scale:           &setpointv1.Scale{SpecReplicas: 1, StatusReplicas: new(int32(1))},
 			ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "9"}},
-			EvaluationTime:  &timestamppb.Timestamp{Seconds: 1e9 + 15*at},
+			EvaluationTime:  &timestamppb.Timestamp{Seconds: 1e9 + 15*int64(at)},
 		}); err != nil {
 			return nil, err
 		}
