@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,21 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 	// The open loop of sums is that of the pods: it rests on nothing else.
 	if !h.AsOld || h.Steps < 700 || h.DifferentSteps < h.Steps*2/3 {
 		t.Errorf("%+v", h)
+	}
+	// It is a load, too.
+	folder := t.TempDir()
+	kept := filepath.Join(folder, "web.jsonl.gz")
+	if got := run(t, "", "targets", "export", "--server", address, "--file", kept, "clusters/kept-1/namespaces/shop/targets/web"); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	world := filepath.Join(folder, "world.yaml")
+	if err := os.WriteFile(world, []byte("load: [{recording: {file: web.jsonl.gz, metric: cpu}}]\nworkload: {requests: {cpu: 500m}, replicas: 3, usage: [{metric: cpu, perLoad: 1}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"simulate", "-f", world, "../../examples/simulation/hpa.yaml"}, {"tune", "-f", world, "--candidates=20", "--max-short=50", "../../examples/simulation/hpa.yaml"}} {
+		if got := run(t, "", args...); got.Code != 0 || got.Stdout == "" {
+			t.Errorf("%v: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
+		}
 	}
 	t.Logf("%d steps, %d of them different, unknown for %g s of %g, replica hours %.4g and %.4g, open %.4g and %.4g; the model misses %.2f %%", h.Steps, h.DifferentSteps, h.UnknownSeconds, h.CoveredSeconds,
 		h.Old.ReplicaHours, h.New.ReplicaHours, h.Old.OpenReplicaHours, h.New.OpenReplicaHours, h.Model.MissPercent())

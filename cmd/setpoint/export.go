@@ -36,8 +36,8 @@ func newTargetsExport(of *targetsCommand) *cobra.Command {
 		Use:   "export TARGET|NAMESPACE",
 		Short: "Write what targets were asked as a recording, to make their decisions again",
 		Long: `Write what targets were asked, and what the service decided, as a recording that
-replay and backtest read. NAMESPACE, clusters/C/namespaces/N, exports all of its
-targets.
+replay, backtest and check read, and scenarios of simulate and tune as a load.
+NAMESPACE, clusters/C/namespaces/N, exports all of its targets.
 
 The recording begins up to an hour before the first wanted decision, where the
 target's history is kept, and has a scenario for each time without a gap. Standard

@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
@@ -235,7 +237,13 @@ func readWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	var from io.Reader = file
+	if strings.HasSuffix(name, ".gz") {
+		if from, err = gzip.NewReader(file); err != nil {
+			return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
 	switch {
 	case err != nil:
 		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))

@@ -54,6 +54,7 @@ load:
 - {scale: 1, sawtooth: {low: 1, high: 2, period: 1m}}
 - {scale: 1, csv: {file: f}}
 - {scale: 1, prometheus: {file: g}}
+- {scale: 1, recording: {file: h, metric: cpu}}
 workload:
   replicas: 5
   containers:
@@ -125,6 +126,7 @@ func (k *kit) costly() *costly {
 		Files: []*setpointv1.ScenarioFile{
 			{Name: "f", Content: "0,1\n60,2\n"},
 			{Name: "g", Content: `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"1"],[60,"2"]]}]}}`},
+			{Name: "h", Content: `{"name":"t from 2026","calls":[{"time":"2026-03-02T00:00:00Z","request":{"spec":{"metrics":[{"resource":{"name":"cpu"}}]}},"sums":{"metrics":[{"ready":{"pods":1,"usage":1000}}]}}]}`},
 		},
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
 			MinReplicas: new(int32(1)), MaxReplicas: 20,

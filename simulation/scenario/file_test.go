@@ -254,6 +254,15 @@ func TestInvalidRecordedLoads(t *testing.T) {
 		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"NaN"]]}]}}`, "has 1 samples, none of which is a number"},
 		{"prometheus", `{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"+Inf"]]}]}}`, "must be between 0 and"},
 		{"csv", "time,value\n0,NaN\n15,\n", "has 2 samples, none of which is a number"},
+		{"recording", "0,1\n1,2\n", "is no recording as setpoint targets export writes it"},
+		{"recording", `{"name":"a from t","calls":[` + call(0, 1, 1), "is no recording as setpoint targets export writes it"},
+		{"recording", `{"name":"a","steps":[{}]}`, "has pods in place of sums"},
+		{"recording", `{"name":"a","calls":[{"request":{}}]}`, "call 1: has pods in place of sums"},
+		{"recording", `{"name":"a","calls":{}}`, "calls are no list"},
+		{"recording", `{"name":"a from t1"}` + "\n" + `{"name":"b from t2"}`, `it has several targets, "a" and "b": export one`},
+		{"recording", `{"name":"a","calls":[{"x":"` + strings.Repeat("x", 1<<20) + `"}]}`, "call 1 has more than 1048576 bytes"},
+		{"recording", `{"name":"a","calls":[]}`, "a load needs at least one point"},
+		{"recording", `{"name":"a","calls":[` + call(0, 0, 0) + `]}`, "has 1 samples, none of which is a number"},
 	} {
 		_, err := Read(t.Context(), "s.yaml", scenario("  - "+tt.name+": {file: f}"), nil, func(string) ([]byte, error) { return []byte(tt.data), nil })
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -360,4 +369,40 @@ func FuzzRead(f *testing.F) {
 			conserves(simulation.RunFleet(t.Context(), s, a, rule, nil))
 		}
 	})
+}
+
+// call is one of a recording: of cpu, after so many seconds, of so many pods that use so much together, and of a queue.
+func call(seconds, pods, milli int) string {
+	return fmt.Sprintf(`{"time":%q,"request":{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu"}},{"type":"External","external":{"metric":{"name":"queue"}}}]}},"answer":{},`+
+		`"sums":{"pods":%d,"metrics":[{"ready":{"pods":%d,"usage":%d},"unready":{"usage":5}},{"series":2,"sum":%d}]}}`,
+		time.Unix(1772409600+int64(seconds), 0).UTC().Format(time.RFC3339), pods, pods, milli, 2*milli)
+}
+
+// A recording of the service is the load that its pods had together.
+func TestALoadOfARecording(t *testing.T) {
+	t.Parallel()
+	file := `{"name":"web from t1","source":"service","state":"AAAA","calls":[` + call(0, 2, 995) + "," + call(15, 0, 7) + "," + call(30, 3, 1495) + "]}\n" +
+		`{"name":"web from t2","calls":[` + call(90, 1, 1995) + "]}\n"
+	for metric, want := range map[string][]float64{"": {1, 1.5, 2}, "cpu": {1, 1.5, 2}, "queue": {1.99, .014, 2.99, 3.99}} {
+		of := "{file: f}"
+		if metric != "" {
+			of = "{file: f, metric: " + metric + "}"
+		}
+		s, err := Read(t.Context(), "s.yaml", scenario("  - recording: "+of), nil, func(string) ([]byte, error) { return []byte(file), nil })
+		if err != nil {
+			t.Errorf("%q: %v", metric, err)
+			continue
+		}
+		var got []float64
+		for _, p := range s.Load.Points() {
+			got = append(got, p.Value)
+		}
+		if !slices.Equal(got, want) || s.Duration != 90*time.Second || !s.Start.Equal(time.Unix(1772409600, 0)) {
+			t.Errorf("%q: %v for %v from %v, want %v", metric, got, s.Duration, s.Start, want)
+		}
+	}
+	_, err := Read(t.Context(), "s.yaml", scenario("  - recording: {file: f, metric: memory}"), nil, func(string) ([]byte, error) { return []byte(file), nil })
+	if err == nil || !strings.Contains(err.Error(), `has no metric "memory"; it has cpu, queue`) {
+		t.Error(err)
+	}
 }

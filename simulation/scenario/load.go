@@ -44,10 +44,17 @@ func (r *reader) part(i int, v document.Value) {
 		shape("sawtooth", p.sawtooth), shape("onOff", p.onOff),
 		shape("csv", func(v document.Value) { r.recorded(p, v, readCSV) }),
 		shape("prometheus", func(v document.Value) { r.recorded(p, v, readPrometheus) }),
+		shape("recording", func(v document.Value) {
+			metric := ""
+			r.recorded(p, v, func(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
+				return readRecording(ctx, data, metric)
+			},
+				document.Optional("metric", func(v document.Value) { metric, _ = v.Text() }))
+		}),
 	)
 	switch {
 	case right && kinds != 1:
-		v.Refuse("must have one of constant, points, step, ramp, daily, spike, flashCrowd, sawtooth, onOff, csv and prometheus")
+		v.Refuse("must have one of constant, points, step, ramp, daily, spike, flashCrowd, sawtooth, onOff, csv, prometheus and recording")
 	case p.make != nil:
 		r.parts = append(r.parts, p)
 	}
@@ -158,9 +165,9 @@ func (p *part) onOff(v document.Value) {
 }
 
 // recorded reads a file of recorded load.
-func (r *reader) recorded(p *part, v document.Value, read func(context.Context, []byte, *time.Location) (recorded, error)) {
+func (r *reader) recorded(p *part, v document.Value, read func(context.Context, []byte, *time.Location) (recorded, error), more ...document.Field) {
 	name := ""
-	if !v.Map(document.Required("file", func(v document.Value) { name, _ = v.Text() })) || name == "" {
+	if !v.Map(append(more, document.Required("file", func(v document.Value) { name, _ = v.Text() }))...) || name == "" {
 		return
 	}
 	if err := r.ctx.Err(); err != nil {

@@ -2,12 +2,14 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -452,4 +454,182 @@ func sumOfSeries(all []series) (recorded, error) {
 	sum, err := simulation.Sum(traces...)
 	slices.Sort(samples)
 	return recorded{trace: sum, begin: begin(first), samples: samples}, err
+}
+
+// recordedCall is what the target was asked: sums in milli-units, by the metrics of the spec.
+type recordedCall struct {
+	Time    time.Time `json:"time"`
+	Request struct {
+		Spec struct {
+			Metrics []recordedMetric `json:"metrics"`
+		} `json:"spec"`
+	} `json:"request"`
+	Sums *struct {
+		Metrics []struct {
+			Ready   recordedGroup `json:"ready"`
+			Unready recordedGroup `json:"unready"`
+			Series  int32         `json:"series"`
+			Sum     int64         `json:"sum"`
+			Error   string        `json:"error"`
+		} `json:"metrics"`
+	} `json:"sums"`
+}
+
+type recordedGroup struct {
+	Pods  int32 `json:"pods"`
+	Usage int64 `json:"usage"`
+}
+
+// recordedMetric is a metric of a spec, of which one source is set.
+type recordedMetric struct {
+	Resource          recordedSource `json:"resource"`
+	ContainerResource recordedSource `json:"containerResource"`
+	Pods              recordedSource `json:"pods"`
+	Object            recordedSource `json:"object"`
+	External          recordedSource `json:"external"`
+}
+
+type recordedSource struct {
+	Name   string `json:"name"`
+	Metric struct {
+		Name string `json:"name"`
+	} `json:"metric"`
+}
+
+// name is what the metric is called.
+func (m *recordedMetric) name() string {
+	return cmp.Or(m.Resource.Name, m.ContainerResource.Name, m.Pods.Metric.Name, m.Object.Metric.Name, m.External.Metric.Name)
+}
+
+// maxCallBytes limits one call of a recording: one of the service has some kilobytes.
+const maxCallBytes = 1 << 20
+
+// readRecording reads a recording as setpoint targets export writes it, of one target: what all its pods together used of a
+// metric, or the value of an Object or External one, in the metric's unit. Empty: the spec's first metric. It reads call by
+// call: parsed, they would take twenty times their bytes.
+func readRecording(ctx context.Context, data []byte, metric string) (recorded, error) {
+	r := recordingReader{lines: json.NewDecoder(bytes.NewReader(data)), ctx: ctx, metric: metric, names: make(map[string]bool), last: math.Inf(-1)}
+	for r.lines.More() {
+		if err := r.line(); err != nil {
+			return recorded{}, err
+		}
+	}
+	if _, err := r.lines.Token(); !errors.Is(err, io.EOF) {
+		return recorded{}, noRecording(err)
+	}
+	if metric != "" && len(r.names) > 0 && !r.names[metric] {
+		return recorded{}, fmt.Errorf("has no metric %q; it has %s", metric, strings.Join(slices.Sorted(maps.Keys(r.names)), ", "))
+	}
+	return r.series.recorded()
+}
+
+func noRecording(err error) error {
+	return fmt.Errorf("is no recording as setpoint targets export writes it: %w", err)
+}
+
+// recordingReader reads a recording.
+type recordingReader struct {
+	ctx    context.Context
+	lines  *json.Decoder
+	metric string
+	target string
+	names  map[string]bool // of metrics
+	last   float64         // time of the last sample
+	calls  int
+	series series
+}
+
+// line reads the scenario of a line.
+func (r *recordingReader) line() error {
+	if t, err := r.lines.Token(); err != nil || t != json.Delim('{') {
+		return noRecording(cmp.Or(err, errors.New("a line is no object")))
+	}
+	for r.lines.More() {
+		key, err := r.lines.Token()
+		switch {
+		case err != nil:
+		case key == "name":
+			err = r.name()
+		case key == "calls":
+			err = r.all()
+		case key == "steps":
+			return errors.New("has pods in place of sums, as agents write it: setpoint backtest reads it")
+		default:
+			var other json.RawMessage
+			err = r.lines.Decode(&other)
+		}
+		if err != nil {
+			return noRecording(err)
+		}
+	}
+	_, err := r.lines.Token()
+	return err
+}
+
+// name reads that of a scenario: the target, and since when.
+func (r *recordingReader) name() error {
+	text := ""
+	if err := r.lines.Decode(&text); err != nil {
+		return err
+	}
+	name, _, _ := strings.Cut(text, " ")
+	if r.target == "" {
+		r.target = name
+	}
+	if name != r.target {
+		return fmt.Errorf("it has several targets, %.100q and %.100q: export one", r.target, name)
+	}
+	return nil
+}
+
+// all reads the calls of a scenario.
+func (r *recordingReader) all() error {
+	if t, err := r.lines.Token(); err != nil || t != json.Delim('[') {
+		return cmp.Or(err, errors.New("calls are no list"))
+	}
+	for r.lines.More() {
+		if r.calls++; r.calls%asked == 0 && r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		var text json.RawMessage
+		if err := r.lines.Decode(&text); err != nil {
+			return err
+		}
+		if len(text) > maxCallBytes {
+			return fmt.Errorf("call %d has more than %d bytes", r.calls, maxCallBytes)
+		}
+		var call recordedCall
+		if err := json.Unmarshal(text, &call); err != nil {
+			return fmt.Errorf("call %d: %w", r.calls, err)
+		}
+		if err := r.call(&call); err != nil {
+			return fmt.Errorf("call %d: %w", r.calls, err)
+		}
+	}
+	_, err := r.lines.Token()
+	return err
+}
+
+// call takes the metric's sum.
+func (r *recordingReader) call(call *recordedCall) error {
+	if call.Sums == nil {
+		return errors.New("has pods in place of sums, as agents write it: setpoint backtest reads it")
+	}
+	for i := range min(len(call.Request.Spec.Metrics), len(call.Sums.Metrics)) {
+		name := call.Request.Spec.Metrics[i].name()
+		if len(r.names) < maxSeries {
+			r.names[name] = true
+		}
+		if r.metric != "" && name != r.metric {
+			continue
+		}
+		sums, at := &call.Sums.Metrics[i], float64(call.Time.UnixNano())/1e9
+		if sums.Error != "" || sums.Ready.Pods+sums.Unready.Pods+sums.Series == 0 || at <= r.last {
+			r.series.noNumbers++
+			return nil
+		}
+		r.last = at
+		return r.series.add(at, float64(sums.Ready.Usage+sums.Unready.Usage+sums.Sum)/1000)
+	}
+	return nil
 }

@@ -223,6 +223,12 @@ func burst(ctx context.Context, s *scene) error {
 			err = fmt.Errorf("who comes back after the burst gets %q (missed %d), want the victim's first decision", first.GetTarget(), first.GetMissedDecisions())
 		}
 	}
+	// So is what it was asked.
+	if kept, unkept := targets.GetRecording(victim, &setpointv1.GetRecordingRequest{Name: victims + "own0"}); unkept != nil {
+		missed = append(missed, unkept)
+	} else if len(kept.GetChunks()) == 0 {
+		missed = append(missed, errors.New("nothing is kept of what the victim was asked before the burst"))
+	}
 	return errors.Join(append(missed, err, problem)...)
 }
 
