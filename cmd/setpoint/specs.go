@@ -20,6 +20,7 @@ import (
 type specsCommand struct {
 	targetsCommand
 	file, etag string
+	condition  string
 	limit      int
 	current    int32
 }
@@ -63,6 +64,17 @@ store it again: its etag makes the server refuse the change if the stored spec h
 		RunE:  c.delete,
 	}
 	remove.Flags().StringVar(&c.etag, "etag", "", "delete this version only; empty deletes any")
+	promote := &cobra.Command{
+		Use:   "promote TARGET SHADOW",
+		Short: "Make a shadow of the stored spec the spec, which becomes the shadow of that name",
+		Long: `Make a shadow of the stored spec the spec itself. Each goes on with its own history, so its windows are those that it had
+as a shadow. The former spec becomes the shadow of that name: the same command takes the promotion back.`,
+		Example: "  setpoint specs promote clusters/demo/namespaces/shop/targets/web next --if 'different < 2 % over 7 days'",
+		Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+		RunE:    c.promote,
+	}
+	promote.Flags().StringVar(&c.condition, "if", "", "`condition` that must have held, such as \"different < 2 % over 7 days\" or \"replicas < 105 % over 12 hours\"; empty promotes in any case")
+	promote.Flags().StringVar(&c.etag, "etag", "", "promote in this version of the stored spec only; empty takes the current one")
 	poll := &cobra.Command{
 		Use:     "poll TARGET",
 		Short:   "Get a recommendation from the stored spec and observations of a target",
@@ -71,7 +83,7 @@ store it again: its etag makes the server refuse the change if the stored spec h
 		RunE:    c.poll,
 	}
 	poll.Flags().Int32Var(&c.current, "current-replicas", -1, "current replicas of the target; a negative number means the observed ones")
-	cmd.AddCommand(list, set, remove, poll, &cobra.Command{
+	cmd.AddCommand(list, set, remove, promote, poll, &cobra.Command{
 		Use:   "get TARGET",
 		Short: "Show the stored spec of a target",
 		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
@@ -143,6 +155,9 @@ func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error 
 		if s.GetStages() != nil {
 			fmt.Fprintf(w, "Stages\t%s\n", setStages(s.GetStages()))
 		}
+		for _, shadow := range s.GetShadows() {
+			fmt.Fprintf(w, "Shadow\t%s: %d metrics\n", shadow.GetName(), len(shadow.GetSpec().GetMetrics()))
+		}
 		if f := s.GetFleet(); f != nil {
 			fmt.Fprintf(w, "Fleet\t%d members: setpoint fleet show %s\n", len(f.GetMembers()), s.GetName())
 		}
@@ -161,6 +176,27 @@ func (c *specsCommand) delete(cmd *cobra.Command, args []string) error {
 		}
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "spec of "+args[0]+" deleted")
 		return err
+	})
+}
+
+func (c *specsCommand) promote(cmd *cobra.Command, args []string) error {
+	return c.call(func(client setpointv1.TargetServiceClient) error {
+		etag := c.etag
+		if etag == "" {
+			resp, err := client.GetTargetSpec(cmd.Context(), &setpointv1.GetTargetSpecRequest{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			etag = resp.GetTargetSpec().GetEtag()
+		}
+		resp, err := client.PromoteShadow(cmd.Context(), &setpointv1.PromoteShadowRequest{Name: args[0], Shadow: args[1], Etag: etag, Condition: c.condition})
+		if status.Code(err) == codes.FailedPrecondition { // a negative result
+			return errors.New(status.Convert(err).Message())
+		}
+		if err != nil {
+			return err
+		}
+		return c.show(cmd, resp.GetTargetSpec())
 	})
 }
 

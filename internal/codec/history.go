@@ -65,6 +65,7 @@ const (
 	adjustedTag = 5 // Frame.Adjusted
 	outsideTag  = 6 // Pending.Outside, without a value
 	answersTag  = 7 // Answer.Adjusted: the index of the answer, the length, the value
+	shadowsTag  = 8 // Frame.Shadows
 )
 
 // clusterShift is the position of the cluster in the first field, above its bits. pollBit is above
@@ -105,6 +106,8 @@ type Frame struct {
 	Stages []byte
 	// Adjusted is what stages made of the last decision; nil: there were none.
 	Adjusted *recommender.Adjusted
+	// Shadows is what other specs of the target decide beside it, opaque here; empty: there are none.
+	Shadows []byte
 }
 
 // SpecUse is which spec decided.

@@ -13,7 +13,7 @@ import (
 
 func hasTail(h *recommender.History, f *Frame) bool {
 	return f.Interval != 0 || f.LastChange != 0 || len(f.Turns) > 0 || f.Spec.Hash != 0 ||
-		len(f.Stages) > 0 || f.Adjusted != nil || h.Pending != nil && h.Pending.Outside || slices.ContainsFunc(f.Answers, isAdjusted)
+		len(f.Stages) > 0 || len(f.Shadows) > 0 || f.Adjusted != nil || h.Pending != nil && h.Pending.Outside || slices.ContainsFunc(f.Answers, isAdjusted)
 }
 
 func isAdjusted(a Answer) bool { return a.Adjusted != nil }
@@ -52,6 +52,9 @@ func (e *encoder) tail(h *recommender.History, f *Frame) {
 			}
 		}
 		e.field(answersTag, in.b)
+	}
+	if len(f.Shadows) > 0 {
+		e.field(shadowsTag, f.Shadows)
 	}
 }
 
@@ -172,6 +175,9 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 				f.Answers[i].Adjusted = one.adjusted()
 				field.failed = one.failed || len(one.b) > 0
 			}
+		case shadowsTag:
+			field.failed = field.failed || len(field.b) == 0
+			f.Shadows, field.b = slices.Clone(field.b), nil
 		default:
 			continue
 		}

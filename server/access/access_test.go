@@ -108,6 +108,8 @@ func (r rpc) request(target string) proto.Message {
 		return &setpointv1.GetTargetSpecRequest{Name: target}
 	case "ListTargetSpecs":
 		return &setpointv1.ListTargetSpecsRequest{Parent: target[:strings.Index(target, "/targets/")]}
+	case "PromoteShadow":
+		return &setpointv1.PromoteShadowRequest{Name: target, Shadow: "next", Etag: "00"}
 	case "DeleteTargetSpec":
 		return &setpointv1.DeleteTargetSpecRequest{Name: target}
 	case "ReportObservation":
@@ -160,7 +162,7 @@ var verbOf = map[protoreflect.Name]string{
 	"Recommend": "recommend", "BatchRecommend": "recommend", "StreamRecommend": "recommend", "ReportScale": "recommend",
 	"GetTarget": "read", "ListTargets": "read", "ListDecisions": "read", "WatchDecisions": "read", "GetRecording": "read",
 	"DeleteTarget": "delete", "Simulate": "simulate",
-	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
+	"SetTargetSpec": "configure", "DeleteTargetSpec": "configure", "PromoteShadow": "configure", "GetTargetSpec": "read", "ListTargetSpecs": "read",
 	"AnnounceAgent":     "recommend",
 	"ReportObservation": "recommend", "GetRecommendation": "recommend",
 	"CreateOverride": "override", "DeleteOverride": "override", "ListOverrides": "read", "GetFleet": "read",

@@ -45,6 +45,7 @@ var rights = map[string]right{
 	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           {verb: policy.Read},
 	setpointv1.TargetService_SetTargetSpec_FullMethodName:             {verb: policy.Configure, changes: true, encoded: true},
 	setpointv1.TargetService_DeleteTargetSpec_FullMethodName:          {verb: policy.Configure, changes: true},
+	setpointv1.TargetService_PromoteShadow_FullMethodName:             {verb: policy.Configure, changes: true},
 	setpointv1.TargetService_GetTarget_FullMethodName:                 {verb: policy.Read},
 	setpointv1.TargetService_ListTargets_FullMethodName:               {verb: policy.Read},
 	setpointv1.TargetService_ListDecisions_FullMethodName:             {verb: policy.Read},

@@ -29,7 +29,7 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 	}
 	identity := &auth.Identity{Name: "token:own"}
 	var (
-		changing = []protoreflect.Name{"ReportScale", "ReportObservation", "SetTargetSpec", "DeleteTargetSpec", "DeleteTarget", "CreateOverride", "DeleteOverride"}
+		changing = []protoreflect.Name{"ReportScale", "ReportObservation", "SetTargetSpec", "DeleteTargetSpec", "PromoteShadow", "DeleteTarget", "CreateOverride", "DeleteOverride"}
 		// Whoever decodes these asks.
 		encodedYet = []protoreflect.Name{"Recommend", "BatchRecommend", "ReportObservation", "SetTargetSpec"}
 		// These concern no target.

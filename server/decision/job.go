@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -38,6 +39,8 @@ type Job struct {
 	// asked is what Truth keeps of the record before, and summed reports whether the decision has summed up.
 	asked  asked
 	summed bool
+	// shadows are those of the stored spec, for a target without a record.
+	shadows []byte
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -154,7 +157,13 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		return nil
 	}
 	// Nothing of a deleted target of the same name counts, including its answers.
-	known = known.Of(j.Owner.Incarnation)
+	kept := known.Shadows
+	if known = known.Of(j.Owner.Incarnation); len(known.Shadows) != len(kept) { // its spec, which stays, has them
+		known.Shadows = shadows.WithoutHistories(kept)
+	}
+	if !stored.Exists() {
+		known.Shadows = j.shadows
+	}
 	if j.Err = t.clock.problem(); j.Err != nil {
 		return nil
 	}
@@ -182,8 +191,14 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if !j.findOverrides() {
 		return nil
 	}
-	history, staged := j.evaluate(&known)
-	j.noteTruth(&known)
+	basis := &known
+	var beside *shadows.Set
+	if len(known.Shadows) > 0 {
+		beside = shadows.Open(&known, j.SpecHash, j.Input.Scale.SpecReplicas)
+		basis = &beside.Basis
+	}
+	history, staged := j.evaluate(basis)
+	j.noteTruth(basis, beside != nil && beside.Moved)
 	next := known.Next(history, j.Owner)
 	next.Stages, next.Adjusted = staged, j.Decision.Adjusted
 	next.Spec = j.specAfter(&known)
@@ -191,6 +206,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		j.Decision.ID = recommender.ID{}
 		j.Decided = true
 		return j.tidied(&known)
+	}
+	if beside != nil {
+		next.Shadows = j.besides(beside, &known)
 	}
 	if t.Metrics.Targets != nil {
 		j.Interval, j.Turns = next.Interval, next.TurnTimes()
@@ -308,6 +326,24 @@ func (j *Job) evaluate(known *record.Record) (next recommender.History, staged [
 		j.Decision.Explanation = nil
 	}
 	return next, staged
+}
+
+// besides lets the shadows decide beside the job, and returns what the next record keeps of them.
+func (j *Job) besides(of *shadows.Set, known *record.Record) []byte {
+	if of.Moved { // what the log has to tell of is the change of the record before
+		j.Decision.SettledBefore = of.Settled
+	}
+	return of.Decide(&shadows.Call{
+		Input: j.Input, Around: j.around(known), Decision: &j.Decision, Options: j.Defaults, Least: j.Least, Most: j.Most,
+	})
+}
+
+// around returns what is around the decision on a record.
+func (j *Job) around(known *record.Record) stages.Around {
+	around := j.Around
+	around.Overrides, around.OverridesAt = j.overrides, j.overridesAt
+	around.Turns, around.Deleted = known.TurnsAt(j.Input.Scale.SpecReplicas), j.targets.Deleted(j.Key)
+	return around
 }
 
 // findOverrides finds the overrides in force. Where nobody knows whether there are any, nothing is decided,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -370,6 +371,7 @@ func mergeRecords(stored, local store.Record) ([]byte, error) {
 		return nil, err
 	}
 	merged := record.Merge(&theirs, &ours)
+	merged.Shadows = shadows.Merge(theirs.Shadows, ours.Shadows, ours.Updated.After(theirs.Updated))
 	return record.Append(nil, &merged), nil
 }
 

@@ -24,6 +24,10 @@ type Request struct {
 	// Spec returns the spec and the options, and SpecHash identifies them.
 	Spec     interface{ SpecInUse() *setpointv1.SpecInUse }
 	SpecHash uint64
+	// Defaults are the options where a spec sets none, and Least and Most the caller's caps of a spec's bounds, nil:
+	// there are none; for the shadows of the target.
+	Defaults    *recommender.Options
+	Least, Most *int32
 	// Around are the stages around the decision, without the overrides.
 	Around stages.Around
 	// Owner is whose target it is.

@@ -170,13 +170,19 @@ func (r *rounds) refuseFleets(ctx context.Context, queues []*queue) {
 	for i, q := range unknown {
 		keys[i] = q.key
 	}
-	are, errs := r.Fleets.Are(ctx, keys)
+	are, beside, errs := r.Fleets.Are(ctx, keys)
 	for i, q := range unknown {
 		switch {
 		case errs != nil && errs[i] != nil:
 			q.fail(ctx, errs[i], false)
 		case are[i]:
 			q.fail(ctx, apierror.IsFleet(q.key.String()), false)
+		default:
+			for _, c := range q.changes {
+				if j, is := c.(*Job); is {
+					j.shadows = beside[i]
+				}
+			}
 		}
 	}
 }

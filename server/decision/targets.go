@@ -55,8 +55,9 @@ type Targets struct {
 	Fleets interface {
 		// Call answers jobs of one fleet, as if each came after the one before.
 		Call(ctx context.Context, jobs []*Job)
-		// Are reports which of the targets are fleets; the errors are by target, nil for none.
-		Are(ctx context.Context, keys []store.Key) (are []bool, errs []error)
+		// Are reports which of the targets are fleets, and what records keep of the shadows of their stored
+		// specs; the errors are by target, nil for none.
+		Are(ctx context.Context, keys []store.Key) (are []bool, beside [][]byte, errs []error)
 	}
 	Metrics *metrics
 	Log     *zap.Logger

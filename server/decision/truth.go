@@ -342,8 +342,9 @@ func (j *Job) keepsTruth() bool {
 	return t != nil && !j.DryRun && !j.Input.HoldDown && j.Input.Options.Profile.AddsUp() && t.room.keeps(&j.Key)
 }
 
-// noteTruth notes what Truth keeps of the record before the decision.
-func (j *Job) noteTruth(known *record.Record) {
+// noteTruth notes what Truth keeps of the record before the decision; moved reports whether its history is not that
+// of the decision before.
+func (j *Job) noteTruth(known *record.Record, moved bool) {
 	t := j.targets.Truth
 	j.asked = asked{}
 	if !j.keepsTruth() {
@@ -353,7 +354,7 @@ func (j *Job) noteTruth(known *record.Record) {
 		j.asked.before = known.Updated.UnixNano()
 	}
 	state, text := j.asked.due(t, &j.Key, j.SpecHash, j.Now.UnixNano())
-	if state {
+	if state || moved {
 		before := record.Record{History: known.History, Frame: codec.Frame{
 			Stages: known.Stages, Adjusted: known.Adjusted, Turns: known.Turns, LastChange: known.LastChange,
 		}}

@@ -49,7 +49,7 @@ func BenchmarkTruth(b *testing.B) {
 				j.Decision, known.History = recommender.Recommend(now, in, &known.History)
 				in.Summed = nil
 				b.StartTimer()
-				j.noteTruth(&known)
+				j.noteTruth(&known, false)
 				j.keepTruth()
 			}
 		})

@@ -28,7 +28,7 @@ func keep(t *Truth, key store.Key, at time.Time) {
 		Request: Request{Key: key, Now: at, SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 		Outcome: Outcome{Decision: recommender.Decision{At: at}}, targets: &Targets{Truth: t}, room: new(room),
 	}
-	j.noteTruth(&record.Record{})
+	j.noteTruth(&record.Record{}, false)
 	j.keepTruth()
 }
 
@@ -111,7 +111,7 @@ func TestATargetIsBounded(t *testing.T) {
 			Request: Request{Key: key, Now: now.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 			Outcome: Outcome{Decision: recommender.Decision{At: now.Add(time.Duration(i) * time.Second), Error: fmt.Sprintf("%x", i*i*i*7919)}}, targets: &Targets{Truth: truth}, room: new(room),
 		}
-		j.noteTruth(&record.Record{})
+		j.noteTruth(&record.Record{}, false)
 		j.keepTruth()
 	}
 	truth.Close()

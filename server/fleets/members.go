@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -137,9 +138,9 @@ func (f *Fleets) names(ctx context.Context, of, member string) (bool, error) {
 const specsAtOnce = 16
 
 // Are reports which targets are fleets, by their stored specs: a record may have expired, or be behind. A spec that can't
-// be read is none. The errors are by target, nil for none.
-func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, errs []error) {
-	are = make([]bool, len(keys))
+// be read is none. beside is what records keep of the shadows of these specs. The errors are by target, nil for none.
+func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, beside [][]byte, errs []error) {
+	are, beside = make([]bool, len(keys)), make([][]byte, len(keys))
 	fail := func(i int, err error) {
 		if errors.Is(err, store.ErrUnreadable) {
 			return
@@ -170,16 +171,16 @@ func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, errs []
 			if failed != nil && failed[at] != nil {
 				fail(i, failed[at])
 			} else {
-				are[i] = conversion.IsFleet(records[at].Value)
+				are[i], beside[i] = conversion.IsFleet(records[at].Value), shadows.OfStored(records[at].Value)
 			}
 		}
 	}
-	return are, errs
+	return are, beside, errs
 }
 
 // Fleets returns which of the targets are fleets.
 func (f *Fleets) Fleets(ctx context.Context, names []string) (fleets []string, err error) {
-	are, errs := f.Are(ctx, keysOf(names))
+	are, _, errs := f.Are(ctx, keysOf(names))
 	for i, is := range are {
 		if is {
 			fleets = append(fleets, names[i])

@@ -25,6 +25,7 @@ func (j *Job) configure(req *setpointv1.RecommendRequest, defaults recommender.O
 	if spec == nil || j.Poll.Spec != "" {
 		return configured, notes
 	}
+	j.Least, j.Most = set.MinReplicas, set.MaxReplicas
 	if limit := set.MaxReplicas; limit != nil && spec.GetMaxReplicas() > *limit {
 		notes = append(notes, fmt.Sprintf("maxReplicas is %d instead of %d, by the operator's policy", *limit, spec.GetMaxReplicas()))
 		spec.MaxReplicas = *limit

@@ -121,7 +121,7 @@ func (r *Reader) readUsual(j *Job, data []byte) prometheus.Counter {
 	}
 	j.Now, j.Target, j.RequestID, j.DryRun = j.started, usual.Target, usual.RequestID, usual.DryRun
 	j.encoded, j.Input, j.Owner, j.AnyTime, j.Seeder = usual, &usual.Input, usual.Owner, r.Settings.AllowEvaluationTime, usual
-	j.Spec, j.SpecHash = usual, usual.SpecHash
+	j.Spec, j.SpecHash, j.Defaults = usual, usual.SpecHash, &r.Settings.Recommend
 	j.Key = store.Key(usual.Name)
 	if r.permit(j, len(j.Input.Pods), len(j.Input.Spec.Metrics)) && j.affordable() {
 		j.memberOf(usual.Fleet)
@@ -150,8 +150,10 @@ func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequ
 		return
 	}
 	defaults, notes := r.Settings.Recommend, []string(nil)
+	j.Defaults = &r.Settings.Recommend
 	if j.caller.Configured() {
 		defaults, notes = j.configure(req, defaults)
+		j.Defaults = new(defaults)
 	}
 	var around stages.Around
 	if j.Input, around, j.Err = readRequest(ctx, req, defaults, j.Now, j.AnyTime, j.budget); j.Err != nil || !j.affordable() {

@@ -53,6 +53,7 @@ func contractRoutes(tb testing.TB, id string) []route {
 		{"OperationsService.AnnounceAgent", "POST", "/v1/clusters/demo/agents:announce", map[string]any{"platform": servertest.Platform, "agentId": "agent-0123456789"}, 200, ""},
 		{"TargetService.DeleteTarget", "DELETE", "/v1/" + servertest.Web, nil, 200, ""},
 		{"TargetService.SetTargetSpec", "PUT", "/v1/" + servertest.Web + "/spec", servertest.QueueSpec(1, 10), 200, "spec"},
+		{"TargetService.PromoteShadow", "POST", "/v1/" + servertest.Web + "/spec:promoteShadow", map[string]any{"shadow": "next", "etag": "00"}, 404, "message"},
 		{"TargetService.GetTargetSpec", "GET", "/v1/" + servertest.Web + "/spec", nil, 404, "message"},
 		{"TargetService.ListTargetSpecs", "GET", "/v1/clusters/demo/namespaces/-/targetSpecs", nil, 200, "targetSpecs"},
 		{"TargetService.DeleteTargetSpec", "DELETE", "/v1/" + servertest.Web + "/spec", nil, 404, "message"},

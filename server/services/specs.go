@@ -35,7 +35,11 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if err := apierror.Invalid(capViolations(access.CallerOf(ctx), key, req.GetTargetSpec().GetSpec())); err != nil {
+	beyond := capViolations(access.CallerOf(ctx), key, "targetSpec.spec.", req.GetTargetSpec().GetSpec())
+	for i, shadow := range req.GetTargetSpec().GetShadows() {
+		beyond = append(beyond, capViolations(access.CallerOf(ctx), key, fmt.Sprintf("targetSpec.shadows[%d].spec.", i), shadow.GetSpec())...)
+	}
+	if err := apierror.Invalid(beyond); err != nil {
 		return nil, err
 	}
 	// Not earlier: only callers that may configure a namespace may learn which sources it may
@@ -62,6 +66,11 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	if err := s.storedFleet(ctx, key, spec, before, claims); err != nil {
 		return nil, err
 	}
+	if len(spec.GetShadows())+len(before.GetShadows()) > 0 {
+		if err := s.writeShadows(ctx, req.GetName()); err != nil {
+			return nil, err
+		}
+	}
 	return &setpointv1.SetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
@@ -73,33 +82,38 @@ func (s *Targets) specViolations(req *setpointv1.SetTargetSpecRequest) []validat
 	if spec.GetSpec() == nil {
 		return violations
 	}
+	for _, v := range s.unreadable(req.GetName(), spec) {
+		v.Field = "targetSpec." + v.Field
+		violations = append(violations, v)
+	}
+	return append(violations, s.shadowViolations(req)...)
+}
+
+// unreadable returns what is wrong with a spec beside its structure.
+func (s *Targets) unreadable(name string, spec *setpointv1.TargetSpec) []validation.Violation {
 	input, unreadable := conversion.Input(&setpointv1.RecommendRequest{
-		Target: req.GetName(), Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
+		Target: name, Spec: spec.GetSpec(), Options: spec.GetOptions(), Scale: &setpointv1.Scale{},
 	}, s.requests.Settings.Recommend)
 	unreadable = append(unreadable, validation.Spec(spec.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	_, staged := conversion.Stages(spec.GetSpec(), spec.GetStages(), input)
 	unreadable = append(unreadable, staged...)
 	if spec.GetFleet() != nil {
-		_, wrong := conversion.Fleet(req.GetName(), spec, input)
+		_, wrong := conversion.Fleet(name, spec, input)
 		unreadable = append(unreadable, wrong...)
 	}
-	for _, v := range unreadable {
-		v.Field = "targetSpec." + v.Field
-		violations = append(violations, v)
-	}
-	return violations
+	return unreadable
 }
 
 // capViolations returns the bounds of a spec to store that are beyond the operator's caps of the
 // caller. They are refused here, not lowered later: a stored spec is decided for others.
-func capViolations(by *access.Caller, key store.Key, spec *setpointv1.HorizontalPodAutoscalerSpec) (violations []validation.Violation) {
+func capViolations(by *access.Caller, key store.Key, path string, spec *setpointv1.HorizontalPodAutoscalerSpec) (violations []validation.Violation) {
 	set := by.Options(key)
 	least := int32(1)
 	if spec.MinReplicas != nil {
 		least = spec.GetMinReplicas()
 	}
 	refuse := func(field string, n int32, bound string, limit int32) {
-		violations = append(violations, validation.Violation{Field: "targetSpec.spec." + field,
+		violations = append(violations, validation.Violation{Field: path + field,
 			Description: fmt.Sprintf("Invalid value: %d: must be at %s %d, by the operator's policy for %s (caps.%s)", n, bound, limit, by.Name(), field)})
 	}
 	if most := set.MaxReplicas; most != nil && spec.GetMaxReplicas() > *most {
@@ -234,6 +248,11 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 	}
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
+	}
+	if before == nil || len(before.GetShadows()) > 0 { // one that can't be read may have had some
+		if err := s.writeShadows(ctx, req.GetName()); err != nil {
+			return nil, err
+		}
 	}
 	return &setpointv1.DeleteTargetSpecResponse{}, nil
 }

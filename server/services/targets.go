@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/requests"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -62,7 +63,7 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 	if err != nil {
 		return nil, apierror.OfStore(ctx, req.GetName(), err)
 	}
-	target.SpecInUse = specs[0]
+	target.SpecInUse, target.Shadows = specs[0], shadows.States(known.Shadows)
 	if target.TargetSpec, err = s.specOf(ctx, req.GetName()); err != nil {
 		return nil, err
 	}

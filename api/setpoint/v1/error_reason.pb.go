@@ -86,6 +86,9 @@ const (
 	ErrorReason_ERROR_REASON_IS_FLEET ErrorReason = 23
 	// FAILED_PRECONDITION: the target has a history, so it can't become a fleet. Metadata: "target".
 	ErrorReason_ERROR_REASON_HAS_HISTORY ErrorReason = 24
+	// FAILED_PRECONDITION: the shadow can't be promoted: callers send their own spec, it decides nothing, or the
+	// condition does not hold. NOT_FOUND: there is no such shadow. Metadata: "target", "shadow".
+	ErrorReason_ERROR_REASON_NOT_PROMOTED ErrorReason = 25
 )
 
 // Enum value maps for ErrorReason.
@@ -116,6 +119,7 @@ var (
 		22: "ERROR_REASON_FLEET_DIFFERS",
 		23: "ERROR_REASON_IS_FLEET",
 		24: "ERROR_REASON_HAS_HISTORY",
+		25: "ERROR_REASON_NOT_PROMOTED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":              0,
@@ -143,6 +147,7 @@ var (
 		"ERROR_REASON_FLEET_DIFFERS":            22,
 		"ERROR_REASON_IS_FLEET":                 23,
 		"ERROR_REASON_HAS_HISTORY":              24,
+		"ERROR_REASON_NOT_PROMOTED":             25,
 	}
 )
 
@@ -177,7 +182,7 @@ var File_setpoint_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xda\x06\n" +
+	"\x1esetpoint/v1/error_reason.proto\x12\vsetpoint.v1*\xf9\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12!\n" +
@@ -204,7 +209,8 @@ const file_setpoint_v1_error_reason_proto_rawDesc = "" +
 	"\x1fERROR_REASON_FLEET_MEMBER_TAKEN\x10\x15\x12\x1e\n" +
 	"\x1aERROR_REASON_FLEET_DIFFERS\x10\x16\x12\x19\n" +
 	"\x15ERROR_REASON_IS_FLEET\x10\x17\x12\x1c\n" +
-	"\x18ERROR_REASON_HAS_HISTORY\x10\x18B\xad\x01\n" +
+	"\x18ERROR_REASON_HAS_HISTORY\x10\x18\x12\x1d\n" +
+	"\x19ERROR_REASON_NOT_PROMOTED\x10\x19B\xad\x01\n" +
 	"\x0fcom.setpoint.v1B\x10ErrorReasonProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
 var (

@@ -63,8 +63,11 @@ type Target struct {
 	// Until when it counts as flapping: an hour after the third last turn. Absent: there were not
 	// as many.
 	FlappingUntilTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=flapping_until_time,json=flappingUntilTime,proto3" json:"flapping_until_time,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The shadows of the stored spec, as the last decision left them. Empty: there are none, or nothing was decided
+	// since they were stored; always in lists.
+	Shadows       []*ShadowState `protobuf:"bytes,15,rep,name=shadows,proto3" json:"shadows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Target) Reset() {
@@ -195,6 +198,168 @@ func (x *Target) GetFlappingUntilTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Target) GetShadows() []*ShadowState {
+	if x != nil {
+		return x.Shadows
+	}
+	return nil
+}
+
+// What a shadow would have done, beside what was decided. It is an open loop: both see the metrics and the count that
+// the decisions in force led to.
+type ShadowState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the stored spec.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Hash of its spec, options and stages, as in Decision.spec_hash.
+	SpecHash string `protobuf:"bytes,2,opt,name=spec_hash,json=specHash,proto3" json:"spec_hash,omitempty"`
+	// Its last recommendation, replicas, and the last decision beside it.
+	DesiredReplicas int32 `protobuf:"varint,3,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
+	// The decision in force then, replicas.
+	LiveReplicas int32 `protobuf:"varint,4,opt,name=live_replicas,json=liveReplicas,proto3" json:"live_replicas,omitempty"`
+	// Why it decides nothing, such as a metric that the spec in use does not have. Empty: it decides.
+	Problem string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	// Since when the two differ. Absent: they do not.
+	DiffersSinceTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=differs_since_time,json=differsSinceTime,proto3" json:"differs_since_time,omitempty"`
+	// The first decision compared, at most 30 days ago; both specs are unchanged since. Absent: none was.
+	SinceTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
+	// The decisions compared since then.
+	ComparedDecisions int64 `protobuf:"varint,8,opt,name=compared_decisions,json=comparedDecisions,proto3" json:"compared_decisions,omitempty"`
+	// Those of them that differed.
+	DifferentDecisions int64 `protobuf:"varint,9,opt,name=different_decisions,json=differentDecisions,proto3" json:"different_decisions,omitempty"`
+	// The largest difference, its replicas less the decision's.
+	LargestDifference int32 `protobuf:"varint,10,opt,name=largest_difference,json=largestDifference,proto3" json:"largest_difference,omitempty"`
+	// The time observed: each decision counts until the next one, for 15 minutes at most.
+	ObservedDuration *durationpb.Duration `protobuf:"bytes,11,opt,name=observed_duration,json=observedDuration,proto3" json:"observed_duration,omitempty"`
+	// The sum of the decisions over that time, replicas times seconds.
+	LiveReplicaSeconds int64 `protobuf:"varint,12,opt,name=live_replica_seconds,json=liveReplicaSeconds,proto3" json:"live_replica_seconds,omitempty"`
+	// The sum of its recommendations over that time, replicas times seconds.
+	ShadowReplicaSeconds int64 `protobuf:"varint,13,opt,name=shadow_replica_seconds,json=shadowReplicaSeconds,proto3" json:"shadow_replica_seconds,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
+}
+
+func (x *ShadowState) Reset() {
+	*x = ShadowState{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShadowState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShadowState) ProtoMessage() {}
+
+func (x *ShadowState) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShadowState.ProtoReflect.Descriptor instead.
+func (*ShadowState) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ShadowState) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ShadowState) GetSpecHash() string {
+	if x != nil {
+		return x.SpecHash
+	}
+	return ""
+}
+
+func (x *ShadowState) GetDesiredReplicas() int32 {
+	if x != nil {
+		return x.DesiredReplicas
+	}
+	return 0
+}
+
+func (x *ShadowState) GetLiveReplicas() int32 {
+	if x != nil {
+		return x.LiveReplicas
+	}
+	return 0
+}
+
+func (x *ShadowState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *ShadowState) GetDiffersSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DiffersSinceTime
+	}
+	return nil
+}
+
+func (x *ShadowState) GetSinceTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SinceTime
+	}
+	return nil
+}
+
+func (x *ShadowState) GetComparedDecisions() int64 {
+	if x != nil {
+		return x.ComparedDecisions
+	}
+	return 0
+}
+
+func (x *ShadowState) GetDifferentDecisions() int64 {
+	if x != nil {
+		return x.DifferentDecisions
+	}
+	return 0
+}
+
+func (x *ShadowState) GetLargestDifference() int32 {
+	if x != nil {
+		return x.LargestDifference
+	}
+	return 0
+}
+
+func (x *ShadowState) GetObservedDuration() *durationpb.Duration {
+	if x != nil {
+		return x.ObservedDuration
+	}
+	return nil
+}
+
+func (x *ShadowState) GetLiveReplicaSeconds() int64 {
+	if x != nil {
+		return x.LiveReplicaSeconds
+	}
+	return 0
+}
+
+func (x *ShadowState) GetShadowReplicaSeconds() int64 {
+	if x != nil {
+		return x.ShadowReplicaSeconds
+	}
+	return 0
+}
+
 // A spec that callers sent, or the stored spec that they used.
 type SpecInUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -214,7 +379,7 @@ type SpecInUse struct {
 
 func (x *SpecInUse) Reset() {
 	*x = SpecInUse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -226,7 +391,7 @@ func (x *SpecInUse) String() string {
 func (*SpecInUse) ProtoMessage() {}
 
 func (x *SpecInUse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[1]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -239,7 +404,7 @@ func (x *SpecInUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpecInUse.ProtoReflect.Descriptor instead.
 func (*SpecInUse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{1}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *SpecInUse) GetHash() string {
@@ -312,7 +477,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -324,7 +489,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[2]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -337,7 +502,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{2}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Outlook) GetReplicas() int32 {
@@ -434,7 +599,7 @@ type OutlookBounds struct {
 
 func (x *OutlookBounds) Reset() {
 	*x = OutlookBounds{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +611,7 @@ func (x *OutlookBounds) String() string {
 func (*OutlookBounds) ProtoMessage() {}
 
 func (x *OutlookBounds) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[3]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +624,7 @@ func (x *OutlookBounds) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookBounds.ProtoReflect.Descriptor instead.
 func (*OutlookBounds) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{3}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *OutlookBounds) GetTime() *timestamppb.Timestamp {
@@ -508,7 +673,7 @@ type OutlookChange struct {
 
 func (x *OutlookChange) Reset() {
 	*x = OutlookChange{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +685,7 @@ func (x *OutlookChange) String() string {
 func (*OutlookChange) ProtoMessage() {}
 
 func (x *OutlookChange) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[4]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +698,7 @@ func (x *OutlookChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookChange.ProtoReflect.Descriptor instead.
 func (*OutlookChange) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{4}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OutlookChange) GetTime() *timestamppb.Timestamp {
@@ -582,7 +747,7 @@ type OutlookHold struct {
 
 func (x *OutlookHold) Reset() {
 	*x = OutlookHold{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +759,7 @@ func (x *OutlookHold) String() string {
 func (*OutlookHold) ProtoMessage() {}
 
 func (x *OutlookHold) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[5]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +772,7 @@ func (x *OutlookHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookHold.ProtoReflect.Descriptor instead.
 func (*OutlookHold) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{5}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OutlookHold) GetReason() string {
@@ -655,7 +820,7 @@ type History struct {
 
 func (x *History) Reset() {
 	*x = History{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +832,7 @@ func (x *History) String() string {
 func (*History) ProtoMessage() {}
 
 func (x *History) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +845,7 @@ func (x *History) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use History.ProtoReflect.Descriptor instead.
 func (*History) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *History) GetRecommendations() []*TimedRecommendation {
@@ -724,7 +889,7 @@ type TimedRecommendation struct {
 
 func (x *TimedRecommendation) Reset() {
 	*x = TimedRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +901,7 @@ func (x *TimedRecommendation) String() string {
 func (*TimedRecommendation) ProtoMessage() {}
 
 func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +914,7 @@ func (x *TimedRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimedRecommendation.ProtoReflect.Descriptor instead.
 func (*TimedRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TimedRecommendation) GetReplicas() int32 {
@@ -781,7 +946,7 @@ type ScaleEvent struct {
 
 func (x *ScaleEvent) Reset() {
 	*x = ScaleEvent{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -793,7 +958,7 @@ func (x *ScaleEvent) String() string {
 func (*ScaleEvent) ProtoMessage() {}
 
 func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -806,7 +971,7 @@ func (x *ScaleEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleEvent.ProtoReflect.Descriptor instead.
 func (*ScaleEvent) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ScaleEvent) GetReplicaChange() int32 {
@@ -847,7 +1012,7 @@ type PendingRecommendation struct {
 
 func (x *PendingRecommendation) Reset() {
 	*x = PendingRecommendation{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1024,7 @@ func (x *PendingRecommendation) String() string {
 func (*PendingRecommendation) ProtoMessage() {}
 
 func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[9]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1037,7 @@ func (x *PendingRecommendation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingRecommendation.ProtoReflect.Descriptor instead.
 func (*PendingRecommendation) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{9}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PendingRecommendation) GetRecommendationId() string {
@@ -954,7 +1119,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1131,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[10]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1144,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{10}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Decision) GetRecommendationId() string {
@@ -1127,7 +1292,7 @@ type DecisionBasis struct {
 
 func (x *DecisionBasis) Reset() {
 	*x = DecisionBasis{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1304,7 @@ func (x *DecisionBasis) String() string {
 func (*DecisionBasis) ProtoMessage() {}
 
 func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[11]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1317,7 @@ func (x *DecisionBasis) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionBasis.ProtoReflect.Descriptor instead.
 func (*DecisionBasis) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{11}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DecisionBasis) GetProposal() int32 {
@@ -1222,7 +1387,7 @@ type GetTargetRequest struct {
 
 func (x *GetTargetRequest) Reset() {
 	*x = GetTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1399,7 @@ func (x *GetTargetRequest) String() string {
 func (*GetTargetRequest) ProtoMessage() {}
 
 func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[12]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1412,7 @@ func (x *GetTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{12}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetTargetRequest) GetName() string {
@@ -1268,7 +1433,7 @@ type GetTargetResponse struct {
 
 func (x *GetTargetResponse) Reset() {
 	*x = GetTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1445,7 @@ func (x *GetTargetResponse) String() string {
 func (*GetTargetResponse) ProtoMessage() {}
 
 func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[13]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1458,7 @@ func (x *GetTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{13}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetTargetResponse) GetTarget() *Target {
@@ -1322,7 +1487,7 @@ type ListTargetsRequest struct {
 
 func (x *ListTargetsRequest) Reset() {
 	*x = ListTargetsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1499,7 @@ func (x *ListTargetsRequest) String() string {
 func (*ListTargetsRequest) ProtoMessage() {}
 
 func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[14]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1512,7 @@ func (x *ListTargetsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{14}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListTargetsRequest) GetParent() string {
@@ -1391,7 +1556,7 @@ type ListTargetsResponse struct {
 
 func (x *ListTargetsResponse) Reset() {
 	*x = ListTargetsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1403,7 +1568,7 @@ func (x *ListTargetsResponse) String() string {
 func (*ListTargetsResponse) ProtoMessage() {}
 
 func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[15]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1416,7 +1581,7 @@ func (x *ListTargetsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{15}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListTargetsResponse) GetTargets() []*Target {
@@ -1451,7 +1616,7 @@ type DeleteTargetRequest struct {
 
 func (x *DeleteTargetRequest) Reset() {
 	*x = DeleteTargetRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1628,7 @@ func (x *DeleteTargetRequest) String() string {
 func (*DeleteTargetRequest) ProtoMessage() {}
 
 func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[16]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1641,7 @@ func (x *DeleteTargetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{16}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteTargetRequest) GetName() string {
@@ -1509,7 +1674,7 @@ type DeleteTargetResponse struct {
 
 func (x *DeleteTargetResponse) Reset() {
 	*x = DeleteTargetResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1686,7 @@ func (x *DeleteTargetResponse) String() string {
 func (*DeleteTargetResponse) ProtoMessage() {}
 
 func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[17]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1699,7 @@ func (x *DeleteTargetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{17}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
 }
 
 // Request for a page of decisions.
@@ -1552,7 +1717,7 @@ type ListDecisionsRequest struct {
 
 func (x *ListDecisionsRequest) Reset() {
 	*x = ListDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1729,7 @@ func (x *ListDecisionsRequest) String() string {
 func (*ListDecisionsRequest) ProtoMessage() {}
 
 func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[18]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1742,7 @@ func (x *ListDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{18}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListDecisionsRequest) GetParent() string {
@@ -1614,7 +1779,7 @@ type ListDecisionsResponse struct {
 
 func (x *ListDecisionsResponse) Reset() {
 	*x = ListDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1791,7 @@ func (x *ListDecisionsResponse) String() string {
 func (*ListDecisionsResponse) ProtoMessage() {}
 
 func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[19]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1804,7 @@ func (x *ListDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{19}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDecisionsResponse) GetDecisions() []*Decision {
@@ -1673,7 +1838,7 @@ type GetRecordingRequest struct {
 
 func (x *GetRecordingRequest) Reset() {
 	*x = GetRecordingRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1850,7 @@ func (x *GetRecordingRequest) String() string {
 func (*GetRecordingRequest) ProtoMessage() {}
 
 func (x *GetRecordingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[20]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1863,7 @@ func (x *GetRecordingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordingRequest.ProtoReflect.Descriptor instead.
 func (*GetRecordingRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{20}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRecordingRequest) GetName() string {
@@ -1743,7 +1908,7 @@ type GetRecordingResponse struct {
 
 func (x *GetRecordingResponse) Reset() {
 	*x = GetRecordingResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1920,7 @@ func (x *GetRecordingResponse) String() string {
 func (*GetRecordingResponse) ProtoMessage() {}
 
 func (x *GetRecordingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[21]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1933,7 @@ func (x *GetRecordingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRecordingResponse.ProtoReflect.Descriptor instead.
 func (*GetRecordingResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{21}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRecordingResponse) GetChunks() [][]byte {
@@ -1808,7 +1973,7 @@ type WatchDecisionsRequest struct {
 
 func (x *WatchDecisionsRequest) Reset() {
 	*x = WatchDecisionsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1985,7 @@ func (x *WatchDecisionsRequest) String() string {
 func (*WatchDecisionsRequest) ProtoMessage() {}
 
 func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[22]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1998,7 @@ func (x *WatchDecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{22}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchDecisionsRequest) GetParent() string {
@@ -1896,7 +2061,7 @@ type WatchDecisionsResponse struct {
 
 func (x *WatchDecisionsResponse) Reset() {
 	*x = WatchDecisionsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2073,7 @@ func (x *WatchDecisionsResponse) String() string {
 func (*WatchDecisionsResponse) ProtoMessage() {}
 
 func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[23]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2086,7 @@ func (x *WatchDecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchDecisionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchDecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{23}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchDecisionsResponse) GetTarget() string {
@@ -1979,7 +2144,7 @@ type WatchedDecision struct {
 
 func (x *WatchedDecision) Reset() {
 	*x = WatchedDecision{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2156,7 @@ func (x *WatchedDecision) String() string {
 func (*WatchedDecision) ProtoMessage() {}
 
 func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[24]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2169,7 @@ func (x *WatchedDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchedDecision.ProtoReflect.Descriptor instead.
 func (*WatchedDecision) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{24}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchedDecision) GetTarget() string {
@@ -2060,14 +2225,17 @@ type TargetSpec struct {
 	// Makes the target a fleet: spec, options, period and stages are for the sum of its members, which call
 	// Recommend with fleet set to its name. A fleet has no queries, and is not polled itself. Absent: the
 	// target is no fleet.
-	Fleet         *FleetSpec `protobuf:"bytes,14,opt,name=fleet,proto3" json:"fleet,omitempty"`
+	Fleet *FleetSpec `protobuf:"bytes,14,opt,name=fleet,proto3" json:"fleet,omitempty"`
+	// Other specs that decide beside the one in use, whether callers send that or use this one, and change nothing:
+	// GetTarget shows what each would have done, PromoteShadow makes one the spec. A fleet has none. Absent: none.
+	Shadows       []*Shadow `protobuf:"bytes,15,rep,name=shadows,proto3" json:"shadows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TargetSpec) Reset() {
 	*x = TargetSpec{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2079,7 +2247,7 @@ func (x *TargetSpec) String() string {
 func (*TargetSpec) ProtoMessage() {}
 
 func (x *TargetSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[25]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2260,7 @@ func (x *TargetSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetSpec.ProtoReflect.Descriptor instead.
 func (*TargetSpec) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{25}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TargetSpec) GetName() string {
@@ -2193,6 +2361,87 @@ func (x *TargetSpec) GetFleet() *FleetSpec {
 	return nil
 }
 
+func (x *TargetSpec) GetShadows() []*Shadow {
+	if x != nil {
+		return x.Shadows
+	}
+	return nil
+}
+
+// A spec that decides beside the one in use, from its own history.
+type Shadow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name: 1 to 63 characters of a-z, 0-9 and -, unique in the stored spec. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The spec, with metrics of the spec in use only: others are not read. At most 16 KiB with options and stages.
+	// Required.
+	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	// How it decides. Absent: the server's defaults.
+	Options *RecommendOptions `protobuf:"bytes,3,opt,name=options,proto3" json:"options,omitempty"`
+	// Stages around its decisions. Absent: none.
+	Stages        *Stages `protobuf:"bytes,4,opt,name=stages,proto3" json:"stages,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shadow) Reset() {
+	*x = Shadow{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shadow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shadow) ProtoMessage() {}
+
+func (x *Shadow) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shadow.ProtoReflect.Descriptor instead.
+func (*Shadow) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Shadow) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Shadow) GetSpec() *HorizontalPodAutoscalerSpec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *Shadow) GetOptions() *RecommendOptions {
+	if x != nil {
+		return x.Options
+	}
+	return nil
+}
+
+func (x *Shadow) GetStages() *Stages {
+	if x != nil {
+		return x.Stages
+	}
+	return nil
+}
+
 // How to fetch a metric of the spec. Besides the first five fields it has those of one kind of
 // source: Prometheus (query and so on), a server that returns JSON on GET (value_path and so
 // on), or Redis (exactly one of list, sorted_set and stream).
@@ -2257,7 +2506,7 @@ type MetricQuery struct {
 
 func (x *MetricQuery) Reset() {
 	*x = MetricQuery{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2518,7 @@ func (x *MetricQuery) String() string {
 func (*MetricQuery) ProtoMessage() {}
 
 func (x *MetricQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[26]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2531,7 @@ func (x *MetricQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricQuery.ProtoReflect.Descriptor instead.
 func (*MetricQuery) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{26}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MetricQuery) GetMetric() string {
@@ -2459,7 +2708,7 @@ type SetTargetSpecRequest struct {
 
 func (x *SetTargetSpecRequest) Reset() {
 	*x = SetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2720,7 @@ func (x *SetTargetSpecRequest) String() string {
 func (*SetTargetSpecRequest) ProtoMessage() {}
 
 func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[27]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2733,7 @@ func (x *SetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{27}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetTargetSpecRequest) GetName() string {
@@ -2512,7 +2761,7 @@ type SetTargetSpecResponse struct {
 
 func (x *SetTargetSpecResponse) Reset() {
 	*x = SetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2773,7 @@ func (x *SetTargetSpecResponse) String() string {
 func (*SetTargetSpecResponse) ProtoMessage() {}
 
 func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[28]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2786,7 @@ func (x *SetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*SetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{28}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2558,7 +2807,7 @@ type GetTargetSpecRequest struct {
 
 func (x *GetTargetSpecRequest) Reset() {
 	*x = GetTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2819,7 @@ func (x *GetTargetSpecRequest) String() string {
 func (*GetTargetSpecRequest) ProtoMessage() {}
 
 func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[29]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2832,7 @@ func (x *GetTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{29}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetTargetSpecRequest) GetName() string {
@@ -2604,7 +2853,7 @@ type GetTargetSpecResponse struct {
 
 func (x *GetTargetSpecResponse) Reset() {
 	*x = GetTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2865,7 @@ func (x *GetTargetSpecResponse) String() string {
 func (*GetTargetSpecResponse) ProtoMessage() {}
 
 func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[30]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2878,7 @@ func (x *GetTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*GetTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{30}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetTargetSpecResponse) GetTargetSpec() *TargetSpec {
@@ -2656,7 +2905,7 @@ type ListTargetSpecsRequest struct {
 
 func (x *ListTargetSpecsRequest) Reset() {
 	*x = ListTargetSpecsRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2917,7 @@ func (x *ListTargetSpecsRequest) String() string {
 func (*ListTargetSpecsRequest) ProtoMessage() {}
 
 func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[31]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2930,7 @@ func (x *ListTargetSpecsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsRequest.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{31}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListTargetSpecsRequest) GetParent() string {
@@ -2718,7 +2967,7 @@ type ListTargetSpecsResponse struct {
 
 func (x *ListTargetSpecsResponse) Reset() {
 	*x = ListTargetSpecsResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2979,7 @@ func (x *ListTargetSpecsResponse) String() string {
 func (*ListTargetSpecsResponse) ProtoMessage() {}
 
 func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[32]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2992,7 @@ func (x *ListTargetSpecsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTargetSpecsResponse.ProtoReflect.Descriptor instead.
 func (*ListTargetSpecsResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{32}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListTargetSpecsResponse) GetTargetSpecs() []*TargetSpec {
@@ -2760,6 +3009,128 @@ func (x *ListTargetSpecsResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Makes a shadow the spec.
+type PromoteShadowRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The target. Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The shadow. Required.
+	Shadow string `protobuf:"bytes,2,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	// The version of the stored spec; ABORTED if it has changed since. Required: else a repeated call would take the
+	// first one back.
+	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Promote only if this held, such as "different < 2 % over 7 days" (the share of decisions that differed) or
+	// "replicas < 105 % over 12 hours" (the shadow's replica time, of that in force). Times are minutes, hours or
+	// days, at most 30 days, and nine tenths of them must have been observed. Absent: in any case.
+	Condition     string `protobuf:"bytes,4,opt,name=condition,proto3" json:"condition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromoteShadowRequest) Reset() {
+	*x = PromoteShadowRequest{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromoteShadowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromoteShadowRequest) ProtoMessage() {}
+
+func (x *PromoteShadowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromoteShadowRequest.ProtoReflect.Descriptor instead.
+func (*PromoteShadowRequest) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PromoteShadowRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PromoteShadowRequest) GetShadow() string {
+	if x != nil {
+		return x.Shadow
+	}
+	return ""
+}
+
+func (x *PromoteShadowRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *PromoteShadowRequest) GetCondition() string {
+	if x != nil {
+		return x.Condition
+	}
+	return ""
+}
+
+// The shadow is the spec.
+type PromoteShadowResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The stored spec.
+	TargetSpec    *TargetSpec `protobuf:"bytes,1,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PromoteShadowResponse) Reset() {
+	*x = PromoteShadowResponse{}
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromoteShadowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromoteShadowResponse) ProtoMessage() {}
+
+func (x *PromoteShadowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromoteShadowResponse.ProtoReflect.Descriptor instead.
+func (*PromoteShadowResponse) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *PromoteShadowResponse) GetTargetSpec() *TargetSpec {
+	if x != nil {
+		return x.TargetSpec
+	}
+	return nil
+}
+
 // Deletes a stored spec.
 type DeleteTargetSpecRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2773,7 +3144,7 @@ type DeleteTargetSpecRequest struct {
 
 func (x *DeleteTargetSpecRequest) Reset() {
 	*x = DeleteTargetSpecRequest{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +3156,7 @@ func (x *DeleteTargetSpecRequest) String() string {
 func (*DeleteTargetSpecRequest) ProtoMessage() {}
 
 func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[33]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +3169,7 @@ func (x *DeleteTargetSpecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecRequest.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecRequest) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{33}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteTargetSpecRequest) GetName() string {
@@ -2824,7 +3195,7 @@ type DeleteTargetSpecResponse struct {
 
 func (x *DeleteTargetSpecResponse) Reset() {
 	*x = DeleteTargetSpecResponse{}
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +3207,7 @@ func (x *DeleteTargetSpecResponse) String() string {
 func (*DeleteTargetSpecResponse) ProtoMessage() {}
 
 func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_target_service_proto_msgTypes[34]
+	mi := &file_setpoint_v1_target_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,14 +3220,14 @@ func (x *DeleteTargetSpecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteTargetSpecResponse.ProtoReflect.Descriptor instead.
 func (*DeleteTargetSpecResponse) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{34}
+	return file_setpoint_v1_target_service_proto_rawDescGZIP(), []int{38}
 }
 
 var File_setpoint_v1_target_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\n" +
-	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xbb\x06\n" +
+	" setpoint/v1/target_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a(setpoint/v1/recommendation_service.proto\x1a\x18setpoint/v1/stages.proto\"\xef\x06\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12R\n" +
 	"\x10scale_target_ref\x18\x02 \x01(\v2(.setpoint.v1.CrossVersionObjectReferenceR\x0escaleTargetRef\x12B\n" +
@@ -2875,7 +3246,24 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"turn_times\x18\v \x03(\v2\x1a.google.protobuf.TimestampR\tturnTimes\x12:\n" +
 	"\vexplanation\x18\f \x01(\v2\x18.setpoint.v1.ExplanationR\vexplanation\x12@\n" +
 	"\x0enot_asked_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\fnotAskedTime\x12J\n" +
-	"\x13flapping_until_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x11flappingUntilTime\"\xfe\x01\n" +
+	"\x13flapping_until_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\x11flappingUntilTime\x122\n" +
+	"\ashadows\x18\x0f \x03(\v2\x18.setpoint.v1.ShadowStateR\ashadows\"\xec\x04\n" +
+	"\vShadowState\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tspec_hash\x18\x02 \x01(\tR\bspecHash\x12)\n" +
+	"\x10desired_replicas\x18\x03 \x01(\x05R\x0fdesiredReplicas\x12#\n" +
+	"\rlive_replicas\x18\x04 \x01(\x05R\fliveReplicas\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\x12H\n" +
+	"\x12differs_since_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x10differsSinceTime\x129\n" +
+	"\n" +
+	"since_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12-\n" +
+	"\x12compared_decisions\x18\b \x01(\x03R\x11comparedDecisions\x12/\n" +
+	"\x13different_decisions\x18\t \x01(\x03R\x12differentDecisions\x12-\n" +
+	"\x12largest_difference\x18\n" +
+	" \x01(\x05R\x11largestDifference\x12F\n" +
+	"\x11observed_duration\x18\v \x01(\v2\x19.google.protobuf.DurationR\x10observedDuration\x120\n" +
+	"\x14live_replica_seconds\x18\f \x01(\x03R\x12liveReplicaSeconds\x124\n" +
+	"\x16shadow_replica_seconds\x18\r \x01(\x03R\x14shadowReplicaSeconds\"\xfe\x01\n" +
 	"\tSpecInUse\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\tR\x04hash\x12<\n" +
 	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecR\x04spec\x127\n" +
@@ -3038,7 +3426,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\tdecisions\x18\x06 \x03(\v2\x1c.setpoint.v1.WatchedDecisionR\tdecisions\"\\\n" +
 	"\x0fWatchedDecision\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x121\n" +
-	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\xc9\x05\n" +
+	"\bdecision\x18\x02 \x01(\v2\x15.setpoint.v1.DecisionR\bdecision\"\x82\x06\n" +
 	"\n" +
 	"TargetSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12D\n" +
@@ -3058,7 +3446,13 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\aqueries\x18\v \x03(\v2\x18.setpoint.v1.MetricQueryB\b\xbaH\x05\x92\x01\x02\x10\x10R\aqueries\x12\x12\n" +
 	"\x04hash\x18\f \x01(\tR\x04hash\x12+\n" +
 	"\x06stages\x18\r \x01(\v2\x13.setpoint.v1.StagesR\x06stages\x12,\n" +
-	"\x05fleet\x18\x0e \x01(\v2\x16.setpoint.v1.FleetSpecR\x05fleet\"\xb4\a\n" +
+	"\x05fleet\x18\x0e \x01(\v2\x16.setpoint.v1.FleetSpecR\x05fleet\x127\n" +
+	"\ashadows\x18\x0f \x03(\v2\x13.setpoint.v1.ShadowB\b\xbaH\x05\x92\x01\x02\x10\x02R\ashadows\"\xf5\x01\n" +
+	"\x06Shadow\x12?\n" +
+	"\x04name\x18\x01 \x01(\tB+\xbaH(r&2$^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$R\x04name\x12D\n" +
+	"\x04spec\x18\x02 \x01(\v2(.setpoint.v1.HorizontalPodAutoscalerSpecB\x06\xbaH\x03\xc8\x01\x01R\x04spec\x127\n" +
+	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x12+\n" +
+	"\x06stages\x18\x04 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xb4\a\n" +
 	"\vMetricQuery\x12\"\n" +
 	"\x06metric\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x04R\x06metric\x12\"\n" +
@@ -3112,12 +3506,21 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"}\n" +
 	"\x17ListTargetSpecsResponse\x12:\n" +
 	"\ftarget_specs\x18\x01 \x03(\v2\x17.setpoint.v1.TargetSpecR\vtargetSpecs\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x90\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x03\n" +
+	"\x14PromoteShadowRequest\x12\xd7\x02\n" +
+	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
+	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12!\n" +
+	"\x06shadow\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x06shadow\x12\x1d\n" +
+	"\x04etag\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@R\x04etag\x12&\n" +
+	"\tcondition\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\tcondition\"Q\n" +
+	"\x15PromoteShadowResponse\x128\n" +
+	"\vtarget_spec\x18\x01 \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
+	"targetSpec\"\x90\x03\n" +
 	"\x17DeleteTargetSpecRequest\x12\xd7\x02\n" +
 	"\x04name\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\x12\x1b\n" +
 	"\x04etag\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18@R\x04etag\"\x1a\n" +
-	"\x18DeleteTargetSpecResponse2\x8b\f\n" +
+	"\x18DeleteTargetSpecResponse2\xbd\r\n" +
 	"\rTargetService\x12\x88\x01\n" +
 	"\tGetTarget\x12\x1d.setpoint.v1.GetTargetRequest\x1a\x1e.setpoint.v1.GetTargetResponse\"<\x82\xd3\xe4\x93\x026b\x06target\x12,/v1/{name=clusters/*/namespaces/*/targets/*}\x12\x86\x01\n" +
 	"\vListTargets\x12\x1f.setpoint.v1.ListTargetsRequest\x1a .setpoint.v1.ListTargetsResponse\"4\x82\xd3\xe4\x93\x02.\x12,/v1/{parent=clusters/*/namespaces/*}/targets\x12\x89\x01\n" +
@@ -3127,7 +3530,8 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x0eWatchDecisions\x12\".setpoint.v1.WatchDecisionsRequest\x1a#.setpoint.v1.WatchDecisionsResponse\"F\x82\xd3\xe4\x93\x02@\x12>/v1/{parent=clusters/*/namespaces/*/targets/*}/decisions:watch0\x01\x12\xab\x01\n" +
 	"\rSetTargetSpec\x12!.setpoint.v1.SetTargetSpecRequest\x1a\".setpoint.v1.SetTargetSpecResponse\"S\x82\xd3\xe4\x93\x02M:\vtarget_specb\vtarget_spec\x1a1/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x9e\x01\n" +
 	"\rGetTargetSpec\x12!.setpoint.v1.GetTargetSpecRequest\x1a\".setpoint.v1.GetTargetSpecResponse\"F\x82\xd3\xe4\x93\x02@b\vtarget_spec\x121/v1/{name=clusters/*/namespaces/*/targets/*}/spec\x12\x96\x01\n" +
-	"\x0fListTargetSpecs\x12#.setpoint.v1.ListTargetSpecsRequest\x1a$.setpoint.v1.ListTargetSpecsResponse\"8\x82\xd3\xe4\x93\x022\x120/v1/{parent=clusters/*/namespaces/*}/targetSpecs\x12\x9a\x01\n" +
+	"\x0fListTargetSpecs\x12#.setpoint.v1.ListTargetSpecsRequest\x1a$.setpoint.v1.ListTargetSpecsResponse\"8\x82\xd3\xe4\x93\x022\x120/v1/{parent=clusters/*/namespaces/*}/targetSpecs\x12\xaf\x01\n" +
+	"\rPromoteShadow\x12!.setpoint.v1.PromoteShadowRequest\x1a\".setpoint.v1.PromoteShadowResponse\"W\x82\xd3\xe4\x93\x02Q:\x01*b\vtarget_spec\"?/v1/{name=clusters/*/namespaces/*/targets/*}/spec:promoteShadow\x12\x9a\x01\n" +
 	"\x10DeleteTargetSpec\x12$.setpoint.v1.DeleteTargetSpecRequest\x1a%.setpoint.v1.DeleteTargetSpecResponse\"9\x82\xd3\xe4\x93\x023*1/v1/{name=clusters/*/namespaces/*/targets/*}/specB\xaf\x01\n" +
 	"\x0fcom.setpoint.v1B\x12TargetServiceProtoP\x01Z;github.com/setpoint-dev/setpoint/api/setpoint/v1;setpointv1\xa2\x02\x03SXX\xaa\x02\vSetpoint.V1\xca\x02\vSetpoint\\V1\xe2\x02\x17Setpoint\\V1\\GPBMetadata\xea\x02\fSetpoint::V1b\x06proto3"
 
@@ -3143,144 +3547,159 @@ func file_setpoint_v1_target_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_target_service_proto_rawDescData
 }
 
-var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_setpoint_v1_target_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_setpoint_v1_target_service_proto_goTypes = []any{
 	(*Target)(nil),                           // 0: setpoint.v1.Target
-	(*SpecInUse)(nil),                        // 1: setpoint.v1.SpecInUse
-	(*Outlook)(nil),                          // 2: setpoint.v1.Outlook
-	(*OutlookBounds)(nil),                    // 3: setpoint.v1.OutlookBounds
-	(*OutlookChange)(nil),                    // 4: setpoint.v1.OutlookChange
-	(*OutlookHold)(nil),                      // 5: setpoint.v1.OutlookHold
-	(*History)(nil),                          // 6: setpoint.v1.History
-	(*TimedRecommendation)(nil),              // 7: setpoint.v1.TimedRecommendation
-	(*ScaleEvent)(nil),                       // 8: setpoint.v1.ScaleEvent
-	(*PendingRecommendation)(nil),            // 9: setpoint.v1.PendingRecommendation
-	(*Decision)(nil),                         // 10: setpoint.v1.Decision
-	(*DecisionBasis)(nil),                    // 11: setpoint.v1.DecisionBasis
-	(*GetTargetRequest)(nil),                 // 12: setpoint.v1.GetTargetRequest
-	(*GetTargetResponse)(nil),                // 13: setpoint.v1.GetTargetResponse
-	(*ListTargetsRequest)(nil),               // 14: setpoint.v1.ListTargetsRequest
-	(*ListTargetsResponse)(nil),              // 15: setpoint.v1.ListTargetsResponse
-	(*DeleteTargetRequest)(nil),              // 16: setpoint.v1.DeleteTargetRequest
-	(*DeleteTargetResponse)(nil),             // 17: setpoint.v1.DeleteTargetResponse
-	(*ListDecisionsRequest)(nil),             // 18: setpoint.v1.ListDecisionsRequest
-	(*ListDecisionsResponse)(nil),            // 19: setpoint.v1.ListDecisionsResponse
-	(*GetRecordingRequest)(nil),              // 20: setpoint.v1.GetRecordingRequest
-	(*GetRecordingResponse)(nil),             // 21: setpoint.v1.GetRecordingResponse
-	(*WatchDecisionsRequest)(nil),            // 22: setpoint.v1.WatchDecisionsRequest
-	(*WatchDecisionsResponse)(nil),           // 23: setpoint.v1.WatchDecisionsResponse
-	(*WatchedDecision)(nil),                  // 24: setpoint.v1.WatchedDecision
-	(*TargetSpec)(nil),                       // 25: setpoint.v1.TargetSpec
-	(*MetricQuery)(nil),                      // 26: setpoint.v1.MetricQuery
-	(*SetTargetSpecRequest)(nil),             // 27: setpoint.v1.SetTargetSpecRequest
-	(*SetTargetSpecResponse)(nil),            // 28: setpoint.v1.SetTargetSpecResponse
-	(*GetTargetSpecRequest)(nil),             // 29: setpoint.v1.GetTargetSpecRequest
-	(*GetTargetSpecResponse)(nil),            // 30: setpoint.v1.GetTargetSpecResponse
-	(*ListTargetSpecsRequest)(nil),           // 31: setpoint.v1.ListTargetSpecsRequest
-	(*ListTargetSpecsResponse)(nil),          // 32: setpoint.v1.ListTargetSpecsResponse
-	(*DeleteTargetSpecRequest)(nil),          // 33: setpoint.v1.DeleteTargetSpecRequest
-	(*DeleteTargetSpecResponse)(nil),         // 34: setpoint.v1.DeleteTargetSpecResponse
-	(*CrossVersionObjectReference)(nil),      // 35: setpoint.v1.CrossVersionObjectReference
-	(*HorizontalPodAutoscalerStatus)(nil),    // 36: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*timestamppb.Timestamp)(nil),            // 37: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),              // 38: google.protobuf.Duration
-	(*Explanation)(nil),                      // 39: setpoint.v1.Explanation
-	(*HorizontalPodAutoscalerSpec)(nil),      // 40: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),                 // 41: setpoint.v1.RecommendOptions
-	(*Stages)(nil),                           // 42: setpoint.v1.Stages
-	(*HorizontalPodAutoscalerCondition)(nil), // 43: setpoint.v1.HorizontalPodAutoscalerCondition
-	(*MetricStatus)(nil),                     // 44: setpoint.v1.MetricStatus
-	(*Adjustment)(nil),                       // 45: setpoint.v1.Adjustment
-	(*FleetSpec)(nil),                        // 46: setpoint.v1.FleetSpec
+	(*ShadowState)(nil),                      // 1: setpoint.v1.ShadowState
+	(*SpecInUse)(nil),                        // 2: setpoint.v1.SpecInUse
+	(*Outlook)(nil),                          // 3: setpoint.v1.Outlook
+	(*OutlookBounds)(nil),                    // 4: setpoint.v1.OutlookBounds
+	(*OutlookChange)(nil),                    // 5: setpoint.v1.OutlookChange
+	(*OutlookHold)(nil),                      // 6: setpoint.v1.OutlookHold
+	(*History)(nil),                          // 7: setpoint.v1.History
+	(*TimedRecommendation)(nil),              // 8: setpoint.v1.TimedRecommendation
+	(*ScaleEvent)(nil),                       // 9: setpoint.v1.ScaleEvent
+	(*PendingRecommendation)(nil),            // 10: setpoint.v1.PendingRecommendation
+	(*Decision)(nil),                         // 11: setpoint.v1.Decision
+	(*DecisionBasis)(nil),                    // 12: setpoint.v1.DecisionBasis
+	(*GetTargetRequest)(nil),                 // 13: setpoint.v1.GetTargetRequest
+	(*GetTargetResponse)(nil),                // 14: setpoint.v1.GetTargetResponse
+	(*ListTargetsRequest)(nil),               // 15: setpoint.v1.ListTargetsRequest
+	(*ListTargetsResponse)(nil),              // 16: setpoint.v1.ListTargetsResponse
+	(*DeleteTargetRequest)(nil),              // 17: setpoint.v1.DeleteTargetRequest
+	(*DeleteTargetResponse)(nil),             // 18: setpoint.v1.DeleteTargetResponse
+	(*ListDecisionsRequest)(nil),             // 19: setpoint.v1.ListDecisionsRequest
+	(*ListDecisionsResponse)(nil),            // 20: setpoint.v1.ListDecisionsResponse
+	(*GetRecordingRequest)(nil),              // 21: setpoint.v1.GetRecordingRequest
+	(*GetRecordingResponse)(nil),             // 22: setpoint.v1.GetRecordingResponse
+	(*WatchDecisionsRequest)(nil),            // 23: setpoint.v1.WatchDecisionsRequest
+	(*WatchDecisionsResponse)(nil),           // 24: setpoint.v1.WatchDecisionsResponse
+	(*WatchedDecision)(nil),                  // 25: setpoint.v1.WatchedDecision
+	(*TargetSpec)(nil),                       // 26: setpoint.v1.TargetSpec
+	(*Shadow)(nil),                           // 27: setpoint.v1.Shadow
+	(*MetricQuery)(nil),                      // 28: setpoint.v1.MetricQuery
+	(*SetTargetSpecRequest)(nil),             // 29: setpoint.v1.SetTargetSpecRequest
+	(*SetTargetSpecResponse)(nil),            // 30: setpoint.v1.SetTargetSpecResponse
+	(*GetTargetSpecRequest)(nil),             // 31: setpoint.v1.GetTargetSpecRequest
+	(*GetTargetSpecResponse)(nil),            // 32: setpoint.v1.GetTargetSpecResponse
+	(*ListTargetSpecsRequest)(nil),           // 33: setpoint.v1.ListTargetSpecsRequest
+	(*ListTargetSpecsResponse)(nil),          // 34: setpoint.v1.ListTargetSpecsResponse
+	(*PromoteShadowRequest)(nil),             // 35: setpoint.v1.PromoteShadowRequest
+	(*PromoteShadowResponse)(nil),            // 36: setpoint.v1.PromoteShadowResponse
+	(*DeleteTargetSpecRequest)(nil),          // 37: setpoint.v1.DeleteTargetSpecRequest
+	(*DeleteTargetSpecResponse)(nil),         // 38: setpoint.v1.DeleteTargetSpecResponse
+	(*CrossVersionObjectReference)(nil),      // 39: setpoint.v1.CrossVersionObjectReference
+	(*HorizontalPodAutoscalerStatus)(nil),    // 40: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*timestamppb.Timestamp)(nil),            // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),              // 42: google.protobuf.Duration
+	(*Explanation)(nil),                      // 43: setpoint.v1.Explanation
+	(*HorizontalPodAutoscalerSpec)(nil),      // 44: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),                 // 45: setpoint.v1.RecommendOptions
+	(*Stages)(nil),                           // 46: setpoint.v1.Stages
+	(*HorizontalPodAutoscalerCondition)(nil), // 47: setpoint.v1.HorizontalPodAutoscalerCondition
+	(*MetricStatus)(nil),                     // 48: setpoint.v1.MetricStatus
+	(*Adjustment)(nil),                       // 49: setpoint.v1.Adjustment
+	(*FleetSpec)(nil),                        // 50: setpoint.v1.FleetSpec
 }
 var file_setpoint_v1_target_service_proto_depIdxs = []int32{
-	35, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
-	36, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	10, // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
-	6,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
-	37, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
-	25, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
-	1,  // 6: setpoint.v1.Target.spec_in_use:type_name -> setpoint.v1.SpecInUse
-	2,  // 7: setpoint.v1.Target.outlook:type_name -> setpoint.v1.Outlook
-	38, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
-	37, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
-	39, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
-	37, // 11: setpoint.v1.Target.not_asked_time:type_name -> google.protobuf.Timestamp
-	37, // 12: setpoint.v1.Target.flapping_until_time:type_name -> google.protobuf.Timestamp
-	40, // 13: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	41, // 14: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
-	37, // 15: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
-	42, // 16: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
-	5,  // 17: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
-	4,  // 18: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
-	37, // 19: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
-	37, // 20: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
-	38, // 21: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
-	3,  // 22: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
-	37, // 23: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
-	37, // 24: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
-	5,  // 25: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
-	37, // 26: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
-	7,  // 27: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
-	8,  // 28: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
-	8,  // 29: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
-	9,  // 30: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
-	37, // 31: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
-	37, // 32: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
-	37, // 33: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
-	37, // 34: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
-	43, // 35: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
-	44, // 36: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
-	11, // 37: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
-	45, // 38: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
-	0,  // 39: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
-	0,  // 40: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
-	10, // 41: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
-	37, // 42: setpoint.v1.GetRecordingRequest.start_time:type_name -> google.protobuf.Timestamp
-	37, // 43: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
-	10, // 44: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
-	24, // 45: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
-	10, // 46: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
-	40, // 47: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	41, // 48: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
-	38, // 49: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
-	38, // 50: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
-	37, // 51: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
-	37, // 52: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
-	26, // 53: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
-	42, // 54: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
-	46, // 55: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
-	38, // 56: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
-	38, // 57: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
-	25, // 58: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
-	25, // 59: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	25, // 60: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
-	25, // 61: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
-	12, // 62: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
-	14, // 63: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
-	16, // 64: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
-	18, // 65: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
-	20, // 66: setpoint.v1.TargetService.GetRecording:input_type -> setpoint.v1.GetRecordingRequest
-	22, // 67: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
-	27, // 68: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
-	29, // 69: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
-	31, // 70: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
-	33, // 71: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
-	13, // 72: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
-	15, // 73: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
-	17, // 74: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
-	19, // 75: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
-	21, // 76: setpoint.v1.TargetService.GetRecording:output_type -> setpoint.v1.GetRecordingResponse
-	23, // 77: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
-	28, // 78: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
-	30, // 79: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
-	32, // 80: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
-	34, // 81: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
-	72, // [72:82] is the sub-list for method output_type
-	62, // [62:72] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	39, // 0: setpoint.v1.Target.scale_target_ref:type_name -> setpoint.v1.CrossVersionObjectReference
+	40, // 1: setpoint.v1.Target.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	11, // 2: setpoint.v1.Target.last_decision:type_name -> setpoint.v1.Decision
+	7,  // 3: setpoint.v1.Target.history:type_name -> setpoint.v1.History
+	41, // 4: setpoint.v1.Target.update_time:type_name -> google.protobuf.Timestamp
+	26, // 5: setpoint.v1.Target.target_spec:type_name -> setpoint.v1.TargetSpec
+	2,  // 6: setpoint.v1.Target.spec_in_use:type_name -> setpoint.v1.SpecInUse
+	3,  // 7: setpoint.v1.Target.outlook:type_name -> setpoint.v1.Outlook
+	42, // 8: setpoint.v1.Target.interval:type_name -> google.protobuf.Duration
+	41, // 9: setpoint.v1.Target.turn_times:type_name -> google.protobuf.Timestamp
+	43, // 10: setpoint.v1.Target.explanation:type_name -> setpoint.v1.Explanation
+	41, // 11: setpoint.v1.Target.not_asked_time:type_name -> google.protobuf.Timestamp
+	41, // 12: setpoint.v1.Target.flapping_until_time:type_name -> google.protobuf.Timestamp
+	1,  // 13: setpoint.v1.Target.shadows:type_name -> setpoint.v1.ShadowState
+	41, // 14: setpoint.v1.ShadowState.differs_since_time:type_name -> google.protobuf.Timestamp
+	41, // 15: setpoint.v1.ShadowState.since_time:type_name -> google.protobuf.Timestamp
+	42, // 16: setpoint.v1.ShadowState.observed_duration:type_name -> google.protobuf.Duration
+	44, // 17: setpoint.v1.SpecInUse.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	45, // 18: setpoint.v1.SpecInUse.options:type_name -> setpoint.v1.RecommendOptions
+	41, // 19: setpoint.v1.SpecInUse.since_time:type_name -> google.protobuf.Timestamp
+	46, // 20: setpoint.v1.SpecInUse.stages:type_name -> setpoint.v1.Stages
+	6,  // 21: setpoint.v1.Outlook.hold:type_name -> setpoint.v1.OutlookHold
+	5,  // 22: setpoint.v1.Outlook.changes:type_name -> setpoint.v1.OutlookChange
+	41, // 23: setpoint.v1.Outlook.until_time:type_name -> google.protobuf.Timestamp
+	41, // 24: setpoint.v1.Outlook.start_time:type_name -> google.protobuf.Timestamp
+	42, // 25: setpoint.v1.Outlook.interval:type_name -> google.protobuf.Duration
+	4,  // 26: setpoint.v1.Outlook.bounds:type_name -> setpoint.v1.OutlookBounds
+	41, // 27: setpoint.v1.OutlookBounds.time:type_name -> google.protobuf.Timestamp
+	41, // 28: setpoint.v1.OutlookChange.time:type_name -> google.protobuf.Timestamp
+	6,  // 29: setpoint.v1.OutlookChange.hold:type_name -> setpoint.v1.OutlookHold
+	41, // 30: setpoint.v1.OutlookHold.until_time:type_name -> google.protobuf.Timestamp
+	8,  // 31: setpoint.v1.History.recommendations:type_name -> setpoint.v1.TimedRecommendation
+	9,  // 32: setpoint.v1.History.scale_ups:type_name -> setpoint.v1.ScaleEvent
+	9,  // 33: setpoint.v1.History.scale_downs:type_name -> setpoint.v1.ScaleEvent
+	10, // 34: setpoint.v1.History.pending:type_name -> setpoint.v1.PendingRecommendation
+	41, // 35: setpoint.v1.TimedRecommendation.time:type_name -> google.protobuf.Timestamp
+	41, // 36: setpoint.v1.ScaleEvent.time:type_name -> google.protobuf.Timestamp
+	41, // 37: setpoint.v1.PendingRecommendation.time:type_name -> google.protobuf.Timestamp
+	41, // 38: setpoint.v1.Decision.time:type_name -> google.protobuf.Timestamp
+	47, // 39: setpoint.v1.Decision.conditions:type_name -> setpoint.v1.HorizontalPodAutoscalerCondition
+	48, // 40: setpoint.v1.Decision.current_metrics:type_name -> setpoint.v1.MetricStatus
+	12, // 41: setpoint.v1.Decision.basis:type_name -> setpoint.v1.DecisionBasis
+	49, // 42: setpoint.v1.Decision.adjustments:type_name -> setpoint.v1.Adjustment
+	0,  // 43: setpoint.v1.GetTargetResponse.target:type_name -> setpoint.v1.Target
+	0,  // 44: setpoint.v1.ListTargetsResponse.targets:type_name -> setpoint.v1.Target
+	11, // 45: setpoint.v1.ListDecisionsResponse.decisions:type_name -> setpoint.v1.Decision
+	41, // 46: setpoint.v1.GetRecordingRequest.start_time:type_name -> google.protobuf.Timestamp
+	41, // 47: setpoint.v1.WatchDecisionsRequest.start_time:type_name -> google.protobuf.Timestamp
+	11, // 48: setpoint.v1.WatchDecisionsResponse.decision:type_name -> setpoint.v1.Decision
+	25, // 49: setpoint.v1.WatchDecisionsResponse.decisions:type_name -> setpoint.v1.WatchedDecision
+	11, // 50: setpoint.v1.WatchedDecision.decision:type_name -> setpoint.v1.Decision
+	44, // 51: setpoint.v1.TargetSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	45, // 52: setpoint.v1.TargetSpec.options:type_name -> setpoint.v1.RecommendOptions
+	42, // 53: setpoint.v1.TargetSpec.period:type_name -> google.protobuf.Duration
+	42, // 54: setpoint.v1.TargetSpec.observation_max_age:type_name -> google.protobuf.Duration
+	41, // 55: setpoint.v1.TargetSpec.create_time:type_name -> google.protobuf.Timestamp
+	41, // 56: setpoint.v1.TargetSpec.update_time:type_name -> google.protobuf.Timestamp
+	28, // 57: setpoint.v1.TargetSpec.queries:type_name -> setpoint.v1.MetricQuery
+	46, // 58: setpoint.v1.TargetSpec.stages:type_name -> setpoint.v1.Stages
+	50, // 59: setpoint.v1.TargetSpec.fleet:type_name -> setpoint.v1.FleetSpec
+	27, // 60: setpoint.v1.TargetSpec.shadows:type_name -> setpoint.v1.Shadow
+	44, // 61: setpoint.v1.Shadow.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	45, // 62: setpoint.v1.Shadow.options:type_name -> setpoint.v1.RecommendOptions
+	46, // 63: setpoint.v1.Shadow.stages:type_name -> setpoint.v1.Stages
+	42, // 64: setpoint.v1.MetricQuery.window:type_name -> google.protobuf.Duration
+	42, // 65: setpoint.v1.MetricQuery.max_age:type_name -> google.protobuf.Duration
+	26, // 66: setpoint.v1.SetTargetSpecRequest.target_spec:type_name -> setpoint.v1.TargetSpec
+	26, // 67: setpoint.v1.SetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	26, // 68: setpoint.v1.GetTargetSpecResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	26, // 69: setpoint.v1.ListTargetSpecsResponse.target_specs:type_name -> setpoint.v1.TargetSpec
+	26, // 70: setpoint.v1.PromoteShadowResponse.target_spec:type_name -> setpoint.v1.TargetSpec
+	13, // 71: setpoint.v1.TargetService.GetTarget:input_type -> setpoint.v1.GetTargetRequest
+	15, // 72: setpoint.v1.TargetService.ListTargets:input_type -> setpoint.v1.ListTargetsRequest
+	17, // 73: setpoint.v1.TargetService.DeleteTarget:input_type -> setpoint.v1.DeleteTargetRequest
+	19, // 74: setpoint.v1.TargetService.ListDecisions:input_type -> setpoint.v1.ListDecisionsRequest
+	21, // 75: setpoint.v1.TargetService.GetRecording:input_type -> setpoint.v1.GetRecordingRequest
+	23, // 76: setpoint.v1.TargetService.WatchDecisions:input_type -> setpoint.v1.WatchDecisionsRequest
+	29, // 77: setpoint.v1.TargetService.SetTargetSpec:input_type -> setpoint.v1.SetTargetSpecRequest
+	31, // 78: setpoint.v1.TargetService.GetTargetSpec:input_type -> setpoint.v1.GetTargetSpecRequest
+	33, // 79: setpoint.v1.TargetService.ListTargetSpecs:input_type -> setpoint.v1.ListTargetSpecsRequest
+	35, // 80: setpoint.v1.TargetService.PromoteShadow:input_type -> setpoint.v1.PromoteShadowRequest
+	37, // 81: setpoint.v1.TargetService.DeleteTargetSpec:input_type -> setpoint.v1.DeleteTargetSpecRequest
+	14, // 82: setpoint.v1.TargetService.GetTarget:output_type -> setpoint.v1.GetTargetResponse
+	16, // 83: setpoint.v1.TargetService.ListTargets:output_type -> setpoint.v1.ListTargetsResponse
+	18, // 84: setpoint.v1.TargetService.DeleteTarget:output_type -> setpoint.v1.DeleteTargetResponse
+	20, // 85: setpoint.v1.TargetService.ListDecisions:output_type -> setpoint.v1.ListDecisionsResponse
+	22, // 86: setpoint.v1.TargetService.GetRecording:output_type -> setpoint.v1.GetRecordingResponse
+	24, // 87: setpoint.v1.TargetService.WatchDecisions:output_type -> setpoint.v1.WatchDecisionsResponse
+	30, // 88: setpoint.v1.TargetService.SetTargetSpec:output_type -> setpoint.v1.SetTargetSpecResponse
+	32, // 89: setpoint.v1.TargetService.GetTargetSpec:output_type -> setpoint.v1.GetTargetSpecResponse
+	34, // 90: setpoint.v1.TargetService.ListTargetSpecs:output_type -> setpoint.v1.ListTargetSpecsResponse
+	36, // 91: setpoint.v1.TargetService.PromoteShadow:output_type -> setpoint.v1.PromoteShadowResponse
+	38, // 92: setpoint.v1.TargetService.DeleteTargetSpec:output_type -> setpoint.v1.DeleteTargetSpecResponse
+	82, // [82:93] is the sub-list for method output_type
+	71, // [71:82] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_target_service_proto_init() }
@@ -3293,17 +3712,17 @@ func file_setpoint_v1_target_service_proto_init() {
 	file_setpoint_v1_fleet_service_proto_init()
 	file_setpoint_v1_recommendation_service_proto_init()
 	file_setpoint_v1_stages_proto_init()
-	file_setpoint_v1_target_service_proto_msgTypes[2].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[5].OneofWrappers = []any{}
-	file_setpoint_v1_target_service_proto_msgTypes[10].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[3].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[6].OneofWrappers = []any{}
 	file_setpoint_v1_target_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_setpoint_v1_target_service_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_target_service_proto_rawDesc), len(file_setpoint_v1_target_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   35,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

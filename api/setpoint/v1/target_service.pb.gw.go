@@ -460,6 +460,51 @@ func local_request_TargetService_ListTargetSpecs_0(ctx context.Context, marshale
 	return msg, metadata, err
 }
 
+func request_TargetService_PromoteShadow_0(ctx context.Context, marshaler runtime.Marshaler, client TargetServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq PromoteShadowRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.PromoteShadow(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_TargetService_PromoteShadow_0(ctx context.Context, marshaler runtime.Marshaler, server TargetServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq PromoteShadowRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	val, ok := pathParams["name"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "name")
+	}
+	protoReq.Name, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "name", err)
+	}
+	msg, err := server.PromoteShadow(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 var filter_TargetService_DeleteTargetSpec_0 = &utilities.DoubleArray{Encoding: map[string]int{"name": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
 func request_TargetService_DeleteTargetSpec_0(ctx context.Context, marshaler runtime.Marshaler, client TargetServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
@@ -686,6 +731,26 @@ func RegisterTargetServiceHandlerServer(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_TargetService_ListTargetSpecs_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_TargetService_PromoteShadow_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/setpoint.v1.TargetService/PromoteShadow", runtime.WithHTTPPathPattern("/v1/{name=clusters/*/namespaces/*/targets/*}/spec:promoteShadow"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_TargetService_PromoteShadow_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_TargetService_PromoteShadow_0(annotatedContext, mux, outboundMarshaler, w, req, response_TargetService_PromoteShadow_0{resp.(*PromoteShadowResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodDelete, pattern_TargetService_DeleteTargetSpec_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -899,6 +964,23 @@ func RegisterTargetServiceHandlerClient(ctx context.Context, mux *runtime.ServeM
 		}
 		forward_TargetService_ListTargetSpecs_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_TargetService_PromoteShadow_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/setpoint.v1.TargetService/PromoteShadow", runtime.WithHTTPPathPattern("/v1/{name=clusters/*/namespaces/*/targets/*}/spec:promoteShadow"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_TargetService_PromoteShadow_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_TargetService_PromoteShadow_0(annotatedContext, mux, outboundMarshaler, w, req, response_TargetService_PromoteShadow_0{resp.(*PromoteShadowResponse)}, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodDelete, pattern_TargetService_DeleteTargetSpec_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -946,6 +1028,15 @@ func (m response_TargetService_GetTargetSpec_0) XXX_ResponseBody() interface{} {
 	return response.TargetSpec
 }
 
+type response_TargetService_PromoteShadow_0 struct {
+	*PromoteShadowResponse
+}
+
+func (m response_TargetService_PromoteShadow_0) XXX_ResponseBody() interface{} {
+	response := m.PromoteShadowResponse
+	return response.TargetSpec
+}
+
 var (
 	pattern_TargetService_GetTarget_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 2, 3, 1, 0, 4, 6, 5, 4}, []string{"v1", "clusters", "namespaces", "targets", "name"}, ""))
 	pattern_TargetService_ListTargets_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "clusters", "namespaces", "parent", "targets"}, ""))
@@ -956,6 +1047,7 @@ var (
 	pattern_TargetService_SetTargetSpec_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 2, 3, 1, 0, 4, 6, 5, 4, 2, 5}, []string{"v1", "clusters", "namespaces", "targets", "name", "spec"}, ""))
 	pattern_TargetService_GetTargetSpec_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 2, 3, 1, 0, 4, 6, 5, 4, 2, 5}, []string{"v1", "clusters", "namespaces", "targets", "name", "spec"}, ""))
 	pattern_TargetService_ListTargetSpecs_0  = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 4, 4, 5, 3, 2, 4}, []string{"v1", "clusters", "namespaces", "parent", "targetSpecs"}, ""))
+	pattern_TargetService_PromoteShadow_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 2, 3, 1, 0, 4, 6, 5, 4, 2, 5}, []string{"v1", "clusters", "namespaces", "targets", "name", "spec"}, "promoteShadow"))
 	pattern_TargetService_DeleteTargetSpec_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 2, 2, 1, 0, 2, 3, 1, 0, 4, 6, 5, 4, 2, 5}, []string{"v1", "clusters", "namespaces", "targets", "name", "spec"}, ""))
 )
 
@@ -969,5 +1061,6 @@ var (
 	forward_TargetService_SetTargetSpec_0    = runtime.ForwardResponseMessage
 	forward_TargetService_GetTargetSpec_0    = runtime.ForwardResponseMessage
 	forward_TargetService_ListTargetSpecs_0  = runtime.ForwardResponseMessage
+	forward_TargetService_PromoteShadow_0    = runtime.ForwardResponseMessage
 	forward_TargetService_DeleteTargetSpec_0 = runtime.ForwardResponseMessage
 )

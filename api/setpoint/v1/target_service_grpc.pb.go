@@ -28,6 +28,7 @@ const (
 	TargetService_SetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/SetTargetSpec"
 	TargetService_GetTargetSpec_FullMethodName    = "/setpoint.v1.TargetService/GetTargetSpec"
 	TargetService_ListTargetSpecs_FullMethodName  = "/setpoint.v1.TargetService/ListTargetSpecs"
+	TargetService_PromoteShadow_FullMethodName    = "/setpoint.v1.TargetService/PromoteShadow"
 	TargetService_DeleteTargetSpec_FullMethodName = "/setpoint.v1.TargetService/DeleteTargetSpec"
 )
 
@@ -72,6 +73,10 @@ type TargetServiceClient interface {
 	GetTargetSpec(ctx context.Context, in *GetTargetSpecRequest, opts ...grpc.CallOption) (*GetTargetSpecResponse, error)
 	// Lists stored specs by the names of their targets.
 	ListTargetSpecs(ctx context.Context, in *ListTargetSpecsRequest, opts ...grpc.CallOption) (*ListTargetSpecsResponse, error)
+	// Makes a shadow of the stored spec the spec itself, which becomes the shadow of that name: one change of the
+	// stored spec, and each spec goes on with its own history. The same call again takes it back. It acts on
+	// callers that use the stored spec; to those that send their own it answers FAILED_PRECONDITION.
+	PromoteShadow(ctx context.Context, in *PromoteShadowRequest, opts ...grpc.CallOption) (*PromoteShadowResponse, error)
 	// Deletes the stored spec of a target and its observations.
 	DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error)
 }
@@ -183,6 +188,16 @@ func (c *targetServiceClient) ListTargetSpecs(ctx context.Context, in *ListTarge
 	return out, nil
 }
 
+func (c *targetServiceClient) PromoteShadow(ctx context.Context, in *PromoteShadowRequest, opts ...grpc.CallOption) (*PromoteShadowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PromoteShadowResponse)
+	err := c.cc.Invoke(ctx, TargetService_PromoteShadow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *targetServiceClient) DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeleteTargetSpecResponse)
@@ -234,6 +249,10 @@ type TargetServiceServer interface {
 	GetTargetSpec(context.Context, *GetTargetSpecRequest) (*GetTargetSpecResponse, error)
 	// Lists stored specs by the names of their targets.
 	ListTargetSpecs(context.Context, *ListTargetSpecsRequest) (*ListTargetSpecsResponse, error)
+	// Makes a shadow of the stored spec the spec itself, which becomes the shadow of that name: one change of the
+	// stored spec, and each spec goes on with its own history. The same call again takes it back. It acts on
+	// callers that use the stored spec; to those that send their own it answers FAILED_PRECONDITION.
+	PromoteShadow(context.Context, *PromoteShadowRequest) (*PromoteShadowResponse, error)
 	// Deletes the stored spec of a target and its observations.
 	DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error)
 	mustEmbedUnimplementedTargetServiceServer()
@@ -272,6 +291,9 @@ func (UnimplementedTargetServiceServer) GetTargetSpec(context.Context, *GetTarge
 }
 func (UnimplementedTargetServiceServer) ListTargetSpecs(context.Context, *ListTargetSpecsRequest) (*ListTargetSpecsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTargetSpecs not implemented")
+}
+func (UnimplementedTargetServiceServer) PromoteShadow(context.Context, *PromoteShadowRequest) (*PromoteShadowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PromoteShadow not implemented")
 }
 func (UnimplementedTargetServiceServer) DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteTargetSpec not implemented")
@@ -452,6 +474,24 @@ func _TargetService_ListTargetSpecs_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _TargetService_PromoteShadow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PromoteShadowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TargetServiceServer).PromoteShadow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: TargetService_PromoteShadow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TargetServiceServer).PromoteShadow(ctx, req.(*PromoteShadowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _TargetService_DeleteTargetSpec_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DeleteTargetSpecRequest)
 	if err := dec(in); err != nil {
@@ -508,6 +548,10 @@ var TargetService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListTargetSpecs",
 			Handler:    _TargetService_ListTargetSpecs_Handler,
+		},
+		{
+			MethodName: "PromoteShadow",
+			Handler:    _TargetService_PromoteShadow_Handler,
 		},
 		{
 			MethodName: "DeleteTargetSpec",

@@ -20,7 +20,7 @@ const (
 	Delete
 	// Simulate: Simulate. It concerns no stored target.
 	Simulate
-	// Configure: SetTargetSpec, DeleteTargetSpec.
+	// Configure: SetTargetSpec, DeleteTargetSpec, PromoteShadow.
 	Configure
 	// Operate: ListInstances, GetStore, ListCallers of others. It concerns no target.
 	Operate

@@ -1,0 +1,81 @@
+package shadows
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+)
+
+// Condition is what must have held of a shadow before it is promoted.
+type Condition struct {
+	// replicas asks for its replica time, as a part of that in force; else it is the decisions that differed.
+	replicas bool
+	percent  float64
+	over     time.Duration
+}
+
+var conditions = regexp.MustCompile(`^(different|replicas)\s*<\s*([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*%\s*over\s+([0-9]{1,5})\s*(m|minutes?|h|hours?|d|days?)$`)
+
+// ParseCondition reads a condition; nil: it is empty.
+func ParseCondition(text string) (*Condition, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := conditions.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, fmt.Errorf(`Invalid value: %q: must be such as "different < 2 %% over 7 days" or "replicas < 105 %% over 12 hours"`, text)
+	}
+	c := &Condition{replicas: parts[1] == "replicas"}
+	c.percent, _ = strconv.ParseFloat(parts[2], 64)
+	n, _ := strconv.Atoi(parts[3])
+	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[parts[4][0]]
+	if c.over = time.Duration(n) * unit; c.over <= 0 || c.over.Milliseconds() > longest {
+		return nil, fmt.Errorf("Invalid value: %q: the time must be above 0 and at most 30 days", text)
+	}
+	return c, nil
+}
+
+// Refusal is why the shadow of that name in a record is not to be promoted at an instant; empty: it is. A nil condition
+// asks only that it decides.
+func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time) string {
+	k := decode(kept)
+	for _, spec := range k.GetSpecs() {
+		h := historyFor(k, spec)
+		switch {
+		case spec.GetName() != shadow.GetName():
+			continue
+		case h == nil || len(h.GetSpans()) == 0 && h.GetProblem() == "":
+			return "nothing was decided since it is a shadow: wait for the next decision"
+		case h.GetProblem() != "":
+			return "it decides nothing: " + h.GetProblem()
+		case c == nil:
+			return ""
+		}
+		return c.refusal(spansOf(h.GetSpans()).since(now.Add(-c.over).UnixMilli()))
+	}
+	return "no decision has seen it yet: wait for the next one"
+}
+
+// refusal is why comparisons do not meet the condition; empty: they do.
+func (c *Condition) refusal(o span) string {
+	what, is := "of its decisions differed", 0.0
+	switch {
+	case c.replicas && o.live > 0:
+		what, is = "of the replicas in force is what it would have used", 100*float64(o.shadow)/float64(o.live)
+	case c.replicas:
+		what = "is not known: nothing ran"
+	case o.compared > 0:
+		is = 100 * float64(o.different) / float64(o.compared)
+	}
+	known := fmt.Sprintf("%.3g %% %s in the %s observed (%d decisions)", is, what, (time.Duration(o.observed) * time.Millisecond).Round(time.Second), o.compared)
+	switch {
+	case float64(o.observed) < 0.9*float64(c.over.Milliseconds()):
+		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.over, known)
+	case c.replicas && o.live == 0, is >= c.percent:
+		return fmt.Sprintf("it is not below %g %%: %s", c.percent, known)
+	}
+	return ""
+}

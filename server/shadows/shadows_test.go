@@ -1,0 +1,473 @@
+package shadows_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store/redis"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m) }
+
+// store stores a spec of a target with shadows.
+func set(t *testing.T, s *servertest.Service, target string, spec *setpointv1.HorizontalPodAutoscalerSpec, shadows ...*setpointv1.Shadow) *setpointv1.TargetSpec {
+	t.Helper()
+	resp, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: &setpointv1.TargetSpec{
+		Spec: spec, Period: durationpb.New(time.Second), Shadows: shadows,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetTargetSpec()
+}
+
+func shadow(name string, spec *setpointv1.HorizontalPodAutoscalerSpec) *setpointv1.Shadow {
+	return &setpointv1.Shadow{Name: name, Spec: spec}
+}
+
+// only is the only shadow of a target.
+func only(t *testing.T, s *servertest.Service, target string) *setpointv1.ShadowState {
+	t.Helper()
+	all := s.Target(t, target).GetShadows()
+	if len(all) != 1 {
+		t.Fatalf("%d shadows: %v", len(all), all)
+	}
+	return all[0]
+}
+
+// cpu is a request of ten pods with that usage, and a spec with that target.
+func cpu(usage string, wanted int32) *setpointv1.RecommendRequest {
+	req := servertest.PodsRequest(10)
+	for _, m := range req.GetPodMetrics() {
+		m.Containers[0].Usage["cpu"], m.Containers[1].Usage["cpu"] = usage, "50m"
+	}
+	req.Spec.Metrics[0].Resource.Target.AverageUtilization = &wanted
+	return req
+}
+
+// H1 to H3: the design's examples. Agents send their own spec; a slow path is as good as the fast one.
+func TestAShadowDecidesBesideWhatIsInForce(t *testing.T) {
+	other := cpu("", 70).GetSpec()
+	for _, tt := range []struct {
+		name         string
+		usage        string
+		live, shadow int32
+	}{
+		{"H1: 80 % of cpu, 60 % wanted, the shadow wants 70 %", "350m", 14, 12},
+		{"H2: 65 % is within both tolerances", "275m", 10, 10},
+	} {
+		for _, slow := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, slow %t", tt.name, slow), func(t *testing.T) {
+				s := servertest.Start(t)
+				req := cpu(tt.usage, 60)
+				if slow {
+					servertest.TakeSlowPath(req)
+				}
+				set(t, s, req.GetTarget(), req.GetSpec(), shadow("next", other))
+				if got := s.Recommend(t, req).GetDesiredReplicas(); got != tt.live {
+					t.Fatalf("decided %d, want %d", got, tt.live)
+				}
+				got := only(t, s, req.GetTarget())
+				if got.GetName() != "next" || got.GetLiveReplicas() != tt.live || got.GetDesiredReplicas() != tt.shadow || got.GetProblem() != "" ||
+					got.GetComparedDecisions() != 1 || got.GetLargestDifference() != tt.shadow-tt.live || (got.GetDiffersSinceTime() != nil) != (tt.live != tt.shadow) {
+					t.Errorf("got %v", got)
+				}
+			})
+		}
+	}
+}
+
+func TestAShadowWithOtherMetricsIsOff(t *testing.T) { // H3
+	s := servertest.Start(t)
+	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
+	set(t, s, servertest.Web, spec, shadow("next", spec))
+	s.Recommend(t, servertest.Queue(servertest.Web, 3, 50))
+	if got := only(t, s, servertest.Web); got.GetProblem() != "" || got.GetDesiredReplicas() != 5 {
+		t.Fatalf("before: %v", got)
+	}
+	s.Clock.Advance(servertest.Period)
+	edited := servertest.Queue(servertest.Web, 5, 0)
+	edited.Spec.Metrics[0].External.Metric.Name, edited.ExternalMetrics[0].Metric.Name, edited.ExternalMetrics[0].Value = "lag", "lag", "80"
+	if got := s.Recommend(t, edited).GetDesiredReplicas(); got != 8 {
+		t.Errorf("the spec in use decided %d", got)
+	}
+	if got := only(t, s, servertest.Web); got.GetProblem() != `its metric "External:queue-depth" is none of the spec in use, so it is not read` || got.GetComparedDecisions() != 1 {
+		t.Errorf("after: %v", got)
+	}
+	s.Clock.Advance(servertest.Period)
+	s.Recommend(t, servertest.Queue(servertest.Web, 8, 80))
+	if got := only(t, s, servertest.Web); got.GetProblem() != "" || got.GetComparedDecisions() != 2 {
+		t.Errorf("once it is back: %v", got)
+	}
+}
+
+// windowed is a spec with windows and policies both ways.
+func windowed(average string) *setpointv1.HorizontalPodAutoscalerSpec {
+	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
+	spec.MaxReplicas = 60
+	spec.Metrics[0].External.Target.AverageValue = &average
+	spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{
+		ScaleUp:   &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(30)), Policies: []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 6, PeriodSeconds: 60}}},
+		ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(120)), Policies: []*setpointv1.HPAScalingPolicy{{Type: "Percent", Value: 20, PeriodSeconds: 60}}},
+	}
+	return spec
+}
+
+// A shadow with the spec in use never differs, from whenever on there is one: with scale events, changes that fail,
+// other writers, metrics that fail, and stages.
+func TestPropertyAShadowWithTheSpecInUseNeverDiffers(t *testing.T) {
+	s := servertest.Start(t)
+	random := rand.New(rand.NewPCG(33, 3))
+	spec := windowed("10")
+	stages := &setpointv1.Stages{Guards: &setpointv1.Guards{Reversals: &setpointv1.ReversalBudget{Count: 4, Period: durationpb.New(10 * time.Minute)}}}
+	replicas, load := int32(5), int32(50)
+	for i := range 1000 {
+		if i == 100 {
+			if _, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Web, TargetSpec: &setpointv1.TargetSpec{
+				Spec: spec, Shadows: []*setpointv1.Shadow{{Name: "same", Spec: spec, Stages: stages}, {Name: "two", Spec: windowed("20")}},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		load = max(0, load+random.Int32N(81)-40)
+		req := servertest.Queue(servertest.Web, replicas, load)
+		req.Spec, req.Stages = spec, stages
+		if random.IntN(20) == 0 {
+			req.ExternalMetrics = nil
+		}
+		resp := s.Recommend(t, req)
+		if i >= 100 {
+			all := s.Target(t, servertest.Web).GetShadows()
+			if got := all[0]; got.GetDesiredReplicas() != resp.GetDesiredReplicas() || got.GetProblem() != "" {
+				t.Fatalf("step %d: decided %d of %d, the shadow: %v", i, resp.GetDesiredReplicas(), replicas, got)
+			}
+			if i == 999 && (all[0].GetDifferentDecisions() != 0 || all[0].GetComparedDecisions() != 900 || all[0].GetLiveReplicaSeconds() != all[0].GetShadowReplicaSeconds() || all[1].GetDifferentDecisions() < 100) {
+				t.Errorf("in the end: %v", all)
+			}
+		}
+		switch random.IntN(10) {
+		case 0: // it fails
+		case 1: // somebody else scales
+			replicas = max(1, replicas+random.Int32N(5)-2)
+		default:
+			replicas = resp.GetDesiredReplicas()
+			if resp.GetRecommendationId() != "" && random.IntN(2) == 0 {
+				s.Report(t, servertest.Web, resp.GetRecommendationId(), "APPLIED", "")
+			}
+		}
+		s.Clock.Advance(time.Duration(5+random.IntN(30)) * time.Second)
+	}
+}
+
+// step reports a queue and polls, as a caller that applies each answer.
+type caller struct {
+	*servertest.Service
+	replicas int32
+}
+
+func (c *caller) step(t *testing.T, queue int32) int32 {
+	t.Helper()
+	c.Observe(t, c.replicas, fmt.Sprint(queue))
+	resp, err := c.Recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: servertest.Polled, CurrentReplicas: &c.replicas})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.replicas = resp.GetRecommendation().GetDesiredReplicas()
+	c.Clock.Advance(servertest.Period)
+	return c.replicas
+}
+
+func polled(average string, window int32) *setpointv1.HorizontalPodAutoscalerSpec {
+	spec := servertest.QueueSpec(1, 100).GetSpec()
+	spec.Metrics[0].External.Target.AverageValue = &average
+	spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{
+		StabilizationWindowSeconds: &window, Policies: []*setpointv1.HPAScalingPolicy{{Type: "Percent", Value: 100, PeriodSeconds: 15}},
+	}}
+	return spec
+}
+
+func promote(t *testing.T, s *servertest.Service, etag, condition string) (*setpointv1.TargetSpec, error) {
+	t.Helper()
+	resp, err := s.Targets.PromoteShadow(t.Context(), &setpointv1.PromoteShadowRequest{Name: servertest.Polled, Shadow: "next", Etag: etag, Condition: condition})
+	return resp.GetTargetSpec(), err
+}
+
+// H4: the window of the shadow, which has seen the load, holds the count from the first decision on; so does that of the
+// former spec after the way back.
+func TestPromotionKeepsWindows(t *testing.T) {
+	c := &caller{Service: servertest.Start(t), replicas: 1}
+	eager, patient := polled("10", 0), polled("10", 300)
+	stored := set(t, c.Service, servertest.Polled, eager, shadow("next", patient))
+	if got := c.step(t, 40); got != 4 {
+		t.Fatalf("decided %d", got)
+	}
+	if got := c.step(t, 10); got != 1 {
+		t.Fatalf("without a window %d", got)
+	}
+	if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 4 || got.GetDifferentDecisions() != 1 {
+		t.Fatalf("the shadow: %v", got)
+	}
+	c.replicas = 4 // somebody scales up by hand
+	promoted, err := promote(t, c.Service, stored.GetEtag(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(promoted.GetSpec(), patient) || !proto.Equal(promoted.GetShadows()[0].GetSpec(), eager) || promoted.GetShadows()[0].GetName() != "next" {
+		t.Fatalf("stored: %v", promoted)
+	}
+	if got := c.step(t, 10); got != 4 {
+		t.Errorf("the promoted spec decided %d: its window is cold", got)
+	}
+	if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 1 || got.GetComparedDecisions() != 1 {
+		t.Errorf("the former spec as the shadow: %v", got)
+	}
+	_, err = promote(t, c.Service, stored.GetEtag(), "")
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Aborted, "SPEC_CHANGED")
+	back, err := promote(t, c.Service, promoted.GetEtag(), "")
+	if err != nil || !proto.Equal(back.GetSpec(), eager) || !proto.Equal(back.GetShadows()[0].GetSpec(), patient) {
+		t.Fatalf("back: %v, %v", back, err)
+	}
+	if got := c.step(t, 10); got != 1 {
+		t.Errorf("the former spec decided %d", got)
+	}
+	if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 4 {
+		t.Errorf("the shadow's window is cold: %v", got)
+	}
+}
+
+// A report about a change that was recommended before a promotion finds it.
+func TestAChangeBeforeAPromotionIsReported(t *testing.T) {
+	c := &caller{Service: servertest.Start(t), replicas: 1}
+	stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("20", 0)))
+	c.step(t, 40)
+	id := c.Target(t, servertest.Polled).GetHistory().GetPending().GetRecommendationId()
+	if _, err := promote(t, c.Service, stored.GetEtag(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.step(t, 40); got != 2 {
+		t.Errorf("decided %d with twice the target", got)
+	}
+	c.Report(t, servertest.Polled, id, "APPLIED", "")
+	if got := c.Decisions(t, servertest.Polled); len(got) != 2 || got[1].GetRecommendationId() != id || got[1].GetOutcome() != "APPLIED" {
+		t.Errorf("the log has %v", got)
+	}
+}
+
+// Agents that send another spec find its history where it was a shadow, and nothing of the shadows is lost.
+func TestAnAgentThatTakesTheShadowsSpecFindsItsWindow(t *testing.T) {
+	s := servertest.Start(t)
+	eager, patient := servertest.Queue(servertest.Web, 1, 40), servertest.Queue(servertest.Web, 1, 40)
+	patient.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(300))
+	stored := set(t, s, servertest.Web, eager.GetSpec(), shadow("next", patient.GetSpec()))
+	ask := func(of *setpointv1.RecommendRequest, replicas, queue int32) int32 {
+		req := servertest.Queue(servertest.Web, replicas, queue)
+		req.Spec = of.GetSpec()
+		s.Clock.Advance(servertest.Period)
+		return s.Recommend(t, req).GetDesiredReplicas()
+	}
+	ask(eager, 1, 40)
+	if got := ask(eager, 4, 10); got != 1 {
+		t.Fatalf("without a window %d", got)
+	}
+	_, err := s.Targets.PromoteShadow(t.Context(), &setpointv1.PromoteShadowRequest{Name: servertest.Web, Shadow: "next", Etag: stored.GetEtag()})
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_PROMOTED")
+	if !strings.Contains(err.Error(), "callers send their own") {
+		t.Error(err)
+	}
+	if got := ask(patient, 4, 10); got != 4 {
+		t.Errorf("with the shadow's spec %d", got)
+	}
+	if got := only(t, s, servertest.Web); got.GetDesiredReplicas() != 4 {
+		t.Errorf("the shadow: %v", got)
+	}
+}
+
+func TestConditionsOfPromotions(t *testing.T) {
+	c := &caller{Service: servertest.Start(t), replicas: 4}
+	stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("10", 300)))
+	refused := func(condition, want string) {
+		t.Helper()
+		_, err := promote(t, c.Service, stored.GetEtag(), condition)
+		servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_PROMOTED")
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", condition, err, want)
+		}
+	}
+	_, err := promote(t, c.Service, stored.GetEtag(), "")
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.NotFound, "TARGET_NOT_FOUND")
+	for range 20 {
+		c.step(t, 40)
+	}
+	c.step(t, 10) // one of 21 differs
+	refused("different < 2 % over 7 days", "was not observed for nine tenths of 168h0m0s: 4.76 % of its decisions differed in the 5m0s observed (21 decisions)")
+	refused("different < 2% over 5 minutes", "not below 2 %: ")
+	refused("replicas < 99 % over 5m", "not below 99 %: 100 % of the replicas")
+	for _, text := range []string{"different > 2 % over 1h", "same < 2 % over 1 h", "different < 2 over 1h", "different < 2 % over 31 days", "different < 2 % over 0 h", "different < -1 % over 1h"} {
+		_, err := promote(t, c.Service, stored.GetEtag(), text)
+		servertest.WantViolations(t, err, "condition")
+	}
+	if _, err := c.Targets.PromoteShadow(t.Context(), &setpointv1.PromoteShadowRequest{Name: servertest.Polled, Shadow: "nobody", Etag: stored.GetEtag()}); status.Code(err) != codes.NotFound {
+		t.Errorf("of no shadow: %v", err)
+	}
+	if _, err := promote(t, c.Service, stored.GetEtag(), "different < 6 % over 5 minutes"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShadowsThatAreRefused(t *testing.T) {
+	s := servertest.Start(t)
+	good, bad := polled("10", 0), polled("ten", 0)
+	huge := polled("10", 0)
+	huge.Metrics[0].External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{}}
+	for i := range 100 {
+		huge.Metrics[0].External.Metric.Selector.MatchLabels[fmt.Sprintf("%s/%d", strings.Repeat("x.", 100)+"com", i)] = "x"
+	}
+	for _, tt := range []struct {
+		name    string
+		shadows []*setpointv1.Shadow
+		field   string
+	}{
+		{"a third one", []*setpointv1.Shadow{shadow("a", good), shadow("b", good), shadow("c", good)}, "targetSpec.shadows"},
+		{"no name", []*setpointv1.Shadow{shadow("", good)}, "targetSpec.shadows[0].name"},
+		{"a name in capitals", []*setpointv1.Shadow{shadow("Next", good)}, "targetSpec.shadows[0].name"},
+		{"the same name", []*setpointv1.Shadow{shadow("a", good), shadow("a", good)}, "targetSpec.shadows[1].name"},
+		{"no spec", []*setpointv1.Shadow{shadow("a", nil)}, "targetSpec.shadows[0].spec"},
+		{"a bad spec", []*setpointv1.Shadow{shadow("a", bad)}, "targetSpec.shadows[0].spec.metrics[0].external.target.averageValue"},
+		{"a long spec", []*setpointv1.Shadow{shadow("a", huge)}, "targetSpec.shadows[0].spec"},
+	} {
+		_, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: &setpointv1.TargetSpec{Spec: good, Shadows: tt.shadows}})
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		servertest.WantViolations(t, err, tt.field)
+	}
+}
+
+// Deleted shadows are gone, those of a deleted target stay with its stored spec, and a namesake begins without history.
+func TestShadowsComeAndGoWithTheStoredSpec(t *testing.T) {
+	s := servertest.Start(t)
+	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
+	set(t, s, servertest.Web, spec, shadow("next", spec))
+	ask := func(uid string) {
+		s.Clock.Advance(servertest.Period)
+		req := servertest.Queue(servertest.Web, 3, 50)
+		req.TargetUid = uid
+		s.Recommend(t, req)
+	}
+	ask("one")
+	ask("one")
+	if got := only(t, s, servertest.Web); got.GetComparedDecisions() != 2 {
+		t.Errorf("got %v", got)
+	}
+	ask("two")
+	if got := only(t, s, servertest.Web); got.GetComparedDecisions() != 1 {
+		t.Errorf("of a namesake: %v", got)
+	}
+	if _, err := s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web}); err != nil {
+		t.Fatal(err)
+	}
+	ask("two")
+	if got := only(t, s, servertest.Web); got.GetComparedDecisions() != 1 {
+		t.Errorf("of a target that was deleted: %v", got)
+	}
+	set(t, s, servertest.Web, spec, shadow("next", windowed("5")))
+	ask("two")
+	if got := only(t, s, servertest.Web); got.GetComparedDecisions() != 1 || got.GetDesiredReplicas() == 5 {
+		t.Errorf("edited: %v", got)
+	}
+	if _, err := s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Web}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Target(t, servertest.Web).GetShadows(); got != nil {
+		t.Errorf("deleted: %v", got)
+	}
+}
+
+// Two instances on one Redis decide while shadows are promoted to and fro: no history is lost, whoever decides with
+// which version of the spec.
+func TestPromotionsWhileTwoInstancesDecide(t *testing.T) {
+	server := redistest.Start(t, redistest.Config{})
+	both := make([]*servertest.Service, 2)
+	for i := range both {
+		options, err := redis.ParseURL(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := redis.New(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = engine.Close() })
+		both[i] = servertest.Start(t, func(su *servertest.Setup) { su.Engine, su.Log, su.Options.Clock = engine, engine, time.Now })
+	}
+	c := &caller{Service: both[0], replicas: 1}
+	set(t, both[0], servertest.Polled, polled("10", 0), shadow("next", polled("10", 3600)))
+	c.step(t, 90)                                                                           // which only the window of an hour remembers later
+	set(t, both[0], servertest.Polled, polled("10", 0), shadow("next", polled("10", 3600))) // another version is decided at once
+	c.step(t, 10)
+	done := make(chan struct{})
+	var polls sync.WaitGroup
+	for _, s := range both {
+		polls.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := s.Recommendations.GetRecommendation(context.Background(), &setpointv1.GetRecommendationRequest{Target: servertest.Polled, CurrentReplicas: new(int32(9))}); err != nil && status.Code(err) != codes.Aborted && status.Code(err) != codes.FailedPrecondition {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	promotions := 0
+	for i, until := 0, time.Now().Add(20*time.Second); promotions < 21 && time.Now().Before(until); i++ {
+		s := both[i%2]
+		now, err := s.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Observe(t, 9, "10")
+		switch _, err := promote(t, s, now.GetTargetSpec().GetEtag(), ""); status.Code(err) {
+		case codes.OK:
+			promotions++
+		case codes.Aborted, codes.FailedPrecondition: // its first decision is still to come
+		default:
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	polls.Wait()
+	if promotions != 21 {
+		t.Fatalf("%d promotions", promotions)
+	}
+	c.replicas = 9
+	got := c.step(t, 10)
+	spec, err := c.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patient, other := got, only(t, c.Service, servertest.Polled).GetDesiredReplicas()
+	if spec.GetTargetSpec().GetSpec().GetBehavior().GetScaleDown().GetStabilizationWindowSeconds() == 0 {
+		patient, other = other, patient
+	}
+	if patient != 9 || other != 1 {
+		t.Errorf("the patient one decided %d, want 9 by its window; the other one %d, want 1", patient, other)
+	}
+}
