@@ -246,7 +246,7 @@ func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 func TestAPathThatNamesNoTarget(t *testing.T) {
 	t.Parallel()
 	a := servertest.Start(t).Ask(t, "GET", "/v1/clusters/demo/shop/web", nil)
-	const want = "followed by nothing, /decisions, /decisions:watch, /fleet, /overrides, /recommendation, /recording, /spec, :recommend, :reportObservation or :reportScale; see /docs"
+	const want = "followed by nothing, /decisions, /decisions:watch, /fleet, /overrides, /recommendation, /recording, /spec, /spec:promoteShadow, :recommend, :reportObservation or :reportScale; see /docs"
 	if !strings.Contains(string(a.Raw), want) {
 		t.Errorf("told %s, want %q", a.Raw, want)
 	}
