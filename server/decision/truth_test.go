@@ -258,7 +258,7 @@ func TestAWriteThatFailsIsInNobodysWay(t *testing.T) {
 					Request: Request{Key: keyed("c", i%4), Now: began.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 					Outcome: Outcome{Decision: recommender.Decision{At: began.Add(time.Duration(i) * time.Second), Error: fmt.Sprint(i)}}, targets: &Targets{Truth: truth}, room: new(room),
 				}
-				j.noteTruth(&record.Record{})
+				j.noteTruth(&record.Record{}, false)
 				j.keepTruth()
 			}
 			if waited := time.Since(began); waited > 0 {
