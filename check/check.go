@@ -468,7 +468,7 @@ func shortOfCapacity(_ *change, h *History, _ float64) judged {
 	case h.open():
 		return judged{unknown: "the load under this spec's counts was not measured"}
 	case !h.LimitKnown:
-		return judged{unknown: "the recording has no CPU limits; set assume.cpuLimit"}
+		return judged{unknown: "the recording has no CPU limits, which assume.cpuLimit may say, or no CPU usage"}
 	}
 	old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
 	return judged{value: now, old: old, hasOld: true, oldText: percent(old), text: percent(now)}

@@ -51,7 +51,7 @@ type History struct {
 	Model Model `json:"model"`
 	// Used are the counts at the percentiles 50, 90, 99 and 100 of the recorded time.
 	Used [4]int32 `json:"used"`
-	// LimitKnown reports whether there are CPU limits, AsRecorded names the metrics that the count does not
+	// LimitKnown reports whether there are CPU limits and CPU usage, AsRecorded names the metrics that the count does not
 	// change. PodsMeasured is how many pods were seen to start, ReadySeconds how long they took.
 	LimitKnown   bool     `json:"limitKnown"`
 	AsRecorded   []string `json:"asRecorded,omitempty"`

@@ -30,7 +30,7 @@ type ClosedLoop struct {
 	// LowerBoundSeconds is the modelled time in which half of the recorded pods or more were at
 	// their CPU limit: the load was what was measured or more.
 	LowerBoundSeconds float64 `json:"lowerBoundSeconds"`
-	// LimitKnown reports whether the recording has CPU limits: else nobody knows.
+	// LimitKnown reports whether there are CPU limits, and CPU usage in the recording: else nobody knows.
 	LimitKnown bool `json:"limitKnown"`
 	// PodsMeasured is how many pods were seen to start, ReadySeconds how long the modelled ones
 	// take to be ready.
@@ -179,6 +179,18 @@ func asRecorded(spec *recommender.Spec) []string {
 	return out
 }
 
+// usesCPU reports whether CPU usage was measured: without it a limit says nothing.
+func usesCPU(in *recommender.Input) bool {
+	for i := range in.PodMetrics {
+		for _, c := range in.PodMetrics[i].Containers {
+			if slices.ContainsFunc(c.Usage, func(u recommender.ResourceUsage) bool { return u.Resource == string(corev1.ResourceCPU) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // limitOf is the CPU limit of a pod at a step, 0: unknown. The recording has the pods of the whole
 // namespace; those of the autoscaler are the input's.
 func limitOf(step *recording.Step, in *recommender.Input, assumed Assumed) int64 {
@@ -218,7 +230,7 @@ func (c *ClosedLoop) take(scenario *recording.Scenario, i int, s *counterfactual
 	default:
 		c.UnknownSeconds += seconds
 	}
-	if s.CPULimit > 0 {
+	if s.CPULimit > 0 && (c.LimitKnown || usesCPU(s.Input)) {
 		if c.LimitKnown = true; c.Recorded.ShortSeconds == nil {
 			c.Recorded.ShortSeconds, c.Other.ShortSeconds = new(float64), new(float64)
 		}

@@ -322,7 +322,7 @@ func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
 	}
 	fmt.Fprintf(out, "  assumed where it is modelled: all ready pods share the measured usage evenly; %s\n", ready)
 	if !c.LimitKnown {
-		out.WriteString("  not known: whether pods were full, and hid load; the recording has no CPU limits (--cpu-limit)\n")
+		out.WriteString("  not known: whether pods were full, and hid load; the recording has no CPU limits (--cpu-limit), or no CPU usage\n")
 	}
 	if len(c.AsRecorded) > 0 {
 		fmt.Fprintf(out, "  not known: how another count changes %s, which is taken as it was recorded\n", cli.Plain(strings.Join(c.AsRecorded, ", ")))
