@@ -194,7 +194,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	basis := &known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {
-		beside = shadows.Open(&known, j.SpecHash, j.Input.Scale.SpecReplicas)
+		beside = j.openShadows(known)
 		basis = &beside.Basis
 	}
 	history, staged := j.evaluate(basis)
@@ -326,6 +326,11 @@ func (j *Job) evaluate(known *record.Record) (next recommender.History, staged [
 		j.Decision.Explanation = nil
 	}
 	return next, staged
+}
+
+// openShadows opens the shadows of a record. It gets a copy, which goes to the heap, and so no other decision's does.
+func (j *Job) openShadows(known record.Record) *shadows.Set {
+	return shadows.Open(&known, j.SpecHash, j.Input.Scale.SpecReplicas)
 }
 
 // besides lets the shadows decide beside the job, and returns what the next record keeps of them.
