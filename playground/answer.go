@@ -35,8 +35,10 @@ const (
 type Question struct {
 	// Ask is check, simulate, step or lint, or what to export: of the first spec hpa, autoscaler or
 	// patch; of the scenario k6, or its recorded files in their shortest form: files; of the result
-	// svg, csv or json.
+	// svg, csv or json; or what Chunks have: recorded.
 	Ask string `json:"ask"`
+	// Chunks are those of a recording, as TargetService.GetRecording returns them.
+	Chunks [][]byte `json:"chunks"`
 	// Scenario is a scenario of setpoint simulate, as YAML; Files are the files that it names.
 	Scenario string            `json:"scenario"`
 	Files    map[string]string `json:"files"`
@@ -78,7 +80,8 @@ type answer struct {
 	Step     *stepAnswer `json:"step,omitempty"`
 	Export   string      `json:"export,omitempty"`
 	// Files are the recorded files in their shortest form, with the recorded count as "recorded".
-	Files map[string]string `json:"files,omitempty"`
+	Files    map[string]string `json:"files,omitempty"`
+	Recorded *recordedAnswer   `json:"recorded,omitempty"`
 }
 
 // finding is a finding of lint, with its line.
@@ -141,6 +144,8 @@ func (q *Question) answer() answer {
 		return a.export(autoscaler)
 	case "patch":
 		return a.patch()
+	case "recorded":
+		return a.recorded(q.Chunks)
 	}
 	a.world(q)
 	if len(a.problems) > 0 {

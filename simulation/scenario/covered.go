@@ -120,10 +120,16 @@ func readAny(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 	return readCSV(ctx, data, zone)
 }
 
-// AsCSV returns a recorded load or series in its shortest form: lines of seconds and value, several
+// AsCSV returns a recorded load or series, also of a recording, in its shortest form: lines of seconds and value, several
 // series added up, what is no number left out.
 func AsCSV(ctx context.Context, data []byte, zone *time.Location) (string, error) {
-	got, err := readAny(ctx, data, zone)
+	read := readAny
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte(`{"name":`)) {
+		read = func(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
+			return readRecording(ctx, data, "")
+		}
+	}
+	got, err := read(ctx, data, zone)
 	if err != nil {
 		return "", err
 	}

@@ -401,6 +401,9 @@ func TestALoadOfARecording(t *testing.T) {
 			t.Errorf("%q: %v for %v from %v, want %v", metric, got, s.Duration, s.Start, want)
 		}
 	}
+	if short, err := AsCSV(t.Context(), []byte(file), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
+		t.Errorf("%q, %v", short, err)
+	}
 	_, err := Read(t.Context(), "s.yaml", scenario("  - recording: {file: f, metric: memory}"), nil, func(string) ([]byte, error) { return []byte(file), nil })
 	if err == nil || !strings.Contains(err.Error(), `has no metric "memory"; it has cpu, queue`) {
 		t.Error(err)

@@ -72,7 +72,8 @@ func TestTryingAnotherSpec(t *testing.T) {
 			t.Errorf("the spec lacks %q:\n%s", want, text)
 		}
 	}
-	p.waitText("recorded")
+	// The load is what the service recorded, whose bounds are told.
+	p.wait("the recording", `/Load and count of \d+ recorded decisions, of [\d.]+ hours. It was within \d+ and \d+ replicas/.test(document.body.innerText)`)
 	// With its own spec the simulated count goes up as it did, and does with another.
 	p.wait("changes", `document.querySelectorAll(".pg-change").length > 0 || /to 1[0-9],/.test(document.querySelector(".pg-figures").textContent)`)
 	p.accessible()

@@ -67,10 +67,22 @@ export interface Answer {
   step?: { at: number; summary: string; text: string };
   export?: string;
   files?: Record<string, string>;
+  recorded?: Recorded;
+}
+
+/** What the service recorded of a target: the total of its first metric and its count, by instants in ms; bounds, and the most that metrics asked for. */
+export interface Recorded {
+  load: [number, number][] | null;
+  counts: [number, number][] | null;
+  min: number;
+  max: number;
+  proposal: number;
 }
 
 export interface Question {
-  ask: "check" | "simulate" | "step" | "lint" | "hpa" | "autoscaler" | "patch" | "k6" | "files" | "svg" | "csv" | "json";
+  /** Chunks of a recording, in base64. */
+  chunks?: string[];
+  ask: "recorded" | "check" | "simulate" | "step" | "lint" | "hpa" | "autoscaler" | "patch" | "k6" | "files" | "svg" | "csv" | "json";
   scenario?: string;
   files?: Record<string, string>;
   recorded?: string;

@@ -16,6 +16,8 @@ export interface Tried {
   load?: [number, number][];
   /** The same of the count. */
   counts?: [number, number][];
+  /** The name of the target whose recording has more of both. */
+  recording?: string;
 }
 
 /** The path that opens the playground with a spec and a load. */

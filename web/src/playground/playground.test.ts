@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { difference, hunks } from "./diff";
 import { edited, presets, withFile, withSpec } from "./presets";
 import { envelope, nearest } from "./series";
+import { recordedOf } from "./recorded";
 import { pack, shared, stateOfFragment, unpack } from "./share";
 import { checked, empty, filesOf, hpa, isUsage, scenarioOf, type State, tried, withUnit } from "./state";
 
@@ -120,6 +121,43 @@ test("a recorded target keeps its instants, its count and its options", () => {
   assert.deepEqual([s.duration, s.noise], ["7200s", "0"]);
   assert.match(s.specs[0]!, /kind: Autoscaler\nmetadata: \{name: web\}[^]*options:\n    profile: v1.28\n    tolerance: "0.05"\n    cpuInitializationPeriodSeconds: 300\n    scaleToZero: true/);
   assert.match(tried({ spec: { maxReplicas: 9 }, title: "x: {y}" }).specs[0]!, /kind: HorizontalPodAutoscaler\nmetadata: \{name: tried\}/);
+});
+
+test("a file is what it begins with", () => {
+  const text = (content: string) => /^  - (\w+): \{file/m.exec(scenarioOf(withLoad(content)))?.[1];
+  assert.deepEqual([text('{"name":"web from t","calls":[]}\n'), text('{"status":"success"}'), text("0,1\n")], ["recording", "prometheus", "csv"]);
+});
+
+test("a target's recording is in place of its last decisions", async () => {
+  const at = Date.UTC(2026, 4, 7, 13, 30);
+  const link = (more: object) => `#try=${btoa(JSON.stringify({ title: "web", lesson: "Load of this target's last decisions, by its first metric. Both tabs are alike.", spec: { maxReplicas: 9 }, load: [[at, 1], [at + 15_000, 2]], ...more })).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`;
+  const asked: string[] = [];
+  const recorded = { load: [[at - 3_600_000, 10], [at, 20]] as [number, number][], counts: [[at - 3_600_000, 3], [at, 4]] as [number, number][], min: 2, max: 9, proposal: 12 };
+  const of = (target: string) => (asked.push(target), Promise.resolve(recorded));
+  const name = "clusters/a/namespaces/b/targets/web";
+  const s = (await stateOfFragment(link({ recording: name }), of))!;
+  assert.deepEqual(asked, [name]);
+  assert.equal(s.load[0]!.content, `${(at - 3_600_000) / 1000},10\n${at / 1000},20`);
+  assert.deepEqual([s.duration, s.recorded!.content.split("\n").length], ["3600s", 2]);
+  assert.equal(s.lesson, "Load and count of 2 recorded decisions, of 1.0 hours. It was within 2 and 9 replicas, and metrics asked for 12 at most. Both tabs are alike.");
+  // Without one, and for what is no target, the link's own load stays, and nothing is asked for.
+  for (const [more, none] of [[{ recording: name }, () => Promise.resolve(undefined)], [{ recording: "../../v1/x" }, of], [{ recording: `${name}?x` }, of], [{ recording: 7 }, of], [{}, of]] as const) {
+    const plain = (await stateOfFragment(link(more), none))!;
+    assert.equal(plain.load[0]!.content, `${at / 1000},1\n${at / 1000 + 15},2`);
+    assert.match(plain.lesson!, /^Load of this/);
+  }
+  assert.equal(asked.length, 1);
+});
+
+test("a recording is read by pages, and is nothing where it can't be read", async () => {
+  const paths: string[] = [];
+  const engine = { ask: (q: { chunks?: string[] }) => Promise.resolve({ recorded: { load: null, counts: null, min: 0, max: q.chunks!.length, proposal: 0 } }) };
+  const pages = [{ chunks: ["a", "b"], nextPageToken: "t" }, { chunks: ["c"] }];
+  const read = (async (path: string) => (paths.push(path), pages[paths.length - 1])) as never;
+  assert.equal((await recordedOf("clusters/a/namespaces/b/targets/web", engine, read))?.max, 3);
+  assert.deepEqual(paths, ["/v1/clusters/a/namespaces/b/targets/web/recording?pageSize=100", "/v1/clusters/a/namespaces/b/targets/web/recording?pageSize=100&pageToken=t"]);
+  assert.equal(await recordedOf("clusters/a/namespaces/b/targets/web", engine, (() => Promise.reject(new Error("501"))) as never), undefined);
+  assert.equal(await recordedOf("clusters/a/namespaces/b/targets/web", engine, (() => Promise.resolve({})) as never), undefined);
 });
 
 test("the first metric may be the load itself", () => {

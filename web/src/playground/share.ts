@@ -1,5 +1,6 @@
 // States in links: compressed, and short enough for chats. What a link holds is untrusted.
 
+import type { Recorded } from "./engine";
 import { checked, limits, type Part, type Recording, type State, tried } from "./state";
 
 /** Characters of a link that is made, and of one that is read; bytes of what is in it. */
@@ -139,18 +140,36 @@ export async function shared(state: State, before: number): Promise<Shared> {
   return { state, size };
 }
 
-/** The state of a fragment, undefined where it has none. */
-export async function stateOfFragment(fragment: string): Promise<State | undefined> {
+/** The state of a fragment, undefined where it has none. recordedOf returns what the service recorded of a target, if anything. */
+export async function stateOfFragment(fragment: string, recordedOf?: (target: string) => Promise<Recorded | undefined>): Promise<State | undefined> {
   const [, kind, text] = /^#(p1|p2|try)=([A-Za-z0-9_-]+)$/.exec(fragment) ?? [];
   if (!text) {
     if (/^#p\d+=/.test(fragment)) throw new Error("it is of another version, or damaged");
     return undefined;
   }
   if (text.length > (kind === "try" ? limits.file : readable)) throw new Error("it is too large");
-  if (kind === "try") return tried(JSON.parse(new TextDecoder().decode(fromBase64(text))));
+  if (kind === "try") {
+    const from = JSON.parse(new TextDecoder().decode(fromBase64(text)));
+    const name: unknown = from?.recording;
+    const got = typeof name === "string" && target.test(name) ? await recordedOf?.(name) : undefined;
+    return tried(got ? withRecording(from, got) : from);
+  }
   const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   const state = JSON.parse(new TextDecoder().decode(await within(stream, unpacked)));
   return checked(kind === "p1" ? state : withContents(state));
+}
+
+/** Links are untrusted: what is asked for is nothing but a target. */
+const target = /^clusters\/[\w.-]{1,253}\/namespaces\/[\w.-]{1,253}\/targets\/[\w.-]{1,253}$/;
+
+/** A link's target with what the service recorded of it, in place of its last decisions. */
+function withRecording(from: object, got: Recorded): object {
+  const load = got.load ?? [], counts = got.counts ?? [];
+  if (load.length < 2 || counts.length === 0) return from;
+  const hours = (load.at(-1)![0] - load[0]![0]) / 3_600_000;
+  const said = String((from as { lesson?: unknown }).lesson ?? "").replace(/^Load of [^.]*\. /, "");
+  const bounds = got.max > 0 ? ` It was within ${got.min} and ${got.max} replicas${got.proposal > 0 ? `, and metrics asked for ${got.proposal} at most` : ""}.` : "";
+  return { ...from, load, counts, replicas: counts[0]![1], lesson: `Load and count of ${counts.length} recorded decisions, of ${hours.toFixed(1)} hours.${bounds} ${said}` };
 }
 
 /** What a link holds, with its series as lines. */

@@ -100,6 +100,9 @@ const scalar = (s: string): string => (/^-?[0-9][0-9A-Za-z.]*$/.test(s) && !s.in
 /** A name as YAML has it. */
 const word = (s: string): string => (/^[A-Za-z][A-Za-z0-9_-]*$/.test(s) ? s : JSON.stringify(s));
 
+/** What the content of a file is: a recording as setpoint targets export writes it, a response of Prometheus, or CSV. */
+const formOf = (content: string): string => (/^\s*\{"name":/.test(content) ? "recording" : /^\s*\{/.test(content) ? "prometheus" : "csv");
+
 function partText(p: Part, i: number): string {
   const v = p.values;
   switch (p.kind) {
@@ -108,7 +111,7 @@ function partText(p: Part, i: number): string {
     case "drawn":
       return `  - points: [${(p.points ?? []).map(([h, y]) => `{at: ${Math.round(h * 3600)}s, value: ${y}}`).join(", ")}]`;
     case "file":
-      return `  - ${p.content?.trimStart().startsWith("{") ? "prometheus" : "csv"}: {file: ${JSON.stringify(fileName(i))}}${v.scale && v.scale !== "1" ? `\n    scale: ${scalar(v.scale)}` : ""}`;
+      return `  - ${formOf(p.content ?? "")}: {file: ${JSON.stringify(fileName(i))}}${v.scale && v.scale !== "1" ? `\n    scale: ${scalar(v.scale)}` : ""}`;
     default:
       return `  - ${p.kind}: {${Object.keys(shapes[p.kind].values)
         .filter((k) => v[k])

@@ -12,6 +12,7 @@ import type { Mark } from "./editor";
 import { type Answer, Engine, EngineError, type Finding, type Problem, type Run } from "./engine";
 import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
 import { edited, presets, withFile, withSpec } from "./presets";
+import { recordedOf } from "./recorded";
 import { shared, stateOfFragment } from "./share";
 import { checked, filesOf, happenings, type Happening, hoursOf, isUsage, type Part, scenarioOf, shapes, type State, withUnit, workloadFields } from "./state";
 
@@ -64,7 +65,7 @@ export function PlaygroundView() {
   useEffect(() => () => engine.current?.stop(), []);
   useEffect(() => {
     const load = () =>
-      stateOfFragment(location.hash).then(
+      stateOfFragment(location.hash, (target) => recordedOf(target, engine.current!)).then(
         (s) => {
           if (s) {
             setState(s);
@@ -402,7 +403,7 @@ function FileButton(props: { label: string; read: (name: string, content: string
       <input
         class="visually-hidden"
         type="file"
-        accept=".csv,.json,text/csv,application/json"
+        accept=".csv,.json,.jsonl,text/csv,application/json"
         onChange={(e) => {
           const file = e.currentTarget.files?.[0];
           if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);

@@ -211,7 +211,7 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[]):
   const from = target.specInUse ?? target.targetSpec;
   const told = !from?.spec ? "The spec in use is unknown: paste it in place of this example."
     : target.specInUse ? "Both tabs have the spec in use: edit one and compare." : "Both tabs have the stored spec; which one callers use is unknown.";
-  return playgroundPath({ title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
+  return playgroundPath({ recording: target.name, title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
 }
 
 /** How much a target at its maximum lacks. */

@@ -1,0 +1,80 @@
+package playground
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/server/truth"
+)
+
+// MaxChunks bounds the chunks of a recording, which has 144 in the store.
+const MaxChunks = 1000
+
+// recordedAnswer is what the service kept of a target (TargetService.GetRecording): instants in milliseconds of Unix
+// time, rising, with the total of the first metric, and with the count after the decision.
+type recordedAnswer struct {
+	Load   [][2]float64 `json:"load"`
+	Counts [][2]float64 `json:"counts"`
+	// Min and Max are the least and the most of the bounds, and Proposal is the most that metrics asked for.
+	Min      int32 `json:"min"`
+	Max      int32 `json:"max"`
+	Proposal int32 `json:"proposal"`
+}
+
+// recorded reads chunks. A share of requests is a percentage of one pod's; other totals are in the metric's unit.
+func (a *asked) recorded(chunks [][]byte) answer {
+	if len(chunks) > MaxChunks {
+		a.refuse(recordedName, fmt.Sprintf("has more than %d chunks", MaxChunks))
+		return answer{Problems: a.problems}
+	}
+	var steps []truth.Step
+	for _, chunk := range chunks {
+		some, _, err := truth.Open(chunk)
+		if err != nil {
+			a.note(recordedName, err)
+			continue // the others are of use
+		}
+		steps = append(steps, some...)
+	}
+	slices.SortStableFunc(steps, func(a, b truth.Step) int { return cmp.Compare(a.At, b.At) })
+	steps = slices.CompactFunc(steps, func(a, b truth.Step) bool { return a.At == b.At })
+	out := &recordedAnswer{}
+	for i := range steps {
+		s := &steps[i]
+		at := float64(s.At / 1e6)
+		out.Counts = append(out.Counts, [2]float64{at, float64(s.Desired)})
+		if b := &s.Basis; b.Bounded {
+			if out.Max == 0 || b.Min < out.Min {
+				out.Min = b.Min
+			}
+			out.Max = max(out.Max, b.Max)
+		}
+		if s.Basis.Decided {
+			out.Proposal = max(out.Proposal, s.Basis.Proposal)
+		}
+		if len(s.Metrics) > 0 {
+			if load, ok := loadOf(&s.Metrics[0]); ok {
+				out.Load = append(out.Load, [2]float64{at, load})
+			}
+		}
+	}
+	return answer{Problems: a.problems, Recorded: out}
+}
+
+// loadOf is the total of a metric; false: there is none.
+func loadOf(m *fleet.MetricDigest) (float64, bool) {
+	ready, unready := &m.Sums.Ready, &m.Sums.Unready
+	switch pods := float64(ready.Pods + unready.Pods); {
+	case m.Error != "":
+		return 0, false
+	case m.Total.Series > 0:
+		return float64(m.Total.Sum) / 1000, true
+	case pods == 0:
+		return 0, false
+	case ready.Requests+unready.Requests > 0:
+		return 100 * float64(ready.Usage+unready.Usage) * pods / float64(ready.Requests+unready.Requests), true
+	}
+	return float64(ready.Usage+unready.Usage) / 1000, true
+}

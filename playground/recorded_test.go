@@ -1,0 +1,79 @@
+package playground_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/playground"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/truth"
+)
+
+// chunkOf is a chunk with a decision at each instant, in seconds.
+func chunkOf(metric func(at int64) fleet.MetricDigest, instants ...int64) []byte {
+	var e truth.Encoder
+	for _, at := range instants {
+		e.Step(&truth.Step{
+			At: at * 1e9, Generation: -1, Metrics: []fleet.MetricDigest{metric(at)}, Current: 2, Desired: int32(at), StatusCurrent: 2, StatusDesired: int32(at),
+			Basis: recommender.Basis{Bounded: true, Min: int32(at), Max: int32(10 * at), Decided: true, Proposal: int32(3 * at)},
+		})
+	}
+	return truth.Seal(e.Take())
+}
+
+// What the service kept of a target is a load and a count, with its bounds and proposals.
+func TestARecordingOfTheService(t *testing.T) {
+	t.Parallel()
+	perPod := func(requests int64) func(int64) fleet.MetricDigest {
+		return func(at int64) (m fleet.MetricDigest) {
+			m.Sums.Ready = recommender.GroupSums{Pods: 2, Usage: 100 * at, Requests: requests}
+			return m
+		}
+	}
+	type series = [][2]float64
+	for _, c := range []struct {
+		name   string
+		chunks [][]byte
+		load   series
+	}{
+		{"usage, newest chunk first", [][]byte{chunkOf(perPod(0), 3, 4), chunkOf(perPod(0), 2)}, series{{2000, .2}, {3000, .3}, {4000, .4}}},
+		{"a share of requests", [][]byte{chunkOf(perPod(2000), 2, 3, 4)}, series{{2000, 20}, {3000, 30}, {4000, 40}}},
+		{"a total", [][]byte{chunkOf(func(at int64) fleet.MetricDigest {
+			return fleet.MetricDigest{Total: fleet.Total{Sum: 1500 * at, High: 1500 * at, Series: 1}}
+		}, 2, 3, 4)}, series{{2000, 3}, {3000, 4.5}, {4000, 6}}},
+		{"an error, and a chunk that can't be read", [][]byte{[]byte("x"), chunkOf(func(at int64) (m fleet.MetricDigest) {
+			if m = perPod(0)(at); at == 3 {
+				m.Error = "away"
+			}
+			return m
+		}, 2, 3, 4)}, series{{2000, .2}, {4000, .4}}},
+	} {
+		text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: c.chunks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Recorded *struct {
+				Load, Counts       series
+				Min, Max, Proposal int32
+			}
+		}
+		if err := json.Unmarshal(playground.Answer(text), &got); err != nil || got.Recorded == nil {
+			t.Fatalf("%s: %v %s", c.name, err, playground.Answer(text))
+		}
+		r := got.Recorded
+		if !reflect.DeepEqual(r.Load, c.load) || !reflect.DeepEqual(r.Counts, series{{2000, 2}, {3000, 3}, {4000, 4}}) || r.Min != 2 || r.Max != 40 || r.Proposal != 12 {
+			t.Errorf("%s: %+v", c.name, *r)
+		}
+	}
+	many, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: make([][]byte, playground.MaxChunks+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(playground.Answer(many)); !strings.Contains(got, "more than 1000 chunks") {
+		t.Error(got)
+	}
+}
