@@ -23,10 +23,11 @@ import (
 // Bounds of a repository: a file that is looked at, the changed ones, and what stands beside them. Of what is
 // beside, files beyond the bound are not looked at.
 const (
-	maxFileBytes   = 4 << 20
-	maxChangedFile = 2000
-	maxBesideFiles = 5000
-	maxBesideBytes = 64 << 20
+	maxFileBytes    = 4 << 20
+	maxChangedFile  = 2000
+	maxChangedBytes = 64 << 20 // of one commit
+	maxBesideFiles  = 5000
+	maxBesideBytes  = 64 << 20
 	// maxRecording bounds a recording that is read from a commit.
 	maxRecording = 256 << 20
 )
@@ -366,7 +367,7 @@ func (c *Changes) Earlier(ctx context.Context, paths []string) (all []Recording)
 // read reads a commit: the changed files, then those beside them. tell notes what is wrong with changed ones.
 func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree map[string]entry, s *Settings, tell bool) error {
 	var names []string
-	total, beside, left := int64(0), 0, 0
+	total, changed, beside, left := int64(0), int64(0), 0, 0
 	order := slices.Sorted(maps.Keys(tree))
 	slices.SortStableFunc(order, func(a, b string) int { return rank(side.files[a]) - rank(side.files[b]) })
 	for _, name := range order {
@@ -383,6 +384,8 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 			if !side.files[name] {
 				beside++
 				total += at.size
+			} else if changed += at.size; changed > maxChangedBytes {
+				return fmt.Errorf("--git: files of YAML and JSON that differ have more than %d MiB together; name some in ignore of %s, or check a shorter range", maxChangedBytes>>20, RulesFile)
 			}
 			names = append(names, name)
 		}

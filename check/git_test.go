@@ -179,6 +179,16 @@ func TestLargeFilesOfARange(t *testing.T) {
 	if text, want := outline(got), "warning; changed HorizontalPodAutoscaler shop/web web.yaml: not known; unchecked large.yaml: warning"; text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
+	const many = maxChangedBytes/maxFileBytes + 1
+	heavy := make([]string, 0, 2*many)
+	for i := range many {
+		heavy = append(heavy, fmt.Sprintf("heavy/%d.yaml", i), fmt.Sprintf("# %d\n", i)+strings.Repeat("#\n", maxFileBytes/2-4))
+	}
+	r.commit(heavy...)
+	if _, err := r.run("main...change"); err == nil || !strings.Contains(err.Error(), "differ have more than 64 MiB together; name some in ignore of .setpoint/check.yaml") {
+		t.Errorf("%v", err)
+	}
+	r.git("reset", "-q", "--hard", "HEAD^")
 	files := make([]string, 0, 2*maxChangedFile+2)
 	for i := range maxChangedFile + 1 {
 		files = append(files, fmt.Sprintf("many/%d.yaml", i), "a: 1\n")

@@ -75,22 +75,22 @@ func (c *checkCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	ctx, stop := context.WithTimeout(cmd.Context(), c.limit)
+	defer stop()
 	in := &check.Input{Tell: func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err) }}
 	if c.git != "" {
-		err = c.fromGit(cmd, in)
+		err = c.fromGit(ctx, cmd, in)
 	} else {
 		err = c.fromFiles(cmd, in)
 	}
 	if err == nil {
 		in.Settings.Assume(assumed)
-		err = c.findRecordings(cmd, in)
+		err = c.findRecordings(ctx, cmd, in)
 	}
-	if err != nil {
-		return cli.BadInput(err)
+	var report *check.Report
+	if err == nil {
+		report, err = check.Run(ctx, in)
 	}
-	ctx, stop := context.WithTimeout(cmd.Context(), c.limit)
-	defer stop()
-	report, err := check.Run(ctx, in)
 	if ended := cmd.Context().Err(); ended != nil {
 		return ended
 	}
@@ -148,8 +148,7 @@ func (c *checkCommand) usage() error {
 }
 
 // fromGit reads the specs of a range, and its rules.
-func (c *checkCommand) fromGit(cmd *cobra.Command, in *check.Input) error {
-	ctx := cmd.Context()
+func (c *checkCommand) fromGit(ctx context.Context, cmd *cobra.Command, in *check.Input) error {
 	repository, err := check.OpenRepository(ctx, ".")
 	if err != nil {
 		return err
@@ -212,12 +211,12 @@ func readRules(cmd *cobra.Command, name string) (*check.Settings, error) {
 const maxRecordings = 2000
 
 // findRecordings names the files of the flags, or of the rules.
-func (c *checkCommand) findRecordings(cmd *cobra.Command, in *check.Input) error {
+func (c *checkCommand) findRecordings(ctx context.Context, cmd *cobra.Command, in *check.Input) error {
 	paths, from := c.recordings, "--recording"
 	if len(paths) == 0 {
 		paths, from = in.Settings.Recordings, "recordings"
 	}
-	in.Recordings = in.Changes.Earlier(cmd.Context(), paths)
+	in.Recordings = in.Changes.Earlier(ctx, paths)
 	named := make(map[string]bool)
 	var names, links []string
 	for _, path := range paths {

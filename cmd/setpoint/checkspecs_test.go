@@ -46,6 +46,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 		{"reports in one file", []string{"--new", hpa, "--markdown=q", "--junit=./q"}, "need a file each"},
 		{"no time", []string{"--new", hpa, "--time-limit=0s"}, "--time-limit must be more"},
 		{"too much", []string{"--new", hpa, "--recording", flightOfExamples, "--time-limit=1ms"}, "took longer than 1ms, its --time-limit, and comes to no verdict"},
+		{"too much, of a range", []string{"--git=HEAD..HEAD", "--time-limit=1ns"}, "took longer than 1ns, its --time-limit"},
 		{"a quantity", []string{"--new", hpa, "--cpu-limit=x"}, "--cpu-limit"},
 		{"a range", []string{"--git=main"}, "must be BASE..HEAD"},
 	} {
