@@ -54,7 +54,7 @@ func (c *oneCase) stagesOf(stages ...recommender.Stage) (of []*setpointv1.Adjust
 
 // proposedBy says how stages came to a proposal that is not the largest of the metrics'; empty: no stage did.
 func (c *oneCase) proposedBy(proposal int32) string {
-	of := c.stagesOf(recommender.StageProposal, recommender.StageSchedule, recommender.StageCombine)
+	of := c.stagesOf(recommender.StageProposal, recommender.StageSchedule, recommender.StageCombine, recommender.StageForecast)
 	for _, a := range slices.Backward(of) {
 		if a.After != nil && a.GetAfter() == proposal {
 			return clean(a.GetMessage())

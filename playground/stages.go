@@ -95,6 +95,13 @@ func (r staged) read(v document.Value, m *setpointv1.Stages) {
 			m.Schedules = append(m.Schedules, one)
 			r.schedule(v, one)
 		})),
+		document.Optional("forecast", func(v document.Value) {
+			f := &setpointv1.Forecast{}
+			m.Forecast = f
+			v.Map(document.Required("timeZone", words(&f.TimeZone, 64)), document.Optional("mode", oneOf(&f.Mode, "FORECAST_ONLY", "FLOOR")),
+				document.Optional("season", oneOf(&f.Season, "DAILY", "WEEKLY")), document.Optional("lead", r.duration(&f.Lead, 0, time.Hour)),
+				document.Optional("quantilePercent", between(&f.QuantilePercent, 0, 100)))
+		}),
 		document.Optional("idle", func(v document.Value) {
 			m.Idle = &setpointv1.IdleScaling{}
 			v.Map(document.Optional("activation", byMetric(&m.Idle.Activation)), document.Optional("cooldown", r.duration(&m.Idle.Cooldown, 0, 24*time.Hour)),

@@ -231,12 +231,14 @@ const (
 	StageWindow
 	StageReversals
 	StageOverride
+	StageForecast
 )
 
 var stageNames = [...]string{
 	StageBounds: "BOUNDS", StageFreshness: "FRESHNESS", StageZeroGuard: "ZERO_GUARD", StageIdle: "IDLE",
 	StageSurge: "SURGE", StageFallback: "FALLBACK", StageProposal: "PROPOSAL", StageSchedule: "SCHEDULE",
 	StageCombine: "COMBINE", StageWindow: "WINDOW", StageReversals: "REVERSALS", StageOverride: "OVERRIDE",
+	StageForecast: "FORECAST",
 }
 
 // String returns the API's word for the stage.

@@ -140,6 +140,12 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := s.register(t.Truth.Collectors()...); err != nil {
 		return nil, err
 	}
+	if t.Forecasts, err = decision.NewForecasts(t, engine); err != nil {
+		return nil, err
+	}
+	if err := s.register(t.Forecasts.Collectors()...); err != nil {
+		return nil, err
+	}
 	all, err := fleets.New(t, engine, fleets.Options{
 		Defaults: options.Recommend, TTL: options.HistoryTTL, Shares: s.options.Shares(), Refused: reader.RefuseShare, MaxAttempts: options.MaxAttempts, Decisions: s.recorder, Log: s.log,
 	})
@@ -220,6 +226,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err := s.newREST(gateway); err != nil {
 		s.recorder.Close()
 		t.Truth.Close()
+		t.Forecasts.Close()
 		return nil, err
 	}
 	return s, nil
@@ -361,6 +368,7 @@ func (s *Server) stop() {
 	s.targets.Finish()
 	s.recorder.Close()
 	s.targets.Truth.Close()
+	s.targets.Forecasts.Close()
 	if s.hub != nil {
 		s.hub.Close()
 	}

@@ -21,6 +21,7 @@ const (
 	CauseFailingMetric Cause = "failing metric"
 	CauseDisabled      Cause = "disabled at 0"
 	CauseReversals     Cause = "reversals"
+	CauseForecast      Cause = "forecast"
 	CauseOther         Cause = "other"
 )
 
@@ -57,8 +58,12 @@ func stage(d *recommender.Decision, asked func(*recommender.Adjustment) bool) Ca
 		if kind, of, named := strings.Cut(a.Rule, "/"); named && (kind == "schedule" || kind == "proposal") {
 			return Cause(fmt.Sprintf("%s %q", kind, of))
 		}
-		if a.Stage == recommender.StageReversals {
+		switch a.Stage {
+		case recommender.StageReversals:
 			return CauseReversals
+		case recommender.StageForecast:
+			return CauseForecast
+		default:
 		}
 		return Cause(strings.ToLower(strings.ReplaceAll(a.Stage.String(), "_", " ")) + " " + a.Rule)
 	}
@@ -68,7 +73,7 @@ func stage(d *recommender.Decision, asked func(*recommender.Adjustment) bool) Ca
 // proposing is the stage that made the metrics' proposal.
 func proposing(d *recommender.Decision, proposed int32) Cause {
 	made := stage(d, func(a *recommender.Adjustment) bool {
-		return a.Stage >= recommender.StageSurge && a.Stage <= recommender.StageCombine && (a.After == proposed || a.After == d.Desired)
+		return (a.Stage >= recommender.StageSurge && a.Stage <= recommender.StageCombine || a.Stage == recommender.StageForecast) && (a.After == proposed || a.After == d.Desired)
 	})
 	if made == "" && d.Adjusted != nil && d.Adjusted.Plain != d.Desired {
 		made = stage(d, func(a *recommender.Adjustment) bool {
@@ -81,7 +86,9 @@ func proposing(d *recommender.Decision, proposed int32) Cause {
 // causeOf returns what determined the count last: an override or a budget of reversals, else a bound, the spec's or a
 // schedule's, or a policy, else a window, else the stage that made the proposal, else the metrics.
 func causeOf(d *recommender.Decision) Cause {
-	if last := stage(d, func(a *recommender.Adjustment) bool { return a.Stage >= recommender.StageReversals }); last != "" {
+	if last := stage(d, func(a *recommender.Adjustment) bool {
+		return a.Stage == recommender.StageReversals || a.Stage == recommender.StageOverride
+	}); last != "" {
 		return last
 	}
 	switch d.Path {

@@ -24,6 +24,8 @@ type Around struct {
 	Deleted func(level Level, id string, created time.Time) (by string, at time.Time, known bool)
 	// Turns are when the count turned, newest first, in milliseconds since the Unix epoch.
 	Turns []int64
+	// Past is what is known of the target's past, for the plan's forecast; nil: nothing is.
+	Past *Past
 }
 
 // Empty reports whether a decision is the engine's alone.
@@ -114,6 +116,12 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r := a.start(plan, runs, in)
 	defer r.free()
 	r.state = decodeState(kept, r.plan.Metrics)
+	if r.plan.Forecast == nil {
+		r.state.bucket = bucket{}
+	}
+	if r.Past != nil {
+		r.Past.HasClosed = false
+	}
 
 	r.seeOverrides()
 	r.bounds()    // schedules at once, floors

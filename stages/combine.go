@@ -54,6 +54,7 @@ func (r *run) combine(c *recommender.Combining) {
 		}
 	}
 	if failed == o.counted { // nothing to combine: the count is held
+		r.failedForecast()
 		return
 	}
 	o.failed = failed > 0
@@ -65,6 +66,7 @@ func (r *run) combine(c *recommender.Combining) {
 			c.Combined, c.Name = true, p.String()+" of "+strconv.Itoa(o.counted)+" proposals"
 		}
 	}
+	value = r.forecast(c, &o, value)
 	if l := r.smallestCap(); l != nil && l.replicas < value {
 		c.Edited = true
 		a := recommender.Adjustment{Stage: l.stage, Rule: l.rule, Before: o.of(value), After: o.of(l.replicas), Until: l.until}

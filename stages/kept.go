@@ -15,6 +15,8 @@ type Kept struct {
 	// turns are as Around.Turns, and direction is that of the last applied change.
 	turns     []int64
 	direction int
+	// past is that of a forecast.
+	past pastOf
 }
 
 // KeptOf returns what a record keeps: what stages remember, whether the last decision was adjusted, and turns with
@@ -35,6 +37,10 @@ func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history
 		return recommender.Recommend(now, in, history)
 	}
 	a.Turns = k.turns
+	if a.Plan != nil && a.Plan.Forecast != nil {
+		a.Past = k.past.before(a.Plan.Forecast, now)
+		defer k.past.after()
+	}
 	decision, next, state := a.RecommendIn(nil, now, in, history, k.state)
 	k.state, k.adjusted = state, decision.Adjusted != nil
 	return decision, next

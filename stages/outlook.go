@@ -26,6 +26,8 @@ func (a *Around) Unforeseen() recommender.Stage {
 		return recommender.StageFallback
 	case p.Combine != nil && p.Combine.Method != Max:
 		return recommender.StageCombine
+	case p.Forecast != nil && p.Forecast.Floor:
+		return recommender.StageForecast
 	case p.Reversals != nil:
 		return recommender.StageReversals
 	}

@@ -13,6 +13,8 @@ type Plan struct {
 	Combine *Combine
 	// Schedules are as the spec lists them.
 	Schedules []Schedule
+	// Forecast is nil without one.
+	Forecast *Forecast
 	// Idle is nil without activation and cooldown: then HPA's scale to zero counts.
 	Idle *Idle
 	// Reversals is nil without budget.

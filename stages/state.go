@@ -14,6 +14,8 @@ type State struct {
 	// InactiveSince is since when no metric is active, AtOneSince since when the count is one, and Begun
 	// when idle scaling saw the target first.
 	InactiveSince, AtOneSince, Begun int64
+	// bucket is what a forecast remembers.
+	bucket bucket
 	// overrides are those in force that decisions have told.
 	overrides []seen
 }
@@ -37,7 +39,11 @@ type MetricState struct {
 // The encoding: three instants, then for each metric with something to remember a hash of its name and
 // its fields, all varints. Zero values at the end are left out, so that no state takes no bytes. The
 // state is small and local: what can't be read counts as none. Overrides follow a name of zeros, so that earlier
-// versions take them for metrics that the spec does not have.
+// versions take them for metrics that the spec does not have; so they take what a forecast remembers, which has a name
+// that one metric in 2^32 has, too: that one then remembers nothing beside a forecast.
+
+// bucketName is the name under which a forecast remembers.
+const bucketName = 1
 
 // encode returns kept where nothing changed: a new slice would be garbage of most decisions.
 func (s *State) encode(kept []byte) []byte {
@@ -69,6 +75,17 @@ func (s *State) append(b []byte) []byte {
 			believed = 1
 		}
 		for _, v := range []int64{m.FailingSince, int64(m.Proposal), m.ProposedAt, believed, m.Believed, m.SuspectSince} {
+			b = binary.AppendVarint(b, v)
+		}
+	}
+	if f := &s.bucket; f.index > 0 {
+		some = true
+		void := int64(0)
+		if f.void {
+			void = 1
+		}
+		b = binary.LittleEndian.AppendUint32(b, bucketName)
+		for _, v := range []int64{f.index, int64(f.largest), int64(f.basis), void, 0, 0} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -117,6 +134,12 @@ func decodeState(b []byte, names []string) State {
 		if b = b[4:]; name == 0 {
 			s.overrides = decodeSeen(b)
 			break
+		}
+		if name == bucketName {
+			s.bucket = bucket{index: next(), largest: int32(next()), basis: uint32(next()), void: next() == 1}
+			next()
+			next()
+			continue
 		}
 		m := MetricState{name: name, FailingSince: next(), Proposal: int32(next()), ProposedAt: next(), HasBelieved: next() == 1, Believed: next(), SuspectSince: next()}
 		for i := range s.Metrics {

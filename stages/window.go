@@ -34,7 +34,9 @@ func (r *run) window(d *recommender.Decision) {
 	if !r.remembered || d.Path != recommender.PathMetricsFailed || len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
 		return
 	}
-	at := slices.IndexFunc(r.adjusted.Adjustments, func(a recommender.Adjustment) bool { return a.Stage > recommender.StageWindow })
+	at := slices.IndexFunc(r.adjusted.Adjustments, func(a recommender.Adjustment) bool {
+		return a.Stage == recommender.StageReversals || a.Stage == recommender.StageOverride
+	})
 	if at < 0 {
 		at = len(r.adjusted.Adjustments)
 	}

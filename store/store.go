@@ -322,6 +322,8 @@ const (
 	Fleets Part = "fleet"
 	// FleetMembers name the fleet of a target, under the target's key.
 	FleetMembers Part = "fleetMember"
+	// Forecasts are what targets with a forecast needed in the last weeks.
+	Forecasts Part = "forecast"
 )
 
 // Parts is implemented by engines that keep further records of targets beside their
@@ -372,7 +374,7 @@ const ChunksPart Part = "chunk"
 // IsKnown reports whether the part is one of those above.
 func (p Part) IsKnown() bool {
 	switch p {
-	case Specs, Observations, SpecsInUse, Overrides, Fleets, FleetMembers:
+	case Specs, Observations, SpecsInUse, Overrides, Fleets, FleetMembers, Forecasts:
 		return true
 	}
 	return false

@@ -75,6 +75,9 @@ func Fleet(name string, spec *setpointv1.TargetSpec, in *recommender.Input) (*fl
 	if len(spec.GetQueries()) > 0 {
 		r.refuse("queries", "Forbidden: a fleet fetches nothing: its members' agents read the metrics")
 	}
+	if spec.GetStages().GetForecast() != nil {
+		r.refuse("stages.forecast", "Forbidden: a fleet has none")
+	}
 	if spec.GetAssumeApplied() {
 		r.refuse("assumeApplied", "Forbidden: a fleet is not polled: its members tell their replicas")
 	}

@@ -137,7 +137,7 @@ func FuzzStages(f *testing.F) {
 			{"name": "c", "timeZone": "../UTC", "cron": "0 0 30 2 *", "duration": "60s"}, {"at": "2026-01-01T00:00:00Z", "timeZone": "UTC", "duration": "3600s", "minReplicas": 3}]}}`,
 		`{"stages": {"fallbacks": [{"metric": "External:queue", "replicas": 9}, {"metric": "Resource:cpu", "lastGood": {"maxAge": "60s"}, "direction": "UP_ONLY"}],
 			"zeroGuards": [{"metric": "External:queue", "dropPercent": 60, "confirm": "60s"}], "freshness": {"maxSampleAge": "60s"}, "windowThroughFailures": true,
-			"guards": {"ignoreSurge": true, "reversals": {"count": 3, "period": "3600s"}}}}`,
+			"forecast": {"timeZone": "Europe/Berlin", "mode": "FLOOR", "lead": "600s"}, "guards": {"ignoreSurge": true, "reversals": {"count": 3, "period": "3600s"}}}}`,
 		`{"stages": {"combine": {"method": "WEIGHTED", "weights": {"External:queue": "NaN", "Resource:cpu": "9999999.999999999"}}, "idle": {"activation": {"External:queue": "1e99"}, "cooldown": "60s"}},
 			"proposals": [{"name": "p", "replicas": 2147483647, "role": "VOTER", "expireTime": "2026-01-01T00:30:00Z"}, {"role": "CAP", "expireTime": "2026-01-01T00:11:00Z"}]}`,
 		`{"stages": {"combine": {"method": "QUORUM", "quorum": 2}}}`, `{"stages": {"combine": {"method": "SUM"}}}`,

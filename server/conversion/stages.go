@@ -101,6 +101,7 @@ func (r *stagesReader) plan(spec *setpointv1.HorizontalPodAutoscalerSpec, s *set
 	r.combine(s.GetCombine(), p, path+".combine")
 	r.reversals(s.GetGuards().GetReversals(), p)
 	p.Schedules = r.schedules(s.GetSchedules(), path+".schedules")
+	p.Forecast = r.forecast(s.GetForecast(), p, path+".forecast")
 	p.Idle = r.idle(s.GetIdle(), p, path+".idle")
 	r.failures(p, s, path)
 	r.ofSpec(p, spec)

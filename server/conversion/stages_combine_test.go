@@ -3,6 +3,7 @@ package conversion_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // threeMetrics is a spec with External:queue, Resource:cpu and External:latency.
@@ -117,4 +119,48 @@ func TestWeights(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
+}
+
+// TestForecastsAreRead is that forecasts are read with their defaults, and that all that is wrong is told.
+func TestForecastsAreRead(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]stages.Forecast{
+		`{"timeZone": "UTC"}`: {Settings: forecast.Settings{Quantile: 90, Lead: 5 * time.Minute, Zone: time.UTC}},
+		`{"timeZone": "Europe/Berlin", "mode": "FLOOR", "season": "WEEKLY", "lead": "0s", "quantilePercent": 100}`: {
+			Settings: forecast.Settings{Season: forecast.Weekly, Quantile: 100, Zone: berlin}, Floor: true,
+		},
+		`{"timeZone": "UTC", "mode": "FORECAST_ONLY", "season": "DAILY", "lead": "3600s", "quantilePercent": 50}`: {
+			Settings: forecast.Settings{Quantile: 50, Lead: time.Hour, Zone: time.UTC},
+		},
+	} {
+		in := threeMetrics()
+		plan, violations := stagesOf(t, `{"forecast": `+text+`}`, in)
+		if len(violations) > 0 || plan.Forecast == nil {
+			t.Errorf("%s: %v", text, violations)
+			continue
+		}
+		got := *plan.Forecast
+		if !got.Same(&want.Settings) || got.Floor != want.Floor || got.Basis.Hash() != forecastBasis(in) {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	_, violations := stagesOf(t, `{"forecast": {"quantilePercent": 49, "timeZone": "Europe/Berlinn"}}`, threeMetrics())
+	want := []string{
+		"stages.forecast.quantilePercent: Invalid value: 49: must be between 50 and 100, or 0 for 90",
+		`stages.forecast.timeZone: Invalid value: "Europe/Berlinn": the IANA time zone database has no zone of that name; did you mean Europe/Berlin?`,
+	}
+	if !slices.Equal(violations, want) {
+		t.Errorf("%q, want %q", violations, want)
+	}
+	if _, violations = stagesOf(t, `{"forecast": {}}`, threeMetrics()); len(violations) != 1 || !strings.HasPrefix(violations[0], "stages.forecast.timeZone: Required value: ") {
+		t.Errorf("%q", violations)
+	}
+}
+
+func forecastBasis(in *recommender.Input) uint32 {
+	b := stages.BasisOf(&in.Spec, nil)
+	return b.Hash()
 }

@@ -92,6 +92,19 @@ func (r *stagesReader) scheduleBounds(s *setpointv1.Schedule, field string) {
 // mostUnknownZones is how many zones that do not exist are looked for in a request.
 const mostUnknownZones = 8
 
+// asksForZone reports whether a zone is to be looked for, or refuses it.
+func (r *stagesReader) asksForZone(zone, field string) bool {
+	switch {
+	case zone == "":
+		r.refuse(field, `Required value: must be a time zone of the IANA database, such as "Europe/Berlin", or "UTC"`)
+		return false
+	case r.unknownZones >= mostUnknownZones && !schedule.Loaded(zone):
+		r.refuse(field, "Invalid value: %q: was not looked for, because %d others are not in the IANA time zone database: correct those first", clip(zone), mostUnknownZones)
+		return false
+	}
+	return true
+}
+
 // times reads when a schedule is active; nil: a violation was added, here or by validation.Structure.
 func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Times {
 	before := len(r.violations)
@@ -116,12 +129,7 @@ func (r *stagesReader) times(s *setpointv1.Schedule, field string) *schedule.Tim
 			return nil
 		}
 	}
-	if text.Zone == "" {
-		r.refuse(field+".timeZone", `Required value: must be a time zone of the IANA database, such as "Europe/Berlin", or "UTC"`)
-		return nil
-	}
-	if r.unknownZones >= mostUnknownZones && !schedule.Loaded(text.Zone) {
-		r.refuse(field+".timeZone", "Invalid value: %q: was not looked for, because %d others are not in the IANA time zone database: correct those first", clip(text.Zone), mostUnknownZones)
+	if !r.asksForZone(text.Zone, field+".timeZone") {
 		return nil
 	}
 	problem := func(err error) {

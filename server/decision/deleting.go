@@ -89,6 +89,9 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	if err := t.Specs.delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
+	if err := t.Forecasts.delete(ctx, key); err != nil {
+		return apierror.OfStore(ctx, req.GetName(), err)
+	}
 	if err := t.Truth.delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}

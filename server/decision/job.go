@@ -286,6 +286,7 @@ func (j *Job) recorded() {
 	}
 	log.Append(j.Key, j.concluded...)
 	j.keepTruth()
+	j.closeBucket()
 }
 
 // unplaced ends the reservation of space for a new target.

@@ -64,6 +64,8 @@ type Targets struct {
 	Options *Options
 	// Decisions is the log for people. No decision depends on it.
 	Decisions *decisionlog.Log
+	// Forecasts keep the past of targets with a forecast; nil: the store can't.
+	Forecasts *Forecasts
 	// Truth keeps what targets are asked; nil: nothing does.
 	Truth *Truth
 	// life ends when a stop waits no longer.
@@ -81,6 +83,9 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 	}
 	if j.targets = t; j.room == nil {
 		j.room = new(room)
+	}
+	if j.foresees() {
+		t.lookBack(ctx, j)
 	}
 	if t.outage.has(j.Key) {
 		if err := t.outage.writeBack(ctx, j.Key); err != nil {

@@ -38,6 +38,8 @@ type FaultyStore struct {
 	OnFleet func(context.Context, store.Swap, SwapFunc) (store.SwapResult, error)
 	// OnOverrides is called before overrides are read, which fails with its error.
 	OnOverrides func() error
+	// OnForecasts is called before the past of targets is read, which fails with its error.
+	OnForecasts func() error
 	// OnOther is called before a list or a delete, which fails with its error.
 	OnOther func() error
 }
@@ -99,7 +101,9 @@ func (f *FaultyStore) Part(part store.Part, ttl time.Duration) (store.PartStore,
 	case part == store.Fleets && f.OnFleet != nil:
 		return &faultyFleets{records, f.OnFleet}, nil
 	case part == store.Overrides && f.OnOverrides != nil:
-		return &faultyOverrides{records, f.OnOverrides}, nil
+		return &faultyReads{records, f.OnOverrides}, nil
+	case part == store.Forecasts && f.OnForecasts != nil:
+		return &faultyReads{records, f.OnForecasts}, nil
 	}
 	return records, err
 }
@@ -115,14 +119,14 @@ func (f *faultyFleets) CompareAndSwap(ctx context.Context, swap store.Swap) (sto
 	return f.hook(ctx, swap, f.PartStore.CompareAndSwap)
 }
 
-// faultyOverrides are overrides that may fail to be read.
-type faultyOverrides struct {
+// faultyReads are records that may fail to be read.
+type faultyReads struct {
 	store.PartStore
 	fail func() error
 }
 
 // LoadBatch implements store.Store.
-func (f *faultyOverrides) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+func (f *faultyReads) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	if err := f.fail(); err != nil {
 		return nil, err
 	}
@@ -130,7 +134,7 @@ func (f *faultyOverrides) LoadBatch(ctx context.Context, keys []store.Key) ([]st
 }
 
 // LoadVersions implements store.PartStore.
-func (f *faultyOverrides) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
+func (f *faultyReads) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
 	if err := f.fail(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 	interval := intervalOf(target, options.Profile)
 	now := s.targets.Options.Clock()
 	next := nextCall(known, now, interval)
-	if a := known.Adjusted; a == nil || len(a.Adjustments) == 0 && (a.Plain == known.Last.To || a.Plain == recommender.NoPlain) { // else stages decided, too, and retracing knows none
+	if a := known.Adjusted; a == nil || onlyTell(a.Adjustments) && (a.Plain == known.Last.To || a.Plain == recommender.NoPlain) { // else stages decided, too, and retracing knows none
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	}
 	if target.GetNotAskedTime() != nil && now.After(target.GetNotAskedTime().AsTime()) {
@@ -51,6 +52,13 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 		return
 	}
 	target.Outlook = conversion.Outlook(&known.History, in, &basis, next, interval)
+}
+
+// onlyTell reports whether stages changed nothing: of a forecast it is told, too, what it would do.
+func onlyTell(all []recommender.Adjustment) bool {
+	return !slices.ContainsFunc(all, func(a recommender.Adjustment) bool {
+		return a.Stage != recommender.StageForecast || a.After >= 0
+	})
 }
 
 // around returns what is around the next decision, nil if nothing is, nor was around the last one. unforeseen is a

@@ -30,6 +30,7 @@ var rulesOf = map[string][]string{
 	recommender.StageCombine.String():   {"MIN", "QUORUM", "WEIGHTED", "SUM"},
 	recommender.StageWindow.String():    {"failures"},
 	recommender.StageReversals.String(): {"budget"},
+	recommender.StageForecast.String():  {"floor", "below", "only", "closed", "none"},
 	recommender.StageOverride.String():  {"hold", "pin", "floor", "ceiling", "contradiction", "no-scale-down", "no-scale-up"},
 }
 

@@ -330,7 +330,7 @@ func TestTargetsChange(t *testing.T) {
 	if got, days := ask(r, s, start.AddDate(0, 0, 14)); got != 30 || days != 14 {
 		t.Errorf("%d of %d days, want 30 of 14", got, days)
 	}
-	if a, b := cpu.For("a"), cpu.For("b"); a.Shape == b.Shape || cpu.For("").Shape != cpu.Shape {
+	if a, b := cpu.For(1), cpu.For(2); a.Shape == b.Shape || cpu.For(0).Shape != cpu.Shape {
 		t.Error("incarnations share a basis, or none has another one")
 	}
 }

@@ -33,13 +33,12 @@ func (b *Basis) Hash() uint32 {
 }
 
 // For returns the basis for one incarnation of a target: nothing of an earlier one of its name counts.
-func (b *Basis) For(incarnation string) Basis {
-	if incarnation == "" {
+func (b *Basis) For(incarnation uint64) Basis {
+	if incarnation == 0 { // nobody knows
 		return *b
 	}
 	h := fnv.New32a()
-	h.Write(binary.LittleEndian.AppendUint32(nil, b.Shape))
-	h.Write([]byte(incarnation))
+	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, b.Shape), incarnation))
 	return Basis{h.Sum32(), b.Targets}
 }
 
@@ -241,4 +240,14 @@ func Decode(b []byte) (*Ring, error) {
 		return nil, ErrCorrupt
 	}
 	return r, nil
+}
+
+// Recent returns how many of n buckets from one on have a value.
+func (r *Ring) Recent(from int64, n int) (known int) {
+	for b := from; b < from+int64(n); b++ {
+		if r.at(b) >= 0 {
+			known++
+		}
+	}
+	return known
 }

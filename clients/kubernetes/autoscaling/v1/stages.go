@@ -44,6 +44,9 @@ type Stages struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	Schedules []Schedule `json:"schedules,omitempty"`
+	// forecast is what was needed at this time of earlier days.
+	// +optional
+	Forecast *Forecast `json:"forecast,omitempty"`
 	// idle is when the workload has no replicas. It needs minReplicas 0 and
 	// options.scaleToZero.
 	// +optional
@@ -138,6 +141,33 @@ type Combine struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Weights map[string]string `json:"weights,omitempty"`
+}
+
+// Forecast is what the metrics needed at this time of earlier days or weeks.
+type Forecast struct {
+	// mode is FORECAST_ONLY if the forecast is only told, FLOOR if it is one more proposal
+	// beside the metrics' while its own errors are small. Absent: FORECAST_ONLY.
+	// +optional
+	// +kubebuilder:validation:Enum=FORECAST_ONLY;FLOOR
+	Mode string `json:"mode,omitempty"`
+	// season is DAILY for this time of 14 days, WEEKLY for this time of this day of 4 weeks.
+	// Absent: DAILY.
+	// +optional
+	// +kubebuilder:validation:Enum=DAILY;WEEKLY
+	Season string `json:"season,omitempty"`
+	// lead is how far ahead it looks: "0s" to "3600s". Absent: "300s".
+	// +optional
+	Lead *Duration `json:"lead,omitempty"`
+	// quantilePercent is which of the values counts, 50 to 100. Absent: 90.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	QuantilePercent int32 `json:"quantilePercent,omitempty"`
+	// timeZone is that of "this time", one of the IANA database, such as Europe/Berlin.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone"`
 }
 
 // Schedule is bounds that apply at certain times, within those of the spec.

@@ -1,0 +1,208 @@
+package decision_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
+	"github.com/setpoint-dev/setpoint/store"
+)
+
+// foreseen asks with a forecast that is a floor.
+func foreseen(replicas, queue int32) *setpointv1.RecommendRequest {
+	req := servertest.Queue(servertest.Web, replicas, queue)
+	req.TargetUid = "one"
+	req.Stages = &setpointv1.Stages{Forecast: &setpointv1.Forecast{Mode: "FLOOR", TimeZone: "UTC"}}
+	return req
+}
+
+// ringOf reads what is stored of a target's past.
+func ringOf(t *testing.T, s *servertest.Service) (*forecast.Ring, store.Version) {
+	t.Helper()
+	part, err := s.Memory.Part(store.Forecasts, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := forecast.Decode(r.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring, r.Version
+}
+
+// await waits until the ring knows a value of each of the last quarters.
+func await(t *testing.T, s *servertest.Service, quarters int) {
+	t.Helper()
+	servertest.Eventually(t, func() bool {
+		ring, _ := ringOf(t, s)
+		return ring.Recent(forecast.BucketOf(s.Clock.Now())-int64(quarters), quarters) == quarters
+	})
+}
+
+func forecastOf(t *testing.T, all []*setpointv1.Adjustment) *setpointv1.Adjustment {
+	t.Helper()
+	for _, a := range all {
+		if a.GetStage() == "FORECAST" {
+			return a
+		}
+	}
+	t.Fatalf("no forecast is told: %v", all)
+	return nil
+}
+
+// TestTwoInstancesKeepOnePast asks two instances by turns for nine days: what both wrote together is the forecast of each,
+// also in a batch, and it goes with the target.
+func TestTwoInstancesKeepOnePast(t *testing.T) {
+	t.Parallel()
+	a := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxClockSkew = 0 })
+	b := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.MaxClockSkew, su.Options.Clock = 0, a.Clock.Now
+		su.Store.Store = a.Memory
+	})
+	const quarters = 9 * 96
+	for i := range quarters {
+		s := []*servertest.Service{a, b}[i%2]
+		s.Recommend(t, foreseen(14, 140))
+		a.Clock.Advance(forecast.Length)
+	}
+	a.Recommend(t, foreseen(14, 140)) // closes the last one
+	await(t, a, quarters-1)
+	a.Clock.Advance(forecast.Length)
+	for name, s := range map[string]*servertest.Service{"a": a, "b": b} {
+		for what, resp := range map[string]*setpointv1.RecommendResponse{"alone": s.Recommend(t, foreseen(9, 90)), "batch": s.Batch(t, foreseen(9, 90))[0].GetResponse()} {
+			told := forecastOf(t, resp.GetAdjustments())
+			if resp.GetDesiredReplicas() != 14 || resp.GetPlainDesiredReplicas() != 9 || told.GetRule() != "floor" || !strings.HasPrefix(told.GetMessage(), "forecast 14 for ") {
+				t.Errorf("%s, %s: %v", name, what, resp)
+			}
+		}
+		if last := s.Target(t, servertest.Web).GetLastDecision(); forecastOf(t, last.GetAdjustments()).GetAfter() != 14 {
+			t.Errorf("%s: the target tells %v", name, last)
+		}
+	}
+	await(t, a, quarters)
+	_, before := ringOf(t, a)
+	a.Clock.Advance(forecast.Length)
+	dry := foreseen(9, 90)
+	dry.DryRun = true
+	if resp := b.Recommend(t, dry); resp.GetDesiredReplicas() != 14 {
+		t.Errorf("a dry run: %v", resp)
+	}
+	other := foreseen(9, 90)
+	other.TargetUid = "another one of the name"
+	if resp := b.Recommend(t, other); forecastOf(t, resp.GetAdjustments()).GetRule() != "none" {
+		t.Errorf("another incarnation has the past of the first one: %v", resp)
+	}
+	if _, after := ringOf(t, a); after != before {
+		t.Error("a dry run, or a quarter that nothing closed, was written")
+	}
+	if _, err := a.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web}); err != nil {
+		t.Fatal(err)
+	}
+	if _, version := ringOf(t, a); version != "" {
+		t.Error("the past of a deleted target is kept")
+	}
+}
+
+// TestWithoutForecastNothingIsRead is that decisions without a forecast neither read nor write the record.
+func TestWithoutForecastNothingIsRead(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int32
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnForecasts = func() error { reads.Add(1); return nil }
+	})
+	for range 20 {
+		req := servertest.Queue(servertest.Web, 3, 90)
+		s.Recommend(t, req)
+		req.Stages = &setpointv1.Stages{Combine: &setpointv1.Combine{Method: "MIN"}}
+		s.Batch(t, proto.CloneOf(req))
+		s.Clock.Advance(forecast.Length)
+	}
+	if n := reads.Load(); n != 0 {
+		t.Errorf("%d reads", n)
+	}
+	s.Clock.Advance(forecast.Length - s.Clock.Now().Sub(forecast.StartOf(forecast.BucketOf(s.Clock.Now()))))
+	for range 8 { // once a quarter, whatever comes
+		s.Recommend(t, foreseen(3, 90))
+		s.Clock.Advance(time.Minute)
+	}
+	if n := reads.Load(); n != 1 {
+		t.Errorf("%d reads in a quarter of an hour with a forecast, want 1", n)
+	}
+}
+
+// TestNoDecisionFailsForItsForecast is that a decision is made as without a forecast if its past can't be read, and that
+// the store is not asked again at once.
+func TestNoDecisionFailsForItsForecast(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int32
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnForecasts = func() error { reads.Add(1); return errors.New("broken") }
+	})
+	for range 4 {
+		resp := s.Recommend(t, foreseen(9, 90))
+		if told := forecastOf(t, resp.GetAdjustments()); resp.GetDesiredReplicas() != 9 || told.GetRule() != "none" || told.GetMessage() != "no forecast: the store does not answer" {
+			t.Errorf("%v", resp)
+		}
+		s.Clock.Advance(time.Second)
+	}
+	if n := reads.Load(); n != 1 {
+		t.Errorf("%d reads in 4 seconds, want 1", n)
+	}
+	s.Clock.Advance(5 * time.Second)
+	if s.Recommend(t, foreseen(9, 90)); reads.Load() != 2 {
+		t.Errorf("%d reads, want another one", reads.Load())
+	}
+}
+
+// TestAPastThatCannotBeRead is that one of a newer version stays as it is, and a corrupt one begins anew.
+func TestAPastThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		value []byte
+		anew  bool
+	}{"newer": {[]byte{99, 1, 2, 3}, false}, "corrupt": {[]byte{1, 2}, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t)
+			part, err := s.Memory.Part(store.Forecasts, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := servertest.KeyOf(servertest.Web)
+			stored, err := part.CompareAndSwap(t.Context(), store.Swap{Key: key, Value: c.value})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				resp := s.Recommend(t, foreseen(9, 90))
+				if told := forecastOf(t, resp.GetAdjustments()); told.GetRule() != "none" || resp.GetDesiredReplicas() != 9 {
+					t.Errorf("%v", resp)
+				}
+				s.Clock.Advance(forecast.Length)
+			}
+			if c.anew {
+				await(t, s, 0)
+				servertest.Eventually(t, func() bool {
+					r, err := part.Load(t.Context(), key)
+					return err == nil && r.Version != stored.Record.Version
+				})
+				return
+			}
+			s.StopAndWait(t) // what was queued is written
+			if r, err := part.Load(t.Context(), key); err == nil && r.Version != stored.Record.Version {
+				t.Error("it was overwritten")
+			}
+		})
+	}
+}
