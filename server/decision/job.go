@@ -39,6 +39,8 @@ type Job struct {
 	// asked is what Truth keeps of the record before, and summed reports whether the decision has summed up.
 	asked  asked
 	summed bool
+	// beside are the shadows that decided, nil: none did.
+	beside *shadows.Set
 	// shadows are those of the stored spec, for a target without a record.
 	shadows []byte
 	// keeps reports whether the text of the spec is to be stored before the decision.
@@ -207,7 +209,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		j.Decided = true
 		return j.tidied(&known)
 	}
-	if beside != nil {
+	if j.beside = beside; beside != nil {
 		next.Shadows = j.besides(beside, &known)
 	}
 	if t.Metrics.Targets != nil {
@@ -285,6 +287,9 @@ func (j *Job) recorded() {
 		log.Recommended(&j.Decision)
 	}
 	log.Append(j.Key, j.concluded...)
+	if j.beside != nil {
+		j.targets.Metrics.shadows.count(j.beside)
+	}
 	j.keepTruth()
 	j.closeBucket()
 }

@@ -3,6 +3,7 @@ package decision
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
@@ -18,6 +19,7 @@ type metrics struct {
 	cacheHits    prometheus.Counter
 	cacheMisses  prometheus.Counter
 	heldDown     prometheus.Counter
+	shadows      shadowMetrics
 
 	load, loadBatch, swap, swapBatch, delete, list operation
 }
@@ -28,6 +30,18 @@ type operation struct {
 	span    string
 	seconds prometheus.Observer
 	errors  prometheus.Counter
+}
+
+// shadowMetrics count what shadows decided.
+type shadowMetrics struct {
+	decisions            *prometheus.CounterVec
+	same, different, off prometheus.Counter
+}
+
+func (m *shadowMetrics) count(s *shadows.Set) {
+	m.same.Add(float64(s.Same))
+	m.different.Add(float64(s.Different))
+	m.off.Add(float64(s.Off))
 }
 
 func newMetrics(options *Options) *metrics {
@@ -55,6 +69,10 @@ func newMetrics(options *Options) *metrics {
 			Name: "setpoint_decisions_without_store_total", Help: "Decisions made without the history store (--on-store-failure=hold-down).",
 		}),
 	}
+	m.shadows.decisions = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_shadow_decisions_total", Help: "Decisions of shadows beside recorded ones, by result (same or different: the count is, or is not, that of the spec in use; off: the shadow could not decide).",
+	}, []string{"result"})
+	m.shadows.same, m.shadows.different, m.shadows.off = m.shadows.decisions.WithLabelValues("same"), m.shadows.decisions.WithLabelValues("different"), m.shadows.decisions.WithLabelValues("off")
 	for name, op := range map[string]*operation{
 		"load": &m.load, "load_batch": &m.loadBatch, "swap": &m.swap, "swap_batch": &m.swapBatch, "delete": &m.delete, "list": &m.list,
 	} {
@@ -73,7 +91,7 @@ func (m *metrics) collectors(o *outage) []prometheus.Collector {
 		all = m.Targets.Collectors()
 	}
 	return append(all,
-		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown,
+		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown, m.shadows.decisions,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
 		}, func() float64 { return float64(o.pending()) }),

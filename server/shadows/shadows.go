@@ -98,6 +98,8 @@ type Set struct {
 	// record's pending change.
 	Moved   bool
 	Settled recommender.Settled
+	// Same, Different and Off count the shadows after Decide.
+	Same, Different, Off int
 
 	known *record.Record
 	hash  uint64
@@ -157,7 +159,16 @@ type Call struct {
 func (s *Set) Decide(c *Call) []byte {
 	next := &storedv1.Shadows{Specs: s.kept.GetSpecs()}
 	for i, spec := range s.kept.GetSpecs() {
-		next.Histories = append(next.Histories, s.decide(c, i, spec))
+		h := s.decide(c, i, spec)
+		next.Histories = append(next.Histories, h)
+		switch {
+		case h.GetProblem() != "":
+			s.Off++
+		case h.GetDesired() != h.GetLive():
+			s.Different++
+		default:
+			s.Same++
+		}
 	}
 	for _, h := range s.former(c.Decision.At) {
 		if !slices.ContainsFunc(next.GetHistories(), func(n *storedv1.ShadowHistory) bool { return n.GetHash() == h.GetHash() }) {

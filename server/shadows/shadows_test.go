@@ -91,7 +91,7 @@ func TestAShadowDecidesBesideWhatIsInForce(t *testing.T) {
 }
 
 func TestAShadowWithOtherMetricsIsOff(t *testing.T) { // H3
-	s := servertest.Start(t)
+	s, registry := servertest.Measured(t)
 	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
 	set(t, s, servertest.Web, spec, shadow("next", spec))
 	s.Recommend(t, servertest.Queue(servertest.Web, 3, 50))
@@ -112,6 +112,9 @@ func TestAShadowWithOtherMetricsIsOff(t *testing.T) { // H3
 	if got := only(t, s, servertest.Web); got.GetProblem() != "" || got.GetComparedDecisions() != 2 {
 		t.Errorf("once it is back: %v", got)
 	}
+	servertest.Read(t, registry).Since(nil, "shadow_").Expect(t, servertest.Reading{
+		"shadow_decisions_total{result=same}": 2, "shadow_decisions_total{result=off}": 1,
+	})
 }
 
 // windowed is a spec with windows and policies both ways.
