@@ -5,6 +5,7 @@ import { At } from "../components/time";
 import { Copyable } from "../components/copy";
 import { duration, integer, millis } from "../lib/format";
 import { wanted } from "../lib/metrics";
+import { shadowLine } from "../lib/shadows";
 
 /** A spec and its options as lines, as they were written: what is left out is the profile's default. */
 export function lines(spec: Spec, options: Options | undefined, stages?: Stages): [key: string, value: string][] {
@@ -78,6 +79,11 @@ export function SpecCard(props: { target: Target; name: string }) {
           <Copyable text={`setpoint specs get ${props.name}`} label="A command to copy" />
         </details>
       )}
+      {props.target.shadows?.map((s) => (
+        <p class="small" key={s.name}>
+          Shadow <b>{s.name}</b>: {shadowLine(s)}
+        </p>
+      ))}
     </section>
   );
 }
