@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 func (s *subject) eachFallback(check func(at, metric string, one *stages.Fallback)) {
@@ -57,5 +58,19 @@ func zeroGuardAboveWindow(s *subject) {
 			s.report(fmt.Sprintf("spec.stages.zeroGuards[%d].confirm", i), fmt.Sprintf("%s: a fall is believed later than the window would let it pass", s.stages.Metrics[g.Metric]),
 				fmt.Sprintf("%s > %s", g.Confirm, window))
 		}
+	}
+}
+
+// daysOfForecast is how many days a forecast by day has.
+const daysOfForecast = 14
+
+func forecastOfOneDay(s *subject) {
+	if s.stages == nil || s.stages.Forecast == nil {
+		return
+	}
+	f := s.stages.Forecast
+	if f.Season == forecast.Daily && (f.Quantile*daysOfForecast+99)/100 == daysOfForecast {
+		s.report("spec.stages.forecast.quantilePercent", "the forecast is what the day with the most needed",
+			fmt.Sprintf("%d %% of %d days is the %dth", f.Quantile, daysOfForecast, daysOfForecast))
 	}
 }

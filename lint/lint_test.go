@@ -451,6 +451,8 @@ func worldCases() []worldCase {
 			mended: staged(`"fallbacks": [{"metric": "External:load", "lastGood": {"maxAge": "60s"}}]`), arithmetic: "1 < 2"},
 		{rule: "fallback-within-period", found: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "14s"}]`),
 			mended: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "15s"}]`), arithmetic: "14s < 15s"},
+		{rule: "forecast-of-one-day", found: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 93}`),
+			mended: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 92}`), arithmetic: "93 % of 14 days is the 14th"},
 		{rule: "zero-guard-above-window", found: staged(`"zeroGuards": [{"metric": "External:load", "confirm": "301s"}]`),
 			mended: staged(`"zeroGuards": [{"metric": "External:load"}]`), arithmetic: "5m1s > 5m0s"},
 		{rule: "small-counts", found: autoscaler(1, 20, onCPU, "") + deployment("", tiny), mended: autoscaler(1, 20, onCPU, "") + deployment("", plain),
