@@ -130,20 +130,28 @@ func (e *Encoder) Step(s *Step) bool {
 	return true
 }
 
+// own is a copy of a text. Words stay what they are in the program: comparing them with themselves reads no memory.
+func own(text string) string {
+	if i, known := wordsByText[text]; known {
+		return words[i]
+	}
+	return strings.Clone(text)
+}
+
 // keep makes the step the last one. Texts that did not change are kept as they were.
 func (e *Encoder) keep(s *Step, has uint64) {
 	l := &e.last
 	l.At, l.Before, l.Spec, l.Scale, l.Pods, l.Ready, l.Generation = s.At, s.Before, s.Spec, s.Scale, s.Pods, s.Ready, s.Generation
 	l.Current, l.Desired, l.Basis = s.Current, s.Desired, s.Basis
 	if has&reasonBit != 0 {
-		l.Reason, l.Error = strings.Clone(s.Reason), strings.Clone(s.Error)
+		l.Reason, l.Error = own(s.Reason), own(s.Error)
 	}
 	if has&problemBit != 0 {
 		p := s.Problem
-		p.Reason, p.Message, p.Selector = strings.Clone(p.Reason), strings.Clone(p.Message), strings.Clone(p.Selector)
+		p.Reason, p.Message, p.Selector = own(p.Reason), own(p.Message), own(p.Selector)
 		p.Others = slices.Clone(p.Others)
 		for i := range p.Others {
-			p.Others[i] = strings.Clone(p.Others[i])
+			p.Others[i] = own(p.Others[i])
 		}
 		l.Problem = p
 	}
@@ -152,7 +160,7 @@ func (e *Encoder) keep(s *Step, has uint64) {
 		for i := range s.Conditions {
 			c := &s.Conditions[i]
 			l.Conditions = append(l.Conditions, recommender.Condition{
-				Type: strings.Clone(c.Type), Status: strings.Clone(c.Status), Reason: strings.Clone(c.Reason), Message: strings.Clone(c.Message),
+				Type: own(c.Type), Status: own(c.Status), Reason: own(c.Reason), Message: own(c.Message),
 			})
 		}
 	}
@@ -172,7 +180,7 @@ func (e *Encoder) keep(s *Step, has uint64) {
 			if *text == known[k] {
 				*text = known[k] // not the caller's
 			} else {
-				*text = strings.Clone(*text)
+				*text = own(*text)
 			}
 		}
 	}
