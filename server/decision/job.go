@@ -36,9 +36,8 @@ type Job struct {
 	overrides []stages.Override
 	// overridesAt is the instant by which they are in force.
 	overridesAt time.Time
-	// asked is what Truth keeps of the record before, and summed reports whether the decision has summed up.
-	asked  asked
-	summed bool
+	// asked is what Truth keeps of the record before.
+	asked asked
 	// beside are the shadows that decided, nil: none did.
 	beside *shadows.Set
 	// shadows are those of the stored spec, for a target without a record.
@@ -59,7 +58,9 @@ type room struct {
 	record   record.Memory
 	decision arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
 	truth    truth.Step
-	sums     recommender.Sums
+	// sums are those of the job summed, the last one that has summed up; nil: of none.
+	sums   recommender.Sums
+	summed *Job
 	// value is the encoded history to store; engines copy it.
 	value []byte
 }
@@ -73,6 +74,7 @@ func (r *room) empty() {
 	r.decision.Clear()
 	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
 	clear(r.sums.Metrics[:cap(r.sums.Metrics)])
+	r.summed = nil
 	r.truth = truth.Step{Metrics: r.truth.Metrics[:0]}
 }
 
@@ -382,7 +384,9 @@ func (j *Job) findOverrides() bool {
 }
 
 func (j *Job) recommend(known *record.Record) (next recommender.History, staged []byte) {
-	j.summed = false
+	if j.room.summed == j { // an attempt that was in vain
+		j.room.summed = nil
+	}
 	reused := &j.room.decision
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
@@ -390,7 +394,8 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	around := j.Around
 	around.Overrides, around.OverridesAt = j.overrides, j.overridesAt
 	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
-		if j.summed = j.keepsTruth(); j.summed {
+		if j.keepsTruth() {
+			j.room.summed = j
 			j.room.sums.ResetFor(j.Input)
 			j.Input.Summed = &j.room.sums
 		}

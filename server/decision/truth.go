@@ -520,7 +520,8 @@ func (r *room) step(j *Job) *truth.Step {
 		p := in.SelectorProblem
 		s.Problem = truth.Problem{Kind: truth.SelectorProblem, Reason: string(p.Reason), Message: p.Message, Selector: p.Selector, Others: append(others, p.Autoscalers...)}
 	}
-	if !j.summed || !allSummed(&r.sums, in) {
+	if r.summed != j || !allSummed(&r.sums, in) { // those of a batch decide first, and are kept afterwards
+		r.summed = nil
 		in.SumsIn(&r.sums, d.At, "")
 	}
 	s.Pods, s.Ready = int32(r.sums.Pods), int32(r.sums.Ready)

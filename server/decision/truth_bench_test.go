@@ -45,7 +45,7 @@ func BenchmarkTruth(b *testing.B) {
 				j.Now = now
 				in.PodMetrics[0].Containers[0].Usage[0].Milli = 340 + int64(i%100)
 				j.room.sums.ResetFor(in)
-				in.Summed, j.summed = &j.room.sums, true
+				in.Summed, j.room.summed = &j.room.sums, j
 				j.Decision, known.History = recommender.Recommend(now, in, &known.History)
 				in.Summed = nil
 				b.StartTimer()
