@@ -27,5 +27,5 @@ func TestAFleetHasNoForecast(t *testing.T) {
 		Scopes:  map[string]string{"External:queue": "PER_MEMBER"},
 		Members: []*setpointv1.FleetMember{{Target: "clusters/a/namespaces/shop/targets/web"}, {Target: "clusters/b/namespaces/shop/targets/web"}},
 	}
-	servertest.WantViolations(t, set(fleet), "stages.forecast")
+	servertest.WantViolations(t, set(fleet), "targetSpec.stages.forecast")
 }
