@@ -338,7 +338,7 @@ func (j *Job) evaluate(known *record.Record) (next recommender.History, staged [
 
 // openShadows opens the shadows of a record. It gets a copy, which goes to the heap, and so no other decision's does.
 func (j *Job) openShadows(known record.Record) *shadows.Set {
-	return shadows.Open(&known, j.SpecHash, j.Input.Scale.SpecReplicas)
+	return shadows.Open(&known, j.SpecHash, j.call(&known))
 }
 
 // besides lets the shadows decide beside the job, and returns what the next record keeps of them.
@@ -346,9 +346,14 @@ func (j *Job) besides(of *shadows.Set, known *record.Record) []byte {
 	if of.Moved { // what the log has to tell of is the change of the record before
 		j.Decision.SettledBefore = of.Settled
 	}
-	return of.Decide(&shadows.Call{
-		Input: j.Input, Around: j.around(known), Decision: &j.Decision, Options: j.Defaults, Least: j.Least, Most: j.Most,
-	})
+	c := j.call(known)
+	c.Decision = &j.Decision
+	return of.Decide(c)
+}
+
+// call is what shadows have to know of the job, all but its decision.
+func (j *Job) call(known *record.Record) *shadows.Call {
+	return &shadows.Call{Input: j.Input, Around: j.around(known), Options: j.Defaults, Least: j.Least, Most: j.Most}
 }
 
 // around returns what is around the decision on a record.

@@ -5,7 +5,7 @@
 // So a change of the stored spec alone promotes a shadow, and the next decision, whichever instance makes it, finds
 // the shadow's windows, and leaves the former spec its own, in the same swap.
 //
-//	s := shadows.Open(known.Shadows, &known, hash, replicas)
+//	s := shadows.Open(&known, hash, &call)
 //	decision, history := recommend(&s.Basis)
-//	next.Shadows = s.Decide(&shadows.Call{...})
+//	next.Shadows = s.Decide(&call)
 package shadows

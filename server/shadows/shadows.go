@@ -106,21 +106,22 @@ type Set struct {
 	kept  *storedv1.Shadows
 }
 
-// Open returns the shadows of a known record before a decision with the spec of that hash, which sees that many
-// replicas.
-func Open(known *record.Record, hash uint64, replicas int32) *Set {
+// Open returns the shadows of a known record before a decision of which the call has all but the decision itself, with
+// the spec of that hash.
+func Open(known *record.Record, hash uint64, c *Call) *Set {
 	s := &Set{Basis: *known, known: known, hash: hash, kept: decode(known.Shadows)}
 	if !known.Seen || known.Spec.Hash == 0 || known.Spec.Hash == hash {
 		return s
 	}
-	i := slices.IndexFunc(s.kept.GetHistories(), func(h *storedv1.ShadowHistory) bool { return h.GetHash() == hash })
-	if i < 0 {
+	h := s.own(c)
+	if h == nil {
 		return s // an edited spec goes on with the history of the one before
 	}
-	of, ok := s.recordOf(s.kept.GetHistories()[i])
+	of, ok := s.recordOf(h)
 	if !ok {
 		return s
 	}
+	replicas := c.Input.Scale.SpecReplicas
 	s.Moved = true
 	// Reports of changes that were recommended before find them settled.
 	of.Settled = slices.Clone(known.Settled)
@@ -133,6 +134,35 @@ func Open(known *record.Record, hash uint64, replicas int32) *Set {
 	}
 	s.Basis.History, s.Basis.Stages, s.Basis.Adjusted = of.History, of.Stages, nil
 	return s
+}
+
+// own returns the history of the decision's spec; nil: there is none. Where no hash is that of the spec, it is that of a
+// shadow which means the same: the Kubernetes API fills in what a user leaves out, and agents name the workload.
+func (s *Set) own(c *Call) *storedv1.ShadowHistory {
+	of := func(hash uint64) *storedv1.ShadowHistory {
+		i := slices.IndexFunc(s.kept.GetHistories(), func(h *storedv1.ShadowHistory) bool { return h.GetHash() == hash })
+		if i < 0 {
+			return nil
+		}
+		return s.kept.GetHistories()[i]
+	}
+	if h := of(s.hash); h != nil {
+		return h
+	}
+	for _, spec := range s.kept.GetSpecs() {
+		if spec.GetHash() == s.known.Spec.Hash {
+			continue // the known record has its history
+		}
+		in, plan, problem := read(c, spec)
+		if problem != "" {
+			continue
+		}
+		in.Options.Named = c.Input.Options.Named // whoever set them
+		if in.Options == c.Input.Options && reflect.DeepEqual(in.Spec, c.Input.Spec) && reflect.DeepEqual(plan, c.Around.Plan) {
+			return of(spec.GetHash())
+		}
+	}
+	return nil
 }
 
 // recordOf decodes a history, whose instants are none that the known record has not seen.

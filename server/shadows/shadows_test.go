@@ -298,6 +298,48 @@ func TestAnAgentThatTakesTheShadowsSpecFindsItsWindow(t *testing.T) {
 	}
 }
 
+// What agents send is what the Kubernetes API has: the workload's name and defaults that the user of a stored spec left
+// out. It is the shadow's spec nevertheless, and the former one's, too, on the way back.
+func TestAnAgentsSpecHasDefaultsFilledIn(t *testing.T) {
+	s := servertest.Start(t)
+	eager, patient := polled("10", 0), polled("10", 300)
+	asStored := servertest.Queue(servertest.Web, 1, 40).GetSpec()
+	for _, spec := range []*setpointv1.HorizontalPodAutoscalerSpec{eager, patient} {
+		spec.Metrics, spec.ScaleTargetRef, spec.MinReplicas = asStored.GetMetrics(), nil, nil
+	}
+	set(t, s, servertest.Web, eager, shadow("next", patient))
+	ask := func(of *setpointv1.HorizontalPodAutoscalerSpec, replicas, queue int32) int32 {
+		req := servertest.Queue(servertest.Web, replicas, queue)
+		req.Spec = proto.CloneOf(of)
+		req.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+		req.Spec.MinReplicas = new(int32(1))
+		req.Spec.Behavior.ScaleDown.SelectPolicy = new("Max")
+		req.Spec.Behavior.ScaleUp = &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(0)), SelectPolicy: new("Max"), Policies: []*setpointv1.HPAScalingPolicy{
+			{Type: "Pods", Value: 4, PeriodSeconds: 15}, {Type: "Percent", Value: 100, PeriodSeconds: 15},
+		}}
+		s.Clock.Advance(servertest.Period)
+		return s.Recommend(t, req).GetDesiredReplicas()
+	}
+	ask(eager, 1, 40)
+	if got := ask(eager, 4, 10); got != 1 {
+		t.Fatalf("without a window %d", got)
+	}
+	if got := ask(patient, 4, 10); got != 4 {
+		t.Errorf("with the shadow's spec %d: its window is cold", got)
+	}
+	if got := only(t, s, servertest.Web); got.GetDesiredReplicas() != 4 || got.GetComparedDecisions() != 3 {
+		t.Errorf("the shadow: %v", got)
+	}
+	if got := ask(eager, 4, 10); got != 1 {
+		t.Errorf("with the former spec %d", got)
+	}
+	other := proto.CloneOf(patient)
+	other.MaxReplicas--
+	if got := ask(other, 4, 10); got != 1 {
+		t.Errorf("with another spec, which is nobody's, %d: it goes on with the history before", got)
+	}
+}
+
 func TestConditionsOfPromotions(t *testing.T) {
 	c := &caller{Service: servertest.Start(t), replicas: 4}
 	stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("10", 300)))
