@@ -39,8 +39,11 @@ func ParseCondition(text string) (*Condition, error) {
 }
 
 // Refusal is why the shadow of that name in a record is not to be promoted at an instant; empty: it is. A nil condition
-// asks only that it decides.
+// asks nothing: a promotion can be taken back at once, and where the former spec has metrics that are read no more.
 func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time) string {
+	if c == nil {
+		return ""
+	}
 	k := decode(kept)
 	for _, spec := range k.GetSpecs() {
 		h := historyFor(k, spec)
@@ -51,8 +54,6 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 			return "nothing was decided since it is a shadow: wait for the next decision"
 		case h.GetProblem() != "":
 			return "it decides nothing: " + h.GetProblem()
-		case c == nil:
-			return ""
 		}
 		return c.refusal(spansOf(h.GetSpans()).since(now.Add(-c.over).UnixMilli()))
 	}

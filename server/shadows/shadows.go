@@ -114,8 +114,10 @@ func Open(known *record.Record, hash uint64, c *Call) *Set {
 		return s
 	}
 	h := s.own(c)
-	if h == nil {
-		return s // an edited spec goes on with the history of the one before
+	if h == nil || h.GetProblem() != "" {
+		// An edited spec goes on with the history of the one before, and so does one that decided nothing as a shadow:
+		// its own ended when that began.
+		return s
 	}
 	of, ok := s.recordOf(h)
 	if !ok {
@@ -248,7 +250,7 @@ func (s *Set) find(spec *storedv1.ShadowSpec) (of record.Record, before *storedv
 	} {
 		i := slices.IndexFunc(all, is)
 		if i < 0 {
-			if all = s.kept.GetHistories(); s.Moved && s.known.Spec.Hash == spec.GetHash() {
+			if s.known.Spec.Hash == spec.GetHash() {
 				return *s.known, &storedv1.ShadowHistory{}
 			}
 			continue

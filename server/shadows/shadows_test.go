@@ -340,6 +340,52 @@ func TestAnAgentsSpecHasDefaultsFilledIn(t *testing.T) {
 	}
 }
 
+// The former spec may have a metric that the promoted one does not have, so it decides nothing as a shadow; the way back
+// is open nevertheless, also before the next decision, and goes on with the history of the decisions.
+func TestTheWayBackIsOpen(t *testing.T) {
+	c := &caller{Service: servertest.Start(t), replicas: 4}
+	more := polled("10", 300)
+	lag := proto.CloneOf(more.GetMetrics()[0])
+	lag.External.Metric.Name = "lag"
+	more.Metrics = append(more.Metrics, lag)
+	stored := set(t, c.Service, servertest.Polled, more, shadow("next", polled("10", 300)))
+	c.step(t, 40)
+	there := func() {
+		t.Helper()
+		var err error
+		if stored, err = promote(t, c.Service, stored.GetEtag(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there()
+	there() // nothing was decided between
+	if !proto.Equal(stored.GetSpec(), more) {
+		t.Fatalf("back: %v", stored)
+	}
+	c.step(t, 40)
+	there()
+	for range 24 { // its own window passes
+		c.step(t, 40)
+	}
+	if got := only(t, c.Service, servertest.Polled).GetProblem(); !strings.Contains(got, "lag") {
+		t.Errorf("the former spec: %q", got)
+	}
+	_, err := promote(t, c.Service, stored.GetEtag(), "different < 100 % over 1m")
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_PROMOTED")
+	there()
+	if _, err := c.Recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{
+		Target: servertest.Polled, ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "lag"}, Value: "10"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.step(t, 10); got != 4 {
+		t.Errorf("decided %d after the way back: its window is cold", got)
+	}
+	if got := only(t, c.Service, servertest.Polled); got.GetProblem() != "" || got.GetDesiredReplicas() != 4 {
+		t.Errorf("the spec that was promoted: %v", got)
+	}
+}
+
 func TestConditionsOfPromotions(t *testing.T) {
 	c := &caller{Service: servertest.Start(t), replicas: 4}
 	stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("10", 300)))
