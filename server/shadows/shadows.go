@@ -293,6 +293,10 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 		next.Record, next.Problem = nil, fmt.Sprintf("its history would take more than %d bytes", maxHistory)
 		return next
 	}
+	if why := uncomputed(&d); why != "" && uncomputed(c.Decision) == "" {
+		next.Problem = clip("it can't compute a count: " + why)
+		return next
+	}
 	next.Desired, next.Live = d.Desired, c.Decision.Desired
 	spans := spansOf(before.GetSpans())
 	spans.add(c.Decision.At.UnixMilli(), s.known.Last.At/int64(time.Millisecond), before.GetLive(), before.GetDesired(), before.GetProblem() == "" && before.GetRecord() != nil)
@@ -303,6 +307,22 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 		}
 	}
 	return next
+}
+
+// uncomputed is why a decision keeps the count for want of a proposal; empty: it does not.
+func uncomputed(d *recommender.Decision) string {
+	if d.Changes() {
+		return ""
+	}
+	if d.Error != "" && len(d.Status.Conditions) == 0 {
+		return d.Error // the profile design-2015 has no conditions
+	}
+	for _, c := range d.Status.Conditions {
+		if c.Type == recommender.ScalingActive && c.Status != recommender.ConditionTrue && c.Reason != recommender.ScalingDisabled {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // read returns the input and the plan of a shadow, or why it can't decide.

@@ -117,6 +117,30 @@ func TestAShadowWithOtherMetricsIsOff(t *testing.T) { // H3
 	})
 }
 
+// A shadow that can't compute a count keeps it, which is no recommendation to compare: promoted, it would answer polls
+// with an error.
+func TestAShadowWhoseMetricsFailIsOff(t *testing.T) {
+	s := servertest.Start(t)
+	both, lag := servertest.Queue(servertest.Web, 3, 50), servertest.Queue(servertest.Web, 3, 50).GetSpec()
+	lag.Metrics[0].External.Metric.Name = "lag"
+	both.Spec.Metrics = append(both.Spec.Metrics, lag.GetMetrics()...)
+	set(t, s, servertest.Web, both.GetSpec(), shadow("next", lag), &setpointv1.Shadow{Name: "old", Spec: both.GetSpec(), Options: &setpointv1.RecommendOptions{Profile: "design-2015"}})
+	if got := s.Recommend(t, both).GetDesiredReplicas(); got != 5 {
+		t.Fatalf("decided %d", got)
+	}
+	for _, got := range s.Target(t, servertest.Web).GetShadows() {
+		if !strings.HasPrefix(got.GetProblem(), "it can't compute a count: ") || got.GetComparedDecisions() != 0 {
+			t.Errorf("without its metric: %v", got)
+		}
+	}
+	s.Clock.Advance(servertest.Period)
+	both.ExternalMetrics = append(both.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "lag"}, Value: "40"})
+	s.Recommend(t, both)
+	if got := s.Target(t, servertest.Web).GetShadows()[0]; got.GetProblem() != "" || got.GetDesiredReplicas() != 4 || got.GetComparedDecisions() != 1 {
+		t.Errorf("once it is there: %v", got)
+	}
+}
+
 // windowed is a spec with windows and policies both ways.
 func windowed(average string) *setpointv1.HorizontalPodAutoscalerSpec {
 	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
