@@ -62,16 +62,18 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 
 // refusal is why comparisons do not meet the condition; empty: they do.
 func (c *Condition) refusal(o span) string {
-	what, is := "of its decisions differed", 0.0
+	what, is := "nothing was decided", 0.0
 	switch {
 	case c.replicas && o.live > 0:
-		what, is = "of the replicas in force is what it would have used", 100*float64(o.shadow)/float64(o.live)
+		is = 100 * float64(o.shadow) / float64(o.live)
+		what = fmt.Sprintf("%.3g %% of the replicas in force is what it would have used", is)
 	case c.replicas:
-		what = "is not known: nothing ran"
+		what = "nothing ran"
 	case o.compared > 0:
 		is = 100 * float64(o.different) / float64(o.compared)
+		what = fmt.Sprintf("%.3g %% of its decisions differed", is)
 	}
-	known := fmt.Sprintf("%.3g %% %s in the %s observed (%d decisions)", is, what, (time.Duration(o.observed) * time.Millisecond).Round(time.Second), o.compared)
+	known := fmt.Sprintf("%s in the %s observed (%d decisions)", what, (time.Duration(o.observed) * time.Millisecond).Round(time.Second), o.compared)
 	switch {
 	case float64(o.observed) < 0.9*float64(c.over.Milliseconds()):
 		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.over, known)
