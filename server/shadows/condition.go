@@ -7,6 +7,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
 // Condition is what must have held of a shadow before it is promoted.
@@ -50,6 +51,9 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 		switch {
 		case spec.GetName() != shadow.GetName():
 			continue
+		case spec.GetHash() != conversion.HashOfSpec(shadow.GetSpec(), shadow.GetOptions(), shadow.GetStages()):
+			// Who stored the spec last was stopped before it wrote the shadows.
+			return "decisions were compared with another spec of that name: store the spec again"
 		case h == nil || len(h.GetSpans()) == 0 && h.GetProblem() == "":
 			return "nothing was decided since it is a shadow: wait for the next decision"
 		case h.GetProblem() != "":

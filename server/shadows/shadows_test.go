@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -441,6 +442,20 @@ func TestConditionsOfPromotions(t *testing.T) {
 	}
 	if _, err := promote(t, c.Service, stored.GetEtag(), "different < 6 % over 5 minutes"); err != nil {
 		t.Error(err)
+	}
+}
+
+// An instance that is killed after it stored a spec leaves the shadows before in the record.
+func TestAConditionIsAboutTheStoredShadow(t *testing.T) {
+	condition, err := shadows.ParseCondition("different < 2 % over 1h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{shadow("next", polled("10", 0))}})
+	for average, want := range map[string]string{"10": "nothing was decided", "20": "another spec of that name"} {
+		if got := shadows.Refusal(kept, shadow("next", polled(average, 0)), condition, time.Now()); !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", average, got, want)
+		}
 	}
 }
 
