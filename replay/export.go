@@ -79,22 +79,31 @@ func Export(target string, chunks [][]byte, from, to time.Time) *Exported {
 	return x.out
 }
 
-// within returns the steps from the last one at which a scenario may begin before an instant.
+// within returns the steps from the last one at which a scenario may begin before an instant; none, if there are none
+// from then on.
 func within(steps []truth.Step, from, to time.Time) []truth.Step {
 	if !to.IsZero() {
-		n, _ := slices.BinarySearchFunc(steps, to.UnixNano(), func(s truth.Step, at int64) int { return cmp.Compare(s.At, at) })
-		steps = steps[:n]
+		steps = steps[:before(steps, to)]
 	}
 	if from.IsZero() {
 		return steps
 	}
-	begin, _ := slices.BinarySearchFunc(steps, from.UnixNano(), func(s truth.Step, at int64) int { return cmp.Compare(s.At, at) })
+	begin := before(steps, from)
+	if begin == len(steps) {
+		return nil
+	}
 	for i := begin; i >= 0; i-- {
-		if i < len(steps) && begins(&steps[i]) {
+		if begins(&steps[i]) {
 			return steps[i:]
 		}
 	}
 	return steps[begin:]
+}
+
+// before is how many steps are before an instant, which may be one that has no nanoseconds since the Unix epoch.
+func before(steps []truth.Step, end time.Time) int {
+	n, _ := slices.BinarySearchFunc(steps, end, func(s truth.Step, at time.Time) int { return instant(s.At).Compare(at) })
+	return n
 }
 
 // begins reports whether a scenario may begin with the step.

@@ -248,6 +248,37 @@ func TestALostChunkIsAGap(t *testing.T) {
 	replayed(t, window)
 }
 
+// TestWindowsOfAnExport asks for times without decisions, and for instants that have no nanoseconds since the Unix epoch.
+func TestWindowsOfAnExport(t *testing.T) {
+	engine, s := kept(t, 1)
+	const steps = 4
+	for i := range steps {
+		ask(t, s[0], servertest.T0.Add(time.Duration(i)*15*time.Second), "APPLIED")
+	}
+	s[0].StopAndWait(t)
+	chunks := chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web))
+	year := func(n int) time.Time { return time.Date(n, time.January, 1, 0, 0, 0, 0, time.UTC) }
+	for _, c := range []struct {
+		name     string
+		from, to time.Time
+		want     int
+	}{
+		{"after the last decision", servertest.T0.Add(time.Minute), time.Time{}, 0},
+		{"from the last decision", servertest.T0.Add(45 * time.Second), time.Time{}, steps},
+		{"before the first one", time.Time{}, servertest.T0, 0},
+		{"from the far future", year(9999), time.Time{}, 0},
+		{"to the far future", time.Time{}, year(9999), steps},
+		{"from the distant past", year(2), time.Time{}, steps},
+		{"to the distant past", time.Time{}, year(2), 0},
+		{"all of time", year(2), year(9999), steps},
+		{"the wrong way round", servertest.T0.Add(45 * time.Second), servertest.T0.Add(15 * time.Second), 0},
+	} {
+		if out := Export(servertest.Web, chunks, c.from, c.to); out.Steps != c.want {
+			t.Errorf("%s: %d steps, want %d", c.name, out.Steps, c.want)
+		}
+	}
+}
+
 // TestWhatIsNotKept asks what leaves nothing.
 func TestWhatIsNotKept(t *testing.T) {
 	engine, s := kept(t, 1)
