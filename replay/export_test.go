@@ -279,6 +279,24 @@ func TestWindowsOfAnExport(t *testing.T) {
 	}
 }
 
+// TestADeletionWhereNothingIsKept deletes a target with an instance that keeps nothing: what another one has kept goes.
+func TestADeletionWhereNothingIsKept(t *testing.T) {
+	engine, s := kept(t, 1)
+	ask(t, s[0], servertest.T0, "")
+	s[0].StopAndWait(t)
+	chunks := engine.Chunks(0, 0)
+	if n := len(chunksOf(t, chunks, servertest.KeyOf(servertest.Web))); n != 1 {
+		t.Fatalf("%d chunks", n)
+	}
+	off := servertest.Start(t, func(su *servertest.Setup) { su.Engine, su.Log = engine, engine })
+	if _, err := off.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(chunksOf(t, chunks, servertest.KeyOf(servertest.Web))); n != 0 {
+		t.Errorf("%d chunks of a deleted target are left", n)
+	}
+}
+
 // TestWhatIsNotKept asks what leaves nothing.
 func TestWhatIsNotKept(t *testing.T) {
 	engine, s := kept(t, 1)

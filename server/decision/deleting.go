@@ -92,7 +92,7 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	if err := t.Forecasts.delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
-	if err := t.Truth.delete(ctx, key); err != nil {
+	if err := t.deleteTruth(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	if !existed {
@@ -103,4 +103,16 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 		t.Metrics.Targets.Forget(key)
 	}
 	return nil
+}
+
+// deleteTruth deletes what is kept of a target: also where this instance keeps nothing, which others may do, or have done.
+func (t *Targets) deleteTruth(ctx context.Context, key store.Key) error {
+	if t.Truth != nil {
+		return t.Truth.delete(ctx, key)
+	}
+	if t.chunks == nil {
+		return nil
+	}
+	_, err := t.chunks.Chunks(truthChunks, t.Options.Truth.Age).Delete(ctx, key)
+	return err
 }

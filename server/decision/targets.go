@@ -32,9 +32,11 @@ type Targets struct {
 	store store.Store
 	// deletions has the deletions that the store keeps, nil: it keeps none.
 	deletions store.Deletions
-	clock     *clock
-	cache     *cache
-	outage    *outage
+	// chunks is the store, nil: it has no logs of chunks.
+	chunks store.Chunks
+	clock  *clock
+	cache  *cache
+	outage *outage
 	// Watch tracks whether the store is reachable.
 	Watch *storeWatch
 	// Shares limit each cluster's part of the store.
@@ -148,6 +150,7 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 		Log: options.Log, Options: options, life: life, clock: clock,
 	}
 	t.deletions, _ = engine.(store.Deletions)
+	t.chunks, _ = engine.(store.Chunks)
 	t.outage = newOutage(t)
 	t.Watch = newStoreWatch(t, ready)
 	observed.failed = t.Watch.failed
