@@ -132,7 +132,7 @@ func (x *exporter) learn(s *truth.Step) {
 	if spec := use.GetSpec(); spec != nil && len(spec.GetMetrics()) == 0 { // what the sums belong to
 		for _, m := range recommender.DefaultMetrics() {
 			spec.Metrics = append(spec.Metrics, &setpointv1.MetricSpec{Type: string(m.Type), Resource: &setpointv1.ResourceMetricSource{
-				Name: m.Resource, Target: &setpointv1.MetricTarget{Type: string(m.Target.Type), AverageUtilization: m.Target.AverageUtilization},
+				Name: m.Resource, Target: &setpointv1.MetricTarget{Type: m.Target.Type, AverageUtilization: m.Target.AverageUtilization},
 			}})
 		}
 	}

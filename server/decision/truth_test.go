@@ -212,7 +212,8 @@ func TestTheRoomOfAllIsDivided(t *testing.T) {
 	}{
 		{"all fit", 100, map[string]int{"a": 60, "b": 40}, map[string]int{"a": 60, "b": 40}, nil},
 		{"one cluster takes the whole room, and no more", 1000, map[string]int{"a": 4000}, map[string]int{"a": 1000}, nil},
-		{"a flood leaves the others' in place", 1000, map[string]int{"flood": 20_000, "a": 100, "b": 150}, map[string]int{"flood": 660, "a": 100, "b": 150}, nil},
+		{"a flood leaves the others' in place", 1000, map[string]int{"flood": 20_000, "a": 100, "b": 150}, map[string]int{"flood": 750, "a": 100, "b": 150}, nil},
+		{"what a small one does not need the others have", 894, map[string]int{"a": 3000, "b": 1}, map[string]int{"a": 893, "b": 1}, nil},
 		{"equal ones", 1000, map[string]int{"a": 2000, "b": 2000}, map[string]int{"a": 500, "b": 500}, nil},
 		{"no room of all", unlimited, map[string]int{"a": 4000}, map[string]int{"a": 4000}, nil},
 		{"a cluster's share of the store", unlimited, map[string]int{"a": 4000, "b": 4000}, map[string]int{"a": 500, "b": 4000}, map[string]int64{"a": 500 * DayOfTruth}},

@@ -54,7 +54,7 @@ func (r *truthRoom) least() float64 {
 
 // divide counts the targets and divides the room among clusters: half of total by their targets, and half in equal
 // parts, so that no cluster takes the room of the others; of each no more than its share of the store. each are the
-// bytes of a target. If the store can't count, the parts stay as they were.
+// bytes of a target. What a small cluster does not need the others have. If the store can't count, the parts stay as they were.
 func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[string]int64) {
 	if r.engine == nil {
 		return
@@ -76,24 +76,32 @@ func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[
 		r.parts.Store(nil)
 		return
 	}
-	next := &truthParts{of: make(map[string]uint32), rest: math.MaxUint32}
-	if count > room && len(clusters) > maxTruthClusters {
-		next.rest = partOf(room/2, count)
-	}
-	for cluster, most := range clusters {
-		if len(next.of) >= maxTruthClusters {
+	targets := make(map[string]float64)
+	equal, taken := room/2/float64(len(clusters)), 0.0
+	for cluster := range clusters {
+		if len(targets) >= maxTruthClusters {
 			break
 		}
 		of, err := r.engine.Usage(ctx, cluster)
 		if err != nil {
 			return
 		}
-		own := float64(of.Keys)
-		kept := own
-		if count > room {
-			kept = room/2/float64(len(clusters)) + own*room/2/count
-		}
-		if most > 0 {
+		targets[cluster] = float64(of.Keys)
+		taken += min(equal, targets[cluster])
+	}
+	// What the equal parts leave is divided by the targets that are left.
+	further := 1.0
+	if count > room {
+		further = min(1, (room-taken)/max(1, count-taken))
+	}
+	next := &truthParts{of: make(map[string]uint32), rest: math.MaxUint32}
+	if count > room && len(clusters) > len(targets) {
+		next.rest = partOf(further, 1)
+	}
+	for cluster, own := range targets {
+		kept := min(equal, own)
+		kept += (own - kept) * further
+		if most := clusters[cluster]; most > 0 {
 			kept = min(kept, float64(most/each))
 		}
 		next.of[cluster] = partOf(kept, own)

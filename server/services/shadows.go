@@ -77,9 +77,9 @@ func (s *Targets) writeShadows(ctx context.Context, name string) error {
 // history, see package shadows.
 func (s *Targets) PromoteShadow(ctx context.Context, req *setpointv1.PromoteShadowRequest) (*setpointv1.PromoteShadowResponse, error) {
 	violations := validation.Structure(req)
-	condition, err := shadows.ParseCondition(req.GetCondition())
-	if err != nil {
-		violations = append(violations, validation.Violation{Field: "condition", Description: err.Error()})
+	condition, problem := shadows.ParseCondition(req.GetCondition())
+	if problem != "" {
+		violations = append(violations, validation.Violation{Field: "condition", Description: problem})
 	}
 	if err := apierror.Invalid(violations); err != nil {
 		return nil, err

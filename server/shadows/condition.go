@@ -20,23 +20,23 @@ type Condition struct {
 
 var conditions = regexp.MustCompile(`^(different|replicas)\s*<\s*([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*%\s*over\s+([0-9]{1,5})\s*(m|minutes?|h|hours?|d|days?)$`)
 
-// ParseCondition reads a condition; nil: it is empty.
-func ParseCondition(text string) (*Condition, error) {
+// ParseCondition reads a condition, nil: it is empty, or says what is wrong with it.
+func ParseCondition(text string) (c *Condition, problem string) {
 	if text == "" {
-		return nil, nil
+		return nil, ""
 	}
 	parts := conditions.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, fmt.Errorf(`Invalid value: %q: must be such as "different < 2 %% over 7 days" or "replicas < 105 %% over 12 hours"`, text)
+		return nil, fmt.Sprintf(`Invalid value: %q: must be such as "different < 2 %% over 7 days" or "replicas < 105 %% over 12 hours"`, text)
 	}
-	c := &Condition{replicas: parts[1] == "replicas"}
+	c = &Condition{replicas: parts[1] == "replicas"}
 	c.percent, _ = strconv.ParseFloat(parts[2], 64)
 	n, _ := strconv.Atoi(parts[3])
 	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[parts[4][0]]
 	if c.over = time.Duration(n) * unit; c.over <= 0 || c.over.Milliseconds() > longest {
-		return nil, fmt.Errorf("Invalid value: %q: the time must be above 0 and at most 30 days", text)
+		return nil, fmt.Sprintf("Invalid value: %q: the time must be above 0 and at most 30 days", text)
 	}
-	return c, nil
+	return c, ""
 }
 
 // Refusal is why the shadow of that name in a record is not to be promoted at an instant; empty: it is. A nil condition
