@@ -44,6 +44,8 @@ type Forecasts struct {
 	notBefore time.Time
 
 	closed  chan closedBucket
+	stop    func() // ends run, once
+	ends    chan struct{}
 	stopped chan struct{}
 	dropped prometheus.Counter
 }
@@ -83,8 +85,9 @@ func NewForecasts(t *Targets, engine store.Store) (*Forecasts, error) {
 	}
 	f := &Forecasts{
 		targets: t, records: records, shares: shares.New(counted, t.Options.Shares(), nil), outlooks: make(map[store.Key]outlook),
-		closed: make(chan closedBucket, mostClosed), stopped: make(chan struct{}), dropped: newLostBuckets(),
+		closed: make(chan closedBucket, mostClosed), ends: make(chan struct{}), stopped: make(chan struct{}), dropped: newLostBuckets(),
 	}
+	f.stop = sync.OnceFunc(func() { close(f.ends) })
 	go f.run()
 	return f, nil
 }
@@ -217,24 +220,38 @@ func (j *Job) closeBucket() {
 	}
 }
 
-// run writes what is queued.
+// run writes what is queued, at the end all of it.
 func (f *Forecasts) run() {
 	defer close(f.stopped)
-	batch := make([]closedBucket, 0, closedAtOnce)
-	for c := range f.closed {
-		batch = append(batch[:0], c)
-		for more := true; more && len(batch) < closedAtOnce; {
-			select {
-			case c, ok := <-f.closed:
-				if more = ok; ok {
-					batch = append(batch, c)
-				}
-			default:
-				more = false
-			}
+	for {
+		select {
+		case c := <-f.closed:
+			f.writeFrom(c)
+			continue
+		case <-f.ends:
 		}
-		f.write(batch)
+		select {
+		case c := <-f.closed:
+			f.writeFrom(c)
+		default:
+			return
+		}
 	}
+}
+
+// writeFrom writes a bucket, with those that are queued after it.
+func (f *Forecasts) writeFrom(c closedBucket) {
+	batch := append(make([]closedBucket, 0, closedAtOnce), c)
+	for len(batch) < closedAtOnce {
+		select {
+		case c := <-f.closed:
+			batch = append(batch, c)
+			continue
+		default:
+		}
+		break
+	}
+	f.write(batch)
 }
 
 // ringOf is a ring to write.
@@ -357,10 +374,11 @@ func (f *Forecasts) flush(ctx context.Context) error {
 	}
 	select {
 	case <-done:
-		return nil
+	case <-f.stopped:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }
 
 // delete deletes a target's ring.
@@ -389,7 +407,7 @@ func (f *Forecasts) Close() {
 	if f == nil {
 		return
 	}
-	close(f.closed)
+	f.stop()
 	timer := time.NewTimer(ringFlushTime)
 	defer timer.Stop()
 	select {
