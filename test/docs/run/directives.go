@@ -104,7 +104,7 @@ func (s *step) mark(note string, commands bool) error {
 		case directive == "background until" && value != "":
 			s.until = value
 		case directive == "first" && value != "":
-			s.first = value
+			s.first = strings.TrimPrefix(s.first+"\n"+value, "\n") // one after the other
 		case directive == "end background" && value == "":
 			s.endBackground = true
 		case directive == "exit status" && value != "":
