@@ -132,14 +132,6 @@ func (s *service) list(ctx context.Context) ([]*setpointv1.Target, error) {
 	return answer.GetTargets(), err
 }
 
-// allLogged waits until the decisions of the target's namespace are logged: replies to the log's
-// commands look like those to swaps.
-func (s *service) allLogged(t testing.TB, name string) {
-	t.Helper()
-	_, err := s.decisions(t.Context(), name)
-	must(t, err)
-}
-
 // decisions lists the logged decisions on a target.
 func (s *service) decisions(ctx context.Context, name string) ([]*setpointv1.Decision, error) {
 	answer, err := s.targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
@@ -195,4 +187,26 @@ func refused(t testing.TB, reason string, errs ...error) {
 			t.Errorf("%d of %d: %v", i+1, len(errs), problem)
 		}
 	}
+}
+
+// asking is how a recommendation is asked for. The errors are by entry.
+type asking struct {
+	name string
+	ask  func(ctx context.Context, s *service, b *book, entries []*entry) []error
+}
+
+var askings = []asking{
+	{"Recommend", func(ctx context.Context, s *service, b *book, entries []*entry) []error {
+		errs := make([]error, len(entries))
+		for i, e := range entries {
+			errs[i] = s.recommend(ctx, b, e)
+		}
+		return errs
+	}},
+	{"BatchRecommend", func(ctx context.Context, s *service, b *book, entries []*entry) []error {
+		return s.batch(ctx, b, entries)
+	}},
+	{"StreamRecommend", func(ctx context.Context, s *service, b *book, entries []*entry) []error {
+		return s.stream(ctx, b, entries)
+	}},
 }

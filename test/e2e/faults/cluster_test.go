@@ -144,35 +144,3 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 		})
 	}
 }
-
-// Only the targets of the shard that is away are held down.
-func TestAShardThatIsAwayIsHeldDownAlone(t *testing.T) {
-	t.Parallel()
-	r := newClusterRig(t, partial)
-	s := startService(t, r.cluster.URL(), r.prefix, holdDown)
-	s.awaitReady(t)
-	b := newBook()
-	var names []string
-	for i := range 30 {
-		names = append(names, target(fmt.Sprint("known-", i)))
-	}
-	must(t, s.batch(t.Context(), b, b.requests(names...))...)
-	const lost = 2
-	held := 0
-	for _, name := range names {
-		if r.shard(t, name) == lost {
-			held++
-		}
-	}
-	r.cluster.Servers()[lost].Kill()
-	for _, a := range askings {
-		must(t, a.ask(t.Context(), s, b, b.requests(names...))...)
-		if got := s.metric(t, "setpoint_unwritten_targets"); got != float64(held) || held == 0 {
-			t.Errorf("%v targets are not written, want the %d of the shard", got, held)
-		}
-	}
-	r.cluster.Servers()[lost].Restart()
-	t.Logf("written after %v", brief(s.awaitWritten(t)))
-	b.retryAll(t, s)
-	b.check(t, r)
-}

@@ -3,11 +3,9 @@ package faults
 import (
 	"bytes"
 	"encoding/json"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
@@ -43,15 +41,6 @@ func newProxy(t testing.TB, upstream string) *proxy {
 // disable closes all connections and accepts no new ones.
 func (p *proxy) disable() { p.Stop() }
 
-// accepts reports whether something listens.
-func (p *proxy) accepts() bool {
-	conn, err := net.Dial("tcp", p.address)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil
-}
-
 // enable undoes disable.
 func (p *proxy) enable(t testing.TB) {
 	t.Helper()
@@ -83,34 +72,14 @@ func (p *proxy) clear(t testing.TB) { p.Toxics.ResetToxics(t.Context()) }
 type loss struct {
 	// prefix is the beginning of the reply's bytes.
 	prefix string
-	// keep is how many bytes of such a reply still arrive.
-	keep int
 	// times is how many are lost, the rest arrives.
 	times int64
-	// meanwhile is called after Redis has answered and before the connection breaks. May be
-	// nil.
-	meanwhile func()
-
-	lost atomic.Int64
-	// over is closed once meanwhile was called, which may take longer than a caller waits.
-	over chan struct{}
-	once sync.Once
-}
-
-// await waits until meanwhile has ended.
-func (l *loss) await(t testing.TB) {
-	t.Helper()
-	select {
-	case <-l.over:
-	case <-time.After(notice):
-		t.Fatalf("no reply was lost within %v", notice)
-	}
+	lost  atomic.Int64
 }
 
 // lose loses replies from now on.
 func (p *proxy) lose(t testing.TB, l *loss) {
 	t.Helper()
-	l.over = make(chan struct{})
 	losses.Store(t.Name(), l)
 	t.Cleanup(func() { losses.Delete(t.Name()) })
 	p.add(t, "lose_reply", "downstream", attributes{"loss": t.Name()})
@@ -146,13 +115,6 @@ func (l *loseReply) Pipe(stub *toxics.ToxicStub) {
 				stub.Output <- chunk
 				continue
 			}
-			if chunk.Data = chunk.Data[:min(plan.keep, len(chunk.Data))]; len(chunk.Data) > 0 {
-				stub.Output <- chunk
-			}
-			if plan.meanwhile != nil {
-				plan.meanwhile()
-			}
-			plan.once.Do(func() { close(plan.over) })
 			stub.Close()
 			for range stub.Input { // until the other side has closed, too
 			}
