@@ -3,7 +3,7 @@
 //
 // # What is written and seen
 //
-// All but the recordings use one kind of call, made so that each leaves a trace that
+// All use one kind of call, made so that each leaves a trace that
 // no other leaves and each answer tells what it was decided on. The metric of every
 // recommendation has a value of its own, so that the count recommended names the call
 // in the target's history for good: the windows are an hour long, and within them no
