@@ -3,12 +3,16 @@
 package edge
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 // balancer is a virtual address, as Kubernetes gives one to a service: it leads each new
@@ -80,4 +84,45 @@ func (b *balancer) lead(conn net.Conn) {
 		_ = to.Close()
 	}()
 	_, _ = io.Copy(conn, to)
+}
+
+// Old connections are closed for new ones: callers from the time of one instance spread over
+// two, and no call fails.
+func TestOldConnectionsMakeWay(t *testing.T) {
+	t.Parallel()
+	const age = 2 * time.Second
+	first, second := start(t, "--max-connection-age="+age.String()), service.New(t, service.Settings{Flags: []string{"--max-connection-age=" + age.String()}})
+	const clients = 12
+	ask := func(callers []*setpoint.Client) {
+		t.Helper()
+		for i, c := range callers {
+			if _, err := c.Recommend(t.Context(), requestFor(fmt.Sprint("clusters/a/namespaces/b/targets/t", i))); err != nil {
+				t.Fatalf("caller %d: %v", i, err)
+			}
+		}
+	}
+	// Like gRPC clients behind a virtual address they use one connection each; the proxy
+	// distributes new ones in turn.
+	balancer := newBalancer(t, first.GRPCAddr())
+	var callers []*setpoint.Client
+	for range clients {
+		c, err := setpoint.New(balancer.address, setpoint.WithInsecure())
+		kit.Must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		callers = append(callers, c)
+	}
+	ask(callers)
+	if n := balancer.count(second.GRPCAddr()); n != 0 {
+		t.Fatalf("%d connections to an instance that is not there", n)
+	}
+	second.Restart()
+	balancer.add(second.GRPCAddr())
+	took := kit.Eventually(t, callTimeout, "connections to both, the one that came too", func() error {
+		ask(callers)
+		if old, came := balancer.count(first.GRPCAddr()), balancer.count(second.GRPCAddr()); old == 0 || came < clients/4 {
+			return fmt.Errorf("%d and %d of %d connections", old, came, clients)
+		}
+		return nil
+	})
+	t.Logf("%v after the second instance came it has %d of %d connections; no call failed", took.Round(time.Millisecond), balancer.count(second.GRPCAddr()), clients)
 }

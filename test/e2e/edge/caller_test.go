@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -111,11 +110,6 @@ func (c *caller) recommendREST(request *setpointv1.RecommendRequest) error {
 func (c *caller) call(method, path string, body []byte, headers ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
 	defer cancel()
-	return c.callIn(ctx, method, path, body, headers...)
-}
-
-// callIn is call within the context.
-func (c *caller) callIn(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -160,39 +154,6 @@ func (c *caller) both(target string) codes.Code {
 	return code
 }
 
-// served calls over gRPC and REST until both succeed. It retries if it is told to, because the
-// processors are busy with the tests.
-func (c *caller) served(target string) {
-	c.t.Helper()
-	for _, ask := range []func(*setpointv1.RecommendRequest) error{c.recommend, c.recommendREST} {
-		kit.Eventually(c.t, callTimeout, "a recommendation for "+target, func() error {
-			err := ask(requestFor(target))
-			if code := status.Code(err); code != codes.OK && code != codes.ResourceExhausted {
-				c.t.Fatalf("an honest caller got %v", err)
-			}
-			return err
-		})
-	}
-}
-
-// expect calls over gRPC and REST, both of which must return that code.
-func (c *caller) expect(want codes.Code, target, what string) {
-	c.t.Helper()
-	if got := c.both(target); got != want {
-		c.t.Errorf("%s: got %v, want %v", what, got, want)
-	}
-}
-
-// cause returns why a caller is not known, as an error's details say it.
-func cause(err error) string {
-	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return info.GetMetadata()["cause"]
-		}
-	}
-	return ""
-}
-
 // talk is a stream that is kept open.
 type talk struct {
 	stream setpointv1.RecommendationService_StreamRecommendClient
@@ -227,31 +188,17 @@ func targetIn(cluster string) string { return "clusters/" + cluster + "/namespac
 
 // requestFor returns a small request: a queue of ten for each of three replicas, and a
 // few more.
-func requestFor(target string) *setpointv1.RecommendRequest { return wants(target, "", 5) }
-
-// wants returns a request that wants so many replicas. Scale-downs are stabilized for an hour,
-// so that the history keeps every recommendation.
-func wants(target, id string, replicas int32) *setpointv1.RecommendRequest {
-	policy := []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1_000_000, PeriodSeconds: 1800}}
+func requestFor(target string) *setpointv1.RecommendRequest {
 	return &setpointv1.RecommendRequest{
-		Target: target, RequestId: id,
+		Target: target,
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
-			MinReplicas: new(int32(1)), MaxReplicas: 1_000_000,
+			MinReplicas: new(int32(1)), MaxReplicas: 100,
 			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
 				Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"},
 				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("10")},
 			}}},
-			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{
-				ScaleUp:   &setpointv1.HPAScalingRules{Policies: policy},
-				ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(3600)), Policies: policy},
-			},
 		},
-		Scale: &setpointv1.Scale{SpecReplicas: current},
-		ExternalMetrics: []*setpointv1.ExternalMetric{{
-			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: fmt.Sprint(10 * replicas),
-		}},
+		Scale:           &setpointv1.Scale{SpecReplicas: 3},
+		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "50"}},
 	}
 }
-
-// current is the current count in requests.
-const current = 3

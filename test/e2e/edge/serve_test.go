@@ -5,10 +5,14 @@ package edge
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -27,7 +32,7 @@ import (
 func TestNoSecretIsLogged(t *testing.T) {
 	t.Parallel()
 	const password = "planted-pa55word"
-	f, ca, issuer := newFolder(t), newAuthority("servers"), signintest.Start(t)
+	f, ca, issuer := newFolder(t), testpki.New("servers"), signintest.Start(t)
 	token, entry := newToken(t, "red")
 	unknown := "sp_" + strings.Repeat("planted", 6)
 	jwt := issuer.Token()
@@ -35,7 +40,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
 	kit.Must(t, err)
 	badJWT := parts[0] + "." + base64.RawURLEncoding.EncodeToString(bytes.Replace(claims, []byte("alice"), []byte("mallory-planted"), 1)) + "." + parts[2]
-	flags := append(f.writePair(ca.issueNow("")), "--log-level=debug", "--access-log=all", "--redis-timeout=100ms",
+	flags := append(f.writePair(ca.Issue("setpoint", testpki.Usage(x509.ExtKeyUsageServerAuth))), "--log-level=debug", "--access-log=all", "--redis-timeout=100ms",
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)),
 		"--auth-oidc-file="+f.write("oidc.yaml", []byte(issuer.File())))
 	p := start(t, flags...)
@@ -163,4 +168,77 @@ func escaped(text string) string {
 		b.WriteString("%" + string(digits[text[i]>>4]) + string(digits[text[i]&15]))
 	}
 	return b.String()
+}
+
+// newToken has the program make a token, and returns it with its entry for the file.
+func newToken(t *testing.T, identity string) (token, entry string) {
+	t.Helper()
+	code, token, entry := run(t, nil, "token", identity)
+	if code != 0 || !strings.HasPrefix(token, "sp_") {
+		t.Fatalf("setpoint token: exit code %d, %q", code, entry)
+	}
+	return strings.TrimSpace(token), entry
+}
+
+// A token's entry is removed while it is used, on open connections and streams.
+func TestARevokedTokenIsRefusedSoon(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	goes, goesEntry := newToken(t, "red")
+	stays, staysEntry := newToken(t, "blue")
+	p := start(t, "--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+goesEntry+staysEntry)))
+	revoked := newCaller(t, p, nil, goes)
+	other := revoked.with(stays)
+	stream, otherStream := revoked.talk(), other.talk()
+	ask := func(s *talk) error {
+		item, broken := s.ask(requestFor(targetIn("red")))
+		return errors.Join(item, broken)
+	}
+	kit.Must(t, errors.Join(revoked.recommend(requestFor(targetIn("red"))), ask(stream), ask(otherStream)))
+	f.write("tokens.yaml", []byte("tokens:\n"+staysEntry))
+	refused := func(what string, call func() error) time.Duration {
+		return kit.Eventually(t, 45*time.Second, what+" refused", func() error {
+			if code := other.both(targetIn("red")); code != codes.OK {
+				t.Fatalf("the other token: %v", code)
+			}
+			if err := call(); status.Code(err) != codes.Unauthenticated {
+				return fmt.Errorf("got %v", err)
+			}
+			return nil
+		})
+	}
+	took := refused("gRPC", func() error { return revoked.recommend(requestFor(targetIn("red"))) })
+	refused("REST", func() error { return revoked.recommendREST(requestFor(targetIn("red"))) })
+	refused("an open stream", func() error {
+		item, broken := stream.ask(requestFor(targetIn("red")))
+		if broken != nil {
+			return broken
+		}
+		return item
+	})
+	kit.Must(t, ask(otherStream))
+	t.Logf("refused %v after the file was replaced", took.Round(time.Millisecond))
+}
+
+// folder is where a test keeps the files of a service.
+type folder struct {
+	t    testing.TB
+	path string
+}
+
+func newFolder(t testing.TB) folder { return folder{t, t.TempDir()} }
+
+// write replaces a file at once, and returns its path.
+func (f folder) write(name string, content []byte) string {
+	f.t.Helper()
+	path := filepath.Join(f.path, name)
+	kit.Must(f.t, os.WriteFile(path+".new", content, 0o600))
+	kit.Must(f.t, os.Rename(path+".new", path))
+	return path
+}
+
+// writePair writes tls.crt and tls.key, and returns the flags that name them.
+func (f folder) writePair(p *testpki.Pair) []string {
+	f.t.Helper()
+	return []string{"--tls-key-file=" + f.write("tls.key", p.KeyPEM()), "--tls-cert-file=" + f.write("tls.crt", p.CertPEM())}
 }
