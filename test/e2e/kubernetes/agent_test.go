@@ -5,7 +5,6 @@ package kubernetes
 import (
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -176,24 +175,4 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 		}
 	}
 	return true
-}
-
-// quantile of a histogram of seconds, as Prometheus estimates it within a bucket.
-func (a *agent) quantile(metric string, q float64) time.Duration {
-	a.t.Helper()
-	family, ok := a.metrics()[metric]
-	if !ok || len(family.GetMetric()) != 1 {
-		a.t.Fatalf("the agent has no histogram %s", metric)
-	}
-	h := family.GetMetric()[0].GetHistogram()
-	rank, below, from := q*float64(h.GetSampleCount()), 0.0, 0.0
-	for _, bucket := range h.GetBucket() {
-		count, bound := float64(bucket.GetCumulativeCount()), bucket.GetUpperBound()
-		if count >= rank && !math.IsInf(bound, 1) {
-			seconds := from + (bound-from)*(rank-below)/max(count-below, 1)
-			return time.Duration(seconds * float64(time.Second)).Round(time.Millisecond / 10)
-		}
-		below, from = count, bound
-	}
-	return math.MaxInt64
 }

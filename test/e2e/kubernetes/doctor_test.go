@@ -9,12 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -109,49 +105,4 @@ func TestDoctorSeesTheCluster(t *testing.T) {
 	q := &place{t: t, c: c, kind: autoscalers, namespace: p.namespace}
 	q.add("beside", basic("web"))
 	a.expect(1, []string{"Autoscaler " + p.namespace + "/beside does not act: HorizontalPodAutoscaler web scales the same workload"}, "--source=autoscaler")
-}
-
-// On a control plane without metrics-server and adapters doctor says what to install for the objects that are there, and
-// who holds a Lease acts.
-func TestDoctorSeesAbsentMetricsAndTheLease(t *testing.T) {
-	t.Parallel()
-	c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true, WithoutMetrics: true})
-	s := service.Start(t)
-	p := newPlace(t, c, hpas, "doctor")
-	account := c.Account(t, p.namespace, "doctor")
-	// A person who looks may list Leases, which an agent may not.
-	c.Grant(t, account, append(leastRules(t), rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"list"}})...)
-	a := newAgentAs(t, account, p.namespace, s, "--source=hpa")
-	a.expect(0, []string{"no problem found"}) // nothing uses them
-
-	p.add("web", basic("web"))
-	p.add("queue", metric(autoscalingv2.MetricSpec{
-		Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q"}, Target: averageValue("3")},
-	})("queue"))
-	p.add("requests", metric(autoscalingv2.MetricSpec{
-		Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "r"}, Target: averageValue("3")},
-	})("requests"))
-	a.expect(1, []string{
-		"metrics.k8s.io is not there; objects that use it: 1", "→ install metrics-server",
-		"custom.metrics.k8s.io is not there; objects that use it: 1", "external.metrics.k8s.io is not there; objects that use it: 1", "→ install an adapter of this API",
-	})
-
-	lease := func(renewed time.Time) {
-		t.Helper()
-		leases, holder, at := c.Client().CoordinationV1().Leases(p.namespace), "agent-1", metav1.NewMicroTime(renewed)
-		_ = leases.Delete(t.Context(), "setpoint-agent", metav1.DeleteOptions{})
-		_, err := leases.Create(t.Context(), &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "setpoint-agent"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &at},
-		}, metav1.CreateOptions{})
-		must(t, err)
-	}
-	const held = "setpoint-agent"
-	lease(time.Now())
-	own := []string{"--leader-elect", "--leader-elect-namespace=" + p.namespace}
-	a.expect(1, []string{"PROBLEM  lease", "the agent agent-1, with the Lease " + p.namespace + "/" + held + ", acts on this cluster as well", "→ stop one of both"})
-	a.expect(1, []string{"the agent agent-1 holds the Lease " + p.namespace + "/" + held + " and acts"}, own...)
-	lease(time.Now().Add(-time.Hour))
-	if text, _ := a.doctor(); strings.Contains(text, "agent-1") {
-		t.Errorf("an agent that is gone acts:\n%s", text)
-	}
 }

@@ -86,3 +86,10 @@ func withAutoscalers(t testing.TB, c *kubetest.Cluster) *kubetest.Cluster {
 
 // definitions are the clusters with the CRD, which tests that share one install once.
 var definitions sync.Map
+
+func textFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(name, []byte(text), 0o600))
+	return name
+}

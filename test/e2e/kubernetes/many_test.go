@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
+
+// manyWithin is the longest that anything may take with all of them.
+const manyWithin = 5 * time.Minute
 
 // extent is the number of namespaces, of HorizontalPodAutoscalers per namespace, and of pods
 // per HorizontalPodAutoscaler.
@@ -124,4 +130,24 @@ func (p *place) addDeploymentWithPods(name string, pods int) error {
 		}
 	}
 	return nil
+}
+
+func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, period time.Duration) *agent {
+	t.Helper()
+	a := newAgent(t, c, "default", s, "--source=hpa", "--sync-period="+period.String(), "--log-level=warn")
+	a.command.Args = slices.DeleteFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") })
+	return a
+}
+
+// awaitReconciles waits until there were so many reconciles, and returns how long that took.
+func (w *manyWorld) awaitReconciles(t *testing.T, a *agent, n float64) time.Duration {
+	t.Helper()
+	began := time.Now()
+	awaitFor(t, manyWithin, fmt.Sprintf("%v reconciles", n), func() string {
+		if got := a.value("setpoint_agent_reconciles_total"); got < n {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	return time.Since(began)
 }
