@@ -74,3 +74,14 @@ func forecastOfOneDay(s *subject) {
 			fmt.Sprintf("%d %% of %d days is the %dth", f.Quantile, daysOfForecast, daysOfForecast))
 	}
 }
+
+func forecastBelowMinimum(s *subject) {
+	if s.stages == nil || s.stages.Forecast == nil || !s.stages.Forecast.Floor {
+		return
+	}
+	f := s.stages.Forecast
+	if most := f.Most(s.spec.MaxReplicas); most <= s.spec.MinReplicas {
+		s.report("spec.stages.forecast.maxPercentOfMax", "the forecast is never above minReplicas, so it never acts",
+			fmt.Sprintf("%d %% of %d is %d ≤ %d", f.MostPercent, s.spec.MaxReplicas, most, s.spec.MinReplicas))
+	}
+}

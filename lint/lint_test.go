@@ -453,6 +453,8 @@ func worldCases() []worldCase {
 			mended: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "15s"}]`), arithmetic: "14s < 15s"},
 		{rule: "forecast-of-one-day", found: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 93}`),
 			mended: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 92}`), arithmetic: "93 % of 14 days is the 14th"},
+		{rule: "forecast-below-minimum", found: staged(`"forecast": {"timeZone": "UTC", "mode": "FLOOR", "maxPercentOfMax": 14}`),
+			mended: staged(`"forecast": {"timeZone": "UTC", "mode": "FLOOR", "maxPercentOfMax": 15}`), arithmetic: "14 % of 20 is 2 ≤ 2"},
 		{rule: "zero-guard-above-window", found: staged(`"zeroGuards": [{"metric": "External:load", "confirm": "301s"}]`),
 			mended: staged(`"zeroGuards": [{"metric": "External:load"}]`), arithmetic: "5m1s > 5m0s"},
 		{rule: "small-counts", found: autoscaler(1, 20, onCPU, "") + deployment("", tiny), mended: autoscaler(1, 20, onCPU, "") + deployment("", plain),

@@ -45,6 +45,7 @@ func TestStagesOfStoredSpecs(t *testing.T) {
 		{`"zeroGuards": [{"metric": "External:load", "confirm": "301s"}]`, "stages.zeroGuards[0].confirm", []string{"zero-guard-above-window"}, nil},
 		{`"forecast": {"timeZone": "UTC", "quantilePercent": 100}`, "stages.forecast.quantilePercent", []string{"forecast-of-one-day"}, nil},
 		{`"forecast": {"timeZone": "UTC", "season": "WEEKLY", "quantilePercent": 100}`, "", nil, nil},
+		{`"forecast": {"timeZone": "UTC", "mode": "FLOOR", "maxPercentOfMax": 10}`, "stages.forecast.maxPercentOfMax", []string{"forecast-below-minimum"}, nil},
 		{`"forecast": {"timeZone": "Europe/Berln", "quantilePercent": 40}`, "", nil, []string{"stages.forecast.quantilePercent: ", "stages.forecast.timeZone: "}},
 		{strings.Replace(schedule(""), "UTC", "Europe/Berln", 1), "", nil, []string{"stages.schedules[0].timeZone: "}},
 		{strings.Replace(schedule(""), "22 * * *", "22 * * 1-9", 1), "", nil, []string{"stages.schedules[0].cron: "}},

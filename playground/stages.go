@@ -100,7 +100,8 @@ func (r staged) read(v document.Value, m *setpointv1.Stages) {
 			m.Forecast = f
 			v.Map(document.Required("timeZone", words(&f.TimeZone, 64)), document.Optional("mode", oneOf(&f.Mode, "FORECAST_ONLY", "FLOOR")),
 				document.Optional("season", oneOf(&f.Season, "DAILY", "WEEKLY")), document.Optional("lead", r.duration(&f.Lead, 0, time.Hour)),
-				document.Optional("quantilePercent", between(&f.QuantilePercent, 0, 100)))
+				document.Optional("quantilePercent", between(&f.QuantilePercent, 0, 100)),
+				document.Optional("maxPercentOfMax", between(&f.MaxPercentOfMax, 0, 100)))
 		}),
 		document.Optional("idle", func(v document.Value) {
 			m.Idle = &setpointv1.IdleScaling{}

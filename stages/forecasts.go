@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -16,6 +17,8 @@ type Forecast struct {
 	Basis forecast.Basis
 	// Floor makes it a proposal beside the metrics', while its own errors are small. Otherwise it only tells.
 	Floor bool
+	// MostPercent is the share of maxReplicas that it is never above, in per cent: 1 to 100; 0: maxReplicas alone limit it.
+	MostPercent int32
 }
 
 // Past is what is known of the past of a target with a forecast, for one decision.
@@ -50,6 +53,10 @@ func (r *run) forecast(c *recommender.Combining, o *outcome, value int32) int32 
 	}
 	r.noteProposal(value, !o.failed && r.external == "" && r.others == "")
 	replicas, what := r.foretell(f)
+	if most := f.Most(r.in.Spec.MaxReplicas); replicas > most {
+		replicas = most
+		what += fmt.Sprintf(", limited to %d (%d %% of maxReplicas %d)", most, f.MostPercent, r.in.Spec.MaxReplicas)
+	}
 	a := recommender.Adjustment{Stage: recommender.StageForecast, Before: -1, After: -1}
 	switch problem := r.Past.problem(); {
 	case replicas < 0:
@@ -68,6 +75,14 @@ func (r *run) forecast(c *recommender.Combining, o *outcome, value int32) int32 
 	}
 	r.tell(a)
 	return value
+}
+
+// Most is the largest count that the forecast may have.
+func (f *Forecast) Most(maxReplicas int32) int32 {
+	if f.MostPercent == 0 {
+		return math.MaxInt32
+	}
+	return int32(int64(maxReplicas) * int64(f.MostPercent) / 100)
 }
 
 // foretell returns the forecast, and what is told of it: "forecast 14 for 08:15 (90 % of 14 days)"; below 0 there is none.

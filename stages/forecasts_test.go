@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -111,6 +112,35 @@ func TestForecastFloor(t *testing.T) {
 	g.current = 9
 	if d := g.ask(at.Add(10*time.Minute), 9); d.Desired != 12 {
 		t.Errorf("maxReplicas 12: %d", d.Desired)
+	}
+}
+
+// TestForecastIsAShareOfTheMaximum is that a forecast is never above its share of maxReplicas, rounded down, says so,
+// and that metrics may be.
+func TestForecastIsAShareOfTheMaximum(t *testing.T) {
+	for _, c := range []struct {
+		percent, most, metrics, want int32
+		rule, message                string
+	}{
+		{80, 17, 9, 13, "floor", "forecast 14 for 08:00 (90 % of 14 days), limited to 13 (80 % of maxReplicas 17) is above the metrics' 9"},
+		{80, 18, 9, 14, "floor", "forecast 14 for 08:00 (90 % of 14 days) is above the metrics' 9"},
+		{80, 12, 9, 9, "below", "forecast 14 for 08:00 (90 % of 14 days), limited to 9 (80 % of maxReplicas 12) is not above the metrics' 9"},
+		{80, 17, 16, 16, "below", "forecast 14 for 08:00 (90 % of 14 days), limited to 13 (80 % of maxReplicas 17) is not above the metrics' 16"},
+		{100, 13, 9, 13, "floor", "forecast 14 for 08:00 (90 % of 14 days), limited to 13 (100 % of maxReplicas 13) is above the metrics' 9"},
+		{1, 99, 9, 9, "below", "forecast 14 for 08:00 (90 % of 14 days), limited to 0 (1 % of maxReplicas 99) is not above the metrics' 9"},
+		{0, 13, 9, 13, "floor", "forecast 14 for 08:00 (90 % of 14 days) is above the metrics' 9"},
+		{100, math.MaxInt32, 9, 14, "floor", "forecast 14 for 08:00 (90 % of 14 days) is above the metrics' 9"},
+	} {
+		f := floored()
+		f.MostPercent = c.percent
+		g := foresee(t, f)
+		at := monday.AddDate(0, 0, 14).Add(8 * time.Hour)
+		g.pass(monday, at, steady(14))
+		g.in.Spec.MaxReplicas, g.current = c.most, 9
+		d := g.ask(at, int64(c.metrics))
+		if a := toldForecast(t, &d); d.Desired != c.want || a.Rule != c.rule || a.Message != c.message {
+			t.Errorf("%d %% of %d, metrics %d: %d, want %d: %+v", c.percent, c.most, c.metrics, d.Desired, c.want, a)
+		}
 	}
 }
 

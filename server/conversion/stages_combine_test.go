@@ -128,12 +128,12 @@ func TestForecastsAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]stages.Forecast{
-		`{"timeZone": "UTC"}`: {Settings: forecast.Settings{Quantile: 90, Lead: 5 * time.Minute, Zone: time.UTC}},
-		`{"timeZone": "Europe/Berlin", "mode": "FLOOR", "season": "WEEKLY", "lead": "0s", "quantilePercent": 100}`: {
-			Settings: forecast.Settings{Season: forecast.Weekly, Quantile: 100, Zone: berlin}, Floor: true,
+		`{"timeZone": "UTC"}`: {Settings: forecast.Settings{Quantile: 90, Lead: 5 * time.Minute, Zone: time.UTC}, MostPercent: 80},
+		`{"timeZone": "Europe/Berlin", "mode": "FLOOR", "season": "WEEKLY", "lead": "0s", "quantilePercent": 100, "maxPercentOfMax": 100}`: {
+			Settings: forecast.Settings{Season: forecast.Weekly, Quantile: 100, Zone: berlin}, Floor: true, MostPercent: 100,
 		},
-		`{"timeZone": "UTC", "mode": "FORECAST_ONLY", "season": "DAILY", "lead": "3600s", "quantilePercent": 50}`: {
-			Settings: forecast.Settings{Quantile: 50, Lead: time.Hour, Zone: time.UTC},
+		`{"timeZone": "UTC", "mode": "FORECAST_ONLY", "season": "DAILY", "lead": "3600s", "quantilePercent": 50, "maxPercentOfMax": 1}`: {
+			Settings: forecast.Settings{Quantile: 50, Lead: time.Hour, Zone: time.UTC}, MostPercent: 1,
 		},
 	} {
 		in := threeMetrics()
@@ -143,7 +143,7 @@ func TestForecastsAreRead(t *testing.T) {
 			continue
 		}
 		got := *plan.Forecast
-		if !got.Same(&want.Settings) || got.Floor != want.Floor || got.Basis.Hash() != forecastBasis(in) {
+		if !got.Same(&want.Settings) || got.Floor != want.Floor || got.MostPercent != want.MostPercent || got.Basis.Hash() != forecastBasis(in) {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}

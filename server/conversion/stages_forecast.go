@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -13,6 +14,7 @@ import (
 const (
 	defaultLead     = 5 * time.Minute
 	defaultQuantile = 90
+	defaultMost     = 80
 )
 
 // forecast reads a forecast; nil: there is none, or a violation was added.
@@ -39,7 +41,7 @@ func (r *stagesReader) forecast(in *setpointv1.Forecast, p *stages.Plan, path st
 	}
 	out := &stages.Forecast{
 		Settings: forecast.Settings{Quantile: quantile, Lead: durationOr(in.GetLead(), defaultLead), Zone: zone},
-		Basis:    stages.BasisOf(&r.in.Spec, p.Combine), Floor: in.GetMode() == "FLOOR",
+		Basis:    stages.BasisOf(&r.in.Spec, p.Combine), Floor: in.GetMode() == "FLOOR", MostPercent: cmp.Or(in.GetMaxPercentOfMax(), defaultMost),
 	}
 	if in.GetSeason() == forecast.Weekly.String() {
 		out.Season = forecast.Weekly

@@ -651,9 +651,11 @@ type Forecast struct {
 	// Which of the values, in per cent, by the nearest rank: 50 to 100. Absent: 90.
 	QuantilePercent int32 `protobuf:"varint,4,opt,name=quantile_percent,json=quantilePercent,proto3" json:"quantile_percent,omitempty"`
 	// The time zone of "this time", of the IANA database, such as "Europe/Berlin" or "UTC". Required.
-	TimeZone      string `protobuf:"bytes,5,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TimeZone string `protobuf:"bytes,5,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	// The share of maxReplicas that it is never above, in per cent, rounded down: 1 to 100. Absent: 80.
+	MaxPercentOfMax int32 `protobuf:"varint,6,opt,name=max_percent_of_max,json=maxPercentOfMax,proto3" json:"max_percent_of_max,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Forecast) Reset() {
@@ -719,6 +721,13 @@ func (x *Forecast) GetTimeZone() string {
 		return x.TimeZone
 	}
 	return ""
+}
+
+func (x *Forecast) GetMaxPercentOfMax() int32 {
+	if x != nil {
+		return x.MaxPercentOfMax
+	}
+	return 0
 }
 
 // A count that the caller proposes, for example a forecast of its own.
@@ -1142,14 +1151,15 @@ const file_setpoint_v1_stages_proto_rawDesc = "" +
 	"\bmax_pace\x18\f \x01(\tB\x17\xbaH\x14r\x12R\x00R\aAT_ONCER\x05PACEDR\amaxPace\x12\x1c\n" +
 	"\tsuspended\x18\r \x01(\bR\tsuspendedB\x0f\n" +
 	"\r_min_replicasB\x0f\n" +
-	"\r_max_replicas\"\x87\x02\n" +
+	"\r_max_replicas\"\xbf\x02\n" +
 	"\bForecast\x121\n" +
 	"\x04mode\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18R\x00R\rFORECAST_ONLYR\x05FLOORR\x04mode\x12.\n" +
 	"\x06season\x18\x02 \x01(\tB\x16\xbaH\x13r\x11R\x00R\x05DAILYR\x06WEEKLYR\x06season\x12<\n" +
 	"\x04lead\x18\x03 \x01(\v2\x19.google.protobuf.DurationB\r\xbaH\n" +
 	"\xaa\x01\a\"\x03\b\x90\x1c2\x00R\x04lead\x124\n" +
 	"\x10quantile_percent\x18\x04 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x0fquantilePercent\x12$\n" +
-	"\ttime_zone\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\btimeZone\"\xe2\x01\n" +
+	"\ttime_zone\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18@R\btimeZone\x126\n" +
+	"\x12max_percent_of_max\x18\x06 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\x0fmaxPercentOfMax\"\xe2\x01\n" +
 	"\bProposal\x12>\n" +
 	"\x04name\x18\x01 \x01(\tB*\xbaH'r%\x10\x01\x18?2\x1f^[a-z0-9]([-a-z0-9]*[a-z0-9])?$R\x04name\x12#\n" +
 	"\breplicas\x18\x02 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\breplicas\x12,\n" +

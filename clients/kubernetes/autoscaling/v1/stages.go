@@ -163,6 +163,12 @@ type Forecast struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	QuantilePercent int32 `json:"quantilePercent,omitempty"`
+	// maxPercentOfMax is the share of maxReplicas that it is never above, in per cent, 1 to
+	// 100. Absent: 80.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	MaxPercentOfMax int32 `json:"maxPercentOfMax,omitempty"`
 	// timeZone is that of "this time", one of the IANA database, such as Europe/Berlin.
 	// +required
 	// +kubebuilder:validation:MinLength=1
