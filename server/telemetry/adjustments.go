@@ -30,7 +30,7 @@ var rulesOf = map[string][]string{
 	recommender.StageCombine.String():   {"MIN", "QUORUM", "WEIGHTED", "SUM"},
 	recommender.StageWindow.String():    {"failures"},
 	recommender.StageReversals.String(): {"budget"},
-	recommender.StageForecast.String():  {"floor", "below", "only", "closed", "none"},
+	recommender.StageForecast.String():  {"floor"},
 	recommender.StageOverride.String():  {"hold", "pin", "floor", "ceiling", "contradiction", "no-scale-down", "no-scale-up"},
 }
 
@@ -57,6 +57,9 @@ func (c adjustments) count(a *recommender.Adjusted) {
 	}
 	for i := range a.Adjustments {
 		one := &a.Adjustments[i]
+		if one.Stage == recommender.StageForecast && one.After < 0 {
+			continue // it is told with each decision
+		}
 		rules := c[one.Stage.String()]
 		counter, known := rules[kindOf(one)]
 		if !known {

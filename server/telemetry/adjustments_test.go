@@ -41,6 +41,9 @@ func TestAdjustmentsAreCountedByKind(t *testing.T) {
 			recommender.Adjustment{Stage: recommender.StageFallback, Rule: fmt.Sprintf("External:a/%d", i), Metric: fmt.Sprintf("External:a/%d", i)},
 			recommender.Adjustment{Stage: recommender.StageOverride, Rule: "hold"},
 			recommender.Adjustment{Stage: recommender.StageIdle, Rule: "activation", Metric: "External:a"},
+			recommender.Adjustment{Stage: recommender.StageForecast, Rule: "floor", Before: 9, After: 14},
+			recommender.Adjustment{Stage: recommender.StageForecast, Rule: "only", Before: -1, After: -1},
+			recommender.Adjustment{Stage: recommender.StageForecast, Rule: "none", Before: -1, After: -1},
 			recommender.Adjustment{Stage: recommender.Stage(200), Rule: "of a newer version"},
 		)
 	}
@@ -50,7 +53,7 @@ func TestAdjustmentsAreCountedByKind(t *testing.T) {
 	if len(after) != before {
 		t.Errorf("%d series, before %d", len(after), before)
 	}
-	for _, name := range []string{"BOUNDS schedule", "BOUNDS proposal", "SCHEDULE other", "FALLBACK metric", "OVERRIDE hold", "IDLE activation"} {
+	for _, name := range []string{"BOUNDS schedule", "BOUNDS proposal", "SCHEDULE other", "FALLBACK metric", "OVERRIDE hold", "IDLE activation", "FORECAST floor"} {
 		if after[name] != 50 {
 			t.Errorf("%s: %v, want 50", name, after[name])
 		}
