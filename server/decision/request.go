@@ -8,6 +8,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -28,6 +29,8 @@ type Request struct {
 	// there are none; for the shadows of the target.
 	Defaults    *recommender.Options
 	Least, Most *int32
+	// Budget is what the shadows of the target may cost; nil: it is unlimited.
+	Budget shadows.Budget
 	// Around are the stages around the decision, without the overrides.
 	Around stages.Around
 	// Owner is whose target it is.

@@ -223,7 +223,7 @@ func (j *Job) affordable() bool {
 // and must not let it get around its own.
 func (r *Reader) complete(j *Job) {
 	j.Input.ID = newID(j.Now)
-	j.Bounds = r.shares.For(j.caller)
+	j.Bounds, j.Budget = r.shares.For(j.caller), j.budget
 	if j.RequestID == "" {
 		return
 	}

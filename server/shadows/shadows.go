@@ -185,6 +185,20 @@ type Call struct {
 	// Options are the server's for the caller, nil: the controller's; and Least and Most its caps of bounds; nil: there are none.
 	Options     *recommender.Options
 	Least, Most *int32
+	// Budget is what the shadows may cost; nil: it is unlimited.
+	Budget Budget
+}
+
+// Budget limits the pods or samples that are evaluated, of one metric each: Cells spends some, if there are as many left.
+type Budget interface{ Cells(n int) bool }
+
+// affords spends what a decision costs, and reports whether it may: with stages the plain count is another one.
+func (c *Call) affords(in *recommender.Input, alone bool) bool {
+	cells := conversion.Cells(in)
+	if !alone {
+		cells *= 2
+	}
+	return c.Budget == nil || c.Budget.Cells(cells)
 }
 
 // Decide lets each shadow decide, and returns what the next record keeps.
@@ -270,6 +284,13 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 	of, before := s.find(spec)
 	next := &storedv1.ShadowHistory{Name: spec.GetName(), Hash: spec.GetHash(), Record: before.GetRecord(), Spans: before.GetSpans()}
 	in, plan, problem := read(c, spec)
+	around := stages.Around{
+		Plan: plan, Proposals: c.Around.Proposals, Overrides: c.Around.Overrides, OverridesAt: c.Around.OverridesAt, Turns: c.Around.Turns, Deleted: c.Around.Deleted,
+	}
+	alone := around.Empty() && len(of.Stages) == 0
+	if problem == "" && !c.affords(in, alone) {
+		problem = "the call has too many pods and metrics for one more decision: ask for less at once"
+	}
 	if problem != "" {
 		if next.Record == nil {
 			next.Record = historyOf(&of.History, of.Stages)
@@ -278,13 +299,10 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 		return next
 	}
 	in.ID[0] ^= byte(1 + index) // reports of changes are not about its own
-	around := stages.Around{
-		Plan: plan, Proposals: c.Around.Proposals, Overrides: c.Around.Overrides, OverridesAt: c.Around.OverridesAt, Turns: c.Around.Turns, Deleted: c.Around.Deleted,
-	}
 	var d recommender.Decision
 	var history recommender.History
 	var staged []byte
-	if around.Empty() && len(of.Stages) == 0 {
+	if alone {
 		d, history = recommender.RecommendIn(nil, c.Decision.At, in, &of.History)
 	} else {
 		d, history, staged = around.RecommendIn(nil, c.Decision.At, in, &of.History, of.Stages)

@@ -118,6 +118,52 @@ func TestAShadowWithOtherMetricsIsOff(t *testing.T) { // H3
 	})
 }
 
+// What shadows cost counts for the call that they are decided with: 100 metrics of 20,000 pods are 2 million cells, and a
+// call has 2 million and 8 for each of its bytes. Stages cost a second evaluation.
+func TestShadowsAreWithinTheBudgetOfTheCall(t *testing.T) {
+	const problem = "the call has too many pods and metrics for one more decision: ask for less at once"
+	s := servertest.Start(t)
+	req := servertest.Queue(servertest.Web, 3, 50)
+	for i := range 99 {
+		name := fmt.Sprintf("q%d", i)
+		req.Spec.Metrics = append(req.Spec.Metrics, proto.CloneOf(req.GetSpec().GetMetrics()[0]))
+		req.Spec.Metrics[1+i].External.Metric.Name = name
+		req.ExternalMetrics = append(req.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: "1"})
+	}
+	for i := range 20_000 {
+		req.Pods = append(req.Pods, &setpointv1.Pod{Name: fmt.Sprintf("pod-%010d", i)})
+	}
+	plain, staged := shadow("plain", req.GetSpec()), shadow("staged", req.GetSpec())
+	staged.Stages = &setpointv1.Stages{WindowThroughFailures: true}
+	for _, tt := range []struct {
+		shadows  []*setpointv1.Shadow
+		problems []string
+	}{
+		{[]*setpointv1.Shadow{plain}, []string{""}},
+		{[]*setpointv1.Shadow{staged}, []string{problem}},
+		{[]*setpointv1.Shadow{plain, shadow("other", plain.GetSpec())}, []string{"", problem}},
+	} {
+		set(t, s, servertest.Web, req.GetSpec(), tt.shadows...)
+		s.Clock.Advance(servertest.Period)
+		if got := s.Recommend(t, req).GetDesiredReplicas(); got != 5 {
+			t.Fatalf("decided %d", got)
+		}
+		for i, got := range s.Target(t, servertest.Web).GetShadows() {
+			if got.GetProblem() != tt.problems[i] {
+				t.Errorf("%d shadows, %s: problem %q, want %q", len(tt.shadows), got.GetName(), got.GetProblem(), tt.problems[i])
+			}
+		}
+	}
+	s.Clock.Advance(servertest.Period)
+	req.Pods = req.Pods[:2000]
+	s.Recommend(t, req)
+	for _, got := range s.Target(t, servertest.Web).GetShadows() {
+		if got.GetProblem() != "" || got.GetComparedDecisions() == 0 {
+			t.Errorf("of fewer pods: %v", got)
+		}
+	}
+}
+
 // A shadow that can't compute a count keeps it, which is no recommendation to compare: promoted, it would answer polls
 // with an error.
 func TestAShadowWhoseMetricsFailIsOff(t *testing.T) {
