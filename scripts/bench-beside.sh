@@ -20,7 +20,7 @@ commit=$(git rev-parse --verify "$commit^{commit}")
 . scripts/mode.sh
 scripts/redis.sh
 # All but the million of stored targets, which an older service may not have.
-test $# -gt 0 || set -- -scenario='^(engine|unary-memory|unary-redis|rest|stream-redis|batch-redis|latency|pods|start|garbage)$' -duration=1s
+test $# -gt 0 || set -- -scenario='^(engine|unary-memory|unary-redis|rest|stream-redis|batch-redis|latency|pods|start)$' -duration=1s
 
 found=$root/bin/beside
 rm -rf "$found"

@@ -51,22 +51,6 @@ func TestOpenChargesAStallToAllThatItKeepsWaiting(t *testing.T) {
 	}
 }
 
-// The same stall is one call of a closed loop: its percentiles are no latencies.
-func TestClosedLeavesOutWhatWasNotAsked(t *testing.T) {
-	t.Parallel()
-	s := &stalling{after: 1, length: 100 * time.Millisecond}
-	r := load.Closed(t.Context(), 1, 400*time.Millisecond, func(ctx context.Context, caller int) error {
-		time.Sleep(100 * time.Microsecond)
-		return s.call(ctx, caller)
-	})
-	if slowest := r.Quantile(1); slowest < s.length {
-		t.Errorf("the slowest call took %v, want at least the stall's %v", slowest, s.length)
-	}
-	if r.Elapsed < 400*time.Millisecond {
-		t.Errorf("took %v, want 400 ms", r.Elapsed)
-	}
-}
-
 func TestOpenKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -76,25 +60,6 @@ func TestOpenKeepsItsRate(t *testing.T) {
 	}
 	if r.Done != 600 {
 		t.Errorf("%d calls, want 600", r.Done)
-	}
-}
-
-func TestOpenBoundsCallsInFlight(t *testing.T) {
-	t.Parallel()
-	var inFlight, most atomic.Int64
-	load.Open(t.Context(), load.Plan{Rate: 5000, Duration: 100 * time.Millisecond, InFlight: 3}, func(_ context.Context, place int) error {
-		if place < 0 || place >= 3 {
-			t.Errorf("place %d of 3", place)
-		}
-		if now := inFlight.Add(1); now > most.Load() {
-			most.Store(now)
-		}
-		time.Sleep(time.Millisecond)
-		inFlight.Add(-1)
-		return nil
-	})
-	if most.Load() > 3 {
-		t.Errorf("%d calls in flight, at most 3 were allowed", most.Load())
 	}
 }
 

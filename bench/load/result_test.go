@@ -8,21 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/load"
 )
 
-func TestQuantilesAreExactToAHundredth(t *testing.T) {
-	t.Parallel()
-	r := load.NewResult()
-	for i := 1; i <= 10_000; i++ {
-		r.Record(time.Duration(i)*10*time.Microsecond, nil)
-	}
-	for q, want := range map[float64]time.Duration{
-		.5: 50 * time.Millisecond, .99: 99 * time.Millisecond, .999: 99_900 * time.Microsecond, 1: 100 * time.Millisecond,
-	} {
-		if got := r.Quantile(q); got < want-want/100 || got > want+want/100 {
-			t.Errorf("the %v quantile of 10 µs to 100 ms is %v, want %v", q, got, want)
-		}
-	}
-}
-
 func TestResultsAdd(t *testing.T) {
 	t.Parallel()
 	a, b := load.NewResult(), load.NewResult()

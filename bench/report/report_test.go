@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"encoding/json"
 	"flag"
 	"math"
 	"os"
@@ -45,62 +44,6 @@ func TestMarkdown(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("Markdown differs from %s (-rewrite writes it anew):\n%s", golden, got)
-	}
-}
-
-func TestJSONHasMediansAndRuns(t *testing.T) {
-	t.Parallel()
-	text, err := json.Marshal(example())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var read struct {
-		Scenarios []struct {
-			Name    string
-			Figures []struct {
-				Median float64
-				Runs   []float64
-				Goal   *report.Goal
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
-	f := read.Scenarios[0].Figures[0]
-	if f.Median != 95.44 || len(f.Runs) != 5 || f.Goal == nil || *f.Goal.AtLeast != 90 {
-		t.Errorf("a figure is written as %+v", f)
-	}
-}
-
-func TestMedianIsOneThatWasMeasured(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name string
-		runs []float64
-		want float64
-	}{
-		{"none", nil, 0}, {"odd", []float64{3, 1, 2}, 2}, {"even: the lower", []float64{4, 1, 3, 2}, 2},
-	} {
-		f := report.Figure{Runs: tc.runs}
-		if got := f.Median(); got != tc.want {
-			t.Errorf("%s: the median of %v is %v, want %v", tc.name, tc.runs, got, tc.want)
-		}
-	}
-}
-
-func TestGoals(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		goal *report.Goal
-		x    float64
-		want bool
-	}{
-		{report.AtLeast(90), 90, true}, {report.AtLeast(90), 89.9, false}, {report.AtMost(0), 0, true}, {report.AtMost(5), 5.1, false},
-	} {
-		if got := tc.goal.Reached(tc.x); got != tc.want {
-			t.Errorf("%+v reached by %v: %v", tc.goal, tc.x, got)
-		}
 	}
 }
 

@@ -1,16 +1,10 @@
 package request_test
 
 import (
-	"bufio"
-	"bytes"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -54,40 +48,6 @@ func TestTargetsAreAskedForEachPeriod(t *testing.T) {
 	}
 }
 
-func TestPartsShareTheTargets(t *testing.T) {
-	t.Parallel()
-	set := newSet(t, 7, false)
-	count := map[string]int{}
-	for i := range 3 {
-		part := set.Part(i, 3)
-		for range 3 {
-			req := &setpointv1.RecommendRequest{}
-			decode(t, part.Append(nil), req)
-			count[req.GetTarget()] |= 1 << i
-		}
-	}
-	for name, parts := range count {
-		if parts&(parts-1) != 0 {
-			t.Errorf("%s belongs to parts %b, want one", name, parts)
-		}
-	}
-	if len(count) != 7 {
-		t.Errorf("parts have %d targets, want 7", len(count))
-	}
-}
-
-func TestAnewBeginsAgain(t *testing.T) {
-	t.Parallel()
-	set := newSet(t, 1, false)
-	first := set.Part(0, 1).Append(nil)
-	if second := set.Part(0, 1).Append(nil); bytes.Equal(first, second) {
-		t.Error("another part of the same set asks for the same instant again")
-	}
-	if again := set.Anew().Part(0, 1).Append(nil); !bytes.Equal(first, again) {
-		t.Error("the set made anew does not begin where the first did")
-	}
-}
-
 func TestNoTwoRequestsAreAlike(t *testing.T) {
 	t.Parallel()
 	part := newSet(t, 2, false).Part(0, 1)
@@ -97,48 +57,6 @@ func TestNoTwoRequestsAreAlike(t *testing.T) {
 	if proto.Equal(a.GetSpec(), b.GetSpec()) || a.GetPods()[0].GetName() == b.GetPods()[0].GetName() ||
 		proto.Equal(a.GetPodMetrics()[0].GetContainers()[0], b.GetPodMetrics()[0].GetContainers()[0]) {
 		t.Error("two targets share a spec, a pod's name or a sample")
-	}
-}
-
-func TestBatchesAndStreams(t *testing.T) {
-	t.Parallel()
-	set := newSet(t, 3, false)
-	single, batch, streamed := &setpointv1.RecommendRequest{}, &setpointv1.BatchRecommendRequest{}, &setpointv1.StreamRecommendRequest{}
-	decode(t, set.Anew().Part(0, 1).Append(nil), single)
-	decode(t, set.Anew().Part(0, 1).AppendBatch(nil, 4), batch)
-	decode(t, set.Anew().Part(0, 1).AppendStreamed(nil, "17"), streamed)
-	if len(batch.GetRequests()) != 4 || !proto.Equal(batch.GetRequests()[0], single) {
-		t.Errorf("a batch of 4 has %d requests, or its first is not the set's", len(batch.GetRequests()))
-	}
-	if streamed.GetId() != "17" || !proto.Equal(streamed.GetRequest(), single) {
-		t.Errorf("a stream's request has the id %q, or is not the set's", streamed.GetId())
-	}
-}
-
-func TestHTTP(t *testing.T) {
-	t.Parallel()
-	set := newSet(t, 2, true)
-	want := &setpointv1.RecommendRequest{}
-	decode(t, set.Anew().Part(0, 1).Append(nil), want)
-	rest := bufio.NewReader(bytes.NewReader(append(set.Part(0, 1).AppendHTTP(nil), "the next"...)))
-	call, err := http.ReadRequest(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(call.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := &setpointv1.RecommendRequest{}
-	if err := protojson.Unmarshal(body, got); err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
-	got.Target = strings.TrimSuffix(strings.TrimPrefix(call.URL.Path, "/v1/"), ":recommend")
-	if !proto.Equal(got, want) {
-		t.Errorf("over HTTP it is\n%v\nwant\n%v", got, want)
-	}
-	if left, _ := io.ReadAll(rest); string(left) != "the next" {
-		t.Errorf("%q is left behind the body, whose length is wrong", left)
 	}
 }
 

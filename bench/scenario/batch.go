@@ -47,7 +47,7 @@ func (s *stage) batches() ([]report.Figure, error) {
 		ratio("rate, of the bare handler's", runs[0], runs[1], nil), ratio("rate, of pipelines alone", runs[0], runs[2], nil),
 	}
 	figures = append(figures, costs("service", runs[0])...)
-	figures = append(figures, garbageFigures("service", runs[0], usualPods, nil, nil)...)
+	figures = append(figures, garbageFigures("service", runs[0])...)
 	figures = append(figures, latencies("a batch, all callers busy", runs[0], nil, nil, nil)...)
 	return figures, s.profile(service)
 }

@@ -39,10 +39,10 @@ func costs(name string, runs []run) (all []report.Figure) {
 }
 
 // garbageFigures are those of a service's allocations.
-func garbageFigures(name string, runs []run, pods int, allocations, collecting *report.Goal) []report.Figure {
+func garbageFigures(name string, runs []run) []report.Figure {
 	return []report.Figure{
-		figure(name+", allocations a pod", "", runs, allocations, func(r *run) float64 { return r.mallocs / float64(pods) }),
-		figure(name+", garbage collection's share of its processor time", "%", runs, collecting, func(r *run) float64 { return 100 * r.collecting }),
+		figure(name+", allocations a pod", "", runs, nil, func(r *run) float64 { return r.mallocs / usualPods }),
+		figure(name+", garbage collection's share of its processor time", "%", runs, nil, func(r *run) float64 { return 100 * r.collecting }),
 	}
 }
 

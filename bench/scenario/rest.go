@@ -53,6 +53,6 @@ func (s *stage) rest() ([]report.Figure, error) {
 		rates("REST", runs[0], nil), rates("gRPC", runs[1], nil), rates("bare handler", runs[2], nil),
 	}
 	figures = append(figures, costs("REST", runs[0])...)
-	figures = append(figures, garbageFigures("REST", runs[0], usualPods, nil, nil)...)
+	figures = append(figures, garbageFigures("REST", runs[0])...)
 	return figures, s.profile(overREST)
 }

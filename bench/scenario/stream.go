@@ -48,7 +48,7 @@ func (s *stage) streams() ([]report.Figure, error) {
 		ratio("rate, of the bare handler's", runs[0], runs[1], nil),
 	}
 	figures = append(figures, costs("service", runs[0])...)
-	figures = append(figures, garbageFigures("service", runs[0], usualPods, nil, nil)...)
+	figures = append(figures, garbageFigures("service", runs[0])...)
 	figures = append(figures, latencies("service, all streams busy", runs[0], nil, nil, nil)...)
 	return figures, s.profile(service)
 }

@@ -110,7 +110,7 @@ func (s *stage) unary(onRedis bool, percent float64) ([]report.Figure, error) {
 	}
 	figures = append(figures, costs("service", runs[0])...)
 	figures = append(figures, costs("bare handler", runs[1])...)
-	figures = append(figures, garbageFigures("service", runs[0], usualPods, nil, nil)...)
+	figures = append(figures, garbageFigures("service", runs[0])...)
 	figures = append(figures, latencies("service, all callers busy", runs[0], nil, nil, nil)...)
 	return figures, s.profile(service)
 }
