@@ -93,57 +93,6 @@ func TestByStatistics(t *testing.T) {
 	n.await("web", 1)
 }
 
-// Failures of Nomad change no count, and the agent recovers by itself.
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	n.queue.Store(20)
-	n.register("web", n.group("web", 2, byQueue))
-	a := startAgent(t, n, service.Start(t))
-	for i, fault := range []func(*http.Request) (int, string){
-		func(*http.Request) (int, string) { return http.StatusInternalServerError, "No cluster leader" },
-		func(*http.Request) (int, string) {
-			return http.StatusTooManyRequests, "Your IP is issuing too many concurrent connections, please rate limit your calls\n"
-		},
-		func(*http.Request) (int, string) { panic(http.ErrAbortHandler) },
-	} {
-		want := 3 + i
-		n.failing(fault)
-		n.queue.Store(int64(10 * want))
-		before := a.metric("setpoint_nomad_requests_total", "")[""]
-		awaitRequests(t, a, before+3)
-		if got := n.count("web"); got != want-1 {
-			t.Fatalf("fault %d: %d allocations while nothing answers, want %d", i, got, want-1)
-		}
-		n.failing(nil)
-		n.await("web", want)
-	}
-	// The token is revoked, and another one comes into its file.
-	_, err := n.client.ACLTokens().Delete(a.token.AccessorID, nil)
-	must(t, err)
-	n.queue.Store(70)
-	awaitRequests(t, a, a.metric("setpoint_nomad_requests_total", "")[""]+3)
-	if got := n.count("web"); got != 5 {
-		t.Errorf("%d allocations without a token, want 5", got)
-	}
-	must(t, os.WriteFile(a.tokenFile, []byte(n.token("agent").SecretID), 0o600))
-	n.await("web", 7)
-	if a.metric("setpoint_nomad_requests_total", "status")["403"] == 0 {
-		t.Error("no request was refused, which shows nothing")
-	}
-}
-
-// awaitRequests waits until the agent has made so many.
-func awaitRequests(t *testing.T, a *agent, want float64) {
-	t.Helper()
-	must(t, a.Await("asking", patience, func() error {
-		if had := a.metric("setpoint_nomad_requests_total", "")[""]; had < want {
-			return fmt.Errorf("it has asked %v times", had)
-		}
-		return nil
-	}))
-}
-
 // The agent is killed at each step of a reconcile that changes the count: the next agent
 // finishes it, and nothing counts twice.
 func TestKilledInARound(t *testing.T) {

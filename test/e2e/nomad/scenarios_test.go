@@ -3,11 +3,9 @@
 package nomad
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,56 +114,6 @@ func TestADeploymentLeavesTheWindow(t *testing.T) {
 	// On a busy machine the last reading from before the fall is some seconds old.
 	if took := time.Since(fell); took < window*3/4 {
 		t.Errorf("down %s after the queue fell, want it held by the window of %s: %s", took, window, n.events("web"))
-	}
-}
-
-// Four groups of one job want the same, step by step, each of which starts a deployment that blocks
-// the others: none waits much longer than the others.
-func TestGroupsOfOneJob(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	policy := strings.ReplaceAll(byQueue, "value: 3, periodSeconds: 5", "value: 1, periodSeconds: 5") + "period: "
-	n.queue.Store(10)
-	var groups []*api.TaskGroup
-	names := []string{"a", "b", "c", "d"}
-	for i, name := range names {
-		// One has a period of its own, so that it is not due together with the others.
-		groups = append(groups, deploys(n.group(name, 1, policy+fmt.Sprintf("%ds", 1+i/3)), 2*time.Second))
-	}
-	n.register("web", groups...)
-	n.awaitIdle("web")
-	a := startAgent(t, n, service.Start(t))
-	a.awaitReconciles(8)
-	n.queue.Store(40)
-	began := time.Now()
-	for _, name := range names {
-		n.await("web."+name, 4)
-	}
-	type step struct {
-		group string
-		at    uint64
-	}
-	var steps []step
-	for _, name := range names {
-		for _, e := range n.scaleStatus("web." + name).Events {
-			if e.Count != nil {
-				steps = append(steps, step{name, e.Time})
-			}
-		}
-	}
-	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
-	t.Logf("the steps of four groups took %s: %v", time.Since(began).Round(time.Second), steps)
-	// However long a deployment takes on this machine, nobody is passed over: before a group's step each
-	// other has made two at most since the group's last.
-	for _, name := range names {
-		others := make(map[string]int)
-		for _, s := range steps {
-			if s.group == name {
-				clear(others)
-			} else if others[s.group]++; others[s.group] > 2 && slices.ContainsFunc(steps, func(later step) bool { return later.group == name && later.at > s.at }) {
-				t.Errorf("%s made %d steps while %s waited for one: %v", s.group, others[s.group], name, steps)
-			}
-		}
 	}
 }
 
@@ -338,38 +286,4 @@ func TestNomadComesAndGoes(t *testing.T) {
 		}
 		return nil
 	}))
-}
-
-// A token that loses a capability changes no count, and the agent says what is missing; it goes on
-// with the capability.
-func TestCapabilities(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	n.queue.Store(20)
-	n.register("web", n.group("web", 2, byQueue))
-	n.allow("agent-of-"+n.namespace, "")
-	a := startAgent(t, n, service.Start(t))
-	must(t, os.WriteFile(a.tokenFile, []byte(n.token("agent-of-"+n.namespace).SecretID), 0o600))
-	want := 2
-	for _, lost := range []struct{ capability, says string }{
-		{"scale-job", "scale-job"},
-		{"read-job", "read-job"},
-		{"list-scaling-policies", "list-scaling-policies"},
-	} {
-		n.allow("agent-of-"+n.namespace, lost.capability)
-		n.queue.Store(int64(10 * (want + 1)))
-		n.register(lost.capability, n.group("other", 1, "cpu: 60")) // it ends the query that waits
-		must(t, a.Await("in trouble", patience, func() error {
-			if text := string(a.get("/status")); !strings.Contains(text, lost.says) {
-				return fmt.Errorf("without %s the status is\n%s", lost.capability, text)
-			}
-			return nil
-		}))
-		if got := n.count("web"); got != want && lost.capability != "list-scaling-policies" {
-			t.Errorf("%d allocations without %s, want %d", got, lost.capability, want)
-		}
-		n.allow("agent-of-"+n.namespace, "")
-		want++
-		n.await("web", want)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/nomad/api"
 
@@ -107,88 +106,6 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 	a.start()
 	a.awaitReconciles(4)
 	n.awaitEvents("web", "2→4 4→6 6→8 8→9 9→2")
-}
-
-// An outage of the metric that is longer than the window, and ends in zeros: what HPA obeys is neither
-// obeyed with windowThroughFailures nor with a zero guard.
-func TestAnOutageThatEndsInZeros(t *testing.T) {
-	t.Parallel()
-	const window = 12 * time.Second
-	n := newNomad(t, commonServer(t))
-	policy := strings.ReplaceAll(byQueue, "stabilizationWindowSeconds: 8", fmt.Sprintf("stabilizationWindowSeconds: %d", window/time.Second))
-	n.queue.Store(80)
-	names := []string{"plain", "window", "guard"}
-	for i, stages := range []string{"", "stages: {windowThroughFailures: true}", `stages: {zeroGuards: [{metric: "External:queue", confirm: 600s}]}`} {
-		n.register(names[i], n.group(names[i], 8, policy+stages))
-	}
-	a := startAgent(t, n, service.Start(t))
-	failing := func(fails bool) {
-		t.Helper()
-		for _, name := range names {
-			a.awaitState(name+"."+name, func(s state) error {
-				if s.Decision == nil || fails != (s.Error != "") {
-					return fmt.Errorf("it fails: %v", !fails)
-				}
-				return nil
-			})
-		}
-	}
-	failing(false)
-	n.queue.Store(-1)
-	failing(true)
-	time.Sleep(window) // nothing in the window is young enough after that
-	n.queue.Store(0)
-	ended := time.Now()
-	n.await("plain", 1)
-	a.awaitState("guard.guard", func(s state) error {
-		if s.Decision == nil || !strings.Contains(s.Decision.Adjusted, "External:queue fell from 80 to 0 at ") {
-			return errors.New("it does not tell the fall")
-		}
-		return nil
-	})
-	n.queue.Store(80)
-	zeros := time.Since(ended)
-	n.await("plain", 8)
-	for _, name := range names[1:] {
-		if events := n.events(name); events != "" && (name == "guard" || zeros < window) {
-			t.Errorf("%s: the count changed in %s of zeros: %s", name, zeros, events)
-		}
-	}
-	t.Logf("after %s of zeros: plain %s, with stages nothing", zeros.Round(time.Millisecond), n.events("plain"))
-}
-
-// A schedule raises the floor at its instant, past the policies, and lets it go at its end.
-func TestAScheduleMovesTheFloor(t *testing.T) {
-	t.Parallel()
-	n := newNomad(t, commonServer(t))
-	n.queue.Store(20)
-	schedule := func(name string, floor int, at time.Time) *api.TaskGroup {
-		return n.group("web", 2, byQueue+fmt.Sprintf("stages: {schedules: [{name: %s, timeZone: Europe/Berlin, at: %q, duration: 60s, minReplicas: %d}]}",
-			name, at.Format(time.RFC3339Nano), floor))
-	}
-	a := startAgent(t, n, service.Start(t))
-	ends := time.Now().Add(15 * time.Second)
-	n.register("web", schedule("night", 7, ends.Add(-time.Minute)))
-	n.await("web", 7)
-	a.awaitState("web.web", func(s state) error {
-		if s.Decision == nil || s.Decision.Adjusted != `schedule "night" raises minReplicas from 1 to 7` {
-			return errors.New("it does not tell the schedule")
-		}
-		return nil
-	})
-	n.await("web", 2)
-	starts := time.Now().Add(5 * time.Second)
-	n.register("web", schedule("day", 8, starts))
-	n.await("web", 8)
-	n.awaitEvents("web", "2→7 7→2 2→8")
-	events := n.scaleStatus("web").Events
-	for i, at := range []time.Time{starts, ends} { // the newest comes first
-		if late := time.Unix(0, int64(events[i].Time)).Sub(at); late < 0 {
-			t.Errorf("%+v is %s before its instant", events[i], -late)
-		} else {
-			t.Logf("the floor moved %s after its instant", late.Round(time.Millisecond))
-		}
-	}
 }
 
 // What is wrong with stages holds the group and nothing else, in the agent's words where it is the shape,

@@ -123,3 +123,20 @@ fleet:
 		t.Errorf("the agent says %+v, %v", o, err)
 	}
 }
+
+// queued makes a service that is scaled by one task for each ten in the queue, between 1 and 5.
+func (w *world) queued(t *testing.T, name string, replicas int, behavior string, labels ...string) *workload {
+	t.Helper()
+	s := w.createLabelled(t, name, "burn:1", replicas, append([]string{
+		"setpoint.max=5", "setpoint.metric.queue.source=queue", "setpoint.metric.queue.path=/", "setpoint.metric.queue.valuePath={.depth}",
+		"setpoint.metric.queue.average=10", "setpoint.behavior=" + behavior,
+	}, labels...)...)
+	t.Cleanup(func() { s.remove(t) })
+	s.use(t, idle)
+	return s
+}
+
+// stepwise adds a task each three seconds, and holds a count for a few.
+func stepwise(window time.Duration) string {
+	return fmt.Sprintf("{scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 3}]}, scaleDown: {stabilizationWindowSeconds: %d}}", window/time.Second)
+}
