@@ -30,13 +30,15 @@ type doubt struct {
 }
 
 // unite makes the engine's input of the members, in the fleet's order.
-func (s *Spec) unite(parts []part, id recommender.ID) (in recommender.Input, doubts []doubt) {
-	in = recommender.Input{
+func (s *Spec) unite(w *work, parts []part, id recommender.ID) (in *recommender.Input, doubts []doubt) {
+	n := len(s.Engine.Metrics)
+	w.values, w.doubts, w.readings = w.values[:0], w.doubts[:0], zeros(w.readings, n)
+	w.sums = recommender.Sums{Metrics: zeros(w.sums.Metrics, n)}
+	w.in = recommender.Input{
 		ID: id, Namespace: s.Namespace, Spec: s.Engine, Options: s.Options,
-		Generation: s.Generation, HasGeneration: s.HasGeneration,
-		Sums:     &recommender.Sums{Metrics: make([]recommender.MetricSums, len(s.Engine.Metrics))},
-		Readings: make([]recommender.Readings, len(s.Engine.Metrics)),
+		Generation: s.Generation, HasGeneration: s.HasGeneration, Sums: &w.sums, Readings: w.readings,
 	}
+	in = &w.in
 	for i := range parts {
 		if d := parts[i].digest; d != nil {
 			in.Scale.SpecReplicas = sum(in.Scale.SpecReplicas, parts[i].replicas.SpecReplicas)
@@ -52,15 +54,15 @@ func (s *Spec) unite(parts []part, id recommender.ID) (in recommender.Input, dou
 		case !IsTotal(&s.Engine.Metrics[i]):
 			failed, uncertain = s.unitePods(parts, i, &in.Sums.Metrics[i], readings)
 		case s.scope(i) == Global:
-			s.newest(parts, i, readings)
+			s.newest(w, parts, i, readings)
 		default:
-			failed, uncertain = s.uniteTotals(parts, i, readings)
+			failed, uncertain = s.uniteTotals(w, parts, i, readings)
 		}
 		if uncertain {
-			doubts = append(doubts, doubt{i, failed})
+			w.doubts = append(w.doubts, doubt{i, failed})
 		}
 	}
-	return in, doubts
+	return in, w.doubts
 }
 
 // metric returns a member's digest of a metric; nil: there is none, or it was made for another spec.
@@ -109,9 +111,9 @@ func silence(m recommender.MetricSums) recommender.MetricSums {
 }
 
 // uniteTotals adds up an Object or External metric of which each member reads its own part.
-func (s *Spec) uniteTotals(parts []part, i int, readings *recommender.Readings) (failed recommender.Readings, uncertain bool) {
+func (s *Spec) uniteTotals(w *work, parts []part, i int, readings *recommender.Readings) (failed recommender.Readings, uncertain bool) {
 	spec := &s.Engine.Metrics[i]
-	known := false
+	known, begin := false, len(w.values)
 	for k := range parts {
 		m := s.metric(&parts[k], i)
 		switch {
@@ -136,10 +138,8 @@ func (s *Spec) uniteTotals(parts []part, i int, readings *recommender.Readings) 
 			readings.Values[0].Milli += m.Total.Sum
 			continue
 		}
-		if readings.Values == nil {
-			readings.Values = make([]recommender.Value, 0, len(parts))
-		}
-		readings.Values = m.Total.Values(readings.Values)
+		w.values = m.Total.Values(w.values)
+		readings.Values = w.values[begin:]
 		readings.Series += int(m.Total.Series)
 	}
 	if uncertain && (!known || readings.SelectorError != "") {
@@ -151,7 +151,7 @@ func (s *Spec) uniteTotals(parts []part, i int, readings *recommender.Readings) 
 }
 
 // newest takes the newest value of a metric that all members read alike, of a member that isn't silent.
-func (s *Spec) newest(parts []part, i int, readings *recommender.Readings) {
+func (s *Spec) newest(w *work, parts []part, i int, readings *recommender.Readings) {
 	spec := &s.Engine.Metrics[i]
 	var newest, first *MetricDigest
 	at := int64(0)
@@ -169,7 +169,9 @@ func (s *Spec) newest(parts []part, i int, readings *recommender.Readings) {
 	}
 	switch {
 	case newest != nil:
-		readings.Values = newest.Total.Values(nil)
+		begin := len(w.values)
+		w.values = newest.Total.Values(w.values)
+		readings.Values = w.values[begin:]
 		readings.Series = int(newest.Total.Series)
 	case first != nil:
 		*readings = recommender.Readings{Error: first.Error, SelectorError: first.SelectorError, Series: int(first.Total.Series)}
@@ -206,16 +208,15 @@ func (s *Spec) decide(now time.Time, in *recommender.Input, doubts []doubt, hist
 		decide = recommender.Recommend
 	}
 	if len(doubts) > 0 {
-		try := *in
-		try.Explain, try.ExplainLimit = true, recommender.ExplainNoPods
-		d, _ := recommender.Recommend(now, &try, history)
-		for _, doubt := range doubts {
-			if metrics := d.Explanation.Metrics; doubt.metric < len(metrics) {
-				if m := &metrics[doubt.metric]; m.Failure != nil || m.Proposal <= d.Current {
-					in.Readings[doubt.metric] = doubt.readings
-				}
-			}
+		metrics := make([]int, len(doubts))
+		for i, doubt := range doubts {
+			metrics[i] = doubt.metric
 		}
+		recommender.Proposals(now, in, history, metrics, func(i int, proposal int32, failed bool) {
+			if failed || proposal <= in.Scale.SpecReplicas {
+				in.Readings[metrics[i]] = doubts[i].readings
+			}
+		})
 	}
 	return decide(now, in, history)
 }

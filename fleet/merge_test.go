@@ -163,9 +163,9 @@ func TestDigestsDecideAsAllPods(t *testing.T) {
 				partial++
 			}
 			want, wantNext := decideUnion(at, in, failed, &one)
-			merged, doubts := s.unite(parts, id)
+			merged, doubts := s.unite(new(work), parts, id)
 			merged.Explain = true
-			got, gotNext := s.decide(at, &merged, doubts, &many)
+			got, gotNext := s.decide(at, merged, doubts, &many)
 			forgetPods(&want)
 			forgetPods(&got)
 			if d := difference("decision", reflect.ValueOf(got), reflect.ValueOf(want)); d != "" {

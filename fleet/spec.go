@@ -44,7 +44,7 @@ type Spec struct {
 	// MaxMoves limits the replicas that one decision moves between members in order to rebalance; 0: none
 	// are moved but from drained members, one a decision.
 	MaxMoves int32
-	// Decide makes the decision; nil: recommender.Recommend.
+	// Decide makes the decision; nil: recommender.Recommend. The input is valid until it returns.
 	Decide func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History)
 }
 

@@ -48,25 +48,34 @@ func Split(seats []Seat, total, moves int32) Shares {
 // the largest share. missing is how many fewer remain where most or the members' caps are in the way.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	s := newSplit(seats)
-	low, high := total, max(total, most)
-	last := s.begin + s.frozen               // most probably again
-	for try := int64(0); low < high; try++ { // the smallest sum that suffices: what remains grows with it
-		middle := low + (high-low)/2
-		if guess := last - try; try < 2 && guess >= int64(low) && guess < int64(high) {
-			middle = int32(guess)
+	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
+	low, high := int64(total), int64(max(total, most))
+	guess, last := s.begin+s.frozen, int64(-1) // most probably again
+	for try := 0; low < high; try++ {
+		if try >= mostGuesses {
+			guess = low + (high-low)/2
 		}
-		if s.to(middle); s.surviving() >= int64(total) {
-			high = middle
+		middle := min(max(guess, low), high-1)
+		s.to(int32(middle))
+		has := s.surviving()
+		if has >= int64(total) {
+			high = max(low, middle-(has-int64(total)))
 		} else {
-			low = middle + 1
+			low = min(high, middle+(int64(total)-has))
 		}
+		guess, last = middle*int64(total)/max(1, has), middle
 	}
-	s.to(low)
+	if last != low {
+		s.to(int32(low))
+	}
 	missing = int32(max(0, int64(total)-s.surviving()))
 	s.drain(moves)
 	s.rebalance(moves)
-	return s.result(low), missing
+	return s.result(int32(low)), missing
 }
+
+// mostGuesses is how many guesses are made in proportion to what the last one gave; then the range is halved.
+const mostGuesses = 4
 
 // split is a split in the making.
 type split struct {
@@ -128,14 +137,20 @@ func (s *split) to(total int32) {
 // seats with the largest keys are taken; of equal ones that with the lower index, then the first member's.
 // So this is the result of adding one after the other, and that of taking away one after the other.
 func (s *split) apportion(low, high []int32, sum int64) {
-	has := int64(0)
+	has, most := int64(0), int64(0)
 	for i := range s.seats {
 		if !s.seats[i].Frozen {
 			s.shares[i] = low[i]
-			has += int64(low[i])
+			has, most = has+int64(low[i]), most+int64(high[i])
 		}
 	}
-	if sum-has > int64(len(s.seats)) {
+	few := int64(len(s.seats))
+	switch {
+	case sum-has <= few:
+	case most-sum <= few:
+		s.takeAway(low, high, most-sum)
+		return
+	default:
 		has = s.jump(low, high, sum)
 	}
 	for ; has < sum; has++ {
@@ -152,38 +167,80 @@ func (s *split) apportion(low, high []int32, sum int64) {
 	}
 }
 
+// takeAway sets the shares to their upper bounds less so many replicas.
+func (s *split) takeAway(low, high []int32, n int64) {
+	for i := range s.seats {
+		if !s.seats[i].Frozen {
+			s.shares[i] = high[i]
+		}
+	}
+	for ; n > 0; n-- {
+		last := -1
+		for i := range s.seats {
+			if !s.seats[i].Frozen && s.shares[i] > low[i] && (last < 0 || s.losesBefore(i, last)) {
+				last = i
+			}
+		}
+		s.shares[last]--
+	}
+}
+
 // before reports whether the next seat of member i comes before that of j, which comes before i.
 func (s *split) before(i, j int) bool {
 	a, b := int64(s.seats[i].Weight)*(2*int64(s.shares[j])+1), int64(s.seats[j].Weight)*(2*int64(s.shares[i])+1)
 	return a > b || a == b && s.shares[i] < s.shares[j]
 }
 
-// jump sets the shares to all seats whose key is at least some threshold, the lowest one with which the sum
-// is not exceeded; fewer seats than members are missing then. It returns their sum.
-func (s *split) jump(low, high []int32, sum int64) (has int64) {
-	// A threshold is MaxWeight/m. From m to m+1 no member gains more than one seat.
-	take := func(m int64) (all int64) {
+// jump sets the shares to all seats whose key is at least some threshold, with which the sum is not exceeded; at most as
+// many seats as there are members are missing then. It returns their sum.
+func (s *split) jump(low, high []int32, sum int64) int64 {
+	few, all := int64(len(s.seats)), int64(0)
+	for i := range s.seats {
+		if !s.seats[i].Frozen {
+			all += int64(s.seats[i].Weight)
+		}
+	}
+	// A threshold is MaxWeight/m. From m to m+1 no member gains more than one seat. With last every member that has a
+	// weight has the sum or its bound; the seats of the others, whose keys are 0, follow one by one.
+	last := MaxWeight * (2*min(sum, math.MaxInt32) + 3)
+	take := func(m int64) (has, free int64) {
 		for i := range s.seats {
 			if s.seats[i].Frozen {
 				continue
 			}
-			seats := (int64(s.seats[i].Weight)*m/MaxWeight + 1) / 2
-			s.shares[i] = int32(min(max(seats, int64(low[i])), int64(high[i])))
-			all += int64(s.shares[i])
+			weight, seats := int64(s.seats[i].Weight), max(0, m-last)
+			if weight > 0 {
+				seats = (weight*m/MaxWeight + 1) / 2
+			}
+			share := min(max(seats, int64(low[i])), int64(high[i]))
+			if share == seats {
+				free += weight
+			}
+			s.shares[i] = int32(share)
+			has += share
 		}
-		return all
+		return has, free
 	}
-	// With the last one every member has the sum or its bound.
-	first, last := int64(0), MaxWeight*(2*min(sum, math.MaxInt32)+3)
-	for first < last {
-		middle := first + (last-first+1)/2
-		if take(middle) <= sum {
+	first, most := int64(0), last+min(sum, math.MaxInt32)
+	guess := (sum - few/2) * 2 * MaxWeight / max(1, all)
+	for try := 0; first < most; try++ {
+		middle := first + (most-first+1)/2
+		if try < mostGuesses {
+			middle = min(max(guess, first+1), most)
+		}
+		has, free := take(middle)
+		switch {
+		case has > sum:
+			most = middle - 1
+		case sum-has <= few:
+			return has
+		default:
 			first = middle
-		} else {
-			last = middle - 1
 		}
+		guess = middle + (sum-few/2-has)*2*MaxWeight/max(1, free)
 	}
-	return take(first)
+	has, _ := take(first)
+	return has
 }
 
 // surviving is what remains without the largest share.

@@ -404,4 +404,14 @@ func TestSplitIsBounded(t *testing.T) {
 	if want, _ := oneByOne(seats, 10_000); !slices.Equal(want, less.Of) {
 		t.Errorf("%v, one by one %v", less.Of, want)
 	}
+	// Nor does it cost more where drained members have them: one by one this takes minutes.
+	for i := range seats {
+		if seats[i].Last = 1_000; i > 0 {
+			seats[i].Weight, seats[i].Last = 0, math.MaxInt32/MaxMembers
+		}
+	}
+	drained := Split(seats, math.MaxInt32/2, 0)
+	if least, most := slices.Min(drained.Of[1:]), slices.Max(drained.Of); drained.Unplaced != 0 || most-least > 1 || drained.Of[0] != 1_000 {
+		t.Errorf("%d to %d each, %d unplaced", least, most, drained.Unplaced)
+	}
 }

@@ -84,9 +84,6 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	var told []byte
 	if !call.Blind {
 		told = AppendDigest(make([]byte, 0, digestBytes), &call.Digest)
-		if err := readable(told, len(spec.Engine.Metrics)); err != nil { // it would stop all decisions
-			return Record{}, Answer{}, err
-		}
 	}
 	if now.UnixNano() < record.Updated-int64(spec.StaleAfter) {
 		r := record.withoutFuture(now.UnixNano())
@@ -110,6 +107,10 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 			return Record{}, Answer{}, err
 		}
 		answer.Decision = decision
+	} else if told != nil {
+		if err := readable(told, len(spec.Engine.Metrics)); err != nil { // it would stop all later decisions
+			return Record{}, Answer{}, err
+		}
 	}
 	answer.Share, answer.Holds, answer.Off = mine.Share, !mine.HasShare || mine.Gone, mine.Off
 	switch {
@@ -248,6 +249,12 @@ type work struct {
 	seats   []Seat
 	digests []Digest
 	metrics []MetricDigest
+	// The engine's input, with what it points to.
+	in       recommender.Input
+	sums     recommender.Sums
+	readings []recommender.Readings
+	values   []recommender.Value
+	doubts   []doubt
 }
 
 var workPool = sync.Pool{New: func() any { return new(work) }}
@@ -300,13 +307,13 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	if r.History != nil {
 		history = r.History.WithoutFuture(time.Unix(0, at))
 	}
-	in, doubts := spec.unite(parts, call.ID)
+	in, doubts := spec.unite(w, parts, call.ID)
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
 	if spec.SurviveOne {
-		nominal(&in, r.nominalCount(seats, in.Scale.SpecReplicas))
+		nominal(in, r.nominalCount(seats, in.Scale.SpecReplicas))
 	}
 	settlePart(&history, in.Scale.SpecReplicas)
-	decision, history := spec.decide(time.Unix(0, at).UTC(), &in, doubts, &history)
+	decision, history := spec.decide(time.Unix(0, at).UTC(), in, doubts, &history)
 	r.Decided, r.History = at, &history
 	shares := r.share(spec, seats, decision.Desired)
 	for i := range r.Members {

@@ -288,6 +288,11 @@ func (r *reader) uvarint() uint64 {
 		r.rest = r.rest[1:]
 		return uint64(v)
 	}
+	if len(r.rest) > 1 && r.rest[1] < 0x80 && !r.bad {
+		v := uint64(r.rest[0]&0x7f) | uint64(r.rest[1])<<7
+		r.rest = r.rest[2:]
+		return v
+	}
 	v, n := binary.Uvarint(r.rest)
 	if r.bad || n <= 0 {
 		r.bad = true

@@ -49,6 +49,7 @@ type decider struct {
 type scratch struct {
 	samples sampleSet
 	metrics []MetricEvaluation
+	memory  memory // of Proposals
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
@@ -87,6 +88,22 @@ func RecommendIn(memory *memory, now time.Time, in *Input, history *History) (De
 	clear(d.scratch.metrics) // keep no references to the input
 	scratchPool.Put(d.scratch)
 	return d.decision, d.next
+}
+
+// Proposals yields what each of some metrics, given by their indices in the spec, proposes by itself in a decision of that
+// instant; failed: nothing. i is the index in metrics. It yields none where the decision does not follow metrics. It is for
+// profiles that add up.
+func Proposals(now time.Time, in *Input, history *History, metrics []int, yield func(i int, proposal int32, failed bool)) {
+	d := decider{in: in, scratch: scratchPool.Get().(*scratch)}
+	d.memory = &d.scratch.memory
+	if d.start(now, history); d.followsMetrics() {
+		for i, metric := range metrics {
+			e := d.evaluate(metric)
+			yield(i, e.Proposal, e.Failure != nil)
+		}
+	}
+	d.memory.Clear()
+	scratchPool.Put(d.scratch)
 }
 
 // owns reports whether the list is one of the history's.

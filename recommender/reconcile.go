@@ -31,17 +31,23 @@ func (d *decider) reconcileByController() {
 	}
 	spec := &d.in.Spec
 	switch {
-	case d.current == 0 && d.leftAlone():
-		d.scalingDisabled()
-	case d.current == 0:
+	case d.followsMetrics():
 		d.followMetrics()
+	case d.current == 0:
+		d.scalingDisabled()
 	case d.current > spec.MaxReplicas:
 		d.enforceBound(PathAboveMax, spec.MaxReplicas, AboveMaxReplicas)
-	case d.current < spec.MinReplicas:
-		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	default:
-		d.followMetrics()
+		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
 	}
+}
+
+// followsMetrics reports whether the count is not left alone, and within the bounds.
+func (d *decider) followsMetrics() bool {
+	if d.current == 0 {
+		return !d.leftAlone()
+	}
+	return d.current >= d.in.Spec.MinReplicas && d.current <= d.in.Spec.MaxReplicas
 }
 
 // leftAlone reports whether a workload without replicas stays at zero.
