@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 	_ "unsafe" // for go:linkname
@@ -127,28 +126,6 @@ func resources(milliCPU, memory int64) corev1.ResourceList {
 	}
 }
 
-// lose takes the samples of every tenth pod.
-func (w *workload) lose() {
-	w.samples.Items = everyTenthLost(w.samples.Items)
-	w.input.PodMetrics = everyTenthLost(w.input.PodMetrics)
-}
-
-func everyTenthLost[T any](all []T) []T {
-	var kept []T
-	for i := range all {
-		if i%10 != 0 {
-			kept = append(kept, all[i])
-		}
-	}
-	return kept
-}
-
-// reverse has samples come in another order than pods.
-func (w *workload) reverse() {
-	slices.Reverse(w.samples.Items)
-	slices.Reverse(w.input.PodMetrics)
-}
-
 // calmHistory is what twenty decisions leave behind that changed nothing.
 func (w *workload) calmHistory(now time.Time) recommender.History {
 	in := w.input
@@ -171,138 +148,24 @@ func (w *workload) store() corelisters.PodLister {
 	return corelisters.NewPodLister(pods)
 }
 
-// readyMetrics is a metrics client that has its answers ready. Where samples are
-// missing the calculator writes what it assumes into the map it gets: each call gets
-// another one then, until restore makes all of them as they were.
+// readyMetrics is a metrics client that has its answer ready.
 type readyMetrics struct {
 	metrics.MetricsClient
-	samples []metrics.PodMetricsInfo
-	next    int
-	missing []string
-	value   int64
-	series  []int64
+	samples metrics.PodMetricsInfo
 }
 
-func newReadyMetrics(w *workload, value int64) *readyMetrics {
+func newReadyMetrics(w *workload) *readyMetrics {
 	rest := metrics.NewRESTMetricsClient(readyPodMetrics{list: w.samples}, nil, nil)
-	ready := func() metrics.PodMetricsInfo {
-		samples, _, _ := rest.GetResourceMetric(context.Background(), corev1.ResourceCPU, benchmarkNamespace, labels.Everything(), "")
-		return samples
-	}
-	m := &readyMetrics{samples: []metrics.PodMetricsInfo{ready()}, value: value, series: []int64{value}}
-	for _, pod := range w.pods {
-		if _, sampled := m.samples[0][pod.Name]; !sampled {
-			m.missing = append(m.missing, pod.Name)
-		}
-	}
-	// So many that the timer seldom stops, and that they stay in the processor's cache.
-	for len(m.missing) > 0 && len(m.samples)*len(w.pods) < 10000 {
-		m.samples = append(m.samples, ready())
-	}
-	return m
-}
-
-func (m *readyMetrics) restore() {
-	m.next = 0
-	for _, samples := range m.samples {
-		for _, name := range m.missing {
-			delete(samples, name)
-		}
-	}
+	samples, _, _ := rest.GetResourceMetric(context.Background(), corev1.ResourceCPU, benchmarkNamespace, labels.Everything(), "")
+	return &readyMetrics{samples: samples}
 }
 
 func (m *readyMetrics) GetResourceMetric(context.Context, corev1.ResourceName, string, labels.Selector, string) (metrics.PodMetricsInfo, time.Time, error) {
-	samples := m.samples[m.next]
-	if len(m.missing) > 0 {
-		m.next++
-	}
-	return samples, time.Time{}, nil
-}
-
-func (m *readyMetrics) GetObjectMetric(string, string, *autoscalingv2.CrossVersionObjectReference, labels.Selector) (int64, time.Time, error) {
-	return m.value, time.Time{}, nil
-}
-
-func (m *readyMetrics) GetExternalMetric(string, string, labels.Selector) ([]int64, time.Time, error) {
-	return m.series, time.Time{}, nil
+	return m.samples, time.Time{}, nil
 }
 
 //go:linkname tolerancesForHpa k8s.io/kubernetes/pkg/controller/podautoscaler.(*HorizontalController).tolerancesForHpa
 func tolerancesForHpa(c *podautoscaler.HorizontalController, hpa *autoscalingv2.HorizontalPodAutoscaler) podautoscaler.Tolerances
-
-// question is the input of upstream's calculator besides the metric's target.
-type question struct {
-	*podautoscaler.ReplicaCalculator
-	replicas   int32
-	tolerances podautoscaler.Tolerances
-	selector   labels.Selector
-}
-
-// calculation is one of the calculator's, with a target that changes the count.
-type calculation struct {
-	name    string
-	sizes   []int
-	arrange func(*workload)
-	metric  recommender.MetricSpec
-	// value is the reading of a metric that pods don't have.
-	value int64
-	// upstream returns the count and the reading.
-	upstream func(*question) (replicas int32, reading int64, err error)
-}
-
-func utilization(q *question) (replicas int32, reading int64, err error) {
-	replicas, _, reading, _, err = q.GetResourceReplicas(context.Background(), q.replicas, 50, corev1.ResourceCPU, q.tolerances, benchmarkNamespace, q.selector, "")
-	return replicas, reading, err
-}
-
-func averageValue(q *question) (replicas int32, reading int64, err error) {
-	replicas, reading, _, err = q.GetRawResourceReplicas(context.Background(), q.replicas, 250, corev1.ResourceCPU, q.tolerances, benchmarkNamespace, q.selector, "")
-	return replicas, reading, err
-}
-
-func objectValue(q *question) (replicas int32, reading int64, err error) {
-	replicas, reading, _, err = q.GetObjectMetricReplicas(q.replicas, 1000, "rps", q.tolerances, benchmarkNamespace,
-		&autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"}, q.selector, labels.Everything())
-	return replicas, reading, err
-}
-
-func externalValue(q *question) (replicas int32, reading int64, err error) {
-	replicas, reading, _, err = q.GetExternalMetricReplicas(q.replicas, 1000, "depth", q.tolerances, benchmarkNamespace, nil, q.selector)
-	return replicas, reading, err
-}
-
-func cpuMetricSpec(target recommender.MetricTarget) recommender.MetricSpec {
-	return recommender.MetricSpec{Type: recommender.ResourceMetric, Resource: "cpu", Target: target}
-}
-
-func utilizationTarget(percent int32) recommender.MetricTarget {
-	return recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &percent}
-}
-
-var calculations = []calculation{
-	{name: "utilization", sizes: benchmarkSizes, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
-	{
-		name: "average_value", sizes: benchmarkSizes, upstream: averageValue,
-		metric: cpuMetricSpec(recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: new(int64(250))}),
-	},
-	{name: "missing_samples", sizes: benchmarkSizes, arrange: (*workload).lose, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
-	{name: "samples_in_another_order", sizes: []int{1000}, arrange: (*workload).reverse, metric: cpuMetricSpec(utilizationTarget(50)), upstream: utilization},
-	{
-		name: "object_value", sizes: []int{1000}, value: 1300, upstream: objectValue,
-		metric: recommender.MetricSpec{
-			Type: recommender.ObjectMetric, Metric: recommender.MetricIdentifier{Name: "rps"},
-			DescribedObject: recommender.ObjectReference{APIVersion: "v1", Kind: "Service", Name: "web"},
-			Target:          recommender.MetricTarget{Type: recommender.ValueTarget, Value: new(int64(1000))},
-		},
-	},
-	{
-		name: "external_value", sizes: []int{1000}, value: 1300, upstream: externalValue,
-		metric: recommender.MetricSpec{
-			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "depth"},
-			Target: recommender.MetricTarget{Type: recommender.ValueTarget, Value: new(int64(1000))},
-		},
-	},
-}
 
 // BenchmarkCalculator measures one proposal of upstream's calculator, which gets
 // samples that are added up for each pod and in a map by its name already: no metrics
@@ -311,52 +174,43 @@ var calculations = []calculation{
 func BenchmarkCalculator(b *testing.B) {
 	klog.SetLogger(klog.Logger{})
 	tolerances := tolerancesForHpa(newController(benchmarkConfig).real, &autoscalingv2.HorizontalPodAutoscaler{})
-	for _, c := range calculations {
-		for _, pods := range c.sizes {
-			b.Run(fmt.Sprintf("%s/%d_pods", c.name, pods), func(b *testing.B) { c.run(b, pods, tolerances) })
-		}
+	for _, pods := range benchmarkSizes {
+		b.Run(fmt.Sprintf("utilization/%d_pods", pods), func(b *testing.B) { compare(b, pods, tolerances) })
 	}
 }
 
-func (c *calculation) run(b *testing.B, pods int, tolerances podautoscaler.Tolerances) {
-	w := newWorkload(pods)
-	if c.arrange != nil {
-		c.arrange(w)
-	}
-	w.input.Spec.Metrics = []recommender.MetricSpec{c.metric}
-	if c.value != 0 {
-		w.input.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: c.value}}}}
-	}
-	client := newReadyMetrics(w, c.value)
+// compare measures a cpu utilization target of 50 %, by which the count changes.
+func compare(b *testing.B, pods int, tolerances podautoscaler.Tolerances) {
+	w, target := newWorkload(pods), int32(50)
+	w.input.Spec.Metrics = []recommender.MetricSpec{{
+		Type: recommender.ResourceMetric, Resource: "cpu",
+		Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &target},
+	}}
 	selector, err := labels.Parse(benchmarkSelector)
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := &question{
-		ReplicaCalculator: podautoscaler.NewReplicaCalculator(client, w.store(),
-			benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration()),
-		replicas: int32(pods), tolerances: tolerances, selector: selector,
+	calculator := podautoscaler.NewReplicaCalculator(newReadyMetrics(w), w.store(),
+		benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration())
+	upstream := func() (replicas int32, reading int64, err error) {
+		replicas, _, reading, _, err = calculator.GetResourceReplicas(context.Background(), int32(pods), target, corev1.ResourceCPU, tolerances, benchmarkNamespace, selector, "")
+		return replicas, reading, err
 	}
 	now := time.Now()
 	history := w.calmHistory(now)
 
-	replicas, reading, err := c.upstream(q)
+	replicas, reading, err := upstream()
 	d, _ := recommender.Recommend(now, &w.input, &history)
 	if err != nil || d.Error != "" || replicas == int32(pods) || replicas != d.Desired {
 		b.Fatalf("upstream comes from %d to %d replicas (%v), Setpoint to %d (%s)", pods, replicas, err, d.Desired, d.Error)
 	}
-	if current := d.Status.CurrentMetrics[0].Current; reading != current.AverageValue+current.Value {
+	if current := d.Status.CurrentMetrics[0].Current; reading != current.AverageValue {
 		b.Fatalf("upstream reads %d, Setpoint %+v", reading, current)
 	}
 	b.Run("upstream", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if client.next == len(client.samples) {
-				b.StopTimer()
-				client.restore()
-				b.StartTimer()
-			}
-			if _, _, err := c.upstream(q); err != nil {
+			if _, _, err := upstream(); err != nil {
 				b.Fatal(err)
 			}
 		}
