@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,11 +69,14 @@ type Truth struct {
 	chunks  store.ChunkLog
 	log     *decisionlog.Log
 	// place is the length of a place of the log, and time how long a chunk is for.
-	place   int
-	time    time.Duration
-	shards  [truthShards]truthShard
-	room    truthRoom
-	used    atomic.Int64 // memory of all tails
+	place  int
+	time   time.Duration
+	shards [truthShards]truthShard
+	room   truthRoom
+	used   atomic.Int64 // memory of all tails
+	tails  atomic.Int64
+	// full is told when there are more tails than the room is for.
+	full    chan struct{}
 	dropped prometheus.Counter
 	stop    chan struct{}
 	stopped chan struct{}
@@ -97,6 +101,8 @@ type tail struct {
 	size  int
 	// most is the cluster's share of the store, in bytes: 0 unlimited, below 0 unknown.
 	most int64
+	// pace bounds how often the target is recorded.
+	pace pace
 	// gone reports whether it is no longer that of its target.
 	gone bool
 }
@@ -111,6 +117,7 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 	t := &Truth{
 		options: o, chunks: chunks, log: newLog(chunks), place: o.Bytes / truthChunks, time: max(leastChunkTime, o.Age/truthChunks),
 		dropped: newDropped(),
+		full:    make(chan struct{}, 1),
 		stop:    make(chan struct{}), stopped: make(chan struct{}),
 	}
 	t.room.engine, _ = engine.(store.Usages)
@@ -123,7 +130,7 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 
 func newDropped() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "setpoint_recording_dropped_decisions_total", Help: "Decisions whose readings are not kept, because the buffer (--recording-buffer-bytes) was full.",
+		Name: "setpoint_recording_dropped_decisions_total", Help: "Decisions whose readings are not kept, because the buffer (--recording-buffer-bytes) was full, or the target is asked more than once a second for minutes.",
 	})
 }
 
@@ -172,12 +179,44 @@ func (t *Truth) run() {
 		select {
 		case <-t.stop:
 			return
+		case <-t.full:
+			t.divide(t.sealDue(time.Now()))
+			t.shed()
+			select { // new targets come by the thousand: count them once a second
+			case <-t.stop:
+				return
+			case <-time.After(time.Second):
+			}
 		case now := <-tick.C:
 			clusters := t.sealDue(now)
 			if n%ticksOfDivision == 0 {
 				t.divide(clusters)
 			}
 		}
+	}
+}
+
+// fits is how many tails there is room for, with some more, because which targets are kept is decided by their names.
+func (t *Truth) fits() int64 {
+	if t.options.Total <= 0 {
+		return math.MaxInt64
+	}
+	most := int64(t.options.Total / t.options.Bytes)
+	return most + most/4 + 16
+}
+
+// shed forgets what there is no room for.
+func (t *Truth) shed() {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		for key, tail := range s.tails {
+			if !t.room.keeps(&key) {
+				t.dropped.Add(float64(tail.encoder.Items()))
+				t.remove(s, key, tail)
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
@@ -288,6 +327,7 @@ func (t *Truth) resize(s *truthShard, key *store.Key, tail *tail) {
 func (t *Truth) remove(s *truthShard, key store.Key, tail *tail) {
 	delete(s.tails, key)
 	tail.gone = true
+	t.tails.Add(-1)
 	t.used.Add(-int64(tail.size))
 	if s.used[key.Cluster] -= tail.size; s.used[key.Cluster] <= 0 {
 		delete(s.used, key.Cluster)
@@ -304,6 +344,14 @@ func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 	if t.used.Load()+least > int64(t.options.Buffer) || s.used[key.Cluster]+least > t.options.Buffer/truthShards/mostOfBuffer {
 		return nil
 	}
+	if t.tails.Load() >= t.fits() {
+		select {
+		case t.full <- struct{}{}:
+		default:
+		}
+		return nil
+	}
+	t.tails.Add(1)
 	// The first chunk is shorter, by what the name says: so not all of them end at once.
 	part := t.time / 2
 	part += time.Duration(len(s.tails)%16) * t.time / 32
@@ -324,15 +372,54 @@ type asked struct {
 }
 
 // due notes the tail of a target, and reports whether the next step is to have its record, and whether the text of its
-// spec.
+// spec. It notes nothing of a target that is asked too often.
 func (a *asked) due(t *Truth, key *store.Key, spec uint64, at int64) (state, text bool) {
-	a.shard = t.shard(key)
-	a.shard.mu.Lock()
-	defer a.shard.mu.Unlock()
-	tail := a.shard.tails[*key]
-	a.tail = tail
-	state = tail == nil || tail.state == 0 || max(at-tail.state, tail.state-at) >= int64(stateAgain)
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tail := s.tails[*key]
+	if tail == nil {
+		a.shard = s
+		return true, true
+	}
+	if !tail.pace.allows(at) {
+		t.dropped.Inc()
+		tail.state = 0 // what comes next begins anew
+		return false, false
+	}
+	a.shard, a.tail = s, tail
+	state = tail.state == 0 || max(at-tail.state, tail.state-at) >= int64(stateAgain)
 	return state, state || tail.spec != spec
+}
+
+// pace is how often a target may be recorded: once in paceOf, and paceBurst times at once. One that is asked more often
+// than that is not recorded until all of the burst is there again, so that what is recorded of it is without gaps for a
+// while. No target needs a decision that often; a caller that asks in a loop would fill the store, and pay for it.
+// The algorithm is the generic cell rate algorithm (ITU-T I.371).
+type pace struct {
+	next   int64 // when a step would come, if all came in time: nanoseconds since the Unix epoch
+	paused bool
+}
+
+const (
+	paceOf    = int64(900 * time.Millisecond) // less than a second: callers are not exact
+	paceBurst = 120
+)
+
+// allows takes a step at an instant, and reports whether it may be recorded.
+func (p *pace) allows(at int64) bool {
+	ahead := p.next - at
+	switch {
+	case ahead <= 0, ahead > 2*paceBurst*paceOf: // the burst is there again, or the clock went back
+		*p = pace{next: at}
+	case p.paused:
+		return false
+	case ahead > paceBurst*paceOf:
+		p.paused = true
+		return false
+	}
+	p.next += paceOf
+	return true
 }
 
 // keepsTruth reports whether the decision is kept: none that recorded nothing, or that was made without the store,
@@ -354,6 +441,9 @@ func (j *Job) noteTruth(known *record.Record, moved bool) {
 		j.asked.before = known.Updated.UnixNano()
 	}
 	state, text := j.asked.due(t, &j.Key, j.SpecHash, j.Now.UnixNano())
+	if j.asked.shard == nil {
+		return
+	}
 	if state || moved {
 		before := record.Record{History: known.History, Frame: codec.Frame{
 			Stages: known.Stages, Adjusted: known.Adjusted, Turns: known.Turns, LastChange: known.LastChange,

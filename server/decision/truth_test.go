@@ -383,3 +383,112 @@ func TestMemoryOfRecordings(t *testing.T) {
 	}
 	runtime.KeepAlive(engine)
 }
+
+// TestAStartKeepsNoMoreThanThereIsRoomFor asks for more targets than fit before any were counted: their memory and what
+// is written of them stay within the room, and within seconds those are kept that every instance keeps.
+func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room, asked = 100, 2000
+		truth := roomOf(t, room, map[string]int{"a": asked})
+		for range 3 {
+			for i := range asked {
+				keep(truth, keyed("a", i), time.Now())
+			}
+			if n := truth.tails.Load(); n > truth.fits() {
+				t.Fatalf("%d targets are kept, with room for %d", n, room)
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		kept := 0
+		for i := range asked {
+			key := keyed("a", i)
+			s := truth.shard(&key)
+			s.mu.Lock()
+			_, has := s.tails[key]
+			s.mu.Unlock()
+			if has != truth.room.keeps(&key) {
+				t.Errorf("target %d: recorded %v, but its name says %v", i, has, !has)
+			}
+			if has {
+				kept++
+			}
+		}
+		if int64(kept) != truth.tails.Load() || kept < room*7/10 {
+			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, truth.tails.Load(), room)
+		}
+		truth.Close()
+	})
+}
+
+// TestTheRecordingsPace says which decisions of a target that is asked often are recorded.
+func TestTheRecordingsPace(t *testing.T) {
+	const second, minute = int64(time.Second), int64(time.Minute)
+	for _, c := range []struct {
+		name          string
+		every, during int64
+		least, most   int
+		afterwards    int64
+		isFreeAgain   bool
+	}{
+		{name: "every 15 s for a day", every: 15 * second, during: 24 * 60 * minute, least: 5760, most: 5760, afterwards: 15 * second, isFreeAgain: true},
+		{name: "every second for an hour", every: second, during: 60 * minute, least: 3600, most: 3600, afterwards: second, isFreeAgain: true},
+		{name: "a burst", every: second / 100, during: second, least: 100, most: 100, afterwards: second / 100, isFreeAgain: true},
+		{name: "a loop", every: second / 100, during: 60 * minute, least: 60 * 60 / 2, most: 60 * 60 * 5 / 4, afterwards: second / 100},
+		{name: "a loop, and a pause of two minutes", every: second / 100, during: minute, least: 120, most: 130, afterwards: 2 * minute, isFreeAgain: true},
+		{name: "a loop, and a clock that goes back", every: second / 100, during: minute, least: 120, most: 130, afterwards: -60 * minute, isFreeAgain: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var p pace
+			at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+			n := 0
+			for end := at + c.during; at < end; at += c.every {
+				if p.allows(at) {
+					n++
+				}
+			}
+			if n < c.least || n > c.most {
+				t.Errorf("%d are recorded, want %d to %d", n, c.least, c.most)
+			}
+			if got := p.allows(at + c.afterwards); got != c.isFreeAgain {
+				t.Errorf("the next one is recorded: %v", got)
+			}
+		})
+	}
+}
+
+// TestARecordingGoesOnAfterALoop asks for a target in a loop, and then every 15 s: what is recorded has a gap, and after it
+// the record from which a replay can begin.
+func TestARecordingGoesOnAfterALoop(t *testing.T) {
+	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer truth.Close()
+	at, key := time.Now(), keyed("c", 1)
+	const loop = 1000
+	for range loop {
+		at = at.Add(time.Millisecond)
+		keep(truth, key, at)
+	}
+	at = at.Add(3 * time.Minute)
+	keep(truth, key, at)
+	chunks, _, err := truth.Read(t.Context(), key.String(), "", 0, 100)
+	if err != nil || len(chunks) == 0 {
+		t.Fatalf("%d chunks, %v", len(chunks), err)
+	}
+	var steps []truths.Step
+	for _, chunk := range chunks {
+		of, _, err := truths.Open(chunk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, of...)
+	}
+	last := steps[0]
+	for _, step := range steps {
+		if step.At > last.At {
+			last = step
+		}
+	}
+	if n := len(steps); n < paceBurst || n > paceBurst+5 || last.At != at.UnixNano() || len(last.State) == 0 {
+		t.Errorf("%d decisions are recorded, the last with a record of %d bytes at %v", n, len(last.State), time.Unix(0, last.At))
+	}
+}
