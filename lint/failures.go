@@ -9,16 +9,16 @@ import (
 )
 
 func (s *subject) eachFallback(check func(at, metric string, one *stages.Fallback)) {
-	if s.stages == nil {
+	if s.Stages == nil {
 		return
 	}
-	for i := range s.stages.Fallbacks {
-		one := &s.stages.Fallbacks[i]
+	for i := range s.Stages.Fallbacks {
+		one := &s.Stages.Fallbacks[i]
 		if one.OfSpec { // these follow those of the stages
-			check(fmt.Sprintf("spec.metrics[%d].external.fallback", one.Metric), s.stages.Metrics[one.Metric], one)
+			check(fmt.Sprintf("spec.metrics[%d].external.fallback", one.Metric), s.Stages.Metrics[one.Metric], one)
 			continue
 		}
-		check(fmt.Sprintf("spec.stages.fallbacks[%d]", i), s.stages.Metrics[one.Metric], one)
+		check(fmt.Sprintf("spec.stages.fallbacks[%d]", i), s.Stages.Metrics[one.Metric], one)
 	}
 }
 
@@ -46,16 +46,16 @@ func fallbackWithinPeriod(s *subject) {
 }
 
 func zeroGuardAboveWindow(s *subject) {
-	if s.stages == nil {
+	if s.Stages == nil {
 		return
 	}
 	window := s.options.DownscaleStabilization
 	if b := s.spec.Behavior; b != nil && b.ScaleDown.StabilizationWindowSeconds != nil {
 		window = time.Duration(*b.ScaleDown.StabilizationWindowSeconds) * time.Second
 	}
-	for i := range s.stages.ZeroGuards {
-		if g := &s.stages.ZeroGuards[i]; g.Confirm > window {
-			s.report(fmt.Sprintf("spec.stages.zeroGuards[%d].confirm", i), fmt.Sprintf("%s: a fall is believed later than the window would let it pass", s.stages.Metrics[g.Metric]),
+	for i := range s.Stages.ZeroGuards {
+		if g := &s.Stages.ZeroGuards[i]; g.Confirm > window {
+			s.report(fmt.Sprintf("spec.stages.zeroGuards[%d].confirm", i), fmt.Sprintf("%s: a fall is believed later than the window would let it pass", s.Stages.Metrics[g.Metric]),
 				fmt.Sprintf("%s > %s", g.Confirm, window))
 		}
 	}
@@ -65,10 +65,10 @@ func zeroGuardAboveWindow(s *subject) {
 const daysOfForecast = 14
 
 func forecastOfOneDay(s *subject) {
-	if s.stages == nil || s.stages.Forecast == nil {
+	if s.Stages == nil || s.Stages.Forecast == nil {
 		return
 	}
-	f := s.stages.Forecast
+	f := s.Stages.Forecast
 	if f.Season == forecast.Daily && (f.Quantile*daysOfForecast+99)/100 == daysOfForecast {
 		s.report("spec.stages.forecast.quantilePercent", "the forecast is what the day with the most needed",
 			fmt.Sprintf("%d %% of %d days is the %dth", f.Quantile, daysOfForecast, daysOfForecast))

@@ -28,7 +28,7 @@ func takesPart(f *fleet.Spec) (seats []fleet.Seat, names []string, weights, caps
 
 // fleetHoldsDead looks for utilizations that pods beside a dead member don't reach, whose pods count as idle.
 func fleetHoldsDead(s *subject) {
-	f := s.fleet
+	f := s.Fleet
 	if f == nil || f.OnLost != fleet.Hold || f.SurviveOne || len(s.spec.Metrics) == 0 {
 		return
 	}
@@ -67,10 +67,10 @@ func fleetHoldsDead(s *subject) {
 }
 
 func fleetCapsBelowMaximum(s *subject) {
-	if s.fleet == nil {
+	if s.Fleet == nil {
 		return
 	}
-	seats, _, _, caps := takesPart(s.fleet)
+	seats, _, _, caps := takesPart(s.Fleet)
 	most, least := int64(s.spec.MaxReplicas), int64(s.spec.MinReplicas)
 	sum := fmt.Sprintf("the maxReplicas of the %d members that take part add up to %d", len(seats), caps)
 	switch {
@@ -82,11 +82,11 @@ func fleetCapsBelowMaximum(s *subject) {
 }
 
 func fleetSurvivesNone(s *subject) {
-	if s.fleet == nil || !s.fleet.SurviveOne {
+	if s.Fleet == nil || !s.Fleet.SurviveOne {
 		return
 	}
 	count := max(1, s.spec.MinReplicas)
-	seats, _, _, _ := takesPart(s.fleet)
+	seats, _, _, _ := takesPart(s.Fleet)
 	if shares, missing := fleet.SplitSurviving(seats, count, s.spec.MaxReplicas, 0); missing > 0 {
 		s.report("fleet.surviveOne", fmt.Sprintf("surviveOne is never fulfilled: already at %d replicas %d are missing without the largest member", count, missing),
 			fmt.Sprintf("at most %d are shared out to %d members that take part, the largest gets %d", shares.Total, len(seats), most(shares.Of)))
@@ -101,63 +101,63 @@ func most(of []int32) (n int32) {
 }
 
 func fleetOneTakesPart(s *subject) {
-	if s.fleet == nil {
+	if s.Fleet == nil {
 		return
 	}
-	if seats, names, _, _ := takesPart(s.fleet); len(seats) == 1 {
-		s.report("fleet.members", "the whole count is with "+names[0], fmt.Sprintf("%d of %d members are drained", len(s.fleet.Members)-1, len(s.fleet.Members)))
+	if seats, names, _, _ := takesPart(s.Fleet); len(seats) == 1 {
+		s.report("fleet.members", "the whole count is with "+names[0], fmt.Sprintf("%d of %d members are drained", len(s.Fleet.Members)-1, len(s.Fleet.Members)))
 	}
 }
 
 func fleetStaleSoon(s *subject) {
-	if f := s.fleet; f != nil && f.StaleAfter < 2*f.Period {
+	if f := s.Fleet; f != nil && f.StaleAfter < 2*f.Period {
 		s.report("fleet.staleAfter", "a single call that is late or fails makes a member stale", fmt.Sprintf("%s < 2 × the period of %s", f.StaleAfter, f.Period))
 	}
 }
 
 func fleetShiftsAtOnce(s *subject) {
-	if f := s.fleet; f != nil && f.OnLost == fleet.Shift && f.LostAfter == f.StaleAfter {
+	if f := s.Fleet; f != nil && f.OnLost == fleet.Shift && f.LostAfter == f.StaleAfter {
 		s.report("fleet.lostAfter", "a member is lost as soon as it is stale: every false alarm gives its share to the others", fmt.Sprintf("lostAfter %s = staleAfter", f.LostAfter))
 	}
 }
 
 func fleetAddsValues(s *subject) {
-	if s.fleet == nil {
+	if s.Fleet == nil {
 		return
 	}
 	for i := range s.spec.Metrics {
 		m := &s.spec.Metrics[i]
 		at := "external"
 		switch {
-		case m.Target.Value == nil || i >= len(s.fleet.Scopes) || s.fleet.Scopes[i] != fleet.PerMember:
+		case m.Target.Value == nil || i >= len(s.Fleet.Scopes) || s.Fleet.Scopes[i] != fleet.PerMember:
 			continue
 		case m.Type == recommender.ObjectMetric:
 			at = "object"
 		case m.Type != recommender.ExternalMetric:
 			continue
 		}
-		n, target := len(s.fleet.Members), decimals(number(&m.Target))
+		n, target := len(s.Fleet.Members), decimals(number(&m.Target))
 		s.report(fmt.Sprintf("spec.metrics[%d].%s.target.value", i, at), fmt.Sprintf("%s: the readings of the members are added up before they are compared", metricName(m)),
 			fmt.Sprintf("%d members that each read %s make %s, %d times the target", n, target, decimals(float64(n)*number(&m.Target)), n))
 	}
 }
 
 func fleetOwnMinimum(s *subject) {
-	if m := s.member; m != nil && m.Members > 0 && s.spec.MinReplicas > m.Most {
+	if m := s.Member; m != nil && m.Members > 0 && s.spec.MinReplicas > m.Most {
 		s.report("spec.minReplicas", fmt.Sprintf("fleet %s gives it at most %d: it has %d, and %d of them do not count there", m.Name, m.Most, s.spec.MinReplicas, s.spec.MinReplicas-m.Most),
 			fmt.Sprintf("%d > %d", s.spec.MinReplicas, m.Most))
 	}
 }
 
 func fleetDiffers(s *subject) {
-	if m := s.member; m != nil && m.Differs != "" {
+	if m := s.Member; m != nil && m.Differs != "" {
 		s.report("spec.metrics", fmt.Sprintf("fleet %s refuses its calls: %s: %s", m.Name, m.Metric, m.Differs), "the metrics of a member are those of the fleet, in their order")
 	}
 }
 
 func fleetHasNoSuchMember(s *subject) {
-	if m := s.member; m != nil && m.Members == 0 {
-		s.report("metadata", fmt.Sprintf("fleet %s has no member %s/%s in any cluster: its calls are refused", m.Name, s.namespace, s.name),
-			fmt.Sprintf("a member of it is clusters/CLUSTER/namespaces/%s/targets/%s", s.namespace, s.name))
+	if m := s.Member; m != nil && m.Members == 0 {
+		s.report("metadata", fmt.Sprintf("fleet %s has no member %s/%s in any cluster: its calls are refused", m.Name, s.namespace, s.Name),
+			fmt.Sprintf("a member of it is clusters/CLUSTER/namespaces/%s/targets/%s", s.namespace, s.Name))
 	}
 }

@@ -146,13 +146,8 @@ type Container struct {
 
 // Check returns what was found, in the order of Rules.
 func Check(ctx context.Context, of *Subject) ([]Finding, error) {
-	a := of.Autoscaler
-	s := &subject{
-		file: of.File, name: of.Name, namespace: a.Namespace, spec: &a.Spec, options: &a.Options,
-		behavior: of.Behavior, up: of.Up, down: of.Down, template: of.Workload, scalers: of.Scalers, version: of.Version,
-		overlaps: of.Overlaps, autoscaler: a, ctx: ctx, scenario: worldOf(of), manifest: of.Manifest, defaulted: of.Defaulted, beside: &of.Beside,
-		stages: of.Stages, now: of.Now, fleet: of.Fleet, member: of.Member,
-	}
+	s := &subject{Subject: *of, ctx: ctx, namespace: of.Autoscaler.Namespace, spec: &of.Autoscaler.Spec, options: &of.Autoscaler.Options}
+	s.Scenario = worldOf(of)
 	for r := range Rules {
 		if slices.Contains(of.Ignore, Rules[r].ID) {
 			continue
@@ -162,34 +157,22 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 		}
 		s.rule = &Rules[r]
 		if s.rule.check(s); s.err != nil {
-			return s.found, fmt.Errorf("%s: the scenario with %s/%s: %w", s.file, s.namespace, s.name, s.err)
+			return s.found, fmt.Errorf("%s: the scenario with %s/%s: %w", s.File, s.namespace, s.Name, s.err)
 		}
 	}
 	return s.found, nil
 }
 
-// subject is a Subject with what was found.
+// subject is a Subject with what was found. Its scenario is as the workload's manifest makes it.
 type subject struct {
-	file, name, namespace string
-	spec                  *recommender.Spec
-	options               *recommender.Options
-	behavior, up, down    bool // written, as in Subject
-	template              *Workload
-	scalers               int
-	version               string
-	overlaps              []string
-	manifest, defaulted   bool
-	beside                *Beside
-	stages                *stages.Plan
-	now                   time.Time
-	fleet                 *fleet.Spec
-	member                *Membership
+	Subject
+	// namespace, spec and options are the autoscaler's.
+	namespace string
+	spec      *recommender.Spec
+	options   *recommender.Options
 
-	autoscaler *simulation.Autoscaler
-	ctx        context.Context
-	// scenario is nil, or as the workload's manifest makes it. err is why it can't be run.
-	scenario *simulation.Scenario
-	err      error
+	ctx context.Context
+	err error // why the scenario can't be run
 
 	rule             *Rule
 	found            []Finding
@@ -199,7 +182,7 @@ type subject struct {
 // report notes a finding of the rule at hand.
 func (s *subject) report(field, message, arithmetic string) {
 	s.found = append(s.found, Finding{
-		Rule: s.rule.ID, Severity: s.rule.Severity, File: s.file, Object: s.namespace + "/" + s.name, Field: field,
+		Rule: s.rule.ID, Severity: s.rule.Severity, File: s.File, Object: s.namespace + "/" + s.Name, Field: field,
 		Message: message, Arithmetic: arithmetic, Simulated: s.rule.Simulated, Link: Page + "#" + s.rule.ID,
 	})
 }

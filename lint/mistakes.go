@@ -20,7 +20,7 @@ var (
 // controller asks for the group only.
 func targetWithoutScale(s *subject) {
 	ref := s.spec.ScaleTargetRef
-	if !s.manifest || ref.Kind == "" {
+	if !s.Manifest || ref.Kind == "" {
 		return
 	}
 	group, _, named := strings.Cut(ref.APIVersion, "/")
@@ -38,7 +38,7 @@ func targetWithoutScale(s *subject) {
 }
 
 func targetMissing(s *subject) {
-	if all := s.beside.Siblings; len(all) > 0 {
+	if all := s.Beside.Siblings; len(all) > 0 {
 		ref := s.spec.ScaleTargetRef
 		shown := strings.Join(all[:min(len(all), 5)], ", ")
 		if len(all) > 5 {
@@ -53,7 +53,7 @@ func targetMissing(s *subject) {
 var injected = []string{"istio-proxy", "linkerd-proxy", "consul-dataplane", "envoy-sidecar", "kuma-sidecar", "daprd", "vault-agent"}
 
 func containerMissing(s *subject) {
-	if s.template == nil || len(s.template.Containers) == 0 {
+	if s.Workload == nil || len(s.Workload.Containers) == 0 {
 		return
 	}
 	var names []string
@@ -71,7 +71,7 @@ func containerMissing(s *subject) {
 }
 
 func kedaBeside(s *subject) {
-	if all := s.beside.ScaledObjects; len(all) > 0 {
+	if all := s.Beside.ScaledObjects; len(all) > 0 {
 		s.report("spec.scaleTargetRef", fmt.Sprintf("ScaledObject %s scales %s %s, too", strings.Join(all[:min(len(all), 5)], ", "), s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name),
 			fmt.Sprintf("this autoscaler + %d of KEDA, 1 target", len(all)))
 	}
@@ -80,13 +80,13 @@ func kedaBeside(s *subject) {
 func vpaSameMetric(s *subject) {
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
 		names := []string{m.Container}
-		if m.Type == recommender.ResourceMetric && s.template != nil {
+		if m.Type == recommender.ResourceMetric && s.Workload != nil {
 			names = nil
 			for _, c := range s.containers() {
 				names = append(names, c.Name)
 			}
 		}
-		for _, v := range s.beside.Verticals {
+		for _, v := range s.Beside.Verticals {
 			if !slices.ContainsFunc(names, func(name string) bool { return v.Controls(name, m.Resource) }) {
 				continue
 			}
@@ -102,7 +102,7 @@ func vpaSameMetric(s *subject) {
 
 func pdbBlocksDrain(s *subject) {
 	n := max(1, s.spec.MinReplicas)
-	for _, b := range s.beside.Budgets {
+	for _, b := range s.Beside.Budgets {
 		amount, shown := shareOf(b.Amount, n)
 		rest, sum := amount, fmt.Sprintf("%s %s of %d = %d", b.Field, shown, n, amount)
 		if b.Field == "minAvailable" {
@@ -185,7 +185,7 @@ const (
 )
 
 func requestTiny(s *subject) {
-	if s.template == nil || s.template.PodRequests {
+	if s.Workload == nil || s.Workload.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -212,7 +212,7 @@ func requestTiny(s *subject) {
 }
 
 func metricsDefault(s *subject) {
-	if s.defaulted && s.manifest {
+	if s.Defaulted && s.Manifest {
 		s.report("spec", "no metrics: the API server fills in cpu at 80 % of its request", "spec.metrics: none")
 	}
 }

@@ -210,18 +210,18 @@ var Rules = []Rule{
 }
 
 func twoAutoscalers(s *subject) {
-	if s.scalers > 1 {
+	if s.Scalers > 1 {
 		ref := s.spec.ScaleTargetRef
-		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.scalers, ref.Kind, ref.Name),
-			fmt.Sprintf("%d autoscalers, 1 target", s.scalers))
+		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.Scalers, ref.Kind, ref.Name),
+			fmt.Sprintf("%d autoscalers, 1 target", s.Scalers))
 	}
 }
 
 func selectorsOverlap(s *subject) {
-	if len(s.overlaps) > 0 {
-		shown := s.overlaps[:min(len(s.overlaps), 5)]
+	if len(s.Overlaps) > 0 {
+		shown := s.Overlaps[:min(len(s.Overlaps), 5)]
 		s.report("spec.scaleTargetRef", fmt.Sprintf("the pods of %s %s are also those of %s", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, strings.Join(shown, ", ")),
-			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+len(s.overlaps)))
+			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+len(s.Overlaps)))
 	}
 }
 
@@ -231,16 +231,16 @@ var gone = map[string]string{
 }
 
 func supersededVersion(s *subject) {
-	if since, ok := gone[s.version]; ok {
-		s.report("apiVersion", fmt.Sprintf("%s is not served by Kubernetes %s and later", s.version, since),
-			fmt.Sprintf("apiVersion %s, which is autoscaling/v2 now", s.version))
+	if since, ok := gone[s.Version]; ok {
+		s.report("apiVersion", fmt.Sprintf("%s is not served by Kubernetes %s and later", s.Version, since),
+			fmt.Sprintf("apiVersion %s, which is autoscaling/v2 now", s.Version))
 	}
 }
 
 // profileIgnores asks the engine for one decision, whose explanation names what it ignores.
 func profileIgnores(s *subject) {
 	spec := *s.spec
-	if !s.behavior {
+	if !s.Behavior {
 		spec.Behavior = nil // the defaults are nobody's wish
 	}
 	in := recommender.Input{Namespace: s.namespace, Spec: spec, Options: *s.options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
@@ -285,9 +285,9 @@ func (s *subject) utilizations(each func(at string, m *recommender.MetricSpec, p
 // containers are those of the template whose requests count.
 func (s *subject) containers() []Container {
 	if profile := s.options.Profile; profile != nil && !profile.Sidecars() {
-		return s.template.Containers
+		return s.Workload.Containers
 	}
-	return slices.Concat(s.template.Containers, s.template.Sidecars)
+	return slices.Concat(s.Workload.Containers, s.Workload.Sidecars)
 }
 
 // amounts are what the containers that a metric is about request and may use, milli-units.
@@ -314,7 +314,7 @@ func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, with
 }
 
 func requestMissing(s *subject) {
-	if s.template == nil || len(s.template.Containers) == 0 || s.template.PodRequests {
+	if s.Workload == nil || len(s.Workload.Containers) == 0 || s.Workload.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -327,7 +327,7 @@ func requestMissing(s *subject) {
 }
 
 func targetUnreachable(s *subject) {
-	if s.template == nil || s.template.PodRequests {
+	if s.Workload == nil || s.Workload.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -353,7 +353,7 @@ func targetOverRequest(s *subject) {
 }
 
 func sidecarInAverage(s *subject) {
-	if s.template == nil || len(s.containers()) < 2 || s.template.PodRequests {
+	if s.Workload == nil || len(s.containers()) < 2 || s.Workload.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -425,14 +425,14 @@ func toleranceNeverDown(s *subject) {
 // toleranceSteps shows what the tolerance spans at the scenario's average count.
 func toleranceSteps(s *subject) {
 	up, down := s.tolerance(recommender.Up), s.tolerance(recommender.Down)
-	if s.scenario == nil || max(up, down) >= 1 {
+	if s.Scenario == nil || max(up, down) >= 1 {
 		return
 	}
-	result := s.play(s.scenario, s.autoscaler, nil)
+	result := s.play(s.Scenario, s.Autoscaler, nil)
 	if result == nil {
 		return
 	}
-	n := int32(result.Figures.ReplicaHours / s.scenario.Duration.Hours())
+	n := int32(result.Figures.ReplicaHours / s.Scenario.Duration.Hours())
 	if float64(n)*min(up, down) < 2 {
 		return
 	}
@@ -485,7 +485,7 @@ func noBehavior(s *subject) {
 	total := func(m recommender.MetricSpec) bool {
 		return m.Type == recommender.ExternalMetric || m.Type == recommender.ObjectMetric
 	}
-	if s.behavior || !slices.ContainsFunc(s.spec.Metrics, total) {
+	if s.Behavior || !slices.ContainsFunc(s.spec.Metrics, total) {
 		return
 	}
 	spec, from := s.total(), max(1, s.spec.MinReplicas)
@@ -534,7 +534,7 @@ func scaleDownWindowZero(s *subject) {
 }
 
 func replicasInManifest(s *subject) {
-	if t := s.template; t != nil && !t.Applied && t.Replicas != nil {
+	if t := s.Workload; t != nil && !t.Applied && t.Replicas != nil {
 		s.report("spec.scaleTargetRef", fmt.Sprintf("applying the manifest of %s %s sets the count to %d", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, *t.Replicas),
 			fmt.Sprintf("spec.replicas: %d, whatever the autoscaler has set between %d and %d", *t.Replicas, s.spec.MinReplicas, s.spec.MaxReplicas))
 	}
@@ -551,10 +551,10 @@ type direction struct {
 func (s *subject) writtenDirections() []direction {
 	var out []direction
 	if b := s.spec.Behavior; b != nil {
-		if s.up {
+		if s.Up {
 			out = append(out, direction{"scaleUp", &b.ScaleUp, false})
 		}
-		if s.down {
+		if s.Down {
 			out = append(out, direction{"scaleDown", &b.ScaleDown, true})
 		}
 	}

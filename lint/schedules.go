@@ -14,11 +14,11 @@ const (
 )
 
 func (s *subject) eachSchedule(check func(at string, one *stages.Schedule)) {
-	if s.stages == nil {
+	if s.Stages == nil {
 		return
 	}
-	for i := range s.stages.Schedules {
-		if one := &s.stages.Schedules[i]; !one.Suspended {
+	for i := range s.Stages.Schedules {
+		if one := &s.Stages.Schedules[i]; !one.Suspended {
 			check(fmt.Sprintf("spec.stages.schedules[%d]", i), one)
 		}
 	}
@@ -28,7 +28,7 @@ func scheduleOutOfBounds(s *subject) {
 	least, most := s.spec.MinReplicas, s.spec.MaxReplicas
 	s.eachSchedule(func(at string, one *stages.Schedule) {
 		refused := func(format string, n int32) string { // in the service's words
-			if s.manifest {
+			if s.Manifest {
 				return ""
 			}
 			return fmt.Sprintf("; as a stored spec it is refused: "+format, n)
@@ -48,12 +48,12 @@ func scheduleOutOfBounds(s *subject) {
 
 func scheduleNeverSoon(s *subject) {
 	s.eachSchedule(func(at string, one *stages.Schedule) {
-		p := one.Times.At(s.now)
+		p := one.Times.At(s.Now)
 		switch {
 		case p.Active:
 		case p.Until.IsZero():
 			s.report(at, fmt.Sprintf("schedule %s is not active any more", one.Name), "no start after now")
-		case p.Until.Sub(s.now) > ahead:
+		case p.Until.Sub(s.Now) > ahead:
 			s.report(at, fmt.Sprintf("schedule %s is not active for more than a year", one.Name), "it starts on "+p.Until.In(one.Times.Zone()).Format(time.DateOnly))
 		}
 	})
@@ -68,11 +68,11 @@ func scheduleOvershadowed(s *subject) {
 		}
 		var by *stages.Schedule
 		periods := 0
-		now := s.now
+		now := s.Now
 		for periods < mostPeriods {
 			p := one.Times.At(now)
 			if !p.Active {
-				if p.Until.IsZero() || p.Until.Sub(s.now) > ahead {
+				if p.Until.IsZero() || p.Until.Sub(s.Now) > ahead {
 					break
 				}
 				now = p.Until
@@ -99,7 +99,7 @@ func scheduleOvershadowed(s *subject) {
 // scheduleContradicted looks for maximums that another schedule's minimum is above within one of the next periods.
 func scheduleContradicted(s *subject) {
 	s.eachSchedule(func(at string, one *stages.Schedule) {
-		now := s.now
+		now := s.Now
 		for periods := 0; one.Max >= 0 && periods < mostPeriods; {
 			p := one.Times.At(now)
 			switch {
@@ -110,7 +110,7 @@ func scheduleContradicted(s *subject) {
 					return
 				}
 				periods++
-			case !p.Until.IsZero() && p.Until.Sub(s.now) > ahead:
+			case !p.Until.IsZero() && p.Until.Sub(s.Now) > ahead:
 				return
 			}
 			if p.Until.IsZero() {
@@ -124,8 +124,8 @@ func scheduleContradicted(s *subject) {
 // above returns a schedule with a minimum above a count that is active between two instants, of which the second may
 // be the zero time, and since when; nil: there is none.
 func (s *subject) above(n int32, from, until time.Time) (by *stages.Schedule, since time.Time) {
-	for i := range s.stages.Schedules {
-		other := &s.stages.Schedules[i]
+	for i := range s.Stages.Schedules {
+		other := &s.Stages.Schedules[i]
 		if other.Suspended || other.Min <= n {
 			continue
 		}
@@ -144,8 +144,8 @@ func (s *subject) above(n int32, from, until time.Time) (by *stages.Schedule, si
 // minimum as large at least; of equal ones the later has the shadow.
 func (s *subject) shadowOf(one *stages.Schedule, from, until time.Time) *stages.Schedule {
 	behind := false
-	for i := range s.stages.Schedules {
-		other := &s.stages.Schedules[i]
+	for i := range s.Stages.Schedules {
+		other := &s.Stages.Schedules[i]
 		if other == one {
 			behind = true
 			continue

@@ -63,10 +63,10 @@ type outrun struct {
 // startupAboveDoubling looks for rises that double the load before a pod is ready, and for what
 // becomes of them.
 func startupAboveDoubling(s *subject) {
-	if s.scenario == nil {
+	if s.Scenario == nil {
 		return
 	}
-	startup := startupOf(&s.scenario.Workload)
+	startup := startupOf(&s.Scenario.Workload)
 	if startup == 0 {
 		return
 	}
@@ -79,7 +79,7 @@ func startupAboveDoubling(s *subject) {
 	var least []instant
 	var rises []outrun
 	until := time.Duration(-1)
-	result := s.play(s.scenario, s.autoscaler, func(step *simulation.Step) error {
+	result := s.play(s.Scenario, s.Autoscaler, func(step *simulation.Step) error {
 		for len(least) > 0 && least[0].at < step.At-startup {
 			least = least[1:]
 		}
@@ -113,7 +113,7 @@ func startupAboveDoubling(s *subject) {
 
 // startCountsAsLoad compares the scenario with one in which pods use no more while they warm up.
 func startCountsAsLoad(s *subject) {
-	if s.scenario == nil || s.scenario.Workload.Warmup == 0 {
+	if s.Scenario == nil || s.Scenario.Workload.Warmup == 0 {
 		return
 	}
 	for i := range s.spec.Metrics {
@@ -121,19 +121,19 @@ func startCountsAsLoad(s *subject) {
 		if m.Resource != "cpu" {
 			continue
 		}
-		u := slices.IndexFunc(s.scenario.Workload.Usage, func(u simulation.Usage) bool { return u.Metric == m.Resource })
-		if u < 0 || s.scenario.Workload.Usage[u].Warmup == 0 {
+		u := slices.IndexFunc(s.Scenario.Workload.Usage, func(u simulation.Usage) bool { return u.Metric == m.Resource })
+		if u < 0 || s.Scenario.Workload.Usage[u].Warmup == 0 {
 			continue
 		}
-		cold := *s.scenario
+		cold := *s.Scenario
 		cold.Workload.Warmup = 0
-		with, without := s.play(s.scenario, s.autoscaler, nil), s.play(&cold, s.autoscaler, nil)
+		with, without := s.play(s.Scenario, s.Autoscaler, nil), s.play(&cold, s.Autoscaler, nil)
 		if with == nil || without == nil || with.Figures.Most <= without.Figures.Most && with.Figures.ReplicaHours <= 1.01*without.Figures.ReplicaHours {
 			return
 		}
 		s.report(fmt.Sprintf("spec.metrics[%d]", i), fmt.Sprintf("what pods use while they start brings more pods: up to %d in place of %d", with.Figures.Most, without.Figures.Most),
 			fmt.Sprintf("%sm more for %s after the start, ready after %s, cpuInitializationPeriod %s: %s replica-hours in place of %s",
-				decimals(s.scenario.Workload.Usage[u].Warmup), span(s.scenario.Workload.Warmup), span(startupOf(&s.scenario.Workload)), span(s.options.CPUInitializationPeriod),
+				decimals(s.Scenario.Workload.Usage[u].Warmup), span(s.Scenario.Workload.Warmup), span(startupOf(&s.Scenario.Workload)), span(s.options.CPUInitializationPeriod),
 				decimals(with.Figures.ReplicaHours), decimals(without.Figures.ReplicaHours)))
 		return
 	}
@@ -141,17 +141,17 @@ func startCountsAsLoad(s *subject) {
 
 // surgeCountsAsLoad rolls the workload out in the middle of the scenario, as its Deployment says.
 func surgeCountsAsLoad(s *subject) {
-	if s.scenario == nil || s.template == nil || s.spec.ScaleTargetRef.Kind != "Deployment" || s.template.Surge == "0" {
+	if s.Scenario == nil || s.Workload == nil || s.spec.ScaleTargetRef.Kind != "Deployment" || s.Workload.Surge == "0" {
 		return
 	}
-	at := s.scenario.Duration / 2
-	plain := *s.scenario
+	at := s.Scenario.Duration / 2
+	plain := *s.Scenario
 	plain.Events = slices.DeleteFunc(slices.Clone(plain.Events), func(e simulation.Event) bool { return e.Kind == simulation.Rollout })
 	// The highest counts from the rollout on, until the pods of it have long been ready.
 	until := at + 30*time.Minute + 2*startupOf(&plain.Workload)
 	var current int32
 	most := func(world *simulation.Scenario) (highest int32, ran bool) {
-		result := s.play(world, s.autoscaler, func(step *simulation.Step) error {
+		result := s.play(world, s.Autoscaler, func(step *simulation.Step) error {
 			if step.At < at {
 				current = step.Replicas
 			} else if step.At <= until {
@@ -165,7 +165,7 @@ func surgeCountsAsLoad(s *subject) {
 	if !ran || current == 0 {
 		return
 	}
-	surge, text := shareOf(s.template.Surge, current)
+	surge, text := shareOf(s.Workload.Surge, current)
 	rolled := plain
 	rolled.Events = append(slices.Clone(plain.Events), simulation.Event{At: at, Kind: simulation.Rollout, Surge: surge})
 	slices.SortStableFunc(rolled.Events, func(a, b simulation.Event) int { return int(a.At/time.Millisecond) - int(b.At/time.Millisecond) })
@@ -193,7 +193,7 @@ func shareOf(text string, of int32) (count int32, shown string) {
 
 // oneMetricDecides looks whether one of several metrics asks for the most at every evaluation.
 func oneMetricDecides(s *subject) {
-	if s.scenario == nil || len(s.spec.Metrics) < 2 {
+	if s.Scenario == nil || len(s.spec.Metrics) < 2 {
 		return
 	}
 	most := make([]int32, len(s.spec.Metrics)) // the largest proposals
@@ -202,7 +202,7 @@ func oneMetricDecides(s *subject) {
 		decides[i] = true
 	}
 	evaluations := 0
-	result := s.play(s.scenario, s.autoscaler, func(step *simulation.Step) error {
+	result := s.play(s.Scenario, s.Autoscaler, func(step *simulation.Step) error {
 		e := step.Decision.Explanation
 		if e == nil || !e.Decided || slices.ContainsFunc(e.Metrics, func(m recommender.MetricEvaluation) bool { return m.Failure != nil }) {
 			return nil
@@ -238,10 +238,10 @@ func metricName(m *recommender.MetricSpec) string {
 // windowAboveRhythm looks whether the scale-down window keeps the count where a scenario without it
 // would have it fall again and again.
 func windowAboveRhythm(s *subject) {
-	if s.scenario == nil {
+	if s.Scenario == nil {
 		return
 	}
-	a := *s.autoscaler
+	a := *s.Autoscaler
 	window := a.Options.DownscaleStabilization
 	if b := a.Spec.Behavior; b != nil && b.ScaleDown.SelectPolicy == recommender.NoSelection {
 		return
@@ -259,7 +259,7 @@ func windowAboveRhythm(s *subject) {
 	// The longest time for which fewer replicas would have done, not counting the last one: it
 	// goes on after the scenario.
 	longest, since := time.Duration(0), time.Duration(-1)
-	with := s.play(s.scenario, s.autoscaler, func(step *simulation.Step) error {
+	with := s.play(s.Scenario, s.Autoscaler, func(step *simulation.Step) error {
 		switch fewer := step.Proposal >= 0 && step.Proposal < step.Replicas; {
 		case fewer && since < 0:
 			since = step.At
@@ -271,7 +271,7 @@ func windowAboveRhythm(s *subject) {
 	if with == nil || with.Figures.Downs > 0 || longest == 0 {
 		return
 	}
-	without := s.play(s.scenario, &a, nil)
+	without := s.play(s.Scenario, &a, nil)
 	if without == nil || without.Figures.Downs < 2 || without.Figures.ReplicaHours >= with.Figures.ReplicaHours {
 		return
 	}
@@ -282,20 +282,20 @@ func windowAboveRhythm(s *subject) {
 
 // idleHolds looks how far the count falls without any load.
 func idleHolds(s *subject) {
-	if s.scenario == nil || s.spec.MinReplicas == s.spec.MaxReplicas || s.neverDown() {
+	if s.Scenario == nil || s.spec.MinReplicas == s.spec.MaxReplicas || s.neverDown() {
 		return
 	}
 	nothing, err := simulation.Constant(0)
 	if err != nil {
 		return
 	}
-	world := *s.scenario
+	world := *s.Scenario
 	from := min(s.spec.MaxReplicas, max(s.spec.MinReplicas+1, 20))
 	world.Load, world.Events, world.Duration, world.Workload.Replicas = nothing, nil, 6*time.Hour, &from
 	count, since := from, time.Duration(0)
 	var ratio float64
 	var by int
-	result := s.play(&world, s.autoscaler, func(step *simulation.Step) error {
+	result := s.play(&world, s.Autoscaler, func(step *simulation.Step) error {
 		if step.Replicas != count {
 			count, since = step.Replicas, step.At
 		}
@@ -314,11 +314,11 @@ func idleHolds(s *subject) {
 
 // zeroForGood looks whether a count that fell to 0 rises again once the scenario's highest load comes.
 func zeroForGood(s *subject) {
-	if s.scenario == nil || s.spec.MinReplicas != 0 {
+	if s.Scenario == nil || s.spec.MinReplicas != 0 {
 		return
 	}
 	highest := 0.0
-	for _, p := range s.scenario.Load.Points() {
+	for _, p := range s.Scenario.Load.Points() {
 		highest = max(highest, p.Value)
 	}
 	const back = 3 * time.Hour // no window is longer than an hour
@@ -327,10 +327,10 @@ func zeroForGood(s *subject) {
 		return
 	}
 	one := int32(1)
-	world := *s.scenario
+	world := *s.Scenario
 	world.Load, world.Events, world.Duration, world.Workload.Replicas = load, nil, back+2*time.Hour, &one
 	zero, up := false, false
-	result := s.play(&world, s.autoscaler, func(step *simulation.Step) error {
+	result := s.play(&world, s.Autoscaler, func(step *simulation.Step) error {
 		if step.At < back {
 			zero = step.Replicas == 0
 			return nil
@@ -360,7 +360,7 @@ const (
 
 // idleAlone reports whether half of a target is so little that an idle pod may use it.
 func (s *subject) idleAlone(m *recommender.MetricSpec, percent int32) bool {
-	if s.template == nil {
+	if s.Workload == nil {
 		return false
 	}
 	request, _, without, _ := s.amounts(m)
@@ -369,7 +369,7 @@ func (s *subject) idleAlone(m *recommender.MetricSpec, percent int32) bool {
 
 // smallCounts shows from what load on a small count falls no further.
 func smallCounts(s *subject) {
-	if s.spec.MinReplicas != 1 || s.spec.MaxReplicas < 2 || s.behavior && s.spec.Behavior.ScaleDown.SelectPolicy == recommender.NoSelection {
+	if s.spec.MinReplicas != 1 || s.spec.MaxReplicas < 2 || s.Behavior && s.spec.Behavior.ScaleDown.SelectPolicy == recommender.NoSelection {
 		return
 	}
 	tolerance := s.tolerance(recommender.Down)
