@@ -4,6 +4,7 @@ package hpa
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ func Lined(name string, content []byte, err error) error {
 		if !wrapped {
 			path = strings.TrimPrefix(path, "spec.")
 		}
-		return before + lineOf(lines, path)
+		return before + cmp.Or(lines.Of(path), lines[""])
 	})
 }
 
@@ -79,14 +80,4 @@ func WithLines(name string, err error, lineOf func(path string) int) error {
 		text.WriteString(line)
 	}
 	return &linedError{err, text.String()}
-}
-
-// lineOf is the line of a field, or of what holds it; 0: the document has no such field.
-func lineOf(lines map[string]int, path string) int {
-	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		if line := lines[path]; line > 0 {
-			return line
-		}
-	}
-	return lines[""]
 }

@@ -4,7 +4,6 @@ package lint
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 type place struct {
 	before int
 	path   string
-	lines  map[string]int
+	lines  document.LineNumbers
 }
 
 // lines are the places of objects, by file, namespace and name.
@@ -63,9 +62,7 @@ func (l lines) form(of [3]string, at place) {
 		return
 	}
 	if _, wrapped := at.lines["spec"]; !wrapped {
-		for path, line := range maps.Clone(at.lines) {
-			at.lines["spec."+path] = line
-		}
+		at.lines.Under("spec")
 	}
 	l[of] = at
 }
@@ -105,14 +102,9 @@ func (l *lines) object(file, kind string, v document.Value, at place) string {
 
 // of is the line of a field, or of what holds it; 0: not known.
 func (l lines) of(file, namespace, object, field string) int {
-	at, known := l[[3]string{file, namespace, object}]
-	if !known {
-		return 0
-	}
-	for path := at.path + field; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
-		if line, there := at.lines[path]; there {
-			return at.before + line
-		}
+	at := l[[3]string{file, namespace, object}]
+	if line := at.lines.Of(at.path + field); line > 0 {
+		return at.before + line
 	}
 	return 0
 }

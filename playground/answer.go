@@ -252,7 +252,7 @@ func (a *asked) spec(text SpecText, profile string) {
 	}
 	found, violations := hpa.FromMessage(s.namespace, s.message, s.options)
 	for _, v := range violations {
-		a.problems = append(a.problems, Problem{In: s.name, Line: s.line(v.Field), Path: v.Field, Text: v.Description})
+		a.problems = append(a.problems, Problem{In: s.name, Line: s.lines.Of(v.Field), Path: v.Field, Text: v.Description})
 	}
 	if s.autoscaler = found; found != nil {
 		a.plan(s)
@@ -286,7 +286,7 @@ func (a *asked) lint(at string) answer {
 					f.Field = at // they are beside the spec
 				}
 			}
-			out.Findings = append(out.Findings, finding{f, s.line(at)})
+			out.Findings = append(out.Findings, finding{f, s.lines.Of(at)})
 		}
 	}
 	out.Problems = a.problems

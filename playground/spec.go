@@ -2,7 +2,6 @@ package playground
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -40,18 +39,7 @@ type spec struct {
 	own    bool
 	// manifest reports whether it is a cluster's object.
 	manifest bool
-	lines    map[string]int
-}
-
-// line is the line of a field, or of its parent; 0: unknown.
-func (s *spec) line(path string) int {
-	for path != "" {
-		if line, ok := s.lines[path]; ok {
-			return line
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return 0
+	lines    document.LineNumbers
 }
 
 // read reads a manifest: a HorizontalPodAutoscaler of autoscaling/v2, or an Autoscaler. A
@@ -118,9 +106,7 @@ func (s *spec) unnamed(root document.Value) bool {
 		s.specOf(body, false)
 	case bare:
 		s.specOf(root, false)
-		for path, line := range maps.Clone(s.lines) {
-			s.lines["spec."+path] = line
-		}
+		s.lines.Under("spec")
 	}
 	return wrapped || bare
 }
@@ -347,7 +333,7 @@ func (a *asked) export(kind string) answer {
 	api := map[string]string{horizontalPodAutoscaler: apiOfHPA, autoscaler: apiOfAutoscaler}[kind]
 	own := []string{"spec.syncPeriodSeconds", "spec.shadow", "spec.options"}
 	if why := s.misplaced(kind); why != "" {
-		return answer{Problems: []Problem{{In: s.name, Line: s.line(s.stagesAt), Path: s.stagesAt, Text: why}}}
+		return answer{Problems: []Problem{{In: s.name, Line: s.lines.Of(s.stagesAt), Path: s.stagesAt, Text: why}}}
 	}
 	lines := strings.Split(strings.TrimRight(s.text, "\n"), "\n")
 	if s.lines["kind"] == 0 {

@@ -55,7 +55,7 @@ func (a *asked) plan(s *spec) {
 		if below, is := strings.CutPrefix(v.Field, "stages"); is {
 			v.Field = s.stagesAt + below
 		}
-		a.problems = append(a.problems, Problem{In: s.name, Line: s.line(v.Field), Path: v.Field, Text: v.Description})
+		a.problems = append(a.problems, Problem{In: s.name, Line: s.lines.Of(v.Field), Path: v.Field, Text: v.Description})
 	}
 	s.autoscaler.Stages = plan
 }

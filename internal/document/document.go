@@ -21,6 +21,8 @@ package document
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -98,10 +100,30 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.place + p.Text }
 
+// LineNumbers are the lines of a document's values by their paths.
+type LineNumbers map[string]int
+
+// Of is the line of a value, or of what it would be in; 0: of nothing but the document.
+func (l LineNumbers) Of(path string) int {
+	for ; path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
+		if line, there := l[path]; there {
+			return line
+		}
+	}
+	return 0
+}
+
+// Under has the values by paths below a key as well, that of an object which the document is a part of.
+func (l LineNumbers) Under(key string) {
+	for path, line := range maps.Clone(l) {
+		l[key+"."+path] = line
+	}
+}
+
 // Lines returns the line of each value in a document by its path, which is empty for the
 // root; nil if the document can't be parsed.
-func Lines(data []byte) map[string]int {
-	lines := make(map[string]int)
+func Lines(data []byte) LineNumbers {
+	lines := make(LineNumbers)
 	if Read("", data, func(root Value) { root.lines(lines) }) != nil {
 		return nil
 	}
@@ -110,7 +132,7 @@ func Lines(data []byte) map[string]int {
 
 // lines records the lines of a value and of everything in it. The line of a map entry is
 // its key's.
-func (v Value) lines(into map[string]int) {
+func (v Value) lines(into LineNumbers) {
 	if _, known := into[v.path]; !known {
 		into[v.path] = v.node.Line
 	}
