@@ -510,6 +510,7 @@ events:
 	add("lint", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), func(q *playground.Question) { q.Now = "2026-11-23T12:00:00Z" })
 	add("patch", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+annotated, 1), nil)
 	add("check", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+strings.ReplaceAll(annotated, "Europe/Berlin", "Nowhere"), 1), nil)
+	add("check", world, strings.Replace(metrics, "namespace: shop}", "namespace: shop"+strings.NewReplacer("9h", "1s", `"day"`, `"Day"`, "QUORUM", "FIRST", `"minReplicas": 9`, `"minReplicas": -1`).Replace(annotated), 1), nil)
 	for step := 0; step < 6000; step += 501 {
 		add("step", world, metrics, func(q *playground.Question) { q.Step, q.Spec = step, step%2 })
 	}

@@ -140,24 +140,9 @@ func inFleet(v document.Value) {
 }
 
 func (s *spec) specOf(v document.Value, own bool) {
-	m := s.message
 	s.fields, s.own = make(map[string]document.Value), own
+	fields := reader{}.of(s.message)
 	v.Entries(func(key string, _, value document.Value) { s.fields[key] = value })
-	fields := []document.Field{
-		document.Optional("scaleTargetRef", func(v document.Value) { m.ScaleTargetRef = reference(v) }),
-		document.Optional("minReplicas", number(&m.MinReplicas)),
-		document.Optional("maxReplicas", whole(&m.MaxReplicas)),
-		document.Optional("metrics", func(v document.Value) {
-			v.ListOrNone(func(_ int, v document.Value) { m.Metrics = append(m.Metrics, metric(v)) })
-		}),
-		document.Optional("behavior", func(v document.Value) {
-			m.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{}
-			v.Map(
-				document.Optional("scaleUp", func(v document.Value) { m.Behavior.ScaleUp = rules(v) }),
-				document.Optional("scaleDown", func(v document.Value) { m.Behavior.ScaleDown = rules(v) }),
-			)
-		}),
-	}
 	if own {
 		fields = append(fields,
 			document.Optional("syncPeriodSeconds", func(v document.Value) { v.Int(1, 3600) }),
@@ -182,8 +167,12 @@ func (s *spec) optionsOf(v document.Value) {
 		}
 	}
 	v.Map(
-		document.Optional("profile", text(&o.Profile)),
-		document.Optional("tolerance", quantity(&o.Tolerance)),
+		document.Optional("profile", func(v document.Value) { o.Profile, _ = v.TextOrEmpty() }),
+		document.Optional("tolerance", func(v document.Value) {
+			if text, ok := v.Raw(); ok {
+				o.Tolerance = &text
+			}
+		}),
 		document.Optional("cpuInitializationPeriodSeconds", seconds(&o.CpuInitializationPeriod)),
 		document.Optional("initialReadinessDelaySeconds", seconds(&o.InitialReadinessDelay)),
 		document.Optional("downscaleStabilizationSeconds", seconds(&o.DownscaleStabilization)),
@@ -195,132 +184,6 @@ func (s *spec) optionsOf(v document.Value) {
 			}
 		}),
 	)
-}
-
-func text(to *string) func(document.Value) {
-	return func(v document.Value) { *to, _ = v.TextOrEmpty() }
-}
-
-// quantity reads a quantity, which may be written as a number.
-func quantity(to **string) func(document.Value) {
-	return func(v document.Value) {
-		if s, ok := v.Raw(); ok {
-			*to = &s
-		}
-	}
-}
-
-func number(to **int32) func(document.Value) {
-	return func(v document.Value) {
-		if n, ok := v.Int(-1<<31, 1<<31-1); ok {
-			*to = new(int32(n))
-		}
-	}
-}
-
-func whole(to *int32) func(document.Value) {
-	return func(v document.Value) {
-		if n, ok := v.Int(-1<<31, 1<<31-1); ok {
-			*to = int32(n)
-		}
-	}
-}
-
-func reference(v document.Value) *setpointv1.CrossVersionObjectReference {
-	r := &setpointv1.CrossVersionObjectReference{}
-	v.Map(document.Optional("apiVersion", text(&r.ApiVersion)), document.Optional("kind", text(&r.Kind)), document.Optional("name", text(&r.Name)))
-	return r
-}
-
-func metric(v document.Value) *setpointv1.MetricSpec {
-	m := &setpointv1.MetricSpec{}
-	v.Map(
-		document.Optional("type", text(&m.Type)),
-		document.Optional("resource", func(v document.Value) {
-			m.Resource = &setpointv1.ResourceMetricSource{}
-			v.Map(document.Optional("name", text(&m.Resource.Name)), target(&m.Resource.Target))
-		}),
-		document.Optional("containerResource", func(v document.Value) {
-			m.ContainerResource = &setpointv1.ContainerResourceMetricSource{}
-			v.Map(document.Optional("name", text(&m.ContainerResource.Name)), document.Optional("container", text(&m.ContainerResource.Container)), target(&m.ContainerResource.Target))
-		}),
-		document.Optional("pods", func(v document.Value) {
-			m.Pods = &setpointv1.PodsMetricSource{}
-			v.Map(identifier(&m.Pods.Metric), target(&m.Pods.Target))
-		}),
-		document.Optional("object", func(v document.Value) {
-			m.Object = &setpointv1.ObjectMetricSource{}
-			v.Map(document.Optional("describedObject", func(v document.Value) { m.Object.DescribedObject = reference(v) }), identifier(&m.Object.Metric), target(&m.Object.Target))
-		}),
-		document.Optional("external", func(v document.Value) {
-			m.External = &setpointv1.ExternalMetricSource{}
-			v.Map(identifier(&m.External.Metric), target(&m.External.Target), document.Optional("fallback", func(v document.Value) {
-				f := &setpointv1.ExternalMetricFallback{}
-				m.External.Fallback = f
-				v.Map(document.Optional("failureDurationSeconds", number(&f.FailureDurationSeconds)), document.Optional("replicas", whole(&f.Replicas)))
-			}))
-		}),
-	)
-	return m
-}
-
-func target(to **setpointv1.MetricTarget) document.Field {
-	return document.Optional("target", func(v document.Value) {
-		t := &setpointv1.MetricTarget{}
-		*to = t
-		v.Map(
-			document.Optional("type", text(&t.Type)), document.Optional("value", quantity(&t.Value)),
-			document.Optional("averageValue", quantity(&t.AverageValue)), document.Optional("averageUtilization", number(&t.AverageUtilization)),
-		)
-	})
-}
-
-func identifier(to **setpointv1.MetricIdentifier) document.Field {
-	return document.Optional("metric", func(v document.Value) {
-		m := &setpointv1.MetricIdentifier{}
-		*to = m
-		v.Map(document.Optional("name", text(&m.Name)), document.Optional("selector", func(v document.Value) { m.Selector = selector(v) }))
-	})
-}
-
-func selector(v document.Value) *setpointv1.LabelSelector {
-	s := &setpointv1.LabelSelector{}
-	v.Map(
-		document.Optional("matchLabels", func(v document.Value) {
-			s.MatchLabels = map[string]string{}
-			v.Entries(func(key string, _, value document.Value) { s.MatchLabels[key], _ = value.TextOrEmpty() })
-		}),
-		document.Optional("matchExpressions", func(v document.Value) {
-			v.ListOrNone(func(_ int, v document.Value) {
-				r := &setpointv1.LabelSelectorRequirement{}
-				v.Map(document.Optional("key", text(&r.Key)), document.Optional("operator", text(&r.Operator)),
-					document.Optional("values", func(v document.Value) { r.Values = v.Texts() }))
-				s.MatchExpressions = append(s.MatchExpressions, r)
-			})
-		}),
-	)
-	return s
-}
-
-func rules(v document.Value) *setpointv1.HPAScalingRules {
-	r := &setpointv1.HPAScalingRules{}
-	v.Map(
-		document.Optional("stabilizationWindowSeconds", number(&r.StabilizationWindowSeconds)),
-		document.Optional("selectPolicy", func(v document.Value) {
-			if s, ok := v.Text(); ok {
-				r.SelectPolicy = &s
-			}
-		}),
-		document.Optional("tolerance", quantity(&r.Tolerance)),
-		document.Optional("policies", func(v document.Value) {
-			v.ListOrNone(func(_ int, v document.Value) {
-				p := &setpointv1.HPAScalingPolicy{}
-				v.Map(document.Optional("type", text(&p.Type)), document.Optional("value", whole(&p.Value)), document.Optional("periodSeconds", whole(&p.PeriodSeconds)))
-				r.Policies = append(r.Policies, p)
-			})
-		}),
-	)
-	return r
 }
 
 // export writes the first spec as a manifest of a kind: its own text, with the two lines that

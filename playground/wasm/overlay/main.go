@@ -20,9 +20,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/setpoint-dev/setpoint/playground"
 )
 
 // messages is the folder of what protoc generates.
@@ -210,8 +216,9 @@ func strip(file *ast.File) bool {
 			if d.Tok != token.TYPE {
 				continue
 			}
-			if s, is := d.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType); is && !strings.HasPrefix(d.Specs[0].(*ast.TypeSpec).Name.Name, "file_") {
-				s.Fields.List = fields(s.Fields.List, used)
+			name := d.Specs[0].(*ast.TypeSpec).Name.Name
+			if s, is := d.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType); is && !strings.HasPrefix(name, "file_") {
+				s.Fields.List = fields(s.Fields.List, used, described[name])
 				declarations = append(declarations, d)
 			}
 		case *ast.FuncDecl:
@@ -239,14 +246,42 @@ func strip(file *ast.File) bool {
 	return true
 }
 
-// fields are those that stay, without tags: nothing encodes these structs.
-func fields(list []*ast.Field, used map[string]bool) []*ast.Field {
+// described are the contract's messages by the names of their structs.
+var described = func() map[string]protoreflect.MessageDescriptor {
+	all := map[string]protoreflect.MessageDescriptor{}
+	protoregistry.GlobalTypes.RangeMessages(func(m protoreflect.MessageType) bool {
+		if m.Descriptor().ParentFile().Package() == "setpoint.v1" && !m.Descriptor().IsMapEntry() {
+			all[reflect.TypeOf(m.Zero().Interface()).Elem().Name()] = m.Descriptor()
+		}
+		return true
+	})
+	return all
+}()
+
+// tagOf is a field's tag: its name, and its rules, by which package playground reads it.
+func tagOf(f *ast.Field, md protoreflect.MessageDescriptor) *ast.BasicLit {
+	if md == nil { // an alternative of a oneof
+		return nil
+	}
+	tag := reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("protobuf")
+	_, name, _ := strings.Cut(tag, ",name=")
+	name, _, _ = strings.Cut(name, ",")
+	rules, _ := json.Marshal(playground.RulesOf(md.Fields().ByName(protoreflect.Name(name)))) // has only texts and numbers
+	tag = "protobuf:" + strconv.Quote(tag)
+	if string(rules) != "{}" {
+		tag += " rules:" + strconv.Quote(string(rules))
+	}
+	return &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(tag)}
+}
+
+// fields are those that stay.
+func fields(list []*ast.Field, used map[string]bool, md protoreflect.MessageDescriptor) []*ast.Field {
 	var out []*ast.Field
 	for _, f := range list {
 		if !ast.IsExported(f.Names[0].Name) || !sound(f.Type, used) {
 			continue
 		}
-		f.Tag, f.Doc, f.Comment = nil, nil, nil
+		f.Tag, f.Doc, f.Comment = tagOf(f, md), nil, nil
 		out = append(out, f)
 	}
 	return out
