@@ -76,10 +76,10 @@ func forecastOfOneDay(s *subject) {
 }
 
 func forecastBelowMinimum(s *subject) {
-	if s.stages == nil || s.stages.Forecast == nil || !s.stages.Forecast.Floor {
+	if s.Stages == nil || s.Stages.Forecast == nil || !s.Stages.Forecast.Floor {
 		return
 	}
-	f := s.stages.Forecast
+	f := s.Stages.Forecast
 	if most := f.Most(s.spec.MaxReplicas); most <= s.spec.MinReplicas {
 		s.report("spec.stages.forecast.maxPercentOfMax", "the forecast is never above minReplicas, so it never acts",
 			fmt.Sprintf("%d %% of %d is %d ≤ %d", f.MostPercent, s.spec.MaxReplicas, most, s.spec.MinReplicas))
