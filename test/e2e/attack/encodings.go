@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"net/http"
@@ -14,110 +13,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
 )
-
-// encodingAttacks are messages that no encoder makes.
-func encodingAttacks() []*attack {
-	raw := func(name, about string, short bool, data func() []byte) *attack {
-		make := func() body { return body{wire: data()} }
-		a := &attack{name: name, about: about}
-		for _, c := range carriers()[:3] {
-			a.steps = append(a.steps, step{name: c.name, short: short && c.name == "grpc", run: wave(c, make), bounds: bounds{property: true}})
-		}
-		return a
-	}
-	const most = 15 << 20
-	return []*attack{
-		raw("unknown-fields", "15 MiB of fields that are not known", false, func() []byte {
-			return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1), most/3)
-		}),
-		raw("nested-groups", "a million groups in one another", true, func() []byte {
-			return bytes.Repeat(protowire.AppendTag(nil, 1000, protowire.StartGroupType), 1_000_000)
-		}),
-		raw("field-again", "the target, two million times", false, func() []byte { return bytes.Repeat(field(1, []byte("c")), 2_000_000) }),
-		raw("merged", "a million specs, which are to be merged", false, func() []byte {
-			return bytes.Repeat(field(2, []byte{0x18, 1}), 1_000_000)
-		}),
-		raw("long-varints", "15 MiB of numbers of ten bytes", false, func() []byte {
-			return bytes.Repeat(append(protowire.AppendTag(nil, 13, protowire.VarintType), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1), most/11)
-		}),
-		raw("broken-lengths", "a field that is longer than the message", true, func() []byte {
-			return append(base().wire, 0x3a, 0xff, 0xff, 0xff, 0xff, 0x07)
-		}),
-		{name: "invalid-utf8", about: "names, ids, keys, bodies and paths that are not UTF-8", steps: []step{
-			{name: "grpc+rest", short: true, only: []codes.Code{codes.InvalidArgument}, run: notUTF8},
-		}},
-		{name: "gzip", about: "a GiB of zeros in 1 MiB", steps: []step{
-			{name: "grpc", short: true, only: []codes.Code{codes.Internal}, run: gzipOverGRPC, bounds: bounds{processor: 2 * time.Second, memory: 256}},
-			{name: "rest", short: true, only: []codes.Code{codes.InvalidArgument}, run: gzipOverREST, bounds: bounds{processor: 2 * time.Second, memory: 256}},
-			{name: "rest-batch", run: gzipOverRESTBatch, bounds: bounds{processor: 2 * time.Second, memory: 256}},
-			{name: "stream", run: gzipOverStream, bounds: bounds{processor: 2 * time.Second, memory: 256}},
-			{name: "of-empties", run: gzipOfEmpties, bounds: bounds{processor: 2 * time.Second}},
-		}},
-	}
-}
-
-func gzipOverGRPC(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for range s.times {
-		err := conn.Invoke(ctx, recommendMethod, &hostile.Raw{Data: []byte("a")}, &hostile.Raw{}, grpc.ForceCodec(hostile.RawCodec{}), grpc.UseCompressor("gzip"))
-		s.sent(1, len(hostile.GzipBomb()))
-		s.met.Add(codeOf(err))
-	}
-	return nil
-}
-
-func gzipOverStream(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for range s.times {
-		stream, err := conn.NewStream(ctx, bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}), grpc.UseCompressor("gzip"))
-		if err != nil {
-			return err
-		}
-		s.sent(1, len(hostile.GzipBomb()))
-		_ = stream.SendMsg(&hostile.Raw{Data: []byte("a")})
-		s.met.Add(codeOf(stream.RecvMsg(&hostile.Raw{})))
-	}
-	return nil
-}
-
-func gzipOverREST(ctx context.Context, s *scene) error {
-	return zipped(ctx, s, "/v1/"+hostileTarget+":recommend", hostile.GzipBomb())
-}
-
-func gzipOverRESTBatch(ctx context.Context, s *scene) error {
-	return zipped(ctx, s, "/v1/targets:batchRecommend", hostile.GzipBomb())
-}
-
-// gzipOfEmpties is small, and small unpacked, too.
-func gzipOfEmpties(ctx context.Context, s *scene) error {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write(empties(3_000_000, "pods").json)
-	_ = w.Close()
-	return zipped(ctx, s, "/v1/"+hostileTarget+":recommend", b.Bytes())
-}
-
-func zipped(ctx context.Context, s *scene, path string, text []byte) error {
-	for range s.times {
-		sent, err := post(ctx, s.site, path, text, "Content-Encoding", "gzip")
-		s.sent(1, sent)
-		s.met.Add(codeOf(err))
-	}
-	return nil
-}
 
 // jsonAttacks are texts that no encoder makes.
 func jsonAttacks() []*attack {
@@ -210,18 +108,6 @@ func productAttacks() []*attack {
 				return []byte(`{"requests":[` + strings.TrimSuffix(strings.Repeat("{},", 5_000_000), ",") + "]}")
 			}), bounds: bounds{property: true}},
 		}},
-		{name: "batch-of-invalid", about: "a batch of 1,000 requests of 4,000 mistakes each", steps: []step{
-			{name: "grpc", run: batchOf(func() []byte { return empties(4000, "metric_errors").wire }, 1000), bounds: bounds{property: true}},
-		}},
-		{name: "batch-in-batch", about: "a batch whose requests are batches", steps: []step{
-			{name: "grpc", run: rawWave(batchMethod, func() []byte {
-				data := base().wire
-				for range 10_000 {
-					data = field(1, data)
-				}
-				return data
-			}), bounds: bounds{property: true}},
-		}},
 		{name: "batch-of-one-target", about: "batches of 1,000 requests for one target, ten at once", steps: []step{
 			{name: "grpc", run: together(10, func(ctx context.Context, s *scene) error {
 				return batchOf(func() []byte { return base().wire }, 1000)(ctx, s)
@@ -239,9 +125,6 @@ func productAttacks() []*attack {
 			// The targets that are listed stay.
 			{name: "pages", run: listing, bounds: bounds{processor: 30 * time.Second, limit: 30 * time.Second, keeps: 64}},
 		}},
-		{name: "stream-ids", item: "11", about: "stream messages with long ids, no ids, and ids in use", steps: []step{{name: "grpc", short: true, run: streamIDs}}},
-		{name: "pages", about: "pages of lists with sizes and tokens that make no sense", steps: []step{{name: "grpc+rest", run: oddPages}}},
-		{name: "unimplemented", about: "methods that there are not, with large messages", steps: []step{{name: "grpc", run: noSuchMethods}}},
 	}
 }
 
@@ -421,63 +304,4 @@ func listing(ctx context.Context, s *scene) error {
 		}
 		return nil
 	})(ctx, s)
-}
-
-func streamIDs(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	for _, ids := range [][]string{{strings.Repeat("i", 1<<20)}, {""}, {"a", "a", "a", "a"}, {strings.Repeat("é", 128)}, {"\xff\xfe"}} {
-		stream, err := conn.NewStream(ctx, bothWays, streamMethod, grpc.ForceCodec(hostile.RawCodec{}))
-		if err != nil {
-			return err
-		}
-		for range 20 {
-			for _, id := range ids {
-				if stream.SendMsg(&hostile.Raw{Data: streamed(id, base().wire)}) == nil {
-					s.sent(1, len(id)+len(base().wire))
-				}
-			}
-		}
-		_ = stream.CloseSend()
-		for {
-			var answer hostile.Raw
-			if err := stream.RecvMsg(&answer); err != nil {
-				s.met.Add(codeOf(err))
-				break
-			}
-			s.met.Add("answers")
-		}
-	}
-	return nil
-}
-
-func oddPages(ctx context.Context, s *scene) error {
-	long := strings.Repeat("t", 10_000)
-	for _, query := range []string{
-		"pageSize=2147483647", "pageSize=-1", "pageSize=" + long, "pageToken=" + long, "pageToken=%ff%00", "pageToken=AAAA", "pageToken=" + strings.Repeat("%25", 300),
-		strings.Repeat("pageSize=1&", 1000), "page_size.x=1", strings.Repeat("a.b.", 3000) + "c=1", "pageSize=1e9", "parent=clusters/x", "%70ageSize=5",
-	} {
-		for _, path := range []string{"/v1/clusters/-/namespaces/-/targets", "/v1/" + hostileTarget + "/decisions", "/v1/" + hostileTarget} {
-			err := s.rested(ctx, http.MethodGet, path+"?"+query, nil)
-			s.sent(1, len(query))
-			s.met.Add(codeOf(err))
-			if code := status.Code(err); code == codes.Internal {
-				return fmt.Errorf("%s?%.60s: %w", path, query, err)
-			}
-		}
-	}
-	return nil
-}
-
-func noSuchMethods(ctx context.Context, s *scene) error {
-	data := make([]byte, 15<<20)
-	for _, method := range []string{"/setpoint.v1.RecommendationService/Nothing", "/x/y", "/grpc.health.v1.Health/Check", "/setpoint.v1.SimulationService/Simulate", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
-		sent, err := invoke(ctx, s.site, method, data)
-		s.sent(1, sent)
-		s.met.Add(codeOf(err))
-	}
-	return nil
 }

@@ -36,9 +36,6 @@ func fleetAttacks() []*attack {
 		}, steps: []step{
 			{name: "crowded", short: true, bounds: work, run: crowdedFleets},
 		}},
-		{name: "fleet-tenants", about: "one tenant names another one's targets as members, its fleet in calls, and asks for its state", redis: true, prepare: withTenants, steps: []step{
-			{name: "forged", short: true, bounds: work, run: forgedMembers},
-		}},
 	}
 }
 
@@ -384,77 +381,4 @@ func crowdedFleets(ctx context.Context, s *scene) error {
 		}
 	}
 	return fmt.Errorf("%d fleets of 64 members, all of which called, are kept in %d bytes", crowdTargets, crowdBytes)
-}
-
-// forgedMembers has a tenant try what only the other one may. It learns the same of the other one's fleet as of one
-// that does not exist, and no names.
-func forgedMembers(ctx context.Context, s *scene) error {
-	c, err := s.fleetClients()
-	if err != nil {
-		return err
-	}
-	victim, mallory := s.as(ctx, "victim"), s.as(ctx, "mallory")
-	const secret = "secret-of-the-victim"
-	spec, _ := fleetOf("x", 2)
-	spec.Fleet.Members = nil
-	for _, name := range []string{"a-" + secret, "b-" + secret} {
-		spec.Fleet.Members = append(spec.Fleet.Members, &setpointv1.FleetMember{Target: victims + name})
-	}
-	owned := victims + "fleet"
-	if err := c.set(victim, owned, spec); err != nil {
-		return err
-	}
-	for _, m := range spec.GetFleet().GetMembers() {
-		answer, err := c.call(victim, owned, m.GetTarget(), nil)
-		if err != nil {
-			return err
-		}
-		for _, other := range spec.GetFleet().GetMembers() {
-			if other != m && strings.Contains(answer.String(), other.GetTarget()) {
-				return fmt.Errorf("the answer to %s names %s", m.GetTarget(), other.GetTarget())
-			}
-		}
-	}
-	// refused are errors with the names that the caller gave itself left out.
-	refused := func(err error, given ...string) string {
-		text := status.Convert(err).Message()
-		for _, name := range given {
-			text = strings.ReplaceAll(text, name, "…")
-		}
-		return codeOf(err) + " " + text
-	}
-	own := mallorys + "own"
-	for i := range 100 {
-		_, known := c.call(mallory, owned, own, nil)
-		none := victims + fmt.Sprint("no-fleet-", i)
-		_, unknown := c.call(mallory, none, own, nil)
-		if a, b := refused(known, owned, own), refused(unknown, none, own); a != b || status.Code(known) == codes.OK || strings.Contains(a, secret) {
-			return fmt.Errorf("a call that names another tenant's fleet: %q, one that does not exist: %q", a, b)
-		}
-		if _, err := c.call(mallory, owned, victims+"a-"+secret, nil); status.Code(err) != codes.PermissionDenied {
-			return fmt.Errorf("a call for another tenant's member: %w", err)
-		}
-		if _, err := c.fleets.GetFleet(mallory, &setpointv1.GetFleetRequest{Name: owned}); status.Code(err) != codes.PermissionDenied || strings.Contains(err.Error(), secret) {
-			return fmt.Errorf("another tenant's fleet is shown: %w", err)
-		}
-		// A fleet of its own that names a target of the other one's, which is a member of a fleet or is not.
-		for _, name := range []string{"a-" + secret, fmt.Sprint("free-", i)} {
-			forged := proto.CloneOf(spec)
-			forged.Fleet.Members[0].Target, forged.Fleet.Members[1].Target = own, victims+name
-			if err := c.set(mallory, mallorys+"fleet", forged); status.Code(err) != codes.PermissionDenied || strings.Contains(strings.ReplaceAll(err.Error(), victims+name, ""), secret) {
-				return fmt.Errorf("a fleet that names %s: %w", name, err)
-			}
-		}
-		// What is no member learns nothing of a fleet of its own tenant either.
-		_, stranger := c.call(victim, owned, victims+"stranger", nil)
-		if text := refused(stranger, owned); status.Code(stranger) != codes.FailedPrecondition || strings.Contains(text, secret) {
-			return fmt.Errorf("a target that is no member: %s", text)
-		}
-	}
-	// One target can't be in two fleets, and who may read that learns in which it is.
-	again := proto.CloneOf(spec)
-	if err := c.set(victim, victims+"another", again); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), owned) {
-		return fmt.Errorf("a second fleet of the same members: %w", err)
-	}
-	return nil
 }

@@ -3,11 +3,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -294,22 +292,6 @@ func probedHealth(ctx context.Context, s *scene) error {
 			}
 		}
 		pause(ctx, 100*time.Millisecond)
-	}
-	return nil
-}
-
-// notUTF8 has names, ids, keys, a body and a path that are not UTF-8.
-func notUTF8(ctx context.Context, s *scene) error {
-	b := bodyOf(&setpointv1.RecommendRequest{RequestId: "SWAP-ME", Spec: requestFor("").Spec, Target: hostileTarget})
-	over := [][]byte{bytes.Replace(b.wire, []byte("SWAP-ME"), []byte("\xff\xfeAP-ME"), 1), bytes.Replace(b.wire, []byte("queue-depth"), []byte("\xff\xfe\xc0\x80-depth"), 1)}
-	rests := [][]byte{bytes.Replace(b.json, []byte("SWAP-ME"), []byte("\xff\xfe"), 1), bytes.Replace(b.json, []byte(`"spec"`), []byte("\"\xffspec\""), 1), []byte("\xff\xff")}
-	for i := range 100 * s.times {
-		sent, err := sendUnary(ctx, s.site, body{wire: over[i%len(over)]})
-		s.met.Add(codeOf(err))
-		more, err := sendREST(ctx, s.site, body{json: rests[i%len(rests)]})
-		s.met.Add(codeOf(err))
-		s.met.Add(codeOf(s.rested(ctx, http.MethodGet, "/v1/clusters/%ff/namespaces/%c0%80/targets/web", nil)))
-		s.sent(3, (sent+more)/3)
 	}
 	return nil
 }

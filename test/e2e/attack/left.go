@@ -16,57 +16,9 @@ import (
 
 // leftAttacks ask for much and leave before it is done.
 func leftAttacks() []*attack {
-	var steps []step
-	for _, shape := range []struct {
-		name string
-		make func() body
-	}{
-		{"labels", func() body { return labelled(100, 700_000) }},
-		{"selectors", func() body { return selected(100, 5000, 200_000) }},
-		{"explained", func() body { return explained(20_000, 100) }},
-		{"errors", func() body { return empties(5_000_000, "metric_errors") }},
-	} {
-		shared := sync.OnceValue(shape.make)
-		for _, c := range carriers() {
-			steps = append(steps, step{
-				name: shape.name + "/" + c.name, run: leave(c, shared),
-				bounds: bounds{limit: 30 * time.Second},
-			})
-		}
-	}
 	return []*attack{
-		{name: "hang-up", item: "2", about: "callers of much work hang up when it has begun", steps: steps},
 		{name: "deadlines", about: "10,000 calls with deadlines of nanoseconds, and of centuries", steps: []step{{name: "grpc", short: true, run: oddDeadlines, bounds: bounds{processor: 15 * time.Second}}}},
 		{name: "cancel-storm", about: "20,000 calls that are given up at once", steps: []step{{name: "grpc", short: true, run: cancelStorm, bounds: bounds{processor: 20 * time.Second}}}},
-	}
-}
-
-const (
-	// underWay is how much of the service's processor time says that it is at work.
-	underWay = 250 * time.Millisecond
-	// notUnderWay is when it is not going to be.
-	notUnderWay = 4 * time.Second
-)
-
-// leave sends a request and hangs up when the service is at work on it: how long it takes
-// to get there depends on the machine.
-func leave(c carrier, make func() body) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
-		b := make()
-		for range s.times {
-			short, cancel := context.WithTimeout(ctx, notUnderWay)
-			go func() {
-				for before := s.processor(); short.Err() == nil && s.processor()-before < underWay; {
-					pause(short, 5*time.Millisecond)
-				}
-				cancel()
-			}()
-			sent, err := c.send(short, s.site, b)
-			cancel()
-			s.sent(1, max(sent, len(b.wire)))
-			s.met.Add(codeOf(err))
-		}
-		return nil
 	}
 }
 

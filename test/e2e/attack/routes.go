@@ -7,12 +7,17 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"net/http"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
@@ -47,14 +52,39 @@ func routeAttacks() []*attack {
 // openPages are answered without credentials.
 var openPages = []string{"/", "/ui/", "/docs/", "/openapi.json", "/healthz", "/readyz", "/ui/config.json", "/ui/sign-in", "/nowhere"}
 
-// getPaths are the paths of the contract with GET, about the hostile target.
+// variable matches a variable of a path of REST.
+var variable = regexp.MustCompile(`\{\w+=([^}]*)\}`)
+
+// getPaths are the paths of the contract with GET, about the hostile target, by the descriptors: a
+// new one is attacked without anybody remembering.
 func getPaths() (paths []string) {
-	for _, m := range methods() {
-		if m.verb == http.MethodGet {
-			paths = append(paths, m.path)
+	protoregistry.GlobalFiles.RangeFilesByPackage("setpoint.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for k := range methods.Len() {
+				rule, _ := proto.GetExtension(methods.Get(k).Options(), annotations.E_Http).(*annotations.HttpRule)
+				if rule.GetGet() == "" {
+					continue
+				}
+				paths = append(paths, variable.ReplaceAllStringFunc(rule.GetGet(), func(text string) string {
+					return strings.Join(strings.Split(hostileTarget, "/")[:strings.Count(text, "/")+1], "/")
+				}))
+			}
 		}
-	}
+		return true
+	})
 	return paths
+}
+
+// withNobody has the service know a caller that may do nothing: its token is good, and no grant is
+// its own.
+func withNobody(s *site) error {
+	if err := asksWho("nobody")(s); err != nil {
+		return err
+	}
+	path, err := s.write("policy.yaml", []byte("grants:\n  - {identities: [\"token:honest\"], clusters: [\"*\"], verbs: [\"*\"]}\n"))
+	s.flags = append(s.flags, "--policy-file="+path)
+	return err
 }
 
 // closedWindows asks for pages on as many streams of as many connections whose windows are 0.

@@ -13,7 +13,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -48,26 +47,11 @@ func (s *site) as(ctx context.Context, who string) context.Context {
 // in a cluster, processors.
 func tenantAttacks() []*attack {
 	work := bounds{processor: 60 * time.Second, limit: 2 * time.Minute}
-	// A run may take what its bound on work is for; more than this is no bound.
-	simulated := bounds{processor: 25 * time.Second, limit: 40 * time.Second, memory: 256}
-	const workload = `"workload":{"startup":"0s","usage":[{"metric":"queue-depth","perLoad":"10","window":"1s"}]}}`
-	const onOff = `{"duration":"990000s","loop":{"syncPeriod":"1s"},"load":[{"onOff":{"low":1,"high":2,"on":"1s","off":"1s"}}],` + workload
-	const noise = `{"duration":"2190000s","load":[{"constant":10}],"noise":{"variation":1,"every":"2s"},` + workload
-	full := func(s *site) error {
-		s.flags = append(s.flags, fmt.Sprint("--max-targets-per-cluster=", placesOfCluster))
-		return nil
-	}
 	return []*attack{
 		{name: "feed", about: "one tenant's burst of large decisions, and replays of all there are: Redis' memory and processor, and others' watches", redis: true, prepare: withTenants, steps: []step{
 			{name: "burst", short: true, bounds: work, run: burst},
 			{name: "replays", short: true, bounds: work, run: replays},
 		}},
-		{name: "simulate", about: "simulations of few bytes and much work, which the bound on work does not see", steps: []step{
-			{name: "policies", short: true, bounds: simulated, run: simulateOnce(onOff, 100)},
-			{name: "actions", short: true, bounds: simulated, run: simulateOnce(noise, 1)},
-		}},
-		{name: "full-cluster", about: "a cluster at its number of targets: those that there are report more", redis: true, prepare: full, steps: []step{{name: "reports", short: true, run: fullCluster}}},
-		{name: "large-polls", about: "8 callers poll a target of a large observation, each time with another bound", redis: true, steps: []step{{name: "polls", bounds: bounds{processor: 20 * time.Second, memory: 384}, run: largePolls}}},
 	}
 }
 
@@ -287,100 +271,5 @@ func replays(ctx context.Context, s *scene) error {
 	if used := after - before; used > mostReplayed {
 		return fmt.Errorf("three replays took %v of Redis' processor and moved %d MiB, want at most %v", used.Round(100*time.Millisecond), (movedSince-moved)>>20, mostReplayed)
 	}
-	return nil
-}
-
-// simulateOnce runs a simulation until it ends, or is ended.
-func simulateOnce(scenario string, policies int) func(context.Context, *scene) error {
-	return func(ctx context.Context, s *scene) error {
-		text, err := simulation(scenario, policies)
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		_, err = post(ctx, s.site, "/v1/simulations:run", text)
-		s.sent(1, len(text))
-		s.met.Add(fmt.Sprintf("%.200v", err))
-		s.met.AddAll("ms", int(time.Since(began).Milliseconds()))
-		if ctx.Err() != nil {
-			return fmt.Errorf("it runs for more than %v", time.Since(began).Round(time.Second))
-		}
-		if err != nil && strings.Contains(err.Error(), "nvalid") {
-			return fmt.Errorf("the attack is refused as a mistake, and shows nothing: %w", err)
-		}
-		return nil
-	}
-}
-
-// observed reports so many series of the metric that specs here have.
-func observed(ctx context.Context, client setpointv1.RecommendationServiceClient, s *scene, target string, series int) error {
-	report := &setpointv1.ReportObservationRequest{Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}}
-	for i := range series {
-		report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{
-			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "35", Labels: map[string]string{"queue": fmt.Sprint("mails-", i), "app": strings.Repeat("a", 50)},
-		})
-	}
-	_, err := client.ReportObservation(s.asHonest(ctx), report)
-	s.sent(1, proto.Size(report))
-	s.met.Add("reports " + codeOf(err))
-	return err
-}
-
-// placesOfCluster is more than the honest caller needs in its own cluster.
-const placesOfCluster = 60
-
-func fullCluster(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	client := setpointv1.NewRecommendationServiceClient(conn)
-	target := func(i int) string { return fmt.Sprint("clusters/full/namespaces/shop/targets/t", i) }
-	for i := range placesOfCluster {
-		if err := observed(ctx, client, s, target(i), 1); err != nil {
-			return err
-		}
-	}
-	if observed(ctx, client, s, target(placesOfCluster), 1) == nil {
-		return errors.New("a cluster at its number of targets took another one: the attack shows nothing")
-	}
-	for i := range 3 {
-		if err := observed(ctx, client, s, target(i), 300); err != nil {
-			return fmt.Errorf("a target that there is reports more: %w", err)
-		}
-	}
-	pause(ctx, time.Second) // for the honest caller to be seen
-	return nil
-}
-
-func largePolls(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	client := setpointv1.NewRecommendationServiceClient(conn)
-	_, err = setpointv1.NewTargetServiceClient(conn).SetTargetSpec(s.asHonest(ctx), &setpointv1.SetTargetSpecRequest{Name: hostileTarget, TargetSpec: &setpointv1.TargetSpec{Spec: requestFor(hostileTarget).GetSpec(), Period: durationpb.New(time.Second)}})
-	if err == nil {
-		err = observed(ctx, client, s, hostileTarget, 9000)
-	}
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 6*time.Second)
-	defer cancel()
-	var callers sync.WaitGroup
-	for k := range 8 {
-		callers.Go(func() {
-			for n := k; ctx.Err() == nil; n += 8 {
-				request := &setpointv1.GetRecommendationRequest{Target: hostileTarget, MaxReplicas: proto.Int32(int32(1 + n%100_000))}
-				_, err := client.GetRecommendation(s.asHonest(ctx), request)
-				s.sent(1, proto.Size(request))
-				s.met.Add(codeOf(err))
-			}
-		})
-	}
-	callers.Wait()
 	return nil
 }

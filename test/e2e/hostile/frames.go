@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package hostile does what no well-behaved client does: arbitrary HTTP/2 frames, invalid
-// messages, decompression bombs, stalled bodies. It is for tests of servers.
+// Package hostile does what no well-behaved client does: arbitrary HTTP/2 frames, and messages
+// that are encoded already. It is for tests of servers.
 package hostile
 
 import (
