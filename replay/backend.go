@@ -117,6 +117,9 @@ func read(req *setpointv1.RecommendRequest, overrides []stages.Override, of *sum
 		violations = validation.Structure(req)
 		read, more := conversion.Around(req, in, req.GetEvaluationTime().AsTime())
 		around, violations = read, append(violations, more...)
+		if of.Sums != nil && len(violations) == 0 && around.Plan != nil && around.Plan.Forecast != nil {
+			around.Past = of.past(around.Plan.Forecast)
+		}
 	}
 	if len(violations) > 0 {
 		return nil, around, fmt.Errorf("%s (%d problems)", violations[0], len(violations))

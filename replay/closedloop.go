@@ -151,7 +151,7 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 		var around stages.Around
 		if req != nil {
 			step := &scenario.Steps[i]
-			if in, around, err = read(req, overridesOf(step), &sums{step.Request.GetSpec(), step.Sums}); err != nil {
+			if in, around, err = read(req, overridesOf(step), &sums{step.Request, step.Sums}); err != nil {
 				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
 			}
 			if in.Sums != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/truth"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // Exported is what the service keeps of a target, as a recording.
@@ -274,6 +275,9 @@ func sumsOf(s *truth.Step, metrics int) *recording.Sums {
 	out := &recording.Sums{Pods: s.Pods, Ready: s.Ready, Metrics: make([]recording.MetricSums, metrics)}
 	group := func(g *recommender.GroupSums) recording.GroupSums {
 		return recording.GroupSums{Pods: g.Pods, Usage: g.Usage, Requests: g.Requests, Filled: g.Filled}
+	}
+	if said := s.Said; said != (forecast.Said{}) {
+		out.Forecast = &said
 	}
 	for i := range s.Metrics {
 		m := &s.Metrics[i]

@@ -182,7 +182,7 @@ func (r *Runner) sum(target string, step *recording.Step) error {
 	backend, ok := r.backend.(Summer)
 	switch {
 	case ok:
-		backend.Sum(target, step.Request.GetSpec(), step.Sums)
+		backend.Sum(target, step.Request, step.Sums)
 	case step.Sums != nil:
 		return ErrSums
 	}

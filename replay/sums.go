@@ -20,9 +20,9 @@ import (
 
 // Summer is a backend that decides on sums in place of pods and readings.
 type Summer interface {
-	// Sum sets what the target's next request reads, of a spec with the metrics of recorded; nil: the request has
-	// it itself.
-	Sum(target string, recorded *setpointv1.HorizontalPodAutoscalerSpec, sums *recording.Sums)
+	// Sum sets what the target's next request reads in place of what the recorded one did; nil: the request has it
+	// itself.
+	Sum(target string, recorded *setpointv1.RecommendRequest, sums *recording.Sums)
 	// BeginState sets the record of a new target, as the service encodes it.
 	BeginState(target string, state []byte) error
 }
@@ -32,12 +32,12 @@ var ErrSums = errors.New("the service keeps sums in place of pods, which a serve
 
 // sums are what a request reads.
 type sums struct {
-	recorded *setpointv1.HorizontalPodAutoscalerSpec
+	recorded *setpointv1.RecommendRequest
 	*recording.Sums
 }
 
 // Sum implements Summer.
-func (e *Engine) Sum(target string, recorded *setpointv1.HorizontalPodAutoscalerSpec, of *recording.Sums) {
+func (e *Engine) Sum(target string, recorded *setpointv1.RecommendRequest, of *recording.Sums) {
 	if of == nil {
 		delete(e.sums, target)
 		return
@@ -80,7 +80,7 @@ const notRecorded = "the recording has no readings of this metric"
 
 // give sets what the input reads.
 func (s *sums) give(in *recommender.Input) error {
-	recorded, _, violations := conversion.Spec(s.recorded, nil, recommender.DefaultOptions())
+	recorded, _, violations := conversion.Spec(s.recorded.GetSpec(), nil, recommender.DefaultOptions())
 	if len(violations) > 0 {
 		return fmt.Errorf("the recorded spec: %s", violations[0])
 	}
@@ -115,6 +115,17 @@ func (s *sums) give(in *recommender.Input) error {
 		in.Sums.Metrics[i] = of
 	}
 	return nil
+}
+
+// past is the past for a forecast by what the recorded one said; nil: that says nothing of it.
+func (s *sums) past(of *stages.Forecast) *stages.Past {
+	var in recommender.Input
+	in.Spec, in.Options, _ = conversion.Spec(s.recorded.GetSpec(), s.recorded.GetOptions(), recommender.DefaultOptions())
+	plan, _ := conversion.Stages(s.recorded.GetSpec(), s.recorded.GetStages(), &in)
+	if s.Forecast == nil || plan == nil || plan.Forecast == nil {
+		return nil
+	}
+	return plan.Forecast.Beside(*s.Forecast, of)
 }
 
 // like returns the index of the metric that reads the same, that at the same place first; -1: there is none.

@@ -120,7 +120,7 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 		r.state.bucket = bucket{}
 	}
 	if r.Past != nil {
-		r.Past.HasClosed = false
+		r.Past.begin(r.plan.Forecast, runs)
 	}
 
 	r.seeOverrides()

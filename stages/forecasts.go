@@ -28,6 +28,10 @@ type Past struct {
 	// Outlook is what the past says; Problem is why that is not known, empty: it is.
 	Outlook forecast.Outlook
 	Problem string
+	// Said is what the past says at this decision. A recording and the decision beside which a shadow decides give it:
+	// then Given is set, and neither Outlook nor Problem counts.
+	Said  forecast.Said
+	Given bool
 	// Closed is the bucket that this decision closes, if HasClosed: it belongs into the target's ring.
 	Closed    forecast.Closed
 	HasClosed bool
@@ -87,29 +91,60 @@ func (f *Forecast) Most(maxReplicas int32) int32 {
 
 // foretell returns the forecast, and what is told of it: "forecast 14 for 08:15 (90 % of 14 days)"; below 0 there is none.
 func (r *run) foretell(f *Forecast) (replicas int32, what string) {
-	if r.Past == nil || r.Past.Problem == "" && !r.Past.Outlook.Covers(forecast.BucketOf(r.now)) {
-		return -1, "no forecast: nothing is known here of what the target needed before"
+	said := forecast.Said{Replicas: -1, Problem: unknownPast}
+	if r.Past != nil {
+		said = r.Past.Said
 	}
-	if r.Past.Problem != "" {
-		return -1, "no forecast: " + r.Past.Problem
-	}
-	replicas, seasons := r.Past.Outlook.At(&f.Settings, r.now)
-	if replicas < 0 {
+	switch {
+	case said.Problem != "":
+		return -1, "no forecast: " + said.Problem
+	case said.Replicas < 0:
 		return -1, "no forecast yet: it needs this time of " + f.Needs()
 	}
-	return replicas, fmt.Sprintf("forecast %d for %s (%s)", replicas, r.now.In(f.Zone).Format("15:04"), f.Told(seasons))
+	return said.Replicas, fmt.Sprintf("forecast %d for %s (%s)", said.Replicas, r.now.In(f.Zone).Format("15:04"), f.Told(said.Seasons))
+}
+
+const unknownPast = "nothing is known here of what the target needed before"
+
+// begin begins a decision, and says what the past says at its instant.
+func (p *Past) begin(f *Forecast, now time.Time) {
+	if p.HasClosed = false; p.Given || f == nil {
+		return
+	}
+	p.Said = forecast.Said{Replicas: -1, Problem: p.Problem}
+	switch {
+	case p.Problem != "":
+	case !p.Outlook.Covers(forecast.BucketOf(now)):
+		p.Said.Problem = unknownPast
+	default:
+		p.Said.Replicas, p.Said.Seasons = p.Outlook.At(&f.Settings, now)
+		p.Said.Back = p.Outlook.Back
+	}
+}
+
+// Beside is the past for another forecast of the same target by what was said for f; nil: that says nothing of it, since
+// it is made in another way, or its metrics are others.
+func (f *Forecast) Beside(said forecast.Said, other *Forecast) *Past {
+	if !f.Same(&other.Settings) || said == (forecast.Said{}) {
+		return nil
+	}
+	said, ok := said.Under(&f.Basis, &other.Basis)
+	if !ok {
+		return nil
+	}
+	return &Past{Basis: other.Basis, Said: said, Given: true}
 }
 
 func (p *Past) problem() string {
 	if p == nil {
 		return ""
 	}
-	return p.Outlook.Back.Problem()
+	return p.Said.Back.Problem()
 }
 
 // errors tells how the last forecasts were.
 func (p *Past) errors() string {
-	b := &p.Outlook.Back
+	b := &p.Said.Back
 	if b.Tested == 0 {
 		return ""
 	}

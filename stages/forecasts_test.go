@@ -177,6 +177,63 @@ func TestForecastGate(t *testing.T) {
 	}
 }
 
+// TestWhatAForecastSaidDecidesAgain is that what the past said at each decision gives it again without the past, and that
+// a forecast of another kind, or of other metrics, does not take it.
+func TestWhatAForecastSaidDecidesAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	a, b := foresee(t, floored()), foresee(t, floored())
+	rules := map[string]int{}
+	var ring stages.Past // as the service gives it: one a decision
+	for at := monday; at.Before(monday.AddDate(0, 0, 12)); at = at.Add(5 * time.Minute) {
+		queue := int64(9 + 5*(at.Hour()%7)/3 + rng.IntN(3))
+		if rng.IntN(50) == 0 {
+			queue = -1
+		}
+		x := a.ask(at, queue)
+		ring = *a.kept.Past()
+		b.in.ID, b.current = a.in.ID, x.Current
+		in := b.in
+		in.Scale = recommender.Scale{SpecReplicas: x.Current, StatusReplicas: x.Current}
+		if in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: queue * 1000}}}}; queue < 0 {
+			in.Readings = []recommender.Readings{{Error: "away"}}
+		}
+		past := b.plan.Forecast.Beside(ring.Said, b.plan.Forecast)
+		if past == nil {
+			t.Fatalf("%s: nothing is said: %+v", at, ring.Said)
+		}
+		y, next := b.kept.Recommend(stages.Around{Plan: &b.plan, Past: past}, at, &in, &b.history)
+		b.history = next
+		if !reflect.DeepEqual(x, y) || !reflect.DeepEqual(a.history, b.history) {
+			t.Fatalf("%s: another decision:\n%+v\n%+v", at, x, y)
+		}
+		for _, one := range x.Adjusted.Adjustments {
+			rules[one.Rule]++
+		}
+	}
+	if rules["floor"] == 0 || rules["below"] == 0 || rules["none"] == 0 || rules["closed"] == 0 {
+		t.Errorf("rules %v", rules)
+	}
+	said := forecast.Said{Replicas: 9, Seasons: 7, Back: forecast.Backtest{Tested: 600, Missed: 3, Excess: 100, Actual: 4000}}
+	f := b.plan.Forecast
+	for name, change := range map[string]func(*stages.Forecast){
+		"season": func(f *stages.Forecast) { f.Season = forecast.Weekly }, "quantile": func(f *stages.Forecast) { f.Quantile = 91 },
+		"lead": func(f *stages.Forecast) { f.Lead++ }, "metrics": func(f *stages.Forecast) { f.Basis.Shape++ },
+	} {
+		other := *f
+		if change(&other); f.Beside(said, &other) != nil {
+			t.Errorf("%s: what was said of another forecast counts", name)
+		}
+	}
+	if f.Beside(forecast.Said{}, f) != nil {
+		t.Error("nothing was said, and counts")
+	}
+	other := *f
+	other.Basis.Targets = []int64{2 * f.Basis.Targets[0]}
+	if got := f.Beside(said, &other); got == nil || got.Said.Replicas != 5 || got.Said.Back.MissedPercent() != 0 || got.Said.Back.ExcessPercent() != 2 || got.Said.Seasons != 7 {
+		t.Errorf("with twice the target: %+v", got)
+	}
+}
+
 // TestForecastOnlyTells is that without FLOOR decisions are those of no forecast, apart from what is told.
 func TestForecastOnlyTells(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))

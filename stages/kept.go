@@ -37,7 +37,7 @@ func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history
 		return recommender.Recommend(now, in, history)
 	}
 	a.Turns = k.turns
-	if a.Plan != nil && a.Plan.Forecast != nil {
+	if a.Plan != nil && a.Plan.Forecast != nil && a.Past == nil {
 		a.Past = k.past.before(a.Plan.Forecast, now)
 		defer k.past.after()
 	}

@@ -53,3 +53,6 @@ func TestStateSurvives(t *testing.T) {
 		t.Errorf("no state takes %d bytes", len(b))
 	}
 }
+
+// Past is that of the last decision with a forecast.
+func (k *Kept) Past() *Past { return &k.past.past }

@@ -600,6 +600,9 @@ func (r *room) step(j *Job) *truth.Step {
 		Scale: in.Scale, Generation: -1,
 		Current: d.Current, Desired: d.Desired, StatusCurrent: d.Status.CurrentReplicas, StatusDesired: d.Status.DesiredReplicas, Basis: d.Basis, Reason: d.Reason, Error: d.Error, Conditions: d.Status.Conditions,
 	}
+	if past := j.Around.Past; past != nil {
+		s.Said = past.Said
+	}
 	if in.HasGeneration {
 		s.Generation = in.Generation
 	}

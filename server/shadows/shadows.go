@@ -192,6 +192,17 @@ type Call struct {
 // Budget limits the pods or samples that are evaluated, of one metric each: Cells spends some, if there are as many left.
 type Budget interface{ Cells(n int) bool }
 
+// past is what is known of the target's past for a shadow's forecast: what the forecast of the spec in use said, whose
+// past alone is kept.
+func (c *Call) past(of *stages.Forecast) *stages.Past {
+	if live := c.Around.Plan; live != nil && live.Forecast != nil && c.Around.Past != nil {
+		if past := live.Forecast.Beside(c.Around.Past.Said, of); past != nil {
+			return past
+		}
+	}
+	return &stages.Past{Basis: of.Basis, Problem: "only what the forecast of the spec in use says is known, which has none like this one"}
+}
+
 // affords spends what a decision costs, and reports whether it may: with stages the plain count is another one.
 func (c *Call) affords(in *recommender.Input, alone bool) bool {
 	cells := conversion.Cells(in)
@@ -286,6 +297,9 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 	in, plan, problem := read(c, spec)
 	around := stages.Around{
 		Plan: plan, Proposals: c.Around.Proposals, Overrides: c.Around.Overrides, OverridesAt: c.Around.OverridesAt, Turns: c.Around.Turns, Deleted: c.Around.Deleted,
+	}
+	if plan != nil && plan.Forecast != nil {
+		around.Past = c.past(plan.Forecast)
 	}
 	alone := around.Empty() && len(of.Stages) == 0
 	if problem == "" && !c.affords(in, alone) {

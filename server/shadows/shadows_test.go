@@ -17,6 +17,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/shadows"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -160,6 +162,58 @@ func TestShadowsAreWithinTheBudgetOfTheCall(t *testing.T) {
 	for _, got := range s.Target(t, servertest.Web).GetShadows() {
 		if got.GetProblem() != "" || got.GetComparedDecisions() == 0 {
 			t.Errorf("of fewer pods: %v", got)
+		}
+	}
+}
+
+// A shadow has the forecast of the spec in use, as far as it is made in the same way: with other targets as much as these
+// differ. Here it acts for shadows only.
+func TestAShadowForesees(t *testing.T) {
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxClockSkew = 0 })
+	foresees := func(mode string, quantile int32) *setpointv1.Stages {
+		return &setpointv1.Stages{Forecast: &setpointv1.Forecast{Mode: mode, TimeZone: "UTC", QuantilePercent: quantile}}
+	}
+	ask := func(replicas, queue int32, stages *setpointv1.Stages) *setpointv1.RecommendResponse {
+		req := servertest.Queue(servertest.Web, replicas, queue)
+		req.Stages = stages
+		resp := s.Recommend(t, req)
+		s.Clock.Advance(forecast.Length)
+		return resp
+	}
+	const quarters = 9 * 96
+	for range quarters {
+		ask(14, 140, foresees("", 0))
+	}
+	part, err := s.Memory.Part(store.Forecasts, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servertest.Eventually(t, func() bool {
+		r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
+		ring, bad := forecast.Decode(r.Value)
+		return err == nil && bad == nil && ring.Recent(forecast.BucketOf(s.Clock.Now())-quarters, quarters) >= quarters-1
+	})
+	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
+	twice := proto.CloneOf(spec)
+	twice.Metrics[0].External.Target.AverageValue = new("20")
+	floor := func(name string, spec *setpointv1.HorizontalPodAutoscalerSpec, quantile int32) *setpointv1.Shadow {
+		return &setpointv1.Shadow{Name: name, Spec: spec, Stages: foresees("FLOOR", quantile)}
+	}
+	for _, c := range []struct {
+		live          *setpointv1.Stages
+		first, second int32
+		one           *setpointv1.Shadow
+	}{
+		{foresees("", 0), 14, 7, floor("twice", twice, 0)},
+		{foresees("", 0), 14, 9, floor("quantile", spec, 50)}, // another forecast: of its past nothing is known
+		{nil, 9, 9, floor("quantile", spec, 50)},              // of none, too
+	} {
+		set(t, s, servertest.Web, spec, floor("same", spec, 0), c.one)
+		if got := ask(9, 90, c.live).GetDesiredReplicas(); got != 9 {
+			t.Fatalf("decided %d", got)
+		}
+		if got := s.Target(t, servertest.Web).GetShadows(); got[0].GetDesiredReplicas() != c.first || got[1].GetDesiredReplicas() != c.second || got[0].GetProblem()+got[1].GetProblem() != "" {
+			t.Errorf("in use %v, %s: %v", c.live, c.one.GetName(), got)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // Errors of Open; test for them with errors.Is.
@@ -92,6 +93,9 @@ func (r *reader) step(has uint64, l *Step) Step {
 	if has&problemBit != 0 {
 		s.Problem = r.problem()
 	}
+	if has&forecastBit != 0 {
+		s.Said = r.said(&l.Said)
+	}
 	if has&conditionsBit != 0 {
 		s.Conditions = make([]recommender.Condition, r.count(maxConditions))
 		for i := range s.Conditions {
@@ -132,6 +136,15 @@ func (r *reader) problem() Problem {
 	}
 	r.bad = r.bad || p.Kind > SelectorProblem
 	return p
+}
+
+func (r *reader) said(l *forecast.Said) forecast.Said {
+	s := forecast.Said{Replicas: r.delta(l.Replicas), Seasons: r.count(math.MaxUint8)}
+	tested, missed := int64(l.Back.Tested)+r.varint(), int64(l.Back.Missed)+r.varint()
+	s.Back = forecast.Backtest{Tested: int(tested), Missed: int(missed), Excess: l.Back.Excess + r.varint(), Actual: l.Back.Actual + r.varint()}
+	s.Problem = r.text()
+	r.bad = r.bad || missed < 0 || tested < missed || tested > math.MaxInt32 || s.Back.Excess < 0 || s.Back.Actual < 0
+	return s
 }
 
 func (r *reader) metrics(last []fleet.MetricDigest) []fleet.MetricDigest {

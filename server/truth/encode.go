@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // Encoder appends decisions and reports to a chunk. The zero value is an empty chunk. It keeps a copy of
@@ -72,6 +73,7 @@ func (e *Encoder) Step(s *Step) bool {
 	set(specTextBit, len(s.SpecText) > 0 && len(s.SpecText) <= MaxBlob)
 	set(stateBit, len(s.State) > 0 && len(s.State) <= MaxBlob)
 	set(statusBit, s.StatusCurrent != s.Current || s.StatusDesired != s.Desired)
+	set(forecastBit, s.Said != l.Said)
 	b := binary.AppendUvarint(e.buf, has)
 	b = binary.AppendVarint(b, s.At-l.At)
 	if has&beforeBit != 0 {
@@ -114,6 +116,9 @@ func (e *Encoder) Step(s *Step) bool {
 	if has&problemBit != 0 {
 		e.problem(&s.Problem)
 	}
+	if has&forecastBit != 0 {
+		e.said(&s.Said)
+	}
 	if has&conditionsBit != 0 {
 		e.conditions(s.Conditions)
 	}
@@ -154,6 +159,10 @@ func (e *Encoder) keep(s *Step, has uint64) {
 			p.Others[i] = own(p.Others[i])
 		}
 		l.Problem = p
+	}
+	if has&forecastBit != 0 {
+		l.Said = s.Said
+		l.Said.Problem = own(l.Said.Problem)
 	}
 	if has&conditionsBit != 0 {
 		l.Conditions = l.Conditions[:0]
@@ -258,6 +267,19 @@ func (e *Encoder) problem(p *Problem) {
 	for _, name := range others {
 		e.text(name)
 	}
+}
+
+func (e *Encoder) said(s *forecast.Said) {
+	l := &e.last.Said
+	e.buf = appendDelta(e.buf, s.Replicas, l.Replicas)
+	e.buf = binary.AppendUvarint(e.buf, uint64(s.Seasons))
+	for _, pair := range [...][2]int64{
+		{int64(s.Back.Tested), int64(l.Back.Tested)}, {int64(s.Back.Missed), int64(l.Back.Missed)},
+		{s.Back.Excess, l.Back.Excess}, {s.Back.Actual, l.Back.Actual},
+	} {
+		e.buf = binary.AppendVarint(e.buf, pair[0]-pair[1])
+	}
+	e.text(s.Problem)
 }
 
 func (e *Encoder) conditions(list []recommender.Condition) {

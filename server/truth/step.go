@@ -5,6 +5,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // Step is one decision: what it was asked, and what it decided.
@@ -35,6 +36,8 @@ type Step struct {
 	StatusCurrent, StatusDesired int32
 	// Basis has the bounds and what the metrics proposed.
 	Basis recommender.Basis
+	// Said is what the spec's forecast said; the zero value: it has none.
+	Said forecast.Said
 	// Reason and Error are the decision's.
 	Reason, Error string
 	// Conditions are those of the status after the decision, without instants.
@@ -117,6 +120,7 @@ const (
 	specTextBit
 	stateBit
 	statusBit
+	forecastBit
 	itemBits
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // dice makes random steps.
@@ -84,7 +85,7 @@ func (r dice) next(l Step) Step {
 	s.SpecText, s.State = nil, nil
 	s.Metrics = append([]fleet.MetricDigest(nil), l.Metrics...)
 	for range r.IntN(5) {
-		switch r.IntN(12) {
+		switch r.IntN(13) {
 		case 0:
 			s.Scale = recommender.Scale{SpecReplicas: r.count(), StatusReplicas: int32(r.Uint32())}
 		case 1:
@@ -121,6 +122,11 @@ func (r dice) next(l Step) Step {
 			for range r.IntN(4) {
 				s.Conditions = append(s.Conditions, recommender.Condition{Type: r.text(), Status: r.text(), Reason: r.text(), Message: r.text()})
 			}
+		case 11:
+			if s.Said = (forecast.Said{}); r.chance(80) {
+				s.Said = forecast.Said{Replicas: r.count() - 1, Seasons: r.IntN(15), Problem: r.text()}
+				s.Said.Back = forecast.Backtest{Tested: 600 + r.IntN(73), Missed: r.IntN(600), Excess: r.Int64N(1e9), Actual: r.Int64N(1e9)}
+			}
 		case 10:
 			s.Metrics = append(make([]fleet.MetricDigest, r.IntN(3)), s.Metrics[:r.IntN(len(s.Metrics)+1)]...)
 		}
@@ -134,6 +140,7 @@ func (r dice) next(l Step) Step {
 // plain is a step as it is read: texts cut, and nothing empty but not nil.
 func plain(s Step) Step {
 	s.Reason, s.Error = cut(s.Reason), cut(s.Error)
+	s.Said.Problem = cut(s.Said.Problem)
 	p := &s.Problem
 	p.Reason, p.Message, p.Selector = cut(p.Reason), cut(p.Message), cut(p.Selector)
 	for i := range p.Others {

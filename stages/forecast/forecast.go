@@ -149,11 +149,40 @@ func (o *Outlook) At(s *Settings, now time.Time) (replicas int32, seasons int) {
 	return replicas, seasons
 }
 
+// Said is what a forecast said at an instant: all of the past that its decision depends on. The zero value says nothing.
+type Said struct {
+	// Replicas is the forecast, of so many days or weeks; below 0: the past is too short, or not known.
+	Replicas int32 `json:"replicas"`
+	Seasons  int   `json:"seasons,omitempty"`
+	// Problem is why the past is not known; empty: it is.
+	Problem string `json:"problem,omitempty"`
+	// Back is how the forecasts of the last 7 days were.
+	Back Backtest `json:"back,omitzero"`
+}
+
+// Under returns what is said under another basis, as a Ring's values are; not ok: they can't be compared.
+func (s Said) Under(from, to *Basis) (Said, bool) {
+	factor, ok := from.factor(to)
+	if !ok {
+		return Said{}, false
+	}
+	if factor == 1 {
+		return s, true
+	}
+	if s.Replicas > 0 {
+		s.Replicas = scaled(s.Replicas, factor)
+	}
+	s.Back.Excess, s.Back.Actual = int64(float64(s.Back.Excess)*factor), int64(float64(s.Back.Actual)*factor)
+	return s, true
+}
+
 // Backtest is how forecasts were that can be compared with what came. Missed counts those that were too low. Excess is
 // by how much the others were too high, and Actual what was needed, both summed.
 type Backtest struct {
-	Tested, Missed int
-	Excess, Actual int64
+	Tested int   `json:"tested"`
+	Missed int   `json:"missed"`
+	Excess int64 `json:"excess"`
+	Actual int64 `json:"actual"`
 }
 
 // MissedPercent and ExcessPercent are rounded down: as far as they are whole they are what Problem compares.

@@ -113,9 +113,14 @@ func (r *Ring) Rebase(to *Basis) {
 	}
 	for i, v := range r.values {
 		if v > 0 {
-			r.values[i] = int32(min(math.MaxInt32, max(1, math.Round(float64(v)*factor))))
+			r.values[i] = scaled(v, factor)
 		}
 	}
+}
+
+// scaled is a value above 0 under another basis.
+func scaled(v int32, factor float64) int32 {
+	return int32(min(math.MaxInt32, max(1, math.Round(float64(v)*factor))))
 }
 
 func (r *Ring) put(bucket int64, replicas int32, season Season) {

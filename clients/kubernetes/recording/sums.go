@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
 // Sums stand for the pods and the readings of a call, as the service keeps them: all that its decision needs of
@@ -15,6 +16,8 @@ type Sums struct {
 	Ready int32 `json:"ready,omitempty"`
 	// Metrics belong to those of the request's spec by index.
 	Metrics []MetricSums `json:"metrics,omitempty"`
+	// Forecast is what the forecast of the request's stages said; nil: they have none.
+	Forecast *forecast.Said `json:"forecast,omitempty"`
 }
 
 // MetricSums are the sums of one metric.
