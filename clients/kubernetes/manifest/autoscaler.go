@@ -16,11 +16,11 @@ import (
 // autoscalerKind is the kind of all versions.
 const autoscalerKind = "HorizontalPodAutoscaler"
 
-// decodeAutoscaler reads the JSON of one HorizontalPodAutoscaler of one version.
-type decodeAutoscaler func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error)
+// decodeAutoscaler reads the JSON of one autoscaler of one version, as autoscaling/v2 and what else it has.
+type decodeAutoscaler func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, error)
 
-// autoscalerDecoders are the supported versions beside autoscaling/v2.
-var autoscalerDecoders = map[schema.GroupVersion]decodeAutoscaler{
+// oldDecoders are the supported versions before autoscaling/v2.
+var oldDecoders = map[schema.GroupVersion]func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, error){
 	{Group: "autoscaling", Version: "v2beta2"}: decodeV2beta2,
 	{Group: "autoscaling", Version: "v2beta1"}: decodeV2beta1,
 	{Group: "autoscaling", Version: "v1"}:      decodeV1,
@@ -50,32 +50,8 @@ func ReadAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAu
 	return dump.Autoscalers, nil
 }
 
-// readV2 adds an object of autoscaling/v2 to the dump.
-func readV2(d *Dump, o object) error {
-	var spec json.RawMessage
-	err := readAutoscaler(func(data []byte) (out *autoscalingv2.HorizontalPodAutoscaler, err error) {
-		out, spec, err = decodeV2(data)
-		return out, err
-	})(d, o)
-	if err != nil || !bytes.Contains(spec, []byte(`"fallback"`)) {
-		return err
-	}
-	object := d.Autoscalers[len(d.Autoscalers)-1]
-	stages, err := autoscalingv1.AnnotatedStages(object.Annotations)
-	if err != nil {
-		return nil // which Stages says
-	}
-	stages, n, err := withFallbacks(spec, stages)
-	if err != nil {
-		d.Autoscalers = d.Autoscalers[:len(d.Autoscalers)-1]
-		return err
-	}
-	d.setStages(stages, n)
-	return nil
-}
-
-// decodeV2 also returns the spec as it is.
-func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, json.RawMessage, error) {
+// decodeV2 reads an object of autoscaling/v2, and the fallbacks of its metrics.
+func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, error) {
 	var in struct {
 		metav1.TypeMeta   `json:",inline"`
 		metav1.ObjectMeta `json:"metadata"`
@@ -83,14 +59,22 @@ func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, json.RawMess
 		Status            autoscalingv2.HorizontalPodAutoscalerStatus `json:"status"`
 	}
 	if err := objectjson.UnmarshalStrict(data, &in, openFields...); err != nil {
-		return nil, nil, err
+		return nil, detail{}, err
 	}
 	out := &autoscalingv2.HorizontalPodAutoscaler{TypeMeta: in.TypeMeta, ObjectMeta: in.ObjectMeta, Spec: in.Spec.toV2(), Status: in.Status}
 	var raw struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	err := json.Unmarshal(data, &raw)
-	return out, raw.Spec, err
+	if err := json.Unmarshal(data, &raw); err != nil || !bytes.Contains(raw.Spec, []byte(`"fallback"`)) {
+		return out, detail{}, err
+	}
+	stages, err := autoscalingv1.AnnotatedStages(out.Annotations)
+	if err != nil {
+		return out, detail{}, nil // which Stages says
+	}
+	more := detail{staged: true}
+	more.stages, more.fallbacks, err = withFallbacks(raw.Spec, stages)
+	return out, more, err
 }
 
 // newAutoscaler starts the autoscaling/v2 object that an older version becomes.

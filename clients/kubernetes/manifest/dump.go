@@ -50,27 +50,10 @@ type Dump struct {
 	workloads []workload
 	// templates are those of the workloads.
 	templates []Template
-	// versions are the API versions of autoscalers that are not autoscaling/v2.
-	versions map[*autoscalingv2.HorizontalPodAutoscaler]string
-	// options are those of Setpoint's own autoscalers.
-	options map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.RecommendOptions
-	// stages are likewise, and those of HorizontalPodAutoscalers whose metrics have fallbacks; nil: one of
-	// Setpoint's own has none.
-	stages map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.Stages
-	// fleets are the names of those that Setpoint's own autoscalers are members of.
-	fleets map[*autoscalingv2.HorizontalPodAutoscaler]string
-	// fallbacks is how many of the fallbacks in stages are those of metrics.
-	fallbacks map[*autoscalingv2.HorizontalPodAutoscaler]int
+	// details are what autoscaling/v2 has no place for.
+	details map[*autoscalingv2.HorizontalPodAutoscaler]detail
 	// seenPods is the place of each pod, by namespace/name.
 	seenPods map[string]string
-}
-
-// Version is the API version of one of Autoscalers before its conversion.
-func (d *Dump) Version(a *autoscalingv2.HorizontalPodAutoscaler) string {
-	if version, ok := d.versions[a]; ok {
-		return version
-	}
-	return autoscalingv2.SchemeGroupVersion.String()
 }
 
 // Read adds the objects of a file to the dump: single objects, a v1 List or typed lists
@@ -103,12 +86,11 @@ func (d *Dump) add(o object, parts []Part) error {
 	route, known := routes[o.kind]
 	switch {
 	case d.Own && o.kind == ownKind:
-		return readOwn(d, o)
+		return readAutoscaler(decodeOwn)(d, o)
 	case d.Other != nil && o.kind.Kind == "" && o.kind.Version == "":
 		autoscaler, options, err := d.Other(o.data)
 		if err == nil {
-			d.Autoscalers = append(d.Autoscalers, autoscaler)
-			d.setOptions(options)
+			d.addAutoscaler(autoscaler, detail{options: options})
 		}
 		return err
 	}

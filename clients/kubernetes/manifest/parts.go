@@ -55,10 +55,13 @@ func newRoutes() map[schema.GroupVersionKind]route {
 		schema.GroupVersion{Group: customv1beta2.GroupName, Version: "v1beta1"}.WithKind("MetricValue"): {CustomMetrics, readCustomMetricV1beta1},
 		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"):                              {ExternalMetrics, readExternalMetric},
 	}
-	for version, decode := range autoscalerDecoders {
-		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decode)}
+	for version, decode := range oldDecoders {
+		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, error) {
+			autoscaler, err := decode(data)
+			return autoscaler, detail{version: version.String()}, err
+		})}
 	}
-	table[autoscalingv2.SchemeGroupVersion.WithKind(autoscalerKind)] = route{Autoscalers, readV2}
+	table[autoscalingv2.SchemeGroupVersion.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(decodeV2)}
 	for _, version := range oldScales {
 		table[version.WithKind("Scale")] = route{Scales, readOldScale}
 	}
@@ -79,7 +82,7 @@ func expected(parts []Part) string {
 
 func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 	return func(d *Dump, o object) error {
-		autoscaler, err := decode(o.data)
+		autoscaler, more, err := decode(o.data)
 		if err != nil {
 			return err
 		}
@@ -91,13 +94,7 @@ func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 		if err := found.err(); err != nil {
 			return err
 		}
-		d.Autoscalers = append(d.Autoscalers, autoscaler)
-		if version := o.kind.GroupVersion(); version != autoscalingv2.SchemeGroupVersion {
-			if d.versions == nil {
-				d.versions = make(map[*autoscalingv2.HorizontalPodAutoscaler]string)
-			}
-			d.versions[autoscaler] = version.String()
-		}
+		d.addAutoscaler(autoscaler, more)
 		return nil
 	}
 }
