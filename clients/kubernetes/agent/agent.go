@@ -24,7 +24,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
@@ -66,7 +65,7 @@ func New(config *rest.Config, options Options) (*Agent, error) {
 	a.platform = &platform{
 		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
-		named:  named.Reader{Metrics: options.NamedMetrics, Timeout: options.RequestTimeout},
+		named:  options.NamedMetrics, timeout: options.RequestTimeout,
 	}
 	if a.requests, err = transport.NewRequests(options.Registerer); err != nil {
 		return nil, err

@@ -424,7 +424,7 @@ func (w *world) native(_ context.Context, o *object) (*autoscalingv2.HorizontalP
 
 // The reader.
 
-func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+func (w *world) Snapshot(_ context.Context, a *autoscalingv2.HorizontalPodAutoscaler, _ cluster.Own) (*kubernetes.Snapshot, error) {
 	began := time.Now()
 	w.take("read")
 	w.mu.Lock()

@@ -11,14 +11,21 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 )
 
@@ -72,25 +79,64 @@ func (f fakeNamed) Read(_ context.Context, metrics []samples.Metric, pods []stri
 	return out
 }
 
-// asked is a reader that records the metrics requested from the cluster.
+// asked is a cluster with the pods web-1 and web-2, which records the metrics it is asked for.
 type asked struct {
-	reader
+	mu      sync.Mutex
 	metrics []string
 }
 
-func (a *asked) Snapshot(_ context.Context, h *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
-	for _, m := range h.Spec.Metrics {
-		if m.External != nil {
-			a.metrics = append(a.metrics, m.External.Metric.Name)
-		} else {
-			a.metrics = append(a.metrics, string(m.Type))
-		}
-	}
-	var pods []*corev1.Pod
+func (a *asked) Get(context.Context, schema.GroupResource, string, string) (*autoscalingv1.Scale, error) {
+	return &autoscalingv1.Scale{Status: autoscalingv1.ScaleStatus{Selector: "app=web"}}, nil
+}
+
+func (a *asked) Update(context.Context, schema.GroupResource, *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	return nil, errors.New("nothing is written")
+}
+
+func (a *asked) Pods(_ context.Context, namespace string, _ labels.Selector) (pods []*corev1.Pod, err error) {
 	for _, name := range []string{"web-1", "web-2"} {
-		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name, Labels: map[string]string{"app": "web"}}})
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "web"}}})
 	}
-	return &kubernetes.Snapshot{Autoscaler: h, Scale: &autoscalingv1.Scale{Status: autoscalingv1.ScaleStatus{Selector: "app=web"}}, Pods: pods}, nil
+	return pods, nil
+}
+
+func (a *asked) note(metric string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.metrics = append(a.metrics, metric)
+}
+
+func (a *asked) PodMetrics(context.Context, string, labels.Selector) ([]metricsv1beta1.PodMetrics, error) {
+	a.note("usage")
+	return nil, nil
+}
+
+func (a *asked) PodsMetric(context.Context, string, labels.Selector, cluster.Metric) ([]customv1beta2.MetricValue, error) {
+	a.note("Pods")
+	return nil, nil
+}
+
+func (a *asked) ObjectMetric(context.Context, string, cluster.Object, cluster.Metric) ([]customv1beta2.MetricValue, error) {
+	a.note("Object")
+	return nil, nil
+}
+
+func (a *asked) ExternalMetric(_ context.Context, _ string, metric cluster.Metric) ([]externalv1beta1.ExternalMetricValue, error) {
+	a.note(metric.Name)
+	return nil, nil
+}
+
+// read reads an object that scales a Deployment.
+func (a *asked) read(t *testing.T, o *object, metrics NamedMetrics) *kubernetes.Snapshot {
+	t.Helper()
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion})
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	o.autoscaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	got, err := snapshotFor(t.Context(), cluster.NewReader(cluster.Sources{Mapper: mapper, Scales: a, Pods: a, Metrics: a}, cluster.Options{}), o, metrics, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func externalMetric(name, series string) autoscalingv2.MetricSpec {
@@ -126,25 +172,25 @@ func TestNamedMetrics(t *testing.T) {
 		{"a named one, and one of the cluster's", Autoscaler, "shop",
 			[]autoscalingv2.MetricSpec{externalMetric("queue", ""), externalMetric("other", "")}, []string{"other"}, []string{"12", "30"}, 0},
 		{"named ones only: not cpu, which none at all stands for", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{externalMetric("queue", "a")}, []string{"Named"}, []string{"30"}, 0},
+			[]autoscalingv2.MetricSpec{externalMetric("queue", "a")}, nil, []string{"30"}, 0},
 		{"twice, with two targets", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{externalMetric("queue", "a"), externalMetric("queue", "a")}, []string{"Named"}, []string{"30"}, 0},
+			[]autoscalingv2.MetricSpec{externalMetric("queue", "a"), externalMetric("queue", "a")}, nil, []string{"30"}, 0},
 		{"with two selectors", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{externalMetric("queue", "a"), externalMetric("queue", "b")}, []string{"Named"}, []string{"12", "30"}, 0},
+			[]autoscalingv2.MetricSpec{externalMetric("queue", "a"), externalMetric("queue", "b")}, nil, []string{"12", "30"}, 0},
 		{"with a selector that is none", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{externalMetric("queue", "not a value!")}, []string{"Named"}, nil, 0},
+			[]autoscalingv2.MetricSpec{externalMetric("queue", "not a value!")}, nil, nil, 0},
 		{"of another namespace: it fails, and the cluster is not asked instead", Autoscaler, "other",
-			[]autoscalingv2.MetricSpec{externalMetric("queue", "")}, []string{"Named"}, nil, 1},
-		{"of the pods", Autoscaler, "shop", []autoscalingv2.MetricSpec{podsMetric("load")}, []string{"Named"}, []string{"web-1 7", "web-2 7"}, 0},
-		{"of an object", Autoscaler, "shop", []autoscalingv2.MetricSpec{objectMetric("hits", "Service", "web")}, []string{"Named"}, []string{"web 5"}, 0},
+			[]autoscalingv2.MetricSpec{externalMetric("queue", "")}, nil, nil, 1},
+		{"of the pods", Autoscaler, "shop", []autoscalingv2.MetricSpec{podsMetric("load")}, nil, []string{"web-1 7", "web-2 7"}, 0},
+		{"of an object", Autoscaler, "shop", []autoscalingv2.MetricSpec{objectMetric("hits", "Service", "web")}, nil, []string{"web 5"}, 0},
 		{"of the namespace, under two names", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{objectMetric("hits", "Namespace", "x"), objectMetric("hits", "Namespace", "y")}, []string{"Named"}, []string{"shop 5"}, 0},
+			[]autoscalingv2.MetricSpec{objectMetric("hits", "Namespace", "x"), objectMetric("hits", "Namespace", "y")}, nil, []string{"shop 5"}, 0},
 		{"of another type: another metric", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{podsMetric("queue"), externalMetric("load", ""), objectMetric("queue", "Service", "web")}, []string{"Pods", "load", "Object"}, nil, 0},
+			[]autoscalingv2.MetricSpec{podsMetric("queue"), externalMetric("load", ""), objectMetric("queue", "Service", "web")}, []string{"Object", "Pods", "load"}, nil, 0},
 		{"of all types", Autoscaler, "shop",
-			[]autoscalingv2.MetricSpec{podsMetric("load"), externalMetric("queue", ""), objectMetric("hits", "Service", "web")}, []string{"Named"},
+			[]autoscalingv2.MetricSpec{podsMetric("load"), externalMetric("queue", ""), objectMetric("hits", "Service", "web")}, nil,
 			[]string{"12", "30", "web 5", "web-1 7", "web-2 7"}, 0},
-		{"of pods, in another namespace", Autoscaler, "other", []autoscalingv2.MetricSpec{podsMetric("load")}, []string{"Named"}, nil, 1},
+		{"of pods, in another namespace", Autoscaler, "other", []autoscalingv2.MetricSpec{podsMetric("load")}, nil, nil, 1},
 		{"a HorizontalPodAutoscaler gets what the metrics API says", HPA, "shop",
 			[]autoscalingv2.MetricSpec{externalMetric("queue", "")}, []string{"queue"}, nil, 0},
 	} {
@@ -153,10 +199,8 @@ func TestNamedMetrics(t *testing.T) {
 			h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: tt.namespace, Name: "web"}}
 			h.Spec.Metrics = tt.metrics
 			from := &asked{}
-			got, err := snapshotFor(t.Context(), named.Reader{Metrics: fakeNamed{}, Timeout: time.Minute}, from, &object{key: tt.source.Key(tt.namespace, "web"), autoscaler: h})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := from.read(t, &object{key: tt.source.Key(tt.namespace, "web"), autoscaler: h}, fakeNamed{})
+			slices.Sort(from.metrics)
 			var values []string
 			for _, m := range got.ExternalMetrics {
 				values = append(values, m.Value.String())
@@ -189,10 +233,7 @@ func TestNamedMetricsAreReadTogether(t *testing.T) {
 	var there sync.WaitGroup
 	there.Add(len(h.Spec.Metrics))
 	metrics := fakeNamed{meet: func() { there.Done(); there.Wait() }} // or the test never ends
-	got, err := named.Reader{Metrics: metrics, Timeout: time.Minute}.Snapshot(t.Context(), &asked{}, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := (&asked{}).read(t, &object{key: Autoscaler.Key("shop", "web"), autoscaler: h}, metrics)
 	if len(got.ExternalMetrics) != 4 {
 		t.Errorf("read %v", got.ExternalMetrics)
 	}
@@ -213,10 +254,8 @@ func TestNamedMetricsAreReadWithinABound(t *testing.T) {
 		runtime.Gosched()
 		now.Add(-1)
 	}}
-	if _, err := (named.Reader{Metrics: metrics, Timeout: time.Minute}).Snapshot(t.Context(), &asked{}, h); err != nil {
-		t.Fatal(err)
-	}
-	if most.Load() > named.MaxReads {
+	(&asked{}).read(t, &object{key: Autoscaler.Key("shop", "web"), autoscaler: h}, metrics)
+	if most.Load() > 8 {
 		t.Errorf("%d at once", most.Load())
 	}
 }

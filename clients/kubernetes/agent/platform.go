@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/named"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
@@ -45,7 +44,8 @@ type platform struct {
 	events    record.EventRecorder
 	metrics   *metrics
 	rivals    *rivals
-	named     named.Reader
+	named     NamedMetrics // may be nil
+	timeout   time.Duration
 	log       *zap.Logger
 	// outage detects an unreachable API server. May be nil.
 	outage *transport.Outage
@@ -171,7 +171,7 @@ func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Obse
 	if read.Shadow {
 		from = p.shadowing
 	}
-	snapshot, err := snapshotFor(ctx, p.named, from, o)
+	snapshot, err := snapshotFor(ctx, from, o, p.named, p.timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,11 @@ import (
 const maxGroupPods = 250
 
 // podsQuestion is the query for a metric of the autoscaler's pods.
-func (r *Reader) podsQuestion(metric identifiedMetric) question {
+func (r *Reader) podsQuestion(metric identifiedMetric, own OwnRead) question {
 	return question{
 		identity: "Pods\n" + metric.Name + "\n" + metric.meaning,
 		ask: func(ctx context.Context, by *asker) answer {
-			values, err := r.podsMetric(ctx, by, metric)
+			values, err := own.values(ctx, by, func() ([]customv1beta2.MetricValue, error) { return r.podsMetric(ctx, by, metric) })
 			if err != nil {
 				return failed(kubernetes.MetricError{
 					API: kubernetes.CustomMetricsAPI, Metric: metric.Name,
@@ -39,6 +39,15 @@ func (r *Reader) podsQuestion(metric identifiedMetric) question {
 			return answer{custom: out}
 		},
 	}
+}
+
+// values are those of the metric's own read, else what ask returns.
+func (own OwnRead) values(ctx context.Context, by *asker, ask func() ([]customv1beta2.MetricValue, error)) ([]customv1beta2.MetricValue, error) {
+	if own == nil {
+		return ask()
+	}
+	values, _, err := own(ctx, by.pods)
+	return values, err
 }
 
 // identifier is the identifier in the request's values: that of the spec, whatever the adapter
@@ -101,13 +110,15 @@ func (r *Reader) ofPods(ctx context.Context, by *asker, all []customv1beta2.Metr
 }
 
 // objectQuestion is the query for a metric of one object.
-func (r *Reader) objectQuestion(metric identifiedMetric, described autoscalingv2.CrossVersionObjectReference) question {
+func (r *Reader) objectQuestion(metric identifiedMetric, described autoscalingv2.CrossVersionObjectReference, own OwnRead) question {
 	kind := objectOf(described, "").Kind
 	return question{
 		identity: "Object\n" + kind.String() + "\n" + described.Name + "\n" + metric.Name + "\n" + metric.meaning,
 		ask: func(ctx context.Context, by *asker) answer {
 			object := objectOf(described, by.key.namespace)
-			values, err := r.objectMetric(ctx, by.key.namespace, object, metric)
+			values, err := own.values(ctx, by, func() ([]customv1beta2.MetricValue, error) {
+				return r.objectMetric(ctx, by.key.namespace, object, metric)
+			})
 			if err != nil {
 				return failed(kubernetes.MetricError{
 					API: kubernetes.CustomMetricsAPI, Metric: metric.Name,

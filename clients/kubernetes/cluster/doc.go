@@ -5,7 +5,7 @@
 //	reader := cluster.NewReader(cluster.Sources{
 //		Mapper: client.Mapper(), Scales: client, Pods: client, Metrics: client,
 //	}, cluster.Options{})
-//	snapshot, err := reader.Snapshot(ctx, autoscaler)
+//	snapshot, err := reader.Snapshot(ctx, autoscaler, nil)
 //	request, err := snapshot.Request("demo")         // ask with it
 //	scale, err := reader.Apply(ctx, snapshot, 5)     // apply the answer
 //

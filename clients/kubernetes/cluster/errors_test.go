@@ -213,11 +213,11 @@ func TestErrorsThatEndAnEvaluation(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
 	reader := readerOf(t, server)
-	if _, err := reader.Snapshot(t.Context(), nil); err != kubernetes.ErrNoAutoscaler {
+	if _, err := reader.Snapshot(t.Context(), nil, nil); err != kubernetes.ErrNoAutoscaler {
 		t.Errorf("got %v", err)
 	}
 	server.refuse("/api/v1/namespaces/shop/pods", http.StatusForbidden, metav1.StatusReasonForbidden, "pods is forbidden")
-	if _, err := reader.Snapshot(t.Context(), autoscalerOf(t, cpuMetric)); err == nil || err.Error() != "listing the pods of namespace shop: pods is forbidden" {
+	if _, err := reader.Snapshot(t.Context(), autoscalerOf(t, cpuMetric), nil); err == nil || err.Error() != "listing the pods of namespace shop: pods is forbidden" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // externalQuestion is the query for the series of an external metric.
-func (r *Reader) externalQuestion(metric identifiedMetric) question {
+func (r *Reader) externalQuestion(metric identifiedMetric, own OwnRead) question {
 	return question{
 		identity: "External\n" + metric.Name + "\n" + metric.meaning,
 		ask: func(ctx context.Context, by *asker) answer {
-			series, err := r.externalMetric(ctx, by.key.namespace, metric)
+			series, err := r.externalMetric(ctx, by, metric, own)
 			if err != nil {
 				return failed(kubernetes.MetricError{
 					API: kubernetes.ExternalMetricsAPI, Metric: metric.Name,
@@ -31,7 +31,12 @@ func (r *Reader) externalQuestion(metric identifiedMetric) question {
 	}
 }
 
-func (r *Reader) externalMetric(ctx context.Context, namespace string, metric identifiedMetric) ([]externalv1beta1.ExternalMetricValue, error) {
+func (r *Reader) externalMetric(ctx context.Context, by *asker, metric identifiedMetric, own OwnRead) ([]externalv1beta1.ExternalMetricValue, error) {
+	if own != nil {
+		_, series, err := own(ctx, by.pods)
+		return series, err
+	}
+	namespace := by.key.namespace
 	key := namespace + "\n" + metric.Name + "\n" + metric.Selector.String()
 	return r.external.get(ctx, ExternalMetricsList, key, r.timeout, func(ctx context.Context) ([]externalv1beta1.ExternalMetricValue, error) {
 		return r.sources.Metrics.ExternalMetric(ctx, namespace, metric.Metric)

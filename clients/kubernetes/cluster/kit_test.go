@@ -62,7 +62,7 @@ func readerOf(t testing.TB, server *apiServer) *cluster.Reader {
 // snapshot reads an autoscaler.
 func snapshot(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.HorizontalPodAutoscaler) *kubernetes.Snapshot {
 	t.Helper()
-	got, err := reader.Snapshot(t.Context(), autoscaler)
+	got, err := reader.Snapshot(t.Context(), autoscaler, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,11 +34,11 @@ type answer struct {
 const maxAtOnce = 8
 
 // read queries the spec's metrics and adds the answers, in their order, to the snapshot.
-func (r *Reader) read(ctx context.Context, snapshot *kubernetes.Snapshot, selector labels.Selector) {
+func (r *Reader) read(ctx context.Context, snapshot *kubernetes.Snapshot, selector labels.Selector, own Own) {
 	autoscaler := snapshot.Autoscaler
 	by := &asker{autoscalerKey{autoscaler.Namespace, autoscaler.Name}, selector, snapshot.Pods}
 	snapshot.PodMetricsSelected = true
-	for _, answer := range askAll(ctx, r.questions(autoscaler.Spec.Metrics), by) {
+	for _, answer := range askAll(ctx, r.questions(autoscaler.Spec.Metrics, own), by) {
 		snapshot.PodMetrics = append(snapshot.PodMetrics, answer.podMetrics...)
 		snapshot.CustomMetrics = appendNew(snapshot.CustomMetrics, answer.custom)
 		snapshot.ExternalMetrics = append(snapshot.ExternalMetrics, answer.external...)
@@ -70,14 +70,18 @@ func askAll(ctx context.Context, questions []question, by *asker) []answer {
 
 // questions returns the queries for metrics, each once. Without metrics it is the query for the
 // API server's default metric. A metric with an invalid selector has no query, as upstream.
-func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
+func (r *Reader) questions(metrics []autoscalingv2.MetricSpec, own Own) []question {
 	if len(metrics) == 0 {
 		return []question{r.usageQuestion()}
 	}
 	var out []question
 	asked := map[string]bool{}
 	for i := range metrics {
-		question, ok := r.questionOf(&metrics[i])
+		var read OwnRead
+		if own != nil {
+			read = own(&metrics[i])
+		}
+		question, ok := r.questionOf(&metrics[i], read)
 		if ok && !asked[question.identity] {
 			asked[question.identity] = true
 			out = append(out, question)
@@ -86,22 +90,22 @@ func (r *Reader) questions(metrics []autoscalingv2.MetricSpec) []question {
 	return out
 }
 
-// questionOf returns the query for one metric; not ok: none.
-func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec) (q question, ok bool) {
+// questionOf returns the query for one metric, of its own read unless that is nil; not ok: none.
+func (r *Reader) questionOf(metric *autoscalingv2.MetricSpec, own OwnRead) (q question, ok bool) {
 	switch {
 	case metric.Type == autoscalingv2.ResourceMetricSourceType && metric.Resource != nil,
 		metric.Type == autoscalingv2.ContainerResourceMetricSourceType && metric.ContainerResource != nil:
 		return r.usageQuestion(), true
 	case metric.Type == autoscalingv2.PodsMetricSourceType && metric.Pods != nil:
 		metric, ok := identified(&metric.Pods.Metric)
-		return r.podsQuestion(metric), ok
+		return r.podsQuestion(metric, own), ok
 	case metric.Type == autoscalingv2.ObjectMetricSourceType && metric.Object != nil:
 		described := metric.Object.DescribedObject
 		metric, ok := identified(&metric.Object.Metric)
-		return r.objectQuestion(metric, described), ok
+		return r.objectQuestion(metric, described, own), ok
 	case metric.Type == autoscalingv2.ExternalMetricSourceType && metric.External != nil:
 		metric, ok := identified(&metric.External.Metric)
-		return r.externalQuestion(metric), ok
+		return r.externalQuestion(metric, own), ok
 	default:
 		return question{}, false
 	}

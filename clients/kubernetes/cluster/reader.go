@@ -66,11 +66,12 @@ func NewReader(sources Sources, options Options) *Reader {
 
 // Snapshot reads the input of one evaluation of an autoscaler. Failures of the cluster are part
 // of the snapshot: ScaleError for a scale that can't be read, MetricErrors for metrics, both in
-// upstream's words. The snapshot refers to the autoscaler itself, and does not change it.
+// upstream's words. The snapshot refers to the autoscaler itself, and does not change it. own, which
+// may be nil, has metrics that are read from elsewhere.
 //
 // It returns an error without an autoscaler, if pods can't be listed (upstream reads them from
 // memory and has no message for that), and when ctx ends.
-func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler) (*kubernetes.Snapshot, error) {
+func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler, own Own) (*kubernetes.Snapshot, error) {
 	if autoscaler == nil {
 		return nil, kubernetes.ErrNoAutoscaler
 	}
@@ -98,7 +99,7 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 	if snapshot.Others = r.selectors.sharing(key, snapshot.Pods); len(snapshot.Others) > 0 {
 		return snapshot, nil
 	}
-	r.read(ctx, snapshot, selector)
+	r.read(ctx, snapshot, selector, own)
 	return snapshot, ctx.Err()
 }
 

@@ -104,7 +104,7 @@ func TestReconcilesWithoutListsOfAll(t *testing.T) {
 						autoscaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app}}
 						autoscaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: app}
 						autoscaler.Spec.Metrics = []autoscalingv2.MetricSpec{metric}
-						got, err := reader.Snapshot(t.Context(), autoscaler)
+						got, err := reader.Snapshot(t.Context(), autoscaler, nil)
 						if err != nil || len(got.MetricErrors) > 0 {
 							t.Fatalf("got %v, %v", got, err)
 						}

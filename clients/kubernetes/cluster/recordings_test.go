@@ -84,7 +84,7 @@ func playOverHTTP(t *testing.T, scenario *recording.Scenario) {
 			continue
 		}
 		serveStep(server, recorded, step)
-		live, err := reader.Snapshot(t.Context(), recorded.Autoscaler)
+		live, err := reader.Snapshot(t.Context(), recorded.Autoscaler, nil)
 		if err != nil {
 			t.Fatalf("%s step %d: %v", scenario.Name, i, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,6 +70,13 @@ type Metrics interface {
 	// ExternalMetric lists the series of a metric.
 	ExternalMetric(ctx context.Context, namespace string, metric Metric) ([]externalv1beta1.ExternalMetricValue, error)
 }
+
+// Own returns how to read a metric of a spec from elsewhere than the metrics APIs; nil: the APIs have it.
+type Own func(metric *autoscalingv2.MetricSpec) OwnRead
+
+// OwnRead reads a metric: the series of an External one, or the values of these pods or of the
+// described object. What they are called is the spec's, except for the names of pods.
+type OwnRead func(ctx context.Context, pods []*corev1.Pod) (values []customv1beta2.MetricValue, series []externalv1beta1.ExternalMetricValue, err error)
 
 // Metric is a query of the custom or external metrics API.
 type Metric struct {

@@ -192,7 +192,7 @@ func TestReadersAtOnce(t *testing.T) {
 	for _, autoscaler := range autoscalers {
 		all.Go(func() {
 			for range 3 {
-				got, err := reader.Snapshot(t.Context(), autoscaler)
+				got, err := reader.Snapshot(t.Context(), autoscaler, nil)
 				if err != nil || len(got.PodMetrics) != 2 || len(got.Pods) != 2 {
 					t.Errorf("%s: got %v, %v", autoscaler.Name, got, err)
 				}
