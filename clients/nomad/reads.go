@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/sharing"
 )
 
 // Filters for allocations and deployments that have not ended; Nomad lists others until they
@@ -24,6 +25,10 @@ const (
 	liveAllocations   = `DesiredStatus == "run" or ClientStatus == "running" or ClientStatus == "pending" or ClientStatus == "unknown"`
 	activeDeployments = `Status != "successful" and Status != "failed" and Status != "cancelled"`
 )
+
+// reuse is how long a read serves equal requests, from its start. Objects of a namespace are
+// due together, so that one list is read for all of them.
+const reuse = time.Second
 
 // Lists are read in a bounded number of pages.
 const (
@@ -36,9 +41,9 @@ type reader struct {
 	client  *api.Client
 	timeout time.Duration
 
-	jobs        shared[*api.Job]                     // by namespace and id
-	allocations shared[map[jobGroup][]*Allocation]   // by namespace
-	deployments shared[map[string][]*api.Deployment] // by namespace; active ones by job
+	jobs        *sharing.Group[*api.Job]                     // by namespace and id
+	allocations *sharing.Group[map[jobGroup][]*Allocation]   // by namespace
+	deployments *sharing.Group[map[string][]*api.Deployment] // by namespace; active ones by job
 
 	// turns bounds the concurrent reads of statistics.
 	turns chan struct{}
@@ -49,7 +54,10 @@ type reader struct {
 }
 
 func newReader(client *api.Client, timeout time.Duration, concurrency int) *reader {
-	return &reader{client: client, timeout: timeout, turns: make(chan struct{}, concurrency), absent: map[string]time.Time{}, wrote: map[string]time.Time{}}
+	return &reader{
+		client: client, timeout: timeout, turns: make(chan struct{}, concurrency), absent: map[string]time.Time{}, wrote: map[string]time.Time{},
+		jobs: sharing.New[*api.Job](reuse), allocations: sharing.New[map[jobGroup][]*Allocation](reuse), deployments: sharing.New[map[string][]*api.Deployment](reuse),
+	}
 }
 
 type jobGroup struct{ job, group string }
@@ -60,7 +68,7 @@ func (r *reader) options(ctx context.Context, namespace string) *api.QueryOption
 
 // job reads a job; nil: it does not exist.
 func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
-	return r.jobs.get(ctx, jobKey(g), r.lastWrite(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
+	job, _, err := r.jobs.GetSince(ctx, jobKey(g), r.lastWrite(g), r.timeout, func(ctx context.Context) (*api.Job, error) {
 		job, _, err := r.client.Jobs().Info(g.Job, r.options(ctx, g.Namespace))
 		if statusOf(err) == http.StatusNotFound {
 			return nil, nil //nolint:nilnil // documented
@@ -70,6 +78,7 @@ func (r *reader) job(ctx context.Context, g Group) (*api.Job, error) {
 		}
 		return job, nil
 	})
+	return job, err
 }
 
 func jobKey(g Group) string { return g.Namespace + "\x00" + g.Job }
@@ -94,7 +103,7 @@ func (r *reader) lastWrite(g Group) time.Time {
 
 // groupAllocations reads the allocations of a group.
 func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, error) {
-	all, err := r.allocations.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
+	all, _, err := r.allocations.GetSince(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[jobGroup][]*Allocation, error) {
 		out := map[jobGroup][]*Allocation{}
 		options := r.options(ctx, g.Namespace)
 		options.Filter, options.PerPage, options.Params = liveAllocations, pageSize, map[string]string{"resources": "true"}
@@ -119,7 +128,7 @@ func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, 
 
 // activeDeployments reads the active deployments of a job, usually one.
 func (r *reader) activeDeployments(ctx context.Context, g Group) ([]*api.Deployment, error) {
-	all, err := r.deployments.get(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
+	all, _, err := r.deployments.GetSince(ctx, g.Namespace, r.lastWrite(g), r.timeout, func(ctx context.Context) (map[string][]*api.Deployment, error) {
 		out := map[string][]*api.Deployment{}
 		options := r.options(ctx, g.Namespace)
 		options.Filter, options.PerPage = activeDeployments, pageSize

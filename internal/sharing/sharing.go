@@ -50,7 +50,12 @@ func New[V any](maxAge time.Duration) *Group[V] {
 // while any caller waits for it, and at most for timeout. All callers share the result: it
 // must not be changed.
 func (g *Group[V]) Get(ctx context.Context, key string, timeout time.Duration, ask func(context.Context) (V, error)) (value V, joined bool, err error) {
-	e, joined := g.join(ctx, key, timeout, ask)
+	return g.GetSince(ctx, key, time.Time{}, timeout, ask)
+}
+
+// GetSince is Get of a request that began after an instant, such as that of a change.
+func (g *Group[V]) GetSince(ctx context.Context, key string, since time.Time, timeout time.Duration, ask func(context.Context) (V, error)) (value V, joined bool, err error) {
+	e, joined := g.join(ctx, key, since, timeout, ask)
 	if e == nil {
 		return value, false, ErrClosed
 	}
@@ -66,13 +71,13 @@ func (g *Group[V]) Get(ctx context.Context, key string, timeout time.Duration, a
 }
 
 // join returns the entry of key and counts a waiter. Nil: the group is closed.
-func (g *Group[V]) join(ctx context.Context, key string, timeout time.Duration, ask func(context.Context) (V, error)) (e *entry[V], joined bool) {
+func (g *Group[V]) join(ctx context.Context, key string, since time.Time, timeout time.Duration, ask func(context.Context) (V, error)) (e *entry[V], joined bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil, false
 	}
-	if e := g.entries[key]; e != nil && (!e.answered() || time.Since(e.began) < g.maxAge) {
+	if e := g.entries[key]; e != nil && e.began.After(since) && (!e.answered() || time.Since(e.began) < g.maxAge) {
 		e.waiters++
 		return e, true
 	}
