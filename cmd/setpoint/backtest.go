@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/replay"
@@ -231,7 +232,7 @@ func (c *backtestCommand) write(w io.Writer, b *replay.Backtest) error {
 		return json.NewEncoder(w).Encode(b)
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s\n", cli.Plain(b.Scenario), coveredWords(b))
+	fmt.Fprintf(&out, "%s: %s\n", printable.Text(b.Scenario), coveredWords(b))
 	switch {
 	case b.Mismatched > 0:
 		fmt.Fprintf(&out, "  NOT REPRODUCED: its own spec decides otherwise at %d of %d steps\n", b.Mismatched, b.Compared)
@@ -307,7 +308,7 @@ func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
 	}
 	fmt.Fprintf(out, "  %d changes by this spec:\n", c.Changed)
 	for _, d := range c.Changes {
-		fmt.Fprintf(out, "    %s  %d → %d, recorded %d: %s\n", d.Time.UTC().Format("2006-01-02 15:04:05"), d.From, d.To, d.Recorded, cli.Plain(d.Reason))
+		fmt.Fprintf(out, "    %s  %d → %d, recorded %d: %s\n", d.Time.UTC().Format("2006-01-02 15:04:05"), d.From, d.To, d.Recorded, printable.Text(d.Reason))
 	}
 	if more := c.Changed - len(c.Changes); more > 0 {
 		fmt.Fprintf(out, "    and %d more\n", more)
@@ -325,7 +326,7 @@ func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
 		out.WriteString("  not known: whether pods were full, and hid load; the recording has no CPU limits (--cpu-limit), or no CPU usage\n")
 	}
 	if len(c.AsRecorded) > 0 {
-		fmt.Fprintf(out, "  not known: how another count changes %s, which is taken as it was recorded\n", cli.Plain(strings.Join(c.AsRecorded, ", ")))
+		fmt.Fprintf(out, "  not known: how another count changes %s, which is taken as it was recorded\n", printable.Text(strings.Join(c.AsRecorded, ", ")))
 	}
 }
 
@@ -342,7 +343,7 @@ func writeOpenLoop(out *strings.Builder, b *replay.Backtest) {
 	shown := b.Differences[:min(len(b.Differences), shownDifferences)]
 	for _, d := range shown {
 		fmt.Fprintf(out, "    %s  step %d, %d replicas: recorded %d (%s), this spec %d (%s)\n",
-			d.Time.UTC().Format("2006-01-02 15:04:05"), d.Step, d.Current, d.Recorded, cli.Plain(d.RecordedReason), d.Other, cli.Plain(d.OtherReason))
+			d.Time.UTC().Format("2006-01-02 15:04:05"), d.Step, d.Current, d.Recorded, printable.Text(d.RecordedReason), d.Other, printable.Text(d.OtherReason))
 	}
 	if more := b.Different - len(shown); more > 0 {
 		fmt.Fprintf(out, "    and %d more\n", more)

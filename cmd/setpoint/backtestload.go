@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/report"
@@ -76,8 +77,8 @@ func (c *backtestCommand) writeLoad(w io.Writer, b *replay.LoadBacktest) error {
 	}
 	share := func(seconds float64) string { return fmt.Sprintf("%.1f %%", 100*seconds/b.SpanSeconds) }
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %s of %s covered by %s, all of it modelled", cli.Plain(b.Scenario), share(b.CoveredSeconds), report.Span(time.Duration(b.SpanSeconds*float64(time.Second))),
-		cli.Plain(strings.Join(b.Files, ", ")))
+	fmt.Fprintf(&out, "%s: %s of %s covered by %s, all of it modelled", printable.Text(b.Scenario), share(b.CoveredSeconds), report.Span(time.Duration(b.SpanSeconds*float64(time.Second))),
+		printable.Text(strings.Join(b.Files, ", ")))
 	if b.LowerBoundSeconds != nil && *b.LowerBoundSeconds > 0 {
 		fmt.Fprintf(&out, ", of which %s a lower bound", share(*b.LowerBoundSeconds))
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -39,7 +38,7 @@ decided.`,
 		Example: "  setpoint recommend -f request.yaml\n  setpoint recommend -f - -o json --server 127.0.0.1:9090 --target clusters/demo/namespaces/shop/targets/web < request.json",
 		Args:    cobra.NoArgs,
 	}
-	server := addServerFlags(cmd, "", "the server that decides (default: that of SETPOINT_SERVER, else this process decides)")
+	server := connection.Bind(cmd.PersistentFlags(), "", "the server that decides (default: that of SETPOINT_SERVER, else this process decides)")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of the request, - for standard input (required)")
 	cmd.Flags().StringVar(&target, "target", "", "`name` of the target, in place of the request's: clusters/…/namespaces/…/targets/…")
 	cmd.Flags().VarP(output, "output", "o", "form of the answer: text, json or yaml")
@@ -88,17 +87,9 @@ func decidedBy(server string, flag bool) string {
 
 // readRequest reads a request in YAML or JSON, which is YAML too.
 func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest, error) {
-	file, err := cli.Open(cmd, name)
+	text, err := readWithin(cmd, name, maxRequestFile)
 	if err != nil {
 		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxRequestFile+1))
-	switch {
-	case err != nil:
-		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
-	case len(text) > maxRequestFile:
-		return nil, cli.BadInput(fmt.Errorf("%s: larger than %d bytes", name, maxRequestFile))
 	}
 	req := &setpointv1.RecommendRequest{}
 	if err := unmarshal(text, req); err != nil {
@@ -130,7 +121,7 @@ func recommendOnce(ctx context.Context, server *connection.Settings, req *setpoi
 	if server.Server == "" {
 		return explaincmd.Decide(ctx, req)
 	}
-	client, err := openServer(server)
+	client, err := server.Dial()
 	if err != nil {
 		return nil, err
 	}

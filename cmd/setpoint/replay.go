@@ -94,7 +94,7 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
-	c.server = addServerFlags(cmd, "", "the server that decides (default: this process decides)")
+	c.server = connection.Bind(cmd.PersistentFlags(), "", "the server that decides (default: this process decides)")
 	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of a HorizontalPodAutoscaler whose spec replaces the recorded ones; disables comparison")
 	cmd.Flags().BoolVar(&c.noCompare, "no-compare", false, "only decide and print; do not compare with what the recordings expect")
 	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also if a step or a scenario was skipped, so success means that everything was compared")
@@ -117,7 +117,7 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {
-		client, err := openServer(c.server, setpoint.WithRetry(setpoint.Retry{AttemptTimeout: replayPatience}))
+		client, err := c.server.Dial(setpoint.WithRetry(setpoint.Retry{AttemptTimeout: replayPatience}))
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // specsCommand is shared by the commands on stored specs.
@@ -35,7 +37,7 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.server = addServerFlags(cmd, defaultServer, "the server")
+	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	list := &cobra.Command{
@@ -202,7 +204,7 @@ func (c *specsCommand) promote(cmd *cobra.Command, args []string) error {
 
 // poll prints a recommendation. If the count can't be computed that is a negative result.
 func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
-	client, err := openServer(c.server)
+	client, err := c.server.Dial()
 	if err != nil {
 		return err
 	}
@@ -222,10 +224,10 @@ func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 	return c.write(cmd.OutOrStdout(), r, func(w io.Writer) {
 		fmt.Fprintf(w, "Replicas\t%d of %d (%d to %d)\n", r.GetDesiredReplicas(), r.GetCurrentReplicas(), r.GetMinReplicas(), r.GetMaxReplicas())
 		if r.GetReason() != "" {
-			fmt.Fprintf(w, "Reason\t%s\n", cli.Plain(r.GetReason()))
+			fmt.Fprintf(w, "Reason\t%s\n", printable.Text(r.GetReason()))
 		}
 		for _, row := range stageRows(r.GetAdjustments(), r.PlainDesiredReplicas) {
-			fmt.Fprintf(w, "%s\t%s\n", row[0], cli.Plain(row[1]))
+			fmt.Fprintf(w, "%s\t%s\n", row[0], printable.Text(row[1]))
 		}
 		fmt.Fprintf(w, "Decided\t%s\n", instant(r.GetEvaluationTime()))
 		for _, condition := range r.GetStatus().GetConditions() {

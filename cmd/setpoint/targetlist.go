@@ -363,7 +363,7 @@ func (l *listedTarget) cells(now time.Time, wide bool) []string {
 		lack = fmt.Sprint(l.lack)
 	}
 	if !l.asked.IsZero() {
-		age = cli.Age(now.Sub(l.asked))
+		age = printable.Age(now.Sub(l.asked))
 	}
 	return []string{printable.Text(l.GetName()), strings.Join(names, ","), l.replicas(), l.bounds(), printable.Text(metric), lack, age}
 }

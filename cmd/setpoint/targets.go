@@ -15,12 +15,10 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
-
-// defaultServer is the default gRPC address of setpoint serve.
-const defaultServer = "127.0.0.1:9090"
 
 // asTable is the text form of lists.
 const asTable = "table"
@@ -44,7 +42,7 @@ func newTargets() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.server = addServerFlags(cmd, defaultServer, "the server")
+	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	decisions := &cobra.Command{
@@ -82,17 +80,7 @@ func newTargets() *cobra.Command {
 
 // call connects and passes the client to do.
 func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) error {
-	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
-}
-
-// connected connects and passes the connection to do.
-func (c *targetsCommand) connected(do func(grpc.ClientConnInterface) error) error {
-	client, err := openServer(c.server)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	return do(client.Conn())
+	return c.server.Call(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
 }
 
 // checkRequest refuses what the server would refuse, before a connection is made.
@@ -148,7 +136,7 @@ func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
 }
 
 func (c *targetsCommand) get(cmd *cobra.Command, args []string) error {
-	return c.connected(func(conn grpc.ClientConnInterface) error {
+	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
 		if err != nil {
 			return err
@@ -191,7 +179,7 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON")
 		for _, d := range all.items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), cli.Plain(why(d)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), printable.Text(why(d)))
 		}
 	})
 }

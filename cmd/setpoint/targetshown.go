@@ -18,7 +18,7 @@ import (
 // writeTarget writes what is known of a target, and the overrides that act on its next decisions.
 func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, cli.Plain(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", name, printable.Text(fmt.Sprintf(format, args...)))
 	}
 	last := lastOf(t)
 	row("Target", "%s", t.GetName())
@@ -182,7 +182,7 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 		return err
 	}
 	now := time.Now()
-	if _, err := fmt.Fprintf(w, "\nState\n  %s\n", cli.Plain(stateLine(t, now))); err != nil {
+	if _, err := fmt.Fprintf(w, "\nState\n  %s\n", printable.Text(stateLine(t, now))); err != nil {
 		return err
 	}
 	return explain.WriteOutlook(w, t.GetOutlook(), now)

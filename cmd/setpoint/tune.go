@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -313,7 +314,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 	end := s.Start.Add(s.Duration)
 	layout := "2006-01-02 15:04"
 	fmt.Fprintf(w, "%s: %d specs tried, seed %d; searched %s to %s, confirmed up to %s\ngoal: at most %g %% of the time short of capacity",
-		cli.Plain(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
+		printable.Text(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
 	fmt.Fprintf(w, ", %s, %s\n", limitWords(c.goal.MaxLost, 100, "% of the load lost", "loss no worse than as it is"), limitWords(c.goal.MaxReversals, 1, "reversals a day", "reversals either"))
 	fmt.Fprint(w, "chosen: of the specs within 5 % of the cheapest, the fewest changes\n\n")
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -352,7 +353,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 		fmt.Fprintln(w, "it passes all trials, and has no warning of lint that the given spec does not have")
 	}
 	for _, change := range changesOf(&r.Given.Spec, &r.Best.Spec) {
-		fmt.Fprintln(w, "  "+cli.Plain(change))
+		fmt.Fprintln(w, "  "+printable.Text(change))
 	}
 	fmt.Fprintln(w)
 	return c.writeManifest(w, object, r.Best)

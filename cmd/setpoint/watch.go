@@ -76,7 +76,7 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	if err := checkRequest(req); err != nil {
 		return err
 	}
-	client, err := openServer(c.server)
+	client, err := c.server.Dial()
 	if err != nil {
 		return err
 	}

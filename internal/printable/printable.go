@@ -2,7 +2,9 @@
 package printable
 
 import (
+	"fmt"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -26,4 +28,48 @@ func Lines(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Age is how long ago something was, in a table: 40s, 3m, 5h, 9d.
+func Age(age time.Duration) string {
+	switch age = max(0, age); {
+	case age < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(age.Seconds()))
+	case age < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(age.Minutes()))
+	case age < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(age.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(age.Hours()/24))
+}
+
+// Duration is a duration without zeros at its end: 45s, 5m.
+func Duration(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
+}
+
+// Wrap breaks a text into lines that are not longer, where words allow it. The first line begins with
+// first, the others with indent.
+func Wrap(text, first, indent string, width int) string {
+	var out strings.Builder
+	line, words := first, 0
+	for _, word := range strings.Fields(text) {
+		if words > 0 && len([]rune(line))+1+len([]rune(word)) > width {
+			out.WriteString(line + "\n")
+			line, words = indent, 0
+		}
+		if words > 0 {
+			line += " "
+		}
+		line += word
+		words++
+	}
+	return out.String() + strings.TrimRight(line, " ") + "\n"
 }

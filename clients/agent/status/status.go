@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // Status is an agent's status.
@@ -108,7 +109,7 @@ func (o *Object) lastScaled(now time.Time) string {
 	if o.Scaled == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, age(now, o.Scaled.At))
+	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, printable.Age(now.Sub(o.Scaled.At)))
 }
 
 // Why says what a person asks first: why an object is not scaled, what failed, or what decided
@@ -124,7 +125,7 @@ func (o *Object) Why(now time.Time) string {
 	}
 	switch d := o.Decision; {
 	case o.Hold != nil:
-		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, age(now, o.Hold.Since), o.Hold.Message))
+		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, printable.Age(now.Sub(o.Hold.Since)), o.Hold.Message))
 	case o.Cause != "":
 		add(d.Notice, o.Cause, d.adjusted(), d.Fleet)
 	case o.Error != "":
@@ -154,20 +155,6 @@ func (d *Decided) fleet() string {
 		return ""
 	}
 	return d.Fleet
-}
-
-// age is how long ago something was, as a person would say it.
-func age(now, then time.Time) string {
-	d := max(now.Sub(then), 0)
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 // oneLine removes line breaks and control characters from a text: names of labels are chosen by

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // chain matches the words that the controller puts before a cause.
@@ -27,26 +28,11 @@ func causeOf(d *agent.Decision) string {
 	return chain.ReplaceAllString(text, "")
 }
 
-// width is that of a terminal.
-const width = 80
-
-// wrapped breaks a text into indented lines of the width of a terminal, where words allow it.
+// wrapped breaks a text into indented lines of the width of a terminal.
 func wrapped(text string) string {
-	const indent = "    "
-	var out strings.Builder
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && len([]rune(line))+1+len([]rune(word)) > width {
-			out.WriteString(line + "\n")
-			line = indent
-		}
-		if len(line) > len(indent) {
-			line += " "
-		}
-		line += word
+	const indent, width = "    ", 80
+	if text == "" {
+		return ""
 	}
-	if len(line) > len(indent) {
-		out.WriteString(line + "\n")
-	}
-	return out.String()
+	return printable.Wrap(text, indent, indent, width)
 }

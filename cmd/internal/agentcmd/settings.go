@@ -32,7 +32,7 @@ type Settings struct {
 // Defaults returns the settings of an agent without flags.
 func Defaults() Settings {
 	return Settings{
-		Service:    connection.Settings{Server: "127.0.0.1:9090"},
+		Service:    connection.Settings{Server: connection.DefaultServer},
 		SyncPeriod: agent.DefaultPeriod, Workers: agent.DefaultWorkers, RequestTimeout: agent.DefaultRequestTimeout, DrainTimeout: agent.DefaultDrainTimeout,
 		AdminAddress: "127.0.0.1:9092",
 		Log:          daemon.DefaultLog(),

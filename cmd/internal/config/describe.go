@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // Applies reports whether variables and a config file set these flags, too: those with AddFlag.
@@ -25,26 +27,11 @@ func Example(flags *pflag.FlagSet) string {
 		for _, flag := range settings(group.Flags) {
 			if flag.Name != fileFlag {
 				_, usage := pflag.UnquoteUsage(flag)
-				fmt.Fprintf(&b, "\n%s%s: %s\n", comment(usage), flag.Name, defaultText(flag))
+				fmt.Fprintf(&b, "\n%s%s: %s\n", printable.Wrap(usage, "# ", "# ", 78), flag.Name, defaultText(flag))
 			}
 		}
 	}
 	return b.String()
-}
-
-// comment is text as comment lines of about 80 characters.
-func comment(text string) string {
-	const width = 78
-	var b strings.Builder
-	line := "#"
-	for _, word := range strings.Fields(text) {
-		if len(line)+1+len(word) > width && line != "#" {
-			b.WriteString(line + "\n")
-			line = "#"
-		}
-		line += " " + word
-	}
-	return b.String() + line + "\n"
 }
 
 // defaultText is a flag's default as YAML.
@@ -76,19 +63,9 @@ func yamlText(flag *pflag.Flag, value string) string {
 	case document.String, document.Any:
 		return strconv.Quote(value)
 	case document.DurationValue:
-		return shortDuration(value)
+		if d, err := time.ParseDuration(value); err == nil {
+			return printable.Duration(d)
+		}
 	}
 	return value
-}
-
-// shortDuration is a duration as time.Duration prints it, without the zero
-// minutes and seconds at its end: 5m for 5m0s.
-func shortDuration(text string) string {
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
 }

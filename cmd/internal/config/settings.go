@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // List is a command's settings, in the order of its help.
@@ -183,7 +185,7 @@ func Within[N cmp.Ordered](low, high N) func(N) error {
 // short is a number, or a duration as people write it.
 func short(n any) string {
 	if d, ok := n.(time.Duration); ok {
-		return shortDuration(d.String())
+		return printable.Duration(d)
 	}
 	return fmt.Sprint(n)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver/dns"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -21,6 +22,9 @@ const lookUp = 5 * time.Second
 
 // A setting of the whole process, which gRPC accepts only before its first call.
 func init() { dns.SetMinResolutionInterval(lookUp) }
+
+// DefaultServer is the default gRPC address of setpoint serve.
+const DefaultServer = "127.0.0.1:9090"
 
 // Settings say how a server is reached.
 type Settings struct {
@@ -45,18 +49,17 @@ func (s *Settings) List(of string) []config.Setting {
 	}
 }
 
-// Bind adds a flag for each setting to those of a command that calls a server once.
-func (s *Settings) Bind(flags *pflag.FlagSet, of string) {
-	config.List{{Settings: s.List(of)}}.Bind(flags)
-}
-
-// FromEnvironment sets the settings from config.OfClients; an agent has a variable for each flag.
-func (s *Settings) FromEnvironment() {
+// Bind returns the settings of a command that calls a server once, and adds a flag for each. Their
+// defaults come from config.OfClients; an agent has a variable for each flag.
+func Bind(flags *pflag.FlagSet, server, of string) *Settings {
+	s := &Settings{Server: server}
 	for i, setting := range []*string{&s.Server, &s.TokenFile, &s.CAFile} {
 		if value := os.Getenv(config.OfClients[i]); value != "" {
 			*setting = value
 		}
 	}
+	config.List{{Settings: s.List(of)}}.Bind(flags)
+	return s
 }
 
 // Validate refuses invalid settings.
@@ -91,4 +94,26 @@ func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client,
 		options = append(options, setpoint.WithTokenFile(s.TokenFile))
 	}
 	return setpoint.New(s.Server, options...)
+}
+
+// Dial returns a client of a command that calls a server once; it sends nothing before the first call. A
+// person waits: calls have no timeout, and the person may interrupt them.
+func (s *Settings) Dial(options ...setpoint.Option) (*setpoint.Client, error) {
+	var problems config.Problems
+	s.Validate(problems.Refuse)
+	if err := problems.Err(); err != nil {
+		return nil, cli.BadInput(err)
+	}
+	client, err := s.Open("setpoint", append(options, setpoint.WithTimeout(0))...)
+	return client, cli.BadInput(err)
+}
+
+// Call dials, and passes the connection to do.
+func (s *Settings) Call(do func(grpc.ClientConnInterface) error) error {
+	client, err := s.Dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	return do(client.Conn())
 }

@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
 )
@@ -35,7 +35,7 @@ type explainCommand struct {
 	output    *cli.OutputFlag
 	// cluster is the flag's: of the target at the server; empty: none is asked.
 	cluster string
-	server  connection.Settings
+	server  *connection.Settings
 }
 
 // Live is the options for explaining from a cluster.
@@ -134,9 +134,7 @@ target: counts and instants if the metrics stay as they are, as setpoint targets
 	flags.VarP(c.output, "output", "o", "form of the explanation: text, json or yaml")
 	c.live.bind(flags)
 	flags.StringVar(&c.cluster, "cluster", "", "`name` of the cluster at the server, the agent's --cluster: then what comes next is shown, too; empty asks no server")
-	c.server.Server = "127.0.0.1:9090"
-	c.server.FromEnvironment()
-	c.server.Bind(flags, "the server to ask with --cluster")
+	c.server = connection.Bind(flags, connection.DefaultServer, "the server to ask with --cluster")
 	c.options.Bind(flags)
 	return cmd
 }
@@ -167,23 +165,15 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 // writeOutlook writes what comes next for the target, as the server knows it. The target's name has another cluster.
 func (c *explainCommand) writeOutlook(cmd *cobra.Command, name string) error {
 	_, rest, _ := strings.Cut(name, "/namespaces/")
-	var problems config.Problems
-	c.server.Validate(problems.Refuse)
-	if err := problems.Err(); err != nil {
-		return cli.BadInput(err)
-	}
-	client, err := c.server.Open("setpoint-explain")
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	defer func() { _ = client.Close() }()
-	resp, err := setpointv1.NewTargetServiceClient(client.Conn()).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{
-		Name: "clusters/" + c.cluster + "/namespaces/" + rest,
+	return c.server.Call(func(conn grpc.ClientConnInterface) error {
+		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{
+			Name: "clusters/" + c.cluster + "/namespaces/" + rest,
+		})
+		if err != nil {
+			return err
+		}
+		return explain.WriteOutlook(cmd.OutOrStdout(), resp.GetTarget().GetOutlook(), time.Now())
 	})
-	if err != nil {
-		return err
-	}
-	return explain.WriteOutlook(cmd.OutOrStdout(), resp.GetTarget().GetOutlook(), time.Now())
 }
 
 // gather makes the request from the cluster or from files, and names the unused objects of the

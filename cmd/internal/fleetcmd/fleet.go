@@ -15,16 +15,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 const (
-	// defaultServer is the default gRPC address of setpoint serve.
-	defaultServer = "127.0.0.1:9090"
 	// asTable is the text form.
 	asTable = "table"
 	// largestPage is a server's maximum page size.
@@ -45,7 +42,7 @@ const named = "clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/
 
 // New returns the command.
 func New() *cobra.Command {
-	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML), server: &connection.Settings{Server: defaultServer}}
+	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Scale several targets as one: create, show, drain and delete fleets",
@@ -55,8 +52,7 @@ func New() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.server.FromEnvironment()
-	c.server.Bind(cmd.PersistentFlags(), "the server")
+	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 
 	list := &cobra.Command{
@@ -120,7 +116,7 @@ func short(name string) string {
 	if n, ok := target.Parse(name); ok {
 		return n.Cluster + "/" + n.Namespace + "/" + n.Target
 	}
-	return cli.Plain(name)
+	return printable.Text(name)
 }
 
 // fleet returns a stored spec that is a fleet's.
@@ -299,17 +295,7 @@ func (c *command) ask(do func(setpointv1.TargetServiceClient) error) error {
 
 // connected connects and passes the connection to do.
 func (c *command) connected(do func(grpc.ClientConnInterface) error) error {
-	var problems config.Problems
-	c.server.Validate(problems.Refuse)
-	if err := problems.Err(); err != nil {
-		return cli.BadInput(err)
-	}
-	client, err := c.server.Open("setpoint", setpoint.WithTimeout(0)) // a person waits, and may interrupt
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	defer func() { _ = client.Close() }()
-	err = do(client.Conn())
+	err := c.server.Call(do)
 	if status.Code(err) == codes.Unimplemented {
 		return errors.New("the server knows no fleets: it is older than they are")
 	}

@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -142,20 +143,20 @@ func wrong(s state, now time.Time) string {
 	case status.Code(s.err) == codes.NotFound:
 		return "deleted meanwhile"
 	case s.err != nil:
-		return "its state can't be read: " + cli.Plain(status.Convert(s.err).Message())
+		return "its state can't be read: " + printable.Text(status.Convert(s.err).Message())
 	}
 	if f.GetDecisionTime() == nil {
 		out = append(out, "not decided yet")
 	}
 	if silent := quiet(f, now); silent > 0 {
-		out = append(out, "nobody has called for "+cli.Age(silent))
+		out = append(out, "nobody has called for "+printable.Age(silent))
 	}
 	if f.GetDecisionTime() == nil {
 		return strings.Join(out, ", ")
 	}
 	for _, c := range f.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" {
-			out = append(out, "no count: "+cli.Plain(c.GetReason())+missed(f.GetMemberCounts()))
+			out = append(out, "no count: "+printable.Text(c.GetReason())+missed(f.GetMemberCounts()))
 		}
 	}
 	blind, differs := int32(0), int32(0)

@@ -18,6 +18,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 func (c *command) show(cmd *cobra.Command, args []string) error {
@@ -46,7 +47,7 @@ func (c *command) show(cmd *cobra.Command, args []string) error {
 func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAutoscalerSpec, now time.Time) error {
 	var out strings.Builder
 	row := func(name, format string, args ...any) {
-		wrap(&out, fmt.Sprintf("%-9s", name), cli.Plain(fmt.Sprintf(format, args...)))
+		wrap(&out, fmt.Sprintf("%-9s", name), printable.Text(fmt.Sprintf(format, args...)))
 	}
 	row("Fleet", "%s", f.GetName())
 	row("Replicas", "%s", replicas(f, now))
@@ -65,7 +66,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 	}
 	row("Members", "%s", members(f))
 	if silent := quiet(f, now); silent > 0 {
-		row("", "nobody has called for %s: there are no decisions, and all keep what they have", cli.Age(silent))
+		row("", "nobody has called for %s: there are no decisions, and all keep what they have", printable.Age(silent))
 	}
 	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
@@ -86,14 +87,14 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		if set != nil && set.MaxReplicas != nil {
 			most = set.GetMaxReplicas()
 		}
-		state := strings.ToLower(cli.Plain(m.GetState()))
+		state := strings.ToLower(printable.Text(m.GetState()))
 		if m.GetDrained() {
 			state += ", drained"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d-%d\t%s\n", short(m.GetTarget()), state, count(m.Share), count(m.SpecReplicas), count(m.StatusReplicas), weight, //nolint:protogetter // absent is not 0
 			set.GetMinReplicas(), most, ago(m.GetLastCallTime(), now))
 		for _, note := range notesOf(m, set.GetMinReplicas(), most) {
-			wrap(&notes, short(m.GetTarget())+":", cli.Plain(note))
+			wrap(&notes, short(m.GetTarget())+":", printable.Text(note))
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -176,7 +177,7 @@ func ago(t *timestamppb.Timestamp, now time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	return cli.Age(now.Sub(t.AsTime())) + " ago"
+	return printable.Age(now.Sub(t.AsTime())) + " ago"
 }
 
 // lastsOr is a duration, or what it is where a service of an earlier version leaves out the default.
@@ -184,36 +185,13 @@ func lastsOr(d *durationpb.Duration, usual string) string {
 	if d == nil {
 		return usual
 	}
-	return lasts(d.AsDuration())
-}
-
-// lasts is a duration without zeros at its end: 45s, 5m.
-func lasts(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	return printable.Duration(d.AsDuration())
 }
 
 // width is that of a terminal.
 const width = 80
 
-// wrap writes a text after its name, in lines of at most that width where words allow it.
+// wrap writes a text after its name.
 func wrap(out *strings.Builder, name, text string) {
-	line, indent := name, strings.Repeat(" ", min(len(name), 9)+1)
-	first := true
-	for _, word := range strings.Fields(text) {
-		if !first && len([]rune(line))+1+len([]rune(word)) > width {
-			out.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = indent + word
-			continue
-		}
-		line += " " + word
-		first = false
-	}
-	out.WriteString(strings.TrimRight(line, " ") + "\n")
+	out.WriteString(printable.Wrap(text, name+" ", strings.Repeat(" ", min(len(name), 9)+1), width))
 }

@@ -20,9 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
@@ -30,8 +28,6 @@ import (
 )
 
 const (
-	// defaultServer is the default gRPC address of setpoint serve.
-	defaultServer = "127.0.0.1:9090"
 	// asTable is the text form.
 	asTable = "table"
 	// largestPage is a server's maximum page size.
@@ -61,7 +57,7 @@ const (
 
 // New returns the command.
 func New() *cobra.Command {
-	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML), server: &connection.Settings{Server: defaultServer}}
+	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "override",
 		Short: "Hold or replace recommendations for a while",
@@ -70,8 +66,7 @@ incident or a load test. The decisions below go on, so that windows and policies
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.server.FromEnvironment()
-	c.server.Bind(cmd.PersistentFlags(), "the server")
+	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
 	cmd.PersistentFlags().StringVarP(&c.namespace, "namespace", "n", "", "`namespace` of a target whose name alone is given")
 	cmd.PersistentFlags().StringVar(&c.cluster, "cluster", "", "its `cluster`; empty: the one in which the server knows such a target")
@@ -227,7 +222,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return c.connected(func(conn grpc.ClientConnInterface) error {
+	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		var err error
 		if req.Parent, err = c.place(cmd.Context(), conn, req.GetParent()); err != nil {
 			return err
@@ -258,7 +253,7 @@ func (c *command) delete(cmd *cobra.Command, args []string) error {
 			return cli.BadInput(err)
 		}
 	}
-	return c.connected(func(conn grpc.ClientConnInterface) error {
+	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		name := args[0]
 		if len(args) > 1 {
 			place, err := c.place(cmd.Context(), conn, name)
@@ -288,7 +283,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
 	}
 	answer := &setpointv1.ListOverridesResponse{}
-	if err := c.connected(func(conn grpc.ClientConnInterface) (err error) {
+	if err := c.server.Call(func(conn grpc.ClientConnInterface) (err error) {
 		req := &setpointv1.ListOverridesRequest{Parent: everywhere}
 		var listed func(target.Place) bool // nil: all
 		if of != everywhere {
@@ -447,7 +442,7 @@ func write(to io.Writer, all []*setpointv1.Override, now time.Time) error {
 	for _, o := range all {
 		age := "planned"
 		if begins := o.GetStartTime().AsTime(); !begins.After(now) {
-			age = cli.Age(now.Sub(begins))
+			age = printable.Age(now.Sub(begins))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.GetName(), whatOf(o), instant(o.GetStartTime()), age, instant(o.GetExpireTime()), printable.Text(cmp.Or(o.GetAuthor(), unknown)), printable.Text(o.GetReason()))
 	}
@@ -533,7 +528,7 @@ func silent(t *setpointv1.Target, now time.Time) string {
 	if interval > 0 {
 		usual = ", though it has one each " + interval.String()
 	}
-	return "the last decision on the target was made " + cli.Age(now.Sub(last)) + " ago" + usual + ": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
+	return "the last decision on the target was made " + printable.Age(now.Sub(last)) + " ago" + usual + ": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
 }
 
 // limits says which bounds of a target's spec limit an override; empty: none, or the spec is not known.
@@ -581,19 +576,4 @@ func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now tim
 		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from(o, now), instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))
 	}
 	return lines, err
-}
-
-// connected connects and passes the connection to do.
-func (c *command) connected(do func(grpc.ClientConnInterface) error) error {
-	var problems config.Problems
-	c.server.Validate(problems.Refuse)
-	if err := problems.Err(); err != nil {
-		return cli.BadInput(err)
-	}
-	client, err := c.server.Open("setpoint", setpoint.WithTimeout(0)) // a person waits, and may interrupt
-	if err != nil {
-		return cli.BadInput(err)
-	}
-	defer func() { _ = client.Close() }()
-	return do(client.Conn())
 }

@@ -1,12 +1,12 @@
-package cli_test
+package printable_test
 
 import (
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
-func TestPlain(t *testing.T) {
+func TestText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"examples/a b.yaml → 3 ÷ 4":    "examples/a b.yaml → 3 ÷ 4",
@@ -15,7 +15,7 @@ func TestPlain(t *testing.T) {
 		"turned \u202e around, \u009b": "turned \ufffd around, \ufffd",
 		"no UTF-8: \xff":               "no UTF-8: \ufffd",
 	} {
-		if got := cli.Plain(text); got != want {
+		if got := printable.Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
