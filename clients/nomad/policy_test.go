@@ -143,37 +143,19 @@ func TestRecordedPolicyWithUnknownKeys(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreReported(t *testing.T) {
-	p := scaling(t, 1, 1<<40, `{"setpoint": [{
-		"cpu": 60.5, "memroy": 80.0, "min": 2.0, "period": 15.0, "shadow": "yes",
-		"behavior": [{"scaleDown": [{"stabilizationWindow": 5.0, "policies": [{"type": "Pods", "value": 1.5, "periodSeconds": 60.0}]}], "scaleUp": 3.0}],
-		"metrics": [{"type": "External"}, {"type": "Resource", "resource": {"name": "disk"}}],
-		"metric": [{"queue": [{"source": "prom", "qurey": "x", "value": 1.0}]}, {"both": [{"source": "prom", "value": 1.0, "average": 1.0}]}]}]}`)
-	_, hold := nomad.ParsePolicy(p)
+// The vocabulary's own problems are those of package settings.
+func TestProblemsOfBothBlocksAreReported(t *testing.T) {
+	_, hold := nomad.ParsePolicy(scaling(t, 1, 1<<40, `{"setpoint": [{"memroy": 80.0, "min": 2.0, "behavior": [{"scaleUp": 3.0}]}]}`))
 	if hold == nil {
 		t.Fatal("it is not held")
 	}
 	for _, want := range []string{
-		"scaling.max: must be between 0 and 2^31-1",
-		"setpoint.cpu: must be a whole number of percent from 1",
-		"setpoint.memroy: there is no such key; did you mean memory?",
-		"setpoint.min: belongs to the scaling block",
-		"setpoint.period: must be a duration from 1s to 1h0m0s",
-		"setpoint.shadow: must be true or false",
-		"setpoint.behavior.scaleDown.stabilizationWindow: there is no such key",
-		"setpoint.behavior.scaleDown.policies[0].value: must be a whole number",
-		"setpoint.behavior.scaleUp: must be a mapping of keys to values",
-		"setpoint.metrics[0].type: must be Resource or ContainerResource",
-		`setpoint.metrics[1]: usage of "disk" is not available, only of cpu and memory`,
-		"setpoint.metric.queue.qurey: there is no such key; did you mean query?",
-		"setpoint.metric.both.value: can't be set beside average",
+		"scaling.max: must be between 0 and 2^31-1", "setpoint.memroy: there is no such key; did you mean memory?",
+		"setpoint.min: belongs to the scaling block", "setpoint.behavior.scaleUp: must be a mapping of keys to values",
 	} {
 		if !strings.Contains(hold.Message, want) {
-			t.Errorf("it does not tell %q", want)
+			t.Errorf("it does not tell %q: %s", want, hold.Message)
 		}
-	}
-	if n := strings.Count(hold.Message, "; ") + 1; n < 13 {
-		t.Errorf("%d problems: %s", n, hold.Message)
 	}
 }
 
@@ -195,22 +177,6 @@ func TestAMinimumOfZeroNeedsASource(t *testing.T) {
 	}
 }
 
-func FuzzParsePolicy(f *testing.F) {
-	f.Add(`{"setpoint": [{"cpu": 60.0, "behavior": [{"scaleDown": [{"policies": [{"type": "Pods", "value": 4.0}]}]}]}]}`)
-	f.Add(`{"setpoint": "metrics: [{type: Resource}]"}`)
-	f.Add(`{"setpoint": [{"metric": [{"a": [{"source": "s", "value": 1}]}, {"a": {}}], "metrics": {"type": []}}]}`)
-	f.Fuzz(func(t *testing.T, policy string) {
-		var m map[string]any
-		if json.Unmarshal([]byte(policy), &m) != nil {
-			return
-		}
-		p, hold := nomad.ParsePolicy(&api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(10)), Policy: m})
-		if p != nil && hold != nil || hold != nil && hold.Message == "" {
-			t.Errorf("got %v, %v", p, hold)
-		}
-	})
-}
-
 // The fleet is a key of the block, and a group with a wrong one is not decided alone.
 func TestFleetOfPolicies(t *testing.T) {
 	t.Parallel()
@@ -228,22 +194,9 @@ func TestFleetOfPolicies(t *testing.T) {
 	})
 }
 
-// Stages are blocks, or a text, and what is wrong in them holds the group.
+// Stages are a key of the block.
 func TestStagesOfPolicies(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
-		`{"setpoint": [{"cpu": 60, "stages": [{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 3}]}]}]}`,
-		`{"setpoint": [{"cpu": 60, "stages": "{\"schedules\":[{\"cron\":\"0 8 * * 1-5\",\"duration\":\"43200s\",\"minReplicas\":3,\"name\":\"office\",\"timeZone\":\"Europe/Berlin\"}]}"}]}`,
-	} {
-		p, hold := nomad.ParsePolicy(scaling(t, 2, 10, text))
-		if hold != nil || p.Stages.GetSchedules()[0].GetMinReplicas() != 3 || p.Stages.GetSchedules()[0].GetTimeZone() != "Europe/Berlin" {
-			t.Errorf("%s: %+v, %+v", text, p, hold)
-		}
-	}
-	_, hold := nomad.ParsePolicy(scaling(t, 2, 10, `{"setpoint": [{"cpu": 60, "stages": [{"fallback": []}]}]}`))
-	if hold == nil || hold.Message != "setpoint.stages.fallback: there is no such key; did you mean fallbacks?" {
-		t.Errorf("held: %+v", hold)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		_, p := start(t, func(w *world) {
 			w.register(job{name: "web", count: 2, policy: queue("web", "stages: {windowThroughFailures: true}\n")})

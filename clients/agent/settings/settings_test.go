@@ -3,6 +3,7 @@ package settings_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -97,6 +98,10 @@ metric:
 
 func TestAllProblemsAreTold(t *testing.T) {
 	t.Parallel()
+	var many []string
+	for i := range 101 {
+		many = append(many, fmt.Sprintf(`"m%d": {"source": "a"}`, i))
+	}
 	for name, tt := range map[string]struct {
 		tree string
 		want []string
@@ -126,9 +131,26 @@ func TestAllProblemsAreTold(t *testing.T) {
 			`p.stages.fallbacks[0].failureDuration: must be a Duration, such as "300s"`, "p.stages.fallbacks[0].metrc: there is no such key; did you mean metric?",
 			"p.stages.fallbacks[0].replicas: must be a whole number", "p.stages.idle: must be a mapping", "p.stages.schedule: there is no such key; did you mean schedules?", "p.stages.zeroGuards[0].metric: must be a text",
 		}},
-		"stages that can't be parsed":    {`{"max": 3, "stages": "{\"schedules\": ["}`, []string{"p.stages: "}},
-		"stages that are set twice":      {`{"max": 3, "stages": "{\"idle\": {}, \"idle\": {}}"}`, []string{"p.stages: "}},
-		"stages that are not a document": {`{"max": 3, "stages": "on"}`, []string{"p.stages: must be a mapping"}},
+		"bounds the wrong way round":             {`{"min": 4, "max": 3}`, []string{"p.min: 4 is above p.max, which is 3"}},
+		"numbers that are none, zero or beyond":  {`{"min": -1, "max": 3000000000, "cpu": "+60", "memory": 0.6}`, []string{"p.cpu: must be", "p.max: must be", "p.memory: must be", "p.min: must be"}},
+		"a period out of range":                  {`{"max": 3, "period": "100ms"}`, []string{"p.period: must be a duration from 1s to 1h"}},
+		"two targets":                            {`{"max": 3, "metric": {"queue": {"source": "a", "average": 1, "value": 1}}}`, []string{"p.metric.queue.value: can't be set beside average"}},
+		"a target of all for values of replicas": {`{"max": 3, "metric": {"queue": {"source": "a", "podLabel": "task", "value": 1}}}`, []string{"p.metric.queue.value: has no meaning"}},
+		"a target that takes minutes to parse":   {`{"max": 3, "metric": {"queue": {"source": "a", "average": "12345678901234567890e999999999"}}}`, []string{"p.metric.queue.average: must be a quantity"}},
+		"all that is wrong in a document": {`{"max": 3, "behavior": "{scaleUpp: {}, scaleDown: {policies: [{type: 3, value: x, periodSeconds: 1.5}]}}"}`, []string{
+			"p.behavior.scaleDown.policies[0].periodSeconds: must be a whole number", "p.behavior.scaleDown.policies[0].type: must be a text",
+			"p.behavior.scaleDown.policies[0].value: must be a whole number", "p.behavior.scaleUpp: there is no such key; did you mean scaleUp?",
+		}},
+		"a document that is none":                   {`{"spec": "{"}`, []string{"p.spec: is neither YAML nor JSON"}},
+		"a key that is given twice":                 {`{"spec": "{maxReplicas: 3, maxReplicas: 4}"}`, []string{"p.spec: line 1: maxReplicas: is a duplicate key, first in line 1"}},
+		"aliases, of which few bytes are gigabytes": {`{"spec": "{maxReplicas: &a 3, minReplicas: *a}"}`, []string{"p.spec: line 1: maxReplicas: YAML anchors and aliases (&name, *name, <<) are not allowed here"}},
+		"a document that is a list":                 {`{"spec": "[]"}`, []string{"p.spec: must be a mapping of keys to values"}},
+		"a document that is too long":               {`{"spec": "` + strings.Repeat(" ", 1<<17) + `"}`, []string{"p.spec: is longer than 65536 bytes"}},
+		"too many metrics":                          {`{"max": 3, "metric": {` + strings.Join(many, ", ") + `}}`, []string{"p.metric: there are 101 metrics; at most 100 are allowed"}},
+		"a parser's error about much of a document": {`{"spec": "{maxReplicas: 3, ` + strings.Repeat("k", 20_000) + `: 1, ` + strings.Repeat("k", 20_000) + `: 2}"}`, []string{"p.spec: "}},
+		"stages that can't be parsed":               {`{"max": 3, "stages": "{\"schedules\": ["}`, []string{"p.stages: "}},
+		"stages that are set twice":                 {`{"max": 3, "stages": "{\"idle\": {}, \"idle\": {}}"}`, []string{"p.stages: "}},
+		"stages that are not a document":            {`{"max": 3, "stages": "on"}`, []string{"p.stages: must be a mapping"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +161,7 @@ func TestAllProblemsAreTold(t *testing.T) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
 			for i, p := range wrong.Problems {
-				if !strings.HasPrefix(p.String(), tt.want[i]) {
+				if !strings.HasPrefix(p.String(), tt.want[i]) || len(p.String()) > 600 {
 					t.Errorf("got  %s\nwant %s", p, tt.want[i])
 				}
 			}
