@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // The heap may grow by headroom before garbage collection, within these bounds in percent of
@@ -34,6 +35,10 @@ func tuneCollector() {
 		tuneAgain(&tuner{percent: mostPercent})
 	})
 }
+
+// releaseAfterStart gives the memory back that only the start needed, some ten megabytes, in a moment: an idle service
+// would keep it until its heap has grown by headroom.
+func releaseAfterStart() *time.Timer { return time.AfterFunc(time.Second, debug.FreeOSMemory) }
 
 // tuner is tuned again when it is found to be garbage: after a collection.
 type tuner struct {

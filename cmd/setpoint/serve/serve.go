@@ -144,6 +144,7 @@ func serve(ctx context.Context, s *settings) error {
 	stopAdmin := serveAdmin(listeners.admin, srv, metrics, s.AdminProfiles, s.Server.AllowedHosts, log)
 	defer stopAdmin()
 	defer daemon.TellSupervisor(ctx, log)()
+	defer releaseAfterStart().Stop()
 	return srv.Serve(ctx, listeners.grpc, listeners.rest)
 }
 
