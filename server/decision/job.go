@@ -56,7 +56,7 @@ type Job struct {
 // Job.
 type room struct {
 	record   record.Memory
-	decision arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
+	decision reusedDecisions
 	truth    truth.Step
 	// sums are those of the job summed, the last one that has summed up; nil: of none.
 	sums   recommender.Sums
@@ -396,9 +396,8 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
 	}
-	around := j.Around
-	around.Overrides, around.OverridesAt = j.overrides, j.overridesAt
-	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
+	// Otherwise what stages left behind goes.
+	if j.Around.Empty() && len(j.overrides) == 0 && known.Adjusted == nil && len(known.Stages) == 0 {
 		if j.keepsTruth() {
 			j.room.summed = j
 			j.room.sums.ResetFor(j.Input)
@@ -408,7 +407,15 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 		j.Input.Summed = nil
 		return next, nil
 	}
-	around.Turns, around.Deleted = known.TurnsAt(j.Input.Scale.SpecReplicas), j.targets.Deleted(j.Key)
+	return j.recommendInStages(reused, known)
+}
+
+// reusedDecisions is memory of decisions.
+type reusedDecisions = arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
+
+// recommendInStages is apart because what it passes on is allocated, which the usual decision does without.
+func (j *Job) recommendInStages(reused *reusedDecisions, known *record.Record) (next recommender.History, staged []byte) {
+	around := j.around(known)
 	j.Decision, next, staged = around.RecommendIn(reused, j.Now, j.Input, &known.History, known.Stages)
 	return next, staged
 }

@@ -46,15 +46,15 @@ var bounds = map[string]cost{
 	// Recommendations over gRPC, those on Redis by one command each.
 	"bare unary, 10 pods":  {allocs: 65, bytes: 4100, reads: 3, writes: 2},
 	"bare unary, 100 pods": {allocs: 65, bytes: 4100, reads: 3, writes: 2},
-	"unary, 10 pods":       {allocs: 97, bytes: 6600, reads: 3, writes: 2},
-	"unary, 100 pods":      {allocs: 97, bytes: 9350, reads: 3, writes: 2},
+	"unary, 10 pods":       {allocs: 92, bytes: 6600, reads: 3, writes: 2},
+	"unary, 100 pods":      {allocs: 92, bytes: 9350, reads: 3, writes: 2},
 	"unary, each pod":      {allocs: .05, bytes: 40},
 	"unary, 10,000 pods":   {allocs: 300, bytes: 700_000},
 	"stream, 10 pods":      {allocs: 28, bytes: 1900, reads: 3, writes: 2},
-	"batch, 10 pods":       {allocs: 9.6, bytes: 3000, reads: .3, writes: .15},
-	"unary, Redis":         {allocs: 117, bytes: 7950, reads: 8, writes: 5, commands: 1.05, redisBytes: 390},
+	"batch, 10 pods":       {allocs: 8.7, bytes: 3000, reads: .3, writes: .15},
+	"unary, Redis":         {allocs: 112, bytes: 7950, reads: 8, writes: 5, commands: 1.05, redisBytes: 390},
 	"stream, Redis":        {allocs: 48, bytes: 3200, reads: 8, writes: 5, commands: 1.05},
-	"batch, Redis":         {allocs: 6.5, bytes: 3900, reads: .4, writes: .25, commands: 1.05},
+	"batch, Redis":         {allocs: 6.1, bytes: 3900, reads: .4, writes: .25, commands: 1.05},
 }
 
 // check prints a cost and compares it with its bound.
