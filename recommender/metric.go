@@ -173,17 +173,12 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings, sums *Me
 
 func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 	spec := e.Spec
-	target, outer := spec.Target, "failed to get object metric value: "
-	problem := ""
-	switch e.Calculation {
-	case ValueCalculation:
-	case AverageValuePerReplicaCalculation:
-		outer += "failed to get " + spec.Metric.Name + " object metric: "
-	default:
+	target, problem := spec.Target, ""
+	if e.Calculation == NoCalculation {
 		problem = "invalid object metric source: neither a value target nor an average value target was set"
 	}
 	if readings.SelectorError != "" {
-		problem, outer = readings.SelectorError, "failed to get object metric value: "
+		problem = readings.SelectorError
 	}
 	if problem == "" {
 		problem = d.objectProblem(spec, readings)
@@ -200,6 +195,10 @@ func (d *decider) evaluateObject(e *MetricEvaluation, readings *Readings) {
 		}
 	}
 	if problem != "" {
+		outer := "failed to get object metric value: "
+		if e.Calculation == AverageValuePerReplicaCalculation && readings.SelectorError == "" {
+			outer += "failed to get " + spec.Metric.Name + " object metric: "
+		}
 		e.Failure = &MetricFailure{Reason: FailedGetObjectMetric, Inner: problem, Outer: outer + problem}
 	}
 }
@@ -236,18 +235,8 @@ func (d *decider) lookedUp(object *ObjectReference) string {
 
 func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 	spec := e.Spec
-	target, name := spec.Target, spec.Metric.Name
-	outer := "failed to get " + name + " external metric value: "
-	if d.profile.texts.bareSources {
-		outer = ""
-	}
-	problem := ""
-	switch e.Calculation {
-	case AverageValuePerReplicaCalculation:
-		outer += "failed to get " + name + " external metric: "
-	case ValueCalculation:
-		outer += "failed to get external metric " + name + ": "
-	default:
+	target, problem := spec.Target, ""
+	if e.Calculation == NoCalculation {
 		problem = "invalid external metric source: neither a value target nor an average value target was set"
 	}
 	if problem == "" {
@@ -270,6 +259,16 @@ func (d *decider) evaluateExternal(e *MetricEvaluation, readings *Readings) {
 		}
 	}
 	if problem != "" {
+		name, outer := spec.Metric.Name, ""
+		if !d.profile.texts.bareSources {
+			outer = "failed to get " + name + " external metric value: "
+		}
+		switch e.Calculation {
+		case AverageValuePerReplicaCalculation:
+			outer += "failed to get " + name + " external metric: "
+		case ValueCalculation:
+			outer += "failed to get external metric " + name + ": "
+		}
 		e.Failure = &MetricFailure{Reason: FailedGetExternalMetric, Inner: problem, Outer: outer + problem}
 	}
 }

@@ -50,6 +50,9 @@ type scratch struct {
 	samples sampleSet
 	metrics []MetricEvaluation
 	memory  memory // of Proposals
+	// Of the seam, which gets pointers.
+	combining  Combining
+	conditions Conditions
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}
@@ -86,6 +89,9 @@ func RecommendIn(memory *memory, now time.Time, in *Input, history *History) (De
 		d.decision.Status.CurrentMetrics = slices.Clone(metrics)
 	}
 	clear(d.scratch.metrics) // keep no references to the input
+	if in.Seam != nil {
+		d.scratch.combining, d.scratch.conditions = Combining{}, Conditions{}
+	}
 	scratchPool.Put(d.scratch)
 	return d.decision, d.next
 }

@@ -45,7 +45,8 @@ func (c *Conditions) Remove(kind string) { c.list = removeCondition(c.list, kind
 // report lets the seam report. It has a copy of the list: a pointer into the decider would move that to
 // the heap, in each decision.
 func (d *decider) report() {
-	c := &Conditions{d.next.Status.Conditions, d.now}
+	c := &d.scratch.conditions
+	*c = Conditions{d.next.Status.Conditions, d.now}
 	d.in.Seam.Report(c)
 	d.next.Status.Conditions = c.list
 }
@@ -74,9 +75,10 @@ type Combining struct {
 
 // combine lets the seam change the selection. It returns the evaluations that count.
 func (d *decider) combine(metrics []MetricEvaluation) (counted []MetricEvaluation, s selection) {
-	c := Combining{Current: d.current, StatusReplicas: d.in.Scale.StatusReplicas, Metrics: metrics}
+	c := &d.scratch.combining
+	*c = Combining{Current: d.current, StatusReplicas: d.in.Scale.StatusReplicas, Metrics: metrics}
 	plain := selectProposal(metrics, d.current, d.profile)
-	d.in.Seam.Combine(&c)
+	d.in.Seam.Combine(c)
 	if c.Edited {
 		d.edited, d.plain = true, d.wouldDecide(&plain)
 	}

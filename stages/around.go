@@ -97,9 +97,11 @@ func (r *run) adjustments() *recommender.Adjusted {
 }
 
 func (r *run) free() {
-	inForce := r.inForce
+	inForce, metrics, overrides := r.inForce, r.state.Metrics, r.state.overrides
 	clear(inForce)
-	*r = run{inForce: inForce[:0]}
+	clear(overrides)
+	*r = run{} // a literal with these would be a temporary that is copied
+	r.inForce, r.state.Metrics, r.state.overrides = inForce[:0], metrics[:0], overrides[:0]
 	runs.Put(r)
 }
 
@@ -115,7 +117,7 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	}
 	r := a.start(plan, runs, in)
 	defer r.free()
-	r.state = decodeState(kept, r.plan.Metrics)
+	r.state.decode(kept, r.plan.Metrics)
 	if r.plan.Forecast == nil {
 		r.state.bucket = bucket{}
 	}

@@ -63,7 +63,7 @@ func (r *run) combine(c *recommender.Combining) {
 		if combined, ok := p.of(c.Metrics, o.counted, r.order(c)); ok {
 			r.tellCombined(c, &o, value, combined)
 			value = combined
-			c.Combined, c.Name = true, p.String()+" of "+strconv.Itoa(o.counted)+" proposals"
+			c.Combined, c.Name = true, string(p.appendTo(make([]byte, 0, 64), o.counted))
 		}
 	}
 	value = r.forecast(c, &o, value)
@@ -194,11 +194,19 @@ func (p *Combine) weighted(metrics []recommender.MetricEvaluation, order []int) 
 }
 
 // String is the method with its number: "QUORUM 2".
-func (p *Combine) String() string {
-	if p.Method == Quorum {
-		return "QUORUM " + strconv.Itoa(p.Quorum)
+func (p *Combine) String() string { return string(p.append(nil)) }
+
+func (p *Combine) append(b []byte) []byte {
+	if b = append(b, p.Method.String()...); p.Method == Quorum {
+		b = strconv.AppendInt(append(b, ' '), int64(p.Quorum), 10)
 	}
-	return p.Method.String()
+	return b
+}
+
+// appendTo appends what is combined without a list: "QUORUM 2 of 3 proposals".
+func (p *Combine) appendTo(b []byte, counted int) []byte {
+	b = strconv.AppendInt(append(p.append(b), " of "...), int64(counted), 10)
+	return append(b, " proposals"...)
 }
 
 // tellCombined tells the combined value where the largest would have led to something else.
@@ -211,30 +219,36 @@ func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combin
 	if before == after && o.holds(largest) == o.holds(combined) {
 		return
 	}
-	result := ": " + itoa(after) + "; MAX would be " + itoa(before)
-	if o.holds(combined) {
-		result = ": at least " + itoa(combined) + ", held at " + itoa(after) + " because a metric failed; MAX would be " + itoa(before)
-	}
 	p := r.plan.Combine
-	message := ""
+	result := func(b []byte) []byte {
+		b = append(b, ": "...)
+		if o.holds(combined) {
+			b = append(appendInt(append(b, "at least "...), combined), ", held at "...)
+			b = append(appendInt(b, after), " because a metric failed"...)
+		} else {
+			b = appendInt(b, after)
+		}
+		return appendInt(append(b, "; MAX would be "...), before)
+	}
+	var message []byte
 	if o.counted <= maxListed {
-		message = r.listed(c, p.String()+" of ", result)
+		message = result(r.listed(c, append(p.append(make([]byte, 0, recommender.MaxAdjustmentText)), " of "...)))
 	}
-	if message == "" || len(message) > recommender.MaxAdjustmentText {
-		message = p.String() + " of " + strconv.Itoa(o.counted) + " proposals" + result
+	if len(message) == 0 || len(message) > recommender.MaxAdjustmentText {
+		message = result(p.appendTo(message[:0], o.counted))
 	}
-	r.tell(recommender.Adjustment{Stage: recommender.StageCombine, Rule: p.Method.String(), Before: before, After: after, Message: message})
+	r.tell(recommender.Adjustment{Stage: recommender.StageCombine, Rule: p.Method.String(), Before: before, After: after, Message: string(message)})
 }
 
-// listed lists what is combined, between two texts: "Resource:cpu 8, External:queue failed".
-func (r *run) listed(c *recommender.Combining, before, after string) string {
-	list, order := append(make([]byte, 0, recommender.MaxAdjustmentText), before...), r.order(c)
+// listed appends what is combined: "Resource:cpu 8, External:queue failed".
+func (r *run) listed(c *recommender.Combining, list []byte) []byte {
+	before, order := len(list), r.order(c)
 	for i := range c.Metrics {
 		e := &c.Metrics[i]
 		if e.Ignored {
 			continue
 		}
-		if len(list) > len(before) {
+		if len(list) > before {
 			list = append(list, ", "...)
 		}
 		at := i
@@ -250,9 +264,9 @@ func (r *run) listed(c *recommender.Combining, before, after string) string {
 			list = append(list, " failed"...)
 			continue
 		}
-		list = strconv.AppendInt(append(list, ' '), int64(e.Proposal), 10)
+		list = appendInt(append(list, ' '), e.Proposal)
 	}
-	return string(append(list, after...))
+	return list
 }
 
 // order are the indexes in the plan of what is evaluated, below 0 for what is no metric of it; nil: they are the same.
@@ -284,3 +298,5 @@ func (r *run) order(c *recommender.Combining) []int {
 
 // itoa is a count in a sentence. Sentences are put together: with fmt they would cost more than the stages.
 func itoa(n int32) string { return strconv.Itoa(int(n)) }
+
+func appendInt(b []byte, n int32) []byte { return strconv.AppendInt(b, int64(n), 10) }

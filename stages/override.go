@@ -70,10 +70,10 @@ const NotOverriding = "NotOverriding"
 type effect struct {
 	replicas int32
 	rule     string
-	// did says what was done, without the count that it replaces: "held at 10".
-	did string
-	// by are those that did it.
-	by []*Override
+	// did says what was done, without the count that it came to, and more what follows that: "held at ".
+	did, more string
+	// first did it, with second if that is not nil.
+	first, second *Override
 }
 
 // instead says what an override in one direction keeps another one from doing.
@@ -81,36 +81,38 @@ func (e *effect) instead() string {
 	if e.rule == "" {
 		return ""
 	}
-	return " to the " + e.rule + " of " + itoa(e.replicas) + ", " + e.by[0].title()
+	return " to the " + e.rule + " of " + itoa(e.replicas) + ", " + e.first.title()
 }
 
 // id is the last segment of the name.
 func (o *Override) id() string { return o.Name[strings.LastIndexByte(o.Name, '/')+1:] }
 
 // title names an override in a sentence, without what it is for.
-func (o *Override) title() string {
-	of := [...]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]
+func (o *Override) title() string { return string(o.appendTitle(make([]byte, 0, 64))) }
+
+func (o *Override) appendTitle(b []byte) []byte {
+	b = append(b, "override"...)
 	if id := o.id(); id != "" {
-		return "override " + id + of
+		b = append(append(b, ' '), id...)
 	}
-	return "override" + of
+	return append(b, [...]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]...)
 }
 
 // effectOf returns what overrides make of a decided count, before the bounds of the spec.
 func effectOf(inForce []*Override, current, decided int32) effect {
 	e := effect{replicas: decided}
-	hold := func(rule, did string, by ...*Override) effect {
-		return effect{replicas: current, rule: rule, did: did, by: by}
+	hold := func(rule, more string, first, second *Override) effect {
+		return effect{current, rule, "held at ", more, first, second}
 	}
 	for _, o := range inForce {
 		if o.Hold {
-			return hold("hold", "held at "+itoa(current), o)
+			return hold("hold", "", o, nil)
 		}
 	}
 	pinned := false
 	if i := slices.IndexFunc(inForce, func(o *Override) bool { return o.Pin >= 0 }); i >= 0 {
 		o := inForce[i]
-		pinned, e = true, effect{replicas: o.Pin, rule: "pin", did: "pinned to " + itoa(o.Pin), by: []*Override{o}}
+		pinned, e = true, effect{o.Pin, "pin", "pinned to ", "", o, nil}
 	}
 	var floor, ceiling *Override
 	for _, o := range inForce {
@@ -122,21 +124,21 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 		}
 	}
 	if floor != nil && ceiling != nil && floor.Floor > ceiling.Ceiling {
-		return hold("contradiction", "held at "+itoa(current)+" (the floor of "+itoa(floor.Floor)+
+		return hold("contradiction", " (the floor of "+itoa(floor.Floor)+
 			" contradicts the ceiling of "+itoa(ceiling.Ceiling)+", "+ceiling.title()+")", floor, ceiling)
 	}
 	if floor != nil && e.replicas < floor.Floor {
-		e = effect{replicas: floor.Floor, rule: "floor", did: "raised to the floor of " + itoa(floor.Floor), by: []*Override{floor}}
+		e = effect{floor.Floor, "floor", "raised to the floor of ", "", floor, nil}
 	}
 	if ceiling != nil && e.replicas > ceiling.Ceiling {
-		e = effect{replicas: ceiling.Ceiling, rule: "ceiling", did: "lowered to the ceiling of " + itoa(ceiling.Ceiling), by: []*Override{ceiling}}
+		e = effect{ceiling.Ceiling, "ceiling", "lowered to the ceiling of ", "", ceiling, nil}
 	}
 	for _, o := range inForce {
 		switch {
 		case o.NoScaleDown && e.replicas < current:
-			e = hold("no-scale-down", "held at "+itoa(current)+" (no scale-down"+e.instead()+")", o)
+			e = hold("no-scale-down", " (no scale-down"+e.instead()+")", o, nil)
 		case o.NoScaleUp && e.replicas > current:
-			e = hold("no-scale-up", "held at "+itoa(current)+" (no scale-up"+e.instead()+")", o)
+			e = hold("no-scale-up", " (no scale-up"+e.instead()+")", o, nil)
 		}
 	}
 	if pinned && e.rule == "" {
@@ -171,7 +173,7 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		r.unchanged = true
 		return decided, ""
 	}
-	limited := ""
+	did, limited := e.replicas, ""
 	spec := &r.original.Spec
 	switch {
 	case e.replicas == current:
@@ -186,10 +188,9 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		limited = " (not below the current count while the store is away)"
 		e.replicas = current
 	}
-	first := e.by[0]
+	first := e.first
 	author, until, reason, note, other := cmp.Or(first.Author, "somebody"), first.Expires, first.Reason, "", ""
-	if len(e.by) == 2 && e.by[1] != first { // the floor and the ceiling are whose they are, and the hold ends with the first of them
-		second := e.by[1]
+	if second := e.second; second != nil && second != first { // the floor and the ceiling are whose they are, and the hold ends with the first of them
 		other = " and the other"
 		if by := cmp.Or(second.Author, "somebody"); by != author {
 			author += " and " + by
@@ -206,14 +207,15 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	}
 	sentence := func(why string) string {
 		b := make([]byte, 0, 256) // on the stack
-		b = append(append(append(append(append(b, e.did...), limited...), " by "...), author...), " until "...)
+		b = append(appendInt(append(b, e.did...), did), e.more...)
+		b = append(append(append(append(b, limited...), " by "...), author...), " until "...)
 		b = append(append(until.UTC().AppendFormat(b, time.RFC3339), note...), ": "...)
-		b = append(append(strconv.AppendQuote(b, why), " ("...), first.title()...)
+		b = first.appendTitle(append(strconv.AppendQuote(b, why), " ("...))
 		b = append(append(b, other...), "); "...)
 		if decided == e.replicas {
 			return string(append(b, "as is the recommendation"...))
 		}
-		return string(strconv.AppendInt(append(b, "the recommendation would be "...), int64(decided), 10))
+		return string(appendInt(append(b, "the recommendation would be "...), decided))
 	}
 	message := sentence(reason)
 	if excess := len(message) - recommender.MaxAdjustmentText; excess > 0 {

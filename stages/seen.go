@@ -170,7 +170,7 @@ func appendSeen(b []byte, all []seen) []byte {
 	return b
 }
 
-func decodeSeen(b []byte) (all []seen) {
+func decodeSeen(all []seen, b []byte) []seen {
 	failed, whole := false, string(b)
 	number := func() int64 {
 		v, n := binary.Varint(b)
@@ -190,7 +190,6 @@ func decodeSeen(b []byte) (all []seen) {
 		b = b[n+int(length):]
 		return whole[from : from+int(length)]
 	}
-	all = make([]seen, 0, 1)
 	for len(b) > 0 && len(all) < mostSeen {
 		s := seen{level: Level(b[0])}
 		b = b[1:]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 )
 
 // State is what stages remember of a target. All instants are in milliseconds since the Unix epoch; 0 is
@@ -98,9 +99,10 @@ func (s *State) append(b []byte) []byte {
 	return b
 }
 
-// decodeState reads what encode wrote, for metrics of these names.
-func decodeState(b []byte, names []string) State {
-	s := State{Metrics: make([]MetricState, len(names))}
+// decode reads what encode wrote, for metrics of these names. It uses the capacity of the state's lists.
+func (s *State) decode(b []byte, names []string) {
+	*s = State{Metrics: slices.Grow(s.Metrics[:0], len(names))[:len(names)], overrides: s.overrides[:0]}
+	clear(s.Metrics)
 	var seen map[string]int
 	if len(names) > 16 {
 		seen = make(map[string]int, len(names))
@@ -132,7 +134,7 @@ func decodeState(b []byte, names []string) State {
 	for len(b) > 4 {
 		name := binary.LittleEndian.Uint32(b)
 		if b = b[4:]; name == 0 {
-			s.overrides = decodeSeen(b)
+			s.overrides = decodeSeen(s.overrides, b)
 			break
 		}
 		if name == bucketName {
@@ -148,5 +150,4 @@ func decodeState(b []byte, names []string) State {
 			}
 		}
 	}
-	return s
 }

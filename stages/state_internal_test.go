@@ -18,7 +18,7 @@ func TestStateSurvives(t *testing.T) {
 		return r.Int64()
 	}
 	for range 20_000 {
-		s := decodeState(nil, names)
+		s := decoded(nil, names)
 		for i := range s.Metrics {
 			m := &s.Metrics[i]
 			if r.IntN(2) == 0 {
@@ -37,18 +37,18 @@ func TestStateSurvives(t *testing.T) {
 			s.overrides = append(s.overrides, seen{Level(1 + r.IntN(3)), "freeze", "hold", "alice", strings.Repeat("é", r.IntN(40)), at, at - 5, at + r.Int64N(1<<40)})
 		}
 		b := s.encode(nil)
-		if got := decodeState(b, names); !reflect.DeepEqual(got, s) {
+		if got := decoded(b, names); !reflect.DeepEqual(got, s) {
 			t.Fatalf("%+v, want %+v", got, s)
 		}
-		if got := decodeState(b, append([]string{"Pods:pps"}, names...)); !reflect.DeepEqual(got.Metrics[1:], s.Metrics) {
+		if got := decoded(b, append([]string{"Pods:pps"}, names...)); !reflect.DeepEqual(got.Metrics[1:], s.Metrics) {
 			t.Fatalf("with one more metric %+v, want %+v", got.Metrics[1:], s.Metrics)
 		}
 		if len(b) > 0 {
 			b[r.IntN(len(b))] = byte(r.Uint32())
-			decodeState(b[:r.IntN(len(b)+1)], names)
+			decoded(b[:r.IntN(len(b)+1)], names)
 		}
 	}
-	none := decodeState(nil, names)
+	none := decoded(nil, names)
 	if b := none.encode(nil); b != nil {
 		t.Errorf("no state takes %d bytes", len(b))
 	}
@@ -56,3 +56,8 @@ func TestStateSurvives(t *testing.T) {
 
 // Past is that of the last decision with a forecast.
 func (k *Kept) Past() *Past { return &k.past.past }
+
+func decoded(b []byte, names []string) (s State) {
+	s.decode(b, names)
+	return s
+}
