@@ -164,6 +164,29 @@ test("a fleet and its members are not asked by the fleet's own instants", async 
   assert.deepEqual(troubles(fleet(10, 46), Date.now()), []);
 });
 
+test("a member is read with its fleet, whichever of the two was known first", async () => {
+  const fleet = (staleAfter: string): Fleet => ({
+    decisionTime: ago(1), maxReplicas: 9, spec: { staleAfter }, members: ["eu", "us"].map((c) => ({ target: of(c), lastCallTime: ago(50) })),
+  });
+  const answers: Record<string, object> = { [targetsPath]: {}, [`/v1/${of("all")}/fleet`]: fleet("60s"), [`/v1/${of("eu")}/decisions`]: {}, [`/v1/${of("us")}/decisions`]: {} };
+  const store = await page(answers, 50, "all", "eu"); // the member's own log is answered after the fleet
+  const before = globalThis.fetch;
+  globalThis.fetch = async (input: RequestInfo | URL) => {
+    const path = new URL(String(input)).pathname;
+    return path.endsWith("/fleet") && path in answers ? Response.json(fleet("45s")) : path in answers ? Response.json({}) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
+  };
+  try {
+    store.take([{ target: of("us"), decision: { time: ago(50), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+    for (const c of ["eu", "us"]) {
+      store.find(of(c))!.bits = 0;
+      await store.readRecord(store.find(of(c))!, store.abort.signal);
+      assert.equal(store.find(of(c))!.bits & (NotAsked | Unknown), NotAsked, c);
+    }
+  } finally {
+    globalThis.fetch = before;
+  }
+});
+
 test("a member whose fleet is not known here is unknown once its log is silent", async () => {
   const bits = async (seconds: number) => (await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {} }, seconds, "eu")).find(of("eu"))!.bits;
   assert.deepEqual([await bits(800), await bits(901)], [0, Unknown]);

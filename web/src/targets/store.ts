@@ -26,8 +26,6 @@ export interface Row {
   fleet: boolean;
   /** It is there, but the service has no record of it: it is a fleet, or a member of one. */
   unrecorded: boolean;
-  /** The fleet whose member it is; "": none is known. */
-  of: string;
   /** The count, and what was decided; undefined: not known. */
   current: number | undefined;
   desired: number | undefined;
@@ -103,6 +101,8 @@ const memberPatience = 900;
 
 export class TargetsStore {
   private byName = new Map<string, Row>();
+  /** The fleets of members, by the members' names: also of those that have no row yet. */
+  private fleetOf = new Map<string, string>();
   private rows: Row[] = [];
   private listeners = new Set<() => void>();
   private abort: AbortController | undefined;
@@ -176,6 +176,7 @@ export class TargetsStore {
   clear(): void {
     this.stop();
     this.byName.clear();
+    this.fleetOf.clear();
     this.rows = [];
     this.wanted = [];
     this.unsure.clear();
@@ -287,8 +288,9 @@ export class TargetsStore {
   }
 
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
-    const fleet = row.fleet ? row : this.byName.get(row.of);
+    const fleet = row.fleet ? row : this.byName.get(this.fleetOf.get(row.name) ?? "");
     if (fleet && (await this.readFleet(fleet, signal))) return;
+    this.fleetOf.delete(row.name);
     try {
       const t = await get<Target>(`/v1/${row.name}`, signal);
       if (!t.specInUse) [row.spec, row.goals] = ["", []];
@@ -326,10 +328,10 @@ export class TargetsStore {
     [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
     known(row, asked, patience);
     for (const m of f.members ?? []) {
-      const member = this.byName.get(m.target ?? "");
-      if (!member) continue;
-      member.of = row.name;
-      known(member, millis(m.lastCallTime) / 1000, patience);
+      if (!m.target) continue;
+      this.fleetOf.set(m.target, row.name);
+      const member = this.byName.get(m.target);
+      if (member) known(member, millis(m.lastCallTime) / 1000, patience);
     }
     this.tell();
     return true;
@@ -343,7 +345,8 @@ export class TargetsStore {
       if (asError(e).code === "NOT_FOUND") this.drop(row);
       return;
     }
-    [row.unrecorded, row.of] = [true, ""];
+    // Its fleet may have been read meanwhile, which knows more.
+    row.unrecorded = true;
     this.age(row);
     row.version++;
     this.tell();
@@ -396,7 +399,7 @@ export class TargetsStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false, of: "",
+        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
         changed: 0, updated: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
@@ -416,7 +419,8 @@ export class TargetsStore {
     const row = this.row(name);
     const d = t.lastDecision;
     const { asked, patience, flapsUntil } = paceOf(t);
-    [row.unrecorded, row.fleet, row.of] = [false, false, ""];
+    [row.unrecorded, row.fleet] = [false, false];
+    this.fleetOf.delete(name);
     row.kind = t.scaleTargetRef?.kind ?? "";
     row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
     row.read = serviceNow() / 1000;
