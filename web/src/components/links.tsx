@@ -11,13 +11,13 @@ export function linkOf(template: string, name: string): string {
   return template.replace(/\{(cluster|namespace|target)\}/g, (_, part: string) => encodeURIComponent(parts[part]!));
 }
 
-/** Where else a target is shown, by the service's --ui-links. */
-export function Links(props: { name: string }) {
+/** Where else a target is shown, by the service's --ui-links; in a row of a grid Tab passes them by. */
+export function Links(props: { name: string; inRow?: boolean }) {
   const links = useSession().config?.links ?? [];
   return (
     <>
       {links.map((l) => (
-        <a key={l.name} class="elsewhere" href={linkOf(l.url, props.name)} target="_blank" rel="noreferrer" tabIndex={-1}>
+        <a key={l.name} class="elsewhere" href={linkOf(l.url, props.name)} target="_blank" rel="noreferrer" tabIndex={props.inRow ? -1 : undefined}>
           {l.name}<span aria-hidden="true"> ↗</span>
         </a>
       ))}

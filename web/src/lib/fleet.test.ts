@@ -187,6 +187,37 @@ test("a member is read with its fleet, whichever of the two was known first", as
   }
 });
 
+test("the counts of a fleet and its members are the fleet's: the log has changes only", async () => {
+  const answers = (share: number, has: number) => ({
+    [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {},
+    [`/v1/${of("all")}/fleet`]: { decisionTime: ago(1), desiredReplicas: share, maxReplicas: 9, spec: { staleAfter: "60s" }, members: [{ target: of("eu"), share, specReplicas: has, lastCallTime: ago(1) }] } satisfies Fleet,
+  });
+  const counts = async (share: number, has: number) => {
+    const store = await page(answers(share, has), 600, "all", "eu");
+    return ["all", "eu"].flatMap((c) => [store.find(of(c))!.current, store.find(of(c))!.desired]);
+  };
+  assert.deepEqual(await counts(7, 5), [7, 7, 5, 7]);
+  assert.deepEqual(await counts(7, 7), [7, 7, 7, 7]);
+});
+
+test("a fleet is read, however many targets are not certain", async () => {
+  const many = Array.from({ length: 30 }, (_, i) => `silent-${i}`);
+  const silent = many.map((c) => ({ name: of(c), updateTime: ago(300), notAskedTime: ago(200), lastDecision: { time: ago(300), currentReplicas: 4, desiredReplicas: 4, states: [] } }));
+  const store = await page({ [targetsPath]: { targets: silent.map((t) => ({ ...t, notAskedTime: ago(-1) })) }, [`/v1/${of("all")}/fleet`]: { decisionTime: ago(1), maxReplicas: 9, spec: {} } }, 300, "all", ...many);
+  for (const c of many) store.unsure.add(store.find(of(c))!); // as they are once their time has come
+  const before = globalThis.fetch;
+  globalThis.fetch = async (input: RequestInfo | URL) =>
+    new URL(String(input)).pathname === `/v1/${of("new")}/fleet` ? Response.json({ decisionTime: ago(1), maxReplicas: 9, spec: {} }) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
+  try {
+    store.take([{ target: of("new"), decision: { time: ago(0), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+    for (const wait = performance.now() + 5000; !store.find(of("new"))?.fleet && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 5));
+    assert.equal(store.find(of("new"))?.fleet, true);
+  } finally {
+    store.abort.abort();
+    globalThis.fetch = before;
+  }
+});
+
 test("a member whose fleet is not known here is unknown once its log is silent", async () => {
   const bits = async (seconds: number) => (await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {} }, seconds, "eu")).find(of("eu"))!.bits;
   assert.deepEqual([await bits(800), await bits(901)], [0, Unknown]);

@@ -114,6 +114,8 @@ export class TargetsStore {
   private reading = 0;
   /** Targets of which something is not known that only their records tell. */
   private unsure = new Set<Row>();
+  /** Those of which nothing was read yet, mostSingle at once: the list may not have them, so they wait for no list. */
+  private fresh = new Set<Row>();
   private listed = 0;
   /** Decisions since then are of targets that are there. */
   private started = 0;
@@ -180,6 +182,7 @@ export class TargetsStore {
     this.rows = [];
     this.wanted = [];
     this.unsure.clear();
+    this.fresh.clear();
     this.snapshot = { ...this.snapshot, rows: [], version: this.snapshot.version + 1, counts: states.map(() => 0), loading: true, loaded: 0, error: undefined, missed: 0 };
   }
 
@@ -200,7 +203,7 @@ export class TargetsStore {
         const since = serviceNow() / 1000 - 60;
         for (const row of this.rows) if (!seen.has(row.name) && row.read > 0 && !row.unrecorded && row.updated < since) {
           this.byName.delete(row.name);
-          this.unsure.delete(row);
+          this.settle(row);
         }
         this.rows = [...this.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       }
@@ -262,9 +265,9 @@ export class TargetsStore {
     }
     while (this.reading < 3) {
       const past = this.wanted.shift();
-      const record = past ? undefined : [...this.unsure].find((r) => r.unrecorded || listed.length <= mostSingle);
+      const record = past ? undefined : [...this.fresh][0] ?? [...this.unsure].find((r) => r.unrecorded || listed.length <= mostSingle);
       if (!past && !record) return;
-      if (record) this.unsure.delete(record);
+      if (record) this.settle(record);
       this.reading++;
       void (past ? this.readOne(past, signal) : this.readRecord(record!, signal)).finally(() => {
         this.reading--;
@@ -277,13 +280,19 @@ export class TargetsStore {
   private readNew(): void {
     const fresh = this.rows.filter((r) => r.read === 0 && !r.unrecorded).sort((a, b) => b.updated - a.updated);
     if (fresh.length > mostSingle && Date.now() / 1000 - this.listed > listEvery) return this.reload(); // which knows most of them
-    for (const row of fresh) if (this.unsure.size < mostSingle) this.unsure.add(row);
+    for (const row of fresh) if (this.fresh.size < mostSingle) this.fresh.add(row);
+  }
+
+  /** It is, or was, read. */
+  private settle(row: Row): void {
+    this.unsure.delete(row);
+    this.fresh.delete(row);
   }
 
   private drop(row: Row): void {
     this.byName.delete(row.name);
     this.rows = this.rows.filter((r) => r !== row);
-    this.unsure.delete(row);
+    this.settle(row);
     this.tell();
   }
 
@@ -315,10 +324,12 @@ export class TargetsStore {
       this.drop(row); // the decisions are of a target that was deleted
       return true;
     }
-    const known = (r: Row, asked: number, patience: number) => {
+    const known = (r: Row, asked: number, patience: number, at: number, from: number | undefined, to: number | undefined) => {
       [r.unrecorded, r.read, r.patience] = [true, serviceNow() / 1000, patience];
       r.updated = Math.max(r.updated, asked || 0);
-      this.unsure.delete(r);
+      // The log has the change of a count, not that it was made; a change since is newer than this answer.
+      if (to !== undefined && at >= r.turnsAt) [r.current, r.desired] = [from ?? to, to];
+      this.settle(r);
       this.age(r);
       if (r.bits & NotAsked) r.why = why(NotAsked, {}).short;
       r.version++;
@@ -326,12 +337,13 @@ export class TargetsStore {
     const { asked, patience } = fleetPace(f);
     row.fleet = true;
     [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
-    known(row, asked, patience);
+    known(row, asked, patience, millis(f.decisionTime) / 1000, undefined, f.desiredReplicas ?? 0);
     for (const m of f.members ?? []) {
       if (!m.target) continue;
       this.fleetOf.set(m.target, row.name);
       const member = this.byName.get(m.target);
-      if (member) known(member, millis(m.lastCallTime) / 1000, patience);
+      const called = millis(m.lastCallTime) / 1000;
+      if (member) known(member, called, patience, called, m.specReplicas, m.share);
     }
     this.tell();
     return true;
@@ -426,7 +438,7 @@ export class TargetsStore {
     row.read = serviceNow() / 1000;
     row.patience = patience;
     row.flapsUntil = flapsUntil;
-    this.unsure.delete(row);
+    this.settle(row);
     row.turnsAt = Math.max(row.turnsAt, asked);
     if (t.specInUse?.hash) {
       row.spec = t.specInUse.hash;
@@ -502,8 +514,8 @@ export class TargetsStore {
       if (!target || !d) continue;
       any = true;
       const row = this.row(target);
-      if (row.read === 0 && !row.unrecorded && !this.snapshot.loading && this.unsure.size < mostSingle) {
-        this.unsure.add(row);
+      if (row.read === 0 && !row.unrecorded && !this.snapshot.loading && this.fresh.size < mostSingle) {
+        this.fresh.add(row);
         asks = true;
       }
       const time = millis(d.time) / 1000 || 0;
@@ -537,6 +549,8 @@ export class TargetsStore {
       row.spark.cut(since);
       const before = row.bits;
       this.age(row);
+      const fleet = row.unrecorded && row.current !== row.desired && (row.fleet ? row : this.byName.get(this.fleetOf.get(row.name) ?? ""));
+      if (fleet) this.unsure.add(fleet); // only it knows whether its members do what they are told
       if (row.bits !== before) row.version++;
     }
     if (!this.snapshot.loading) {

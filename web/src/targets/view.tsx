@@ -423,7 +423,7 @@ class RowView extends Component<RowProps> {
       >
         <div role="gridcell" class="c-name">
           <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -".-shadow".length)}<span class="tag">shadow</span></> : row.target}{row.fleet && <span class="tag">fleet</span>}</a>
-          <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} /></span>
+          <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} inRow /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} /><span class="where">{bounds(row)}</span></div>
