@@ -84,7 +84,7 @@ type Server struct {
 var watched = []string{"", setpointv1.RecommendationService_ServiceDesc.ServiceName, setpointv1.TargetService_ServiceDesc.ServiceName}
 
 // New returns a server that does not listen yet. The log may be nil.
-func New(engine store.Store, log store.Log, options Options) (*Server, error) {
+func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	if options.Log == nil {
 		options.Log = zap.NewNop()
 	}
@@ -109,11 +109,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if s.overrides, err = overrides.New(engine, overrides.Options{Clock: t.StoreTime, Log: s.log, Life: life}); err != nil {
 		return nil, err
 	}
-	if s.overrides != nil {
-		t.Overrides = s.overrides
-		if err := s.register(s.overrides.Collectors(options.TargetMetrics > 0)...); err != nil {
-			return nil, err
-		}
+	t.Overrides = s.overrides
+	if err := s.register(s.overrides.Collectors(options.TargetMetrics > 0)...); err != nil {
+		return nil, err
 	}
 	var tokensIn map[string]func([]byte) string
 	if options.KEDATokens {
@@ -152,11 +150,9 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all != nil {
-		t.Fleets = all
-		if err := s.register(all.Collectors(options.TargetMetrics)...); err != nil {
-			return nil, err
-		}
+	t.Fleets = all
+	if err := s.register(all.Collectors(options.TargetMetrics)...); err != nil {
+		return nil, err
 	}
 	s.observer = calls.NewObserver(counted, s.log, options.LogCalls, options.Tracing)
 	reader.Observer = s.observer
@@ -218,9 +214,7 @@ func New(engine store.Store, log store.Log, options Options) (*Server, error) {
 		s.registrar(0).RegisterService(of.desc, of.service)
 		gateway.Add(of.desc, of.service)
 	}
-	if scaler := s.service.Scaler(); scaler != nil {
-		externalscaler.RegisterExternalScalerServer(s.registrar(keda.MaxMessage), scaler)
-	}
+	externalscaler.RegisterExternalScalerServer(s.registrar(keda.MaxMessage), s.service.Scaler())
 	healthv1.RegisterHealthServer(s.registrar(admission.MostExemptBytes), s.health)
 	reflection.Register(s.registrar(admission.MostExemptBytes))
 	if err := s.newREST(gateway); err != nil {
@@ -309,9 +303,7 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	s.targets.Watch.Check(watching)
 	running.Go(func() { s.targets.Watch.Run(watching) })
 	running.Go(func() { s.instance.Run(watching) })
-	if s.overrides != nil {
-		running.Go(func() { s.overrides.Run(watching) })
-	}
+	running.Go(func() { s.overrides.Run(watching) })
 	serve("gRPC", func() error { return s.grpc.Serve(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))) })
 	serve("REST", func() error { return s.serveREST(s.guard.Connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))

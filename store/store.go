@@ -340,6 +340,12 @@ type Parts interface {
 	LoadParts(ctx context.Context, key Key, parts ...Part) ([]Record, error)
 }
 
+// Engine is what a service needs of an engine: all of this repository are one.
+type Engine interface {
+	Store
+	Parts
+}
+
 // PartStore keeps the records of a part.
 type PartStore interface {
 	Store

@@ -258,7 +258,7 @@ func TestADeletedTargetIsNotRememberedInAnOutage(t *testing.T) {
 			var made *servertest.Setup
 			s, on := away(t, func(su *servertest.Setup) {
 				made = su
-				su.Engine = struct{ store.Store }{su.Store}
+				su.Engine = struct{ store.Engine }{su.Store}
 			})
 			s.Recommend(t, kept(3, 30))
 			s.Clock.Advance(time.Second)

@@ -122,7 +122,7 @@ func (c *countedSwapsPart) CompareAndSwap(ctx context.Context, swap store.Swap) 
 func TestABatchOfAFleetTakesOneSwap(t *testing.T) {
 	t.Parallel()
 	engine := &countedSwaps{Store: memory.New(memory.Options{})}
-	s := start(t, func() store.Store { return engine })
+	s := start(t, func() store.Engine { return engine })
 	names := crowd("c", 0, 64)
 	s.set(t, queueFleet(2, 1000, names...))
 	var batch []*setpointv1.RecommendRequest
@@ -148,7 +148,7 @@ func TestFleetsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	const others = 2000 // more than any number of locks that they could share
 	engine := &countedSwaps{Store: memory.New(memory.Options{})}
-	s := start(t, func() store.Store { return engine })
+	s := start(t, func() store.Engine { return engine })
 	s.set(t, queueFleet(2, 100, west, east))
 	stalled, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once

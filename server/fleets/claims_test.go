@@ -24,7 +24,7 @@ func TestTwoFleetsNeverHaveOneMember(t *testing.T) {
 	for what, skew := range map[string]time.Duration{"at once": 0, "slowly": time.Minute} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			engines(t, func(t *testing.T, open func() store.Store) {
+			engines(t, func(t *testing.T, open func() store.Engine) {
 				instances := map[string]*service{fleetName: start(t, open), second: start(t, open)}
 				instances[second].Clock.Advance(skew)
 				has := func(name string) bool {
@@ -85,10 +85,10 @@ func TestTwoFleetsNeverHaveOneMember(t *testing.T) {
 // key answers it.
 func TestTheKeyOfAMemberDecides(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		const second = "clusters/all/namespaces/shop/targets/second"
 		engine := open()
-		s := start(t, func() store.Store { return engine })
+		s := start(t, func() store.Engine { return engine })
 		s.set(t, queueFleet(2, 100, west, east))
 		specs, err := engine.(store.Parts).Part(store.Specs, 0)
 		if err != nil {

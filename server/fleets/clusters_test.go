@@ -15,7 +15,7 @@ import (
 // one that is lost.
 func TestTwoClustersWithTheNameOfAMember(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		a, b := start(t, open), start(t, open)
 		a.set(t, queueFleet(2, 100, west, east))
 		of := func(uid string) func(*setpointv1.RecommendRequest) {

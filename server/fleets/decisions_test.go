@@ -14,7 +14,7 @@ import (
 // own. Of another target without a record nothing is known, as before.
 func TestDecisionsOfFleetsAreListed(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		list := func(name string, size int32) ([]*setpointv1.Decision, error) {
 			resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: size})

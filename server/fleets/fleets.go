@@ -95,11 +95,8 @@ type known struct {
 	read, called time.Time
 }
 
-// New returns the fleets in the store of the targets; nil if it keeps no parts.
-func New(targets *decision.Targets, engine store.Store, options Options) (*Fleets, error) {
-	if _, ok := engine.(store.Parts); !ok {
-		return nil, nil
-	}
+// New returns the fleets in the store of the targets.
+func New(targets *decision.Targets, engine store.Engine, options Options) (*Fleets, error) {
 	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), turns: make(map[store.Key]*turn)}
 	for _, of := range []struct {
 		part    store.Part
@@ -114,7 +111,7 @@ func New(targets *decision.Targets, engine store.Store, options Options) (*Fleet
 		if of.limited == nil {
 			continue
 		}
-		counted, err := engine.(store.Parts).Part(of.part, of.ttl)
+		counted, err := engine.Part(of.part, of.ttl)
 		if err != nil {
 			return nil, err
 		}

@@ -26,11 +26,11 @@ const (
 )
 
 // engines are the stores that all rules hold on. Each call of an opened one is an instance of its own.
-func engines(t *testing.T, test func(t *testing.T, open func() store.Store)) {
+func engines(t *testing.T, test func(t *testing.T, open func() store.Engine)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		engine := memory.New(memory.Options{})
-		test(t, func() store.Store { return engine })
+		test(t, func() store.Engine { return engine })
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -39,7 +39,7 @@ func engines(t *testing.T, test func(t *testing.T, open func() store.Store)) {
 }
 
 // start starts a service on an engine of engines.
-func start(t *testing.T, open func() store.Store, changes ...func(*servertest.Setup)) *service {
+func start(t *testing.T, open func() store.Engine, changes ...func(*servertest.Setup)) *service {
 	t.Helper()
 	return &service{servertest.Start(t, append([]func(*servertest.Setup){func(su *servertest.Setup) {
 		engine := open()
@@ -104,7 +104,7 @@ func (s *service) fleet(t *testing.T) *setpointv1.Fleet {
 // Members learn shares of what their readings add up to, in one decision a period.
 func TestMembersLearnTheirShares(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		first := s.call(t, member(west, 3, 60))

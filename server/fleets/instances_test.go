@@ -21,7 +21,7 @@ import (
 // fleet's bound, whoever wins which race.
 func TestManyMembersOnTwoInstances(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		const members, most = 8, 40
 		instances := []*service{start(t, open), start(t, open)}
 		var names []string

@@ -27,7 +27,7 @@ func nameOf(target string) string { return "clusters/all/namespaces/shop/targets
 // Of a fleet's own name nothing is decided or reported, on whichever way it is asked, and nothing is written.
 func TestAFleetsOwnNameIsNoTarget(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		known := s.Recommend(t, servertest.Queue(nameOf("single"), 3, 60))
@@ -101,7 +101,7 @@ func TestAFleetsOwnNameIsNoTarget(t *testing.T) {
 // would be answered. Once it is deleted it may, also for instances that have the history in their cache.
 func TestATargetWithAHistoryBecomesNoFleet(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		caching := func(su *servertest.Setup) { su.Options.CacheBytes = 32 << 20 }
 		a, b := start(t, open), start(t, open, caching)
 		b.Recommend(t, servertest.Queue(fleetName, 3, 60))
@@ -133,9 +133,9 @@ func TestATargetWithAHistoryBecomesNoFleet(t *testing.T) {
 // the next look at the fleet: while it is there such calls are answered.
 func TestAHistoryBesideAFleetGoes(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		engine := open()
-		s := start(t, func() store.Store { return engine })
+		s := start(t, func() store.Engine { return engine })
 		s.Recommend(t, servertest.Queue(nameOf("other"), 3, 60))
 		s.set(t, queueFleet(2, 100, west, east))
 		history, err := engine.Load(t.Context(), servertest.KeyOf(nameOf("other")))
@@ -153,7 +153,7 @@ func TestAHistoryBesideAFleetGoes(t *testing.T) {
 // Of two fleets of which one names the other, stored at the same time on two instances, at most one is stored.
 func TestFleetsNeverNest(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		instances := []*service{start(t, open), start(t, open)}
 		outer, inner := nameOf("outer"), nameOf("inner")
 		begin := time.Now()
@@ -193,9 +193,9 @@ func TestFleetsNeverNest(t *testing.T) {
 // A fleet is one by its stored spec: its record may have expired, or was never written by a caller that died.
 func TestAFleetWithoutARecordIsOne(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		engine := open()
-		s := start(t, func() store.Store { return engine })
+		s := start(t, func() store.Engine { return engine })
 		s.set(t, queueFleet(2, 100, west, east))
 		records, err := engine.(store.Parts).Part(store.Fleets, 0)
 		if err != nil {
@@ -244,7 +244,7 @@ func TestOrdinaryTargetsCostNoLookAtFleets(t *testing.T) {
 	t.Parallel()
 	engine := &countedSpecs{Store: memory.New(memory.Options{})}
 	for what, cache := range map[string]int{"with a cache": 32 << 20, "without": 0} {
-		s := start(t, func() store.Store { return engine }, func(su *servertest.Setup) { su.Options.CacheBytes = cache })
+		s := start(t, func() store.Engine { return engine }, func(su *servertest.Setup) { su.Options.CacheBytes = cache })
 		wants := func(step string, want int32) {
 			t.Helper()
 			if got := engine.looks.Swap(0); got != want {

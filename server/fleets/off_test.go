@@ -10,7 +10,7 @@ import (
 // A member that somebody set to 0 is left alone, and the others get its share; it takes part again once it has replicas.
 func TestAMemberThatIsSwitchedOffGetsNothing(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		s.call(t, member(west, 6, 60))

@@ -25,9 +25,9 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-func onMemory() func() store.Store {
+func onMemory() func() store.Engine {
 	engine := memory.New(memory.Options{})
-	return func() store.Store { return engine }
+	return func() store.Engine { return engine }
 }
 
 // want fails the test unless a call is refused so.
@@ -125,7 +125,7 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 // Who is not a member learns the same of a fleet as of none.
 func TestStrangersLearnNothingOfAFleet(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		none := s.try(t, member(north, 3, 60))
 		s.set(t, queueFleet(2, 100, west, east))
@@ -143,7 +143,7 @@ func TestStrangersLearnNothingOfAFleet(t *testing.T) {
 func TestATargetIsAMemberOfOneFleet(t *testing.T) {
 	t.Parallel()
 	const second = "clusters/all/namespaces/shop/targets/second"
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		err := s.trySet(t, second, queueFleet(2, 100, west, north))
@@ -172,7 +172,7 @@ func TestATargetIsAMemberOfOneFleet(t *testing.T) {
 // Once a spec is stored or deleted, no instance answers by the one before, although it has it in its cache.
 func TestAnInstanceWithAnOldSpecReadsAgain(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		a, b := start(t, open), start(t, open)
 		a.set(t, queueFleet(2, 100, west, east))
 		for range 2 {
@@ -375,7 +375,7 @@ grants:
 // A fleet is neither polled nor observed, and tells where its state is.
 func TestAFleetIsNotPolled(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		_, err := s.Recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: fleetName})
@@ -565,7 +565,7 @@ func condition(r *setpointv1.RecommendResponse, kind string) *setpointv1.Horizon
 // they are made: each is told once, to those who list and to those who watch, and none is left to be reported.
 func TestDecisionsOfFleets(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		for range 3 {

@@ -37,7 +37,7 @@ func crowd(cluster string, from, n int) (names []string) {
 // is taken out leaves room.
 func TestMembersCountInTheirCluster(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open, sharing(5, 0))
 		for i, from := range []int{0, 2} {
 			if err := s.trySet(t, nameOf(fmt.Sprint("f", i)), queueFleet(2, 100, crowd("full", from, 2)...)); err != nil {
@@ -70,7 +70,7 @@ func TestMembersCountInTheirCluster(t *testing.T) {
 // go on, and so do other clusters.
 func TestFleetsCountInTheirCluster(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		const bound, filled, members = 50_000, 49_000, 32
 		engine := open()
 		part, err := engine.(store.Parts).Part(store.Fleets, 0)
@@ -80,7 +80,7 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := start(t, func() store.Store { return engine }, sharing(0, bound))
+		s := start(t, func() store.Engine { return engine }, sharing(0, bound))
 		call := func(fleet, name string) error {
 			return s.try(t, member(name, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = fleet }))
 		}

@@ -111,7 +111,7 @@ func TestCallersSeeOnlyThemselves(t *testing.T) {
 
 // shared is the state that the engines of several instances share.
 type shared struct {
-	store.Store
+	store.Engine
 
 	mu     *sync.Mutex
 	values map[string]bool // guarded by mu

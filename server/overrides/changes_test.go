@@ -305,7 +305,7 @@ func TestSharesOfACluster(t *testing.T) {
 }
 
 // watched returns an instance on an engine, which reads once a second, and its warnings.
-func watched(t *testing.T, e store.Store) (*overrides.Overrides, *observer.ObservedLogs) {
+func watched(t *testing.T, e store.Engine) (*overrides.Overrides, *observer.ObservedLogs) {
 	t.Helper()
 	core, logs := observer.New(zapcore.WarnLevel)
 	o, err := overrides.New(e, overrides.Options{Log: zap.New(core)})

@@ -64,13 +64,9 @@ type Overrides struct {
 	refused refused
 }
 
-// New returns the overrides in an engine; nil if it keeps no parts.
-func New(engine store.Store, o Options) (*Overrides, error) {
-	parts, ok := engine.(store.Parts)
-	if !ok {
-		return nil, nil
-	}
-	records, err := parts.Part(store.Overrides, Kept)
+// New returns the overrides in an engine.
+func New(engine store.Engine, o Options) (*Overrides, error) {
+	records, err := engine.Part(store.Overrides, Kept)
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (r *failing) LoadVersions(ctx context.Context, keys []store.Key) ([]store.V
 }
 
 // instance is an instance of the service, on an engine.
-func instance(t *testing.T, e store.Store) *overrides.Overrides {
+func instance(t *testing.T, e store.Engine) *overrides.Overrides {
 	t.Helper()
 	life, end := context.WithCancel(t.Context())
 	t.Cleanup(end)

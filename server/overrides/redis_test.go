@@ -263,12 +263,12 @@ func TestChangesWaitForReplicas(t *testing.T) {
 	}
 }
 
-func engineOf(t *testing.T, server *redistest.Server) store.Store {
+func engineOf(t *testing.T, server *redistest.Server) store.Engine {
 	t.Helper()
 	return engineAt(t, server.URL(), func(*redis.Options) {})
 }
 
-func engineAt(t *testing.T, url string, change func(*redis.Options)) store.Store {
+func engineAt(t *testing.T, url string, change func(*redis.Options)) store.Engine {
 	t.Helper()
 	options, err := redis.ParseURL(url)
 	if err != nil {

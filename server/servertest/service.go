@@ -59,7 +59,7 @@ type Setup struct {
 	Store   *FaultyStore
 	Log     store.Log
 	// Engine is what keeps records instead of the store; nil: the store.
-	Engine store.Store
+	Engine store.Engine
 }
 
 // Service is a server that listens, with clients of both transports.

@@ -259,14 +259,14 @@ func (s *Service) Contents(tb testing.TB) string {
 }
 
 // OnRedis opens an engine on a real Redis; each call one more on the same data.
-func OnRedis(t *testing.T) func() store.Store {
+func OnRedis(t *testing.T) func() store.Engine {
 	t.Helper()
 	options, err := redis.ParseURL(redistest.Start(t, redistest.Config{}).URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	options.Timeout = time.Minute // other tests may keep the processors busy
-	return func() store.Store {
+	return func() store.Engine {
 		engine, err := redis.New(options)
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 // without one an empty one, since all of its decisions are logged at once.
 func (s *Targets) decisionsOf(ctx context.Context, name string) (*record.Record, error) {
 	known, none := s.targets.Record(ctx, name)
-	if s.fleets == nil || status.Code(none) != codes.NotFound {
+	if status.Code(none) != codes.NotFound {
 		return known, none
 	}
 	key := decision.ParseTarget(name)

@@ -22,23 +22,16 @@ import (
 // Fleets shows fleets.
 type Fleets struct {
 	setpointv1.UnimplementedFleetServiceServer
-	fleets *fleets.Fleets // nil: the store keeps none
+	fleets *fleets.Fleets
 }
 
 // NewFleets returns the service.
 func NewFleets(all *fleets.Fleets) *Fleets { return &Fleets{fleets: all} }
 
-func noFleets() error {
-	return status.Error(codes.Unimplemented, "this server's store keeps no fleets")
-}
-
 // GetFleet returns the state of a fleet.
 func (s *Fleets) GetFleet(ctx context.Context, req *setpointv1.GetFleetRequest) (*setpointv1.GetFleetResponse, error) {
 	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
-	}
-	if s.fleets == nil {
-		return nil, noFleets()
 	}
 	found, err := s.fleets.Fleet(ctx, decision.ParseTarget(req.GetName()))
 	switch {
@@ -79,9 +72,6 @@ func isFleet(name, message string) error {
 
 // claimMembers checks the caller's rights on the members of a fleet to store, and claims them.
 func (s *Targets) claimMembers(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, claims fleets.Claims) error {
-	if s.fleets == nil {
-		return noFleets()
-	}
 	caller, names := access.CallerOf(ctx), conversion.FleetMembers(spec.GetFleet())
 	for _, name := range names {
 		member := decision.ParseTarget(name)
@@ -186,7 +176,7 @@ func (s *Targets) undo(ctx context.Context, key store.Key, spec, before *setpoin
 // withoutHistory is the error for a target that has no history because it is a fleet, or a fleet decides for it; any
 // other error stays as it is. It names no fleet: the caller may read the target, not what decides for it.
 func (s *Targets) withoutHistory(ctx context.Context, name string, err error) error {
-	if s.fleets == nil || status.Code(err) != codes.NotFound {
+	if status.Code(err) != codes.NotFound {
 		return err
 	}
 	key := decision.ParseTarget(name)

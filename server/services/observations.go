@@ -26,9 +26,6 @@ func (s *Recommendations) ReportObservation(ctx context.Context, req *setpointv1
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetTarget())
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	size, err := s.stored.Report(ctx, key, req)
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetTarget(), err)
@@ -70,9 +67,6 @@ func (s *Recommendations) GetRecommendation(ctx context.Context, req *setpointv1
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetTarget())
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	poll := pollOf(ctx, key)
 	poll.Current, poll.Min, poll.Max = req.CurrentReplicas, req.MinReplicas, req.MaxReplicas
 	recommendation, err := s.stored.Recommendation(ctx, key, poll)

@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -33,7 +32,7 @@ const (
 // Overrides creates, lists and deletes overrides.
 type Overrides struct {
 	setpointv1.UnimplementedOverrideServiceServer
-	overrides *overrides.Overrides // nil: the store keeps none
+	overrides *overrides.Overrides
 	pages     *pageTokens
 	log       *zap.Logger
 }
@@ -43,15 +42,8 @@ func NewOverrides(all *overrides.Overrides, engine store.Store, log *zap.Logger)
 	return &Overrides{overrides: all, pages: newPageTokens(engine), log: log}
 }
 
-func noOverrides() error {
-	return status.Error(codes.Unimplemented, "this server's store keeps no overrides")
-}
-
 // CreateOverride creates an override.
 func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOverrideRequest) (*setpointv1.CreateOverrideResponse, error) {
-	if s.overrides == nil {
-		return nil, noOverrides()
-	}
 	now := s.overrides.Now()
 	if err := apierror.Invalid(append(validation.Structure(req), overrideViolations(req, now)...)); err != nil {
 		return nil, err
@@ -69,9 +61,6 @@ func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOv
 
 // DeleteOverride deletes an override.
 func (s *Overrides) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
-	if s.overrides == nil {
-		return nil, noOverrides()
-	}
 	violations := validation.Structure(req)
 	place, id, ok := target.ParseOverride(req.GetName())
 	if !ok {
@@ -204,9 +193,6 @@ const listOverridesMethod = setpointv1.OverrideService_ListOverrides_FullMethodN
 
 // ListOverrides returns a page of the overrides that the caller may read.
 func (s *Overrides) ListOverrides(ctx context.Context, req *setpointv1.ListOverridesRequest) (*setpointv1.ListOverridesResponse, error) {
-	if s.overrides == nil {
-		return nil, noOverrides()
-	}
 	wanted, violations := wantedOf(req)
 	if err := apierror.Invalid(append(validation.Structure(req), violations...)); err != nil {
 		return nil, err

@@ -26,10 +26,8 @@ type Recommendations struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	targets  *decision.Targets
 	requests *requests.Reader
-	// stored has the specs and observations of targets; nil: the store does not support
-	// them.
-	stored *stored.Targets
-	// fleets is nil if the store keeps none.
+	// stored has the specs and observations of targets.
+	stored  *stored.Targets
 	fleets  *fleets.Fleets
 	sources stored.Sources
 	guard   *admission.Guard
@@ -45,7 +43,7 @@ type Recommendations struct {
 type Options struct {
 	// Requests reads requests. It must not be nil.
 	Requests *requests.Reader
-	// Fleets has the fleets of the store; nil: it keeps none.
+	// Fleets has the fleets of the store. It must not be nil.
 	Fleets *fleets.Fleets
 	// Sources fetch metrics that stored specs name. Nil: none are fetched.
 	Sources stored.Sources
@@ -60,7 +58,7 @@ type Options struct {
 }
 
 // NewRecommendations returns the service for the targets of a store.
-func NewRecommendations(targets *decision.Targets, engine store.Store, options Options) (*Recommendations, error) {
+func NewRecommendations(targets *decision.Targets, engine store.Engine, options Options) (*Recommendations, error) {
 	s := &Recommendations{targets: targets, requests: options.Requests, fleets: options.Fleets, sources: options.Sources, guard: options.Guard, streamInFlight: options.MaxStreamInFlight, draining: options.Draining, workers: options.Workers}
 	var err error
 	s.stored, err = s.newStored(engine)

@@ -14,11 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// Scaler returns KEDA's service; nil if the store has no specs.
+// Scaler returns KEDA's service.
 func (s *Recommendations) Scaler() *keda.Scaler {
-	if s.stored == nil {
-		return nil
-	}
 	return keda.New(keda.Options{
 		Admit: s.admitLook,
 		Authorize: func(ctx context.Context, key store.Key) error {

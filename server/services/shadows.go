@@ -84,9 +84,6 @@ func (s *Targets) PromoteShadow(ctx context.Context, req *setpointv1.PromoteShad
 	if err := apierror.Invalid(violations); err != nil {
 		return nil, err
 	}
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	spec, err := s.stored.Spec(ctx, decision.ParseTarget(req.GetName()))
 	if err == nil && spec.GetEtag() != req.GetEtag() {
 		err = stored.ErrChanged

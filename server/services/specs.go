@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -24,10 +22,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
-
-func notStored() error {
-	return status.Error(codes.Unimplemented, "this server's store keeps no specs")
-}
 
 // SetTargetSpec stores the spec of a target.
 func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
@@ -46,9 +40,6 @@ func (s *Targets) SetTargetSpec(ctx context.Context, req *setpointv1.SetTargetSp
 	// use.
 	if err := apierror.Invalid(s.queryViolations(key, req.GetTargetSpec())); err != nil {
 		return nil, err
-	}
-	if s.stored == nil {
-		return nil, notStored()
 	}
 	claims := make(fleets.Claims)
 	if req.GetTargetSpec().GetFleet() != nil {
@@ -153,9 +144,6 @@ func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSp
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	spec, err := s.stored.Spec(ctx, key)
 	if err != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
@@ -173,9 +161,6 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 	}
 	filter := decision.ParseParent(req.GetParent())
 	scope := access.ScopeOf(ctx, filter)
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	list := listOf(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, req.GetParent(), scope)
 	position, err := s.pages.position(ctx, list, req.GetPageToken())
 	if err != nil {
@@ -229,9 +214,6 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 		return nil, err
 	}
 	key := decision.ParseTarget(req.GetName())
-	if s.stored == nil {
-		return nil, notStored()
-	}
 	before, err := s.stored.Spec(ctx, key)
 	if err != nil && apierror.CallerGone(ctx) != nil {
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
@@ -241,7 +223,7 @@ func (s *Targets) DeleteTargetSpec(ctx context.Context, req *setpointv1.DeleteTa
 		return nil, apierror.OfStored(ctx, req.GetName(), err)
 	}
 	// Even without a spec: an earlier delete may have failed halfway.
-	if s.fleets != nil && (err != nil || before == nil || before.GetFleet() != nil) {
+	if err != nil || before == nil || before.GetFleet() != nil {
 		if err := s.fleets.Delete(ctx, key, conversion.FleetMembers(before.GetFleet())); err != nil {
 			return nil, ofMembers(ctx, req.GetName(), err)
 		}

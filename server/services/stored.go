@@ -13,27 +13,22 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// newStored returns the specs and observations in the engine, nil if it does not support them. The
-// limits of clusters apply to specs and observations separately.
-func (s *Recommendations) newStored(engine store.Store) (*stored.Targets, error) {
-	parts, ok := engine.(store.Parts)
-	if !ok {
-		return nil, nil
-	}
+// newStored returns the specs and observations in the engine. The limits of clusters apply to specs and
+// observations separately.
+func (s *Recommendations) newStored(engine store.Engine) (*stored.Targets, error) {
 	options := s.targets.Options.Shares()
 	bounded := make(map[store.Part]*shares.Shares)
 	for part, ttl := range stored.Lives {
-		records, err := parts.Part(part, ttl)
+		records, err := engine.Part(part, ttl)
 		if err != nil {
 			return nil, err
 		}
 		bounded[part] = shares.New(records, options, s.requests.RefuseShare)
 	}
-	return stored.New(s.targets.Store().(stored.Engine), stored.Options{
+	return stored.New(s.targets.Store().(store.Engine), stored.Options{
 		Recommend: s.recommendStored,
 		Clock:     s.targets.Options.Clock,
 		Room:      s.storedRoom,
-		HasFleets: s.fleets != nil,
 		Sources:   s.refusing(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (func(bool), error) {
 			return bounded[part].Room(ctx, key.Cluster, options.For(access.CallerOf(ctx)))(more)

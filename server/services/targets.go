@@ -32,8 +32,8 @@ type Targets struct {
 	requests *requests.Reader
 	log      store.Log
 	pages    *pageTokens
-	stored   *stored.Targets // nil: the store has no specs
-	fleets   *fleets.Fleets  // nil: the store keeps none
+	stored   *stored.Targets
+	fleets   *fleets.Fleets
 	sources  stored.Sources
 	watches  *watches
 	// lists is a semaphore for loading the parts of lists.
@@ -41,7 +41,7 @@ type Targets struct {
 }
 
 // NewTargets returns the service, with the targets of the recommendations' service.
-func NewTargets(r *Recommendations, engine store.Store, log store.Log, watch WatchOptions) *Targets {
+func NewTargets(r *Recommendations, engine store.Engine, log store.Log, watch WatchOptions) *Targets {
 	pages := newPageTokens(engine)
 	return &Targets{
 		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, fleets: r.fleets, sources: r.sources, watches: newWatches(watch, pages),
@@ -73,9 +73,6 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 
 // specOf returns the stored spec; nil if there is none.
 func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSpec, error) {
-	if s.stored == nil {
-		return nil, nil
-	}
 	spec, err := s.stored.Spec(ctx, decision.ParseTarget(name))
 	switch {
 	case errors.Is(err, stored.ErrNoSpec):

@@ -252,7 +252,7 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 
 // agreed is an engine whose instances share a secret.
 type agreed struct {
-	store.Store
+	store.Engine
 	secret []byte
 }
 

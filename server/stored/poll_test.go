@@ -72,6 +72,9 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 	t.Helper()
 	engine, now := memory.New(memory.Options{}), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	t.Cleanup(func() { _ = engine.Close() })
+	if _, err := engine.Part(store.Fleets, 0); err != nil {
+		t.Fatal(err)
+	}
 	key, decodes = store.Key{Cluster: "demo", Namespace: "shop", Target: "web"}, new(atomic.Int32)
 	room := make(chan struct{}, 1)
 	targets, err := stored.New(engine, stored.Options{

@@ -57,6 +57,9 @@ func open(t *testing.T, e *engine) (*stored.Targets, *[]string) {
 	t.Helper()
 	e.Store = memory.New(memory.Options{})
 	t.Cleanup(func() { _ = e.Close() })
+	if _, err := e.Part(store.Fleets, 0); err != nil {
+		t.Fatal(err)
+	}
 	var left []string
 	targets, err := stored.New(e, stored.Options{Left: func(part store.Part, key store.Key) { left = append(left, fmt.Sprint(part, " ", key.Target)) }})
 	if err != nil {

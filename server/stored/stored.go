@@ -27,18 +27,10 @@ const (
 	maxSwaps = 16
 )
 
-// Engine is a store with parts of targets.
-type Engine interface {
-	store.Store
-	store.Parts
-}
-
 // Options are the settings of Targets.
 type Options struct {
 	// Recommend decides for all who poll, and records the decision. It checks permissions. Required.
 	Recommend func(context.Context, *setpointv1.RecommendRequest, record.Poll) (*setpointv1.RecommendResponse, error)
-	// HasFleets reports whether the engine keeps records of fleets, of which nothing is reported.
-	HasFleets bool
 	// Sources fetch metrics that specs name. Nil: such metrics can't be read.
 	Sources Sources
 	// Clock tells the time. Nil: time.Now.
@@ -71,8 +63,8 @@ type Targets struct {
 	outcomes *bounded.Map[asker, *cached]
 }
 
-// New returns the targets of the engine.
-func New(engine Engine, o Options) (*Targets, error) {
+// New returns the targets of the engine, whose fleets are opened already.
+func New(engine store.Engine, o Options) (*Targets, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -107,7 +99,7 @@ func (t *Targets) Specs() store.Store { return t.specs }
 
 // load loads a record to change. Of a fleet nothing is reported.
 func (t *Targets) load(ctx context.Context, part store.Part, of store.PartStore, key store.Key) (store.Record, error) {
-	if part != store.Observations || !t.options.HasFleets {
+	if part != store.Observations {
 		return of.Load(ctx, key)
 	}
 	records, err := t.parts.LoadParts(ctx, key, part, store.Fleets)

@@ -19,7 +19,6 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
-	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -569,16 +568,6 @@ func TestStoredTargetsAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// A service whose store keeps no parts says so.
-func TestAStoreWithoutParts(t *testing.T) {
-	s := servertest.Start(t, func(su *servertest.Setup) { su.Engine = withoutParts{memory.New(memory.Options{})} })
-	if _, err := poll(t, s); status.Code(err) != codes.Unimplemented {
-		t.Errorf("got %v", err)
-	}
-}
-
-type withoutParts struct{ store.Store }
 
 // A decision made with another spec does not serve a poll, and the operator's caps of a caller
 // narrow its answer only.

@@ -86,7 +86,7 @@ func serveSetpoint(listener net.Listener, engine *redis.Store) error {
 	options.Limits.Shedding.Off = true // the machine may be busy
 	histories := memory.New(memory.Options{})
 	var log store.Log = histories
-	var records store.Store = histories
+	var records store.Engine = histories
 	if engine != nil {
 		records, log = engine, engine
 		options.CacheBytes = 32 << 20

@@ -61,7 +61,7 @@ The REST address has a web page at /ui/, and the API's description at /docs.`,
 
 // engine keeps histories and decision logs.
 type engine interface {
-	store.Store
+	store.Engine
 	store.Log
 }
 
