@@ -24,13 +24,14 @@ const keys: Record<Exclude<Column, "name">, (r: Row) => number> = {
 export function select(rows: readonly Row[], q: ListQuery): Row[] {
   const matches = matcher(q.text);
   let out = rows.filter((r) => (q.filter === 0 || (r.bits & q.filter) !== 0) && (q.text === "" || matches(r.searched)));
-  const byName = (a: Row, b: Row) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+  // Rows are nearly in this order already, which makes it cheap; sorting keeps it where keys are equal.
   const sign = q.descending ? -1 : 1;
-  if (q.sort === "name") out.sort((a, b) => sign * byName(a, b));
-  else {
+  const names = q.sort === "name" ? sign : 1;
+  out.sort((a, b) => (a.name < b.name ? -names : a.name > b.name ? names : 0));
+  if (q.sort !== "name") {
     const key = keys[q.sort];
-    const keyed = out.map((row) => ({ row, key: key(row) }));
-    keyed.sort((a, b) => sign * (a.key - b.key) || byName(a.row, b.row));
+    const keyed = out.map((row) => ({ row, key: sign * key(row) }));
+    keyed.sort((a, b) => a.key - b.key);
     out = keyed.map((k) => k.row);
   }
   const shadows = new Map(out.filter((r) => r.shadows).map((r) => [r.shadows, r]));
