@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // WriteOutlook writes what comes next, as a part of its own below an explanation.
@@ -19,6 +20,51 @@ func WriteOutlook(w io.Writer, o *setpointv1.Outlook, now time.Time) error {
 	}
 	_, err := io.WriteString(w, text)
 	return err
+}
+
+// WriteShadows writes how the shadows of a target differ, as a part of its own below an explanation; nothing without any.
+func WriteShadows(w io.Writer, shadows []*setpointv1.ShadowState) error {
+	if len(shadows) == 0 {
+		return nil
+	}
+	text := "\nShadows\n"
+	for _, s := range shadows {
+		text += "  " + Shadow(s) + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// Shadow says how a shadow differs: "next: 12 beside 14, 3 of 40 decisions differ (7.5 %), by up to -2; 86 % of the
+// replicas over 10m0s".
+func Shadow(s *setpointv1.ShadowState) string {
+	switch {
+	case s.GetProblem() != "":
+		return clean(s.GetName()) + ": off: " + clean(s.GetProblem())
+	case s.GetComparedDecisions() == 0:
+		return clean(s.GetName()) + ": nothing is decided yet"
+	}
+	line := fmt.Sprintf("%s: %d beside %d, %d of %d decisions differ (%.3g %%)", clean(s.GetName()), s.GetDesiredReplicas(), s.GetLiveReplicas(),
+		s.GetDifferentDecisions(), s.GetComparedDecisions(), 100*float64(s.GetDifferentDecisions())/float64(s.GetComparedDecisions()))
+	if s.GetDifferentDecisions() > 0 {
+		line += fmt.Sprintf(", by up to %+d", s.GetLargestDifference())
+	}
+	if live := s.GetLiveReplicaSeconds(); live > 0 {
+		line += fmt.Sprintf("; %.3g %% of the replicas over %s", 100*float64(s.GetShadowReplicaSeconds())/float64(live), s.GetObservedDuration().AsDuration().Round(time.Second))
+	}
+	return line
+}
+
+// WriteForecast writes what the forecast said at a target's last decision, as a part of its own; nothing without one. An
+// explanation that was computed elsewhere does not know the target's past.
+func WriteForecast(w io.Writer, adjustments []*setpointv1.Adjustment) error {
+	for _, a := range adjustments {
+		if a.GetStage() == recommender.StageForecast.String() {
+			_, err := io.WriteString(w, "\nForecast at the last decision\n  "+Adjustment(a)+"\n")
+			return err
+		}
+	}
+	return nil
 }
 
 // Outlook says what comes next, one change a line.

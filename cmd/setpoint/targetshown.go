@@ -48,7 +48,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	}
 	row("Spec", "%s", specLine(t))
 	for _, s := range t.GetShadows() {
-		row("Shadow", "%s", shadowLine(s))
+		row("Shadow", "%s", explain.Shadow(s))
 	}
 	for i, line := range explain.Outlook(t.GetOutlook(), now) {
 		name := ""
@@ -66,25 +66,6 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	}
 	row("History", "%d recommendations, %d scale-ups, %d scale-downs",
 		len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
-}
-
-// shadowLine is "next: 12 beside 14, 3 of 40 decisions differ (7.5 %), by up to -2; 86 % of the replicas over 10m0s".
-func shadowLine(s *setpointv1.ShadowState) string {
-	switch {
-	case s.GetProblem() != "":
-		return s.GetName() + ": off: " + s.GetProblem()
-	case s.GetComparedDecisions() == 0:
-		return s.GetName() + ": nothing is decided yet"
-	}
-	line := fmt.Sprintf("%s: %d beside %d, %d of %d decisions differ (%.3g %%)", s.GetName(), s.GetDesiredReplicas(), s.GetLiveReplicas(),
-		s.GetDifferentDecisions(), s.GetComparedDecisions(), 100*float64(s.GetDifferentDecisions())/float64(s.GetComparedDecisions()))
-	if s.GetDifferentDecisions() > 0 {
-		line += fmt.Sprintf(", by up to %+d", s.GetLargestDifference())
-	}
-	if live := s.GetLiveReplicaSeconds(); live > 0 {
-		line += fmt.Sprintf("; %.3g %% of the replicas over %s", 100*float64(s.GetShadowReplicaSeconds())/float64(live), s.GetObservedDuration().AsDuration().Round(time.Second))
-	}
-	return line
 }
 
 // stageRows are names and values of what the stages changed; without is the count without them, nil: they took
@@ -183,6 +164,9 @@ func (c *targetsCommand) explain(cmd *cobra.Command, t *setpointv1.Target) error
 	}
 	now := time.Now()
 	if _, err := fmt.Fprintf(w, "\nState\n  %s\n", printable.Text(stateLine(t, now))); err != nil {
+		return err
+	}
+	if err := explain.WriteShadows(w, t.GetShadows()); err != nil {
 		return err
 	}
 	return explain.WriteOutlook(w, t.GetOutlook(), now)

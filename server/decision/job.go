@@ -216,6 +216,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	}
 	if t.Metrics.Targets != nil {
 		j.Interval, j.Turns = next.Interval, next.TurnTimes()
+		if j.Shadows = nil; beside != nil {
+			j.Shadows = beside.Shown
+		}
 	}
 	j.conclude(&known)
 	if j.AnswerKey != "" {

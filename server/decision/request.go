@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -72,10 +73,11 @@ type Outcome struct {
 	Earlier  *setpointv1.RecommendResponse
 	Err      error
 	Attempts int
-	// Interval and Turns are the record's Interval and TurnTimes, for metrics of single targets; unset
-	// without these.
+	// Interval and Turns are the record's Interval and TurnTimes, and Shadows what these would have, for metrics of
+	// single targets; unset without these.
 	Interval int64
 	Turns    []int64
+	Shadows  []telemetry.Shadow
 }
 
 // done reports whether there is an outcome.

@@ -37,7 +37,7 @@ func (r *Reader) Answered(ctx context.Context, j *Job) {
 	default:
 		counts.Recorded(&j.Decision)
 		if r.targets != nil {
-			r.targets.Decided(j.Key, &j.Decision, j.Interval, j.Turns)
+			r.targets.Decided(j.Key, &j.Decision, j.Interval, j.Turns, j.Shadows)
 		}
 		r.logDecision(ctx, j)
 	}

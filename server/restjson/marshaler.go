@@ -58,7 +58,7 @@ func (m *Marshaler) Marshal(v any) ([]byte, error) {
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err
 	}
-	compact := bytes.ReplaceAll(out.Bytes(), noAdjustments, nil)
+	compact := bytes.ReplaceAll(bytes.ReplaceAll(out.Bytes(), noAdjustments, nil), noShadows, nil)
 	if m.Indent == "" {
 		return compact, nil
 	}
@@ -67,9 +67,9 @@ func (m *Marshaler) Marshal(v any) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// noAdjustments is left out: an answer without stages is the same as before there were any. It is the
-// first field of no message, and can't be in a text, which would escape its quotes.
-var noAdjustments = []byte(`,"adjustments":[]`)
+// noAdjustments and noShadows are left out: an answer without stages, and a target without shadows, are the same as
+// before there were any. They are the first field of no message, and can't be in a text, which would escape their quotes.
+var noAdjustments, noShadows = []byte(`,"adjustments":[]`), []byte(`,"shadows":[]`)
 
 // NewEncoder returns an encoder that writes a delimiter after each value.
 func (m *Marshaler) NewEncoder(w io.Writer) runtime.Encoder {

@@ -2,6 +2,7 @@ package restjson_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -139,5 +140,22 @@ func TestDecoderKeepsReadErrors(t *testing.T) {
 	err := new(restjson.Marshaler).NewDecoder(iotest.ErrReader(broken)).Decode(&setpointv1.ScaleEvent{})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+// A target without shadows is what it was before there were any; with one it has a list.
+func TestNoShadowsAreNoField(t *testing.T) {
+	for _, tt := range []struct {
+		message proto.Message
+		has     bool
+	}{
+		{&setpointv1.Target{Name: `"shadows":[]`}, false},
+		{&setpointv1.TargetSpec{}, false},
+		{&setpointv1.Target{Shadows: []*setpointv1.ShadowState{{}}}, true},
+	} {
+		data, err := (&restjson.Marshaler{}).Marshal(tt.message)
+		if err != nil || strings.Contains(string(data), `,"shadows":[`) != tt.has || !json.Valid(data) {
+			t.Errorf("%v: %s, %v", tt.message, data, err)
+		}
 	}
 }

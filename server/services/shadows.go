@@ -101,6 +101,12 @@ func (s *Targets) PromoteShadow(ctx context.Context, req *setpointv1.PromoteShad
 	next := proto.CloneOf(spec)
 	shadow := next.GetShadows()[at]
 	next.Spec, next.Options, next.Stages = shadow.GetSpec(), shadow.GetOptions(), shadow.GetStages()
+	for i, query := range next.GetQueries() {
+		if _, problem := stored.QueriedMetric(next, query); problem != "" {
+			return nil, notPromoted(codes.FailedPrecondition, req, fmt.Sprintf(
+				"its spec has no metric %s, or several, for which the stored spec has a query (queries[%d]): delete that query first with SetTargetSpec, or give the shadow the metric", query.GetMetric(), i))
+		}
+	}
 	shadow.Spec, shadow.Options, shadow.Stages = spec.GetSpec(), spec.GetOptions(), spec.GetStages()
 	answer, err := s.SetTargetSpec(ctx, &setpointv1.SetTargetSpecRequest{Name: req.GetName(), TargetSpec: next})
 	if err != nil {

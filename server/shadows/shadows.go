@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/stages"
 )
 
@@ -100,6 +101,8 @@ type Set struct {
 	Settled recommender.Settled
 	// Same, Different and Off count the shadows after Decide.
 	Same, Different, Off int
+	// Shown are those that are not off, after Decide.
+	Shown []telemetry.Shadow
 
 	known *record.Record
 	hash  uint64
@@ -218,9 +221,12 @@ func (s *Set) Decide(c *Call) []byte {
 	for i, spec := range s.kept.GetSpecs() {
 		h := s.decide(c, i, spec)
 		next.Histories = append(next.Histories, h)
-		switch {
-		case h.GetProblem() != "":
+		if h.GetProblem() != "" {
 			s.Off++
+			continue
+		}
+		s.Shown = append(s.Shown, telemetry.Shadow{Name: h.GetName(), Desired: h.GetDesired()})
+		switch {
 		case h.GetDesired() != h.GetLive():
 			s.Different++
 		default:

@@ -14,9 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/shadows"
+	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
@@ -373,6 +377,111 @@ func TestPromotionKeepsWindows(t *testing.T) {
 	}
 	if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 4 {
 		t.Errorf("the shadow's window is cold: %v", got)
+	}
+}
+
+// sourced are sources of metrics that always have 40.
+type sourced struct{}
+
+func (sourced) Check(store.Key, *setpointv1.TargetSpec) []validation.Violation { return nil }
+
+func (sourced) Fetch(context.Context, store.Key, *setpointv1.TargetSpec, []string) (*stored.Fetched, error) {
+	return &stored.Fetched{ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "40"}}}, nil
+}
+
+// A shadow without a metric that the stored spec has a query for is not promoted, and the error says which.
+func TestAQueryWithoutItsMetricIsInTheWayOfAPromotion(t *testing.T) {
+	c := &caller{Service: servertest.Start(t, func(su *servertest.Setup) { su.Options.Sources = sourced{} }), replicas: 1}
+	other := polled("10", 0)
+	other.Metrics[0].External.Metric.Name = "lag"
+	spec := &setpointv1.TargetSpec{Spec: polled("10", 0), Queries: []*setpointv1.MetricQuery{{Metric: "External:queue", Source: "any", Query: "q"}}, Shadows: []*setpointv1.Shadow{shadow("next", other)}}
+	resp, err := c.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.step(t, 40); got != 4 {
+		t.Fatalf("decided %d", got)
+	}
+	_, err = promote(t, c.Service, resp.GetTargetSpec().GetEtag(), "")
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_PROMOTED")
+	if !strings.Contains(status.Convert(err).Message(), "no metric External:queue, or several, for which the stored spec has a query (queries[0])") {
+		t.Errorf("the error: %v", err)
+	}
+	if after, err := c.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled}); err != nil || after.GetTargetSpec().GetEtag() != resp.GetTargetSpec().GetEtag() {
+		t.Errorf("the stored spec is another one: %v, %v", after, err)
+	}
+}
+
+// The history of a spec that is in use no more, and no shadow, is kept for an hour, for the way back.
+func TestTheFormerSpecIsKeptForAnHour(t *testing.T) {
+	s := servertest.Start(t)
+	eager, patient := servertest.Queue(servertest.Web, 1, 40), servertest.Queue(servertest.Web, 1, 40)
+	patient.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(3600))
+	set(t, s, servertest.Web, patient.GetSpec(), shadow("next", eager.GetSpec()))
+	ask := func(of *setpointv1.RecommendRequest, replicas, queue int32) int32 {
+		t.Helper()
+		req := servertest.Queue(servertest.Web, replicas, queue)
+		req.Spec = of.GetSpec()
+		return s.Recommend(t, req).GetDesiredReplicas()
+	}
+	former := func() (n int) {
+		t.Helper()
+		known, err := record.Decode(s.Stored(t, servertest.Web))
+		kept := &storedv1.Shadows{}
+		if err != nil || proto.Unmarshal(known.Shadows, kept) != nil {
+			t.Fatal("the record can't be read", err)
+		}
+		for _, h := range kept.GetHistories() {
+			if h.GetName() == "" {
+				n++
+			}
+		}
+		return n
+	}
+	if got := ask(patient, 1, 40); got != 4 {
+		t.Fatalf("decided %d", got)
+	}
+	if former() != 0 {
+		t.Error("the spec in use is kept beside itself")
+	}
+	s.Clock.Advance(servertest.Period)
+	if got := ask(eager, 4, 10); got != 1 || former() != 1 {
+		t.Fatalf("another spec decided %d, %d histories of former ones", got, former())
+	}
+	s.Clock.Advance(30 * time.Minute)
+	if got := ask(patient, 4, 10); got != 4 {
+		t.Errorf("back within the hour it decided %d: its window is cold", got)
+	}
+	s.Clock.Advance(servertest.Period)
+	ask(eager, 4, 10)
+	s.Clock.Advance(time.Hour - 2*servertest.Period)
+	if ask(eager, 1, 10); former() != 1 {
+		t.Error("it is gone within the hour")
+	}
+	s.Clock.Advance(2 * servertest.Period)
+	if ask(eager, 1, 10); former() != 0 {
+		t.Error("it is kept for longer than an hour")
+	}
+}
+
+// With metrics of single targets each shadow has one, unless it is off, which go with the shadow.
+func TestAShadowHasAMetric(t *testing.T) {
+	s, registry := servertest.Measured(t, func(su *servertest.Setup) { su.Options.TargetMetrics = 5 })
+	req := servertest.Queue(servertest.Web, 1, 40)
+	half, off := proto.CloneOf(req.GetSpec()), proto.CloneOf(req.GetSpec())
+	half.Metrics[0].External.Target.AverageValue, off.Metrics[0].External.Metric.Name = new("20"), "lag"
+	set(t, s, servertest.Web, req.GetSpec(), shadow("half", half), shadow("off", off))
+	s.Recommend(t, req)
+	const name = "target_shadow_desired_replicas{cluster=demo,namespace=shop,shadow=half,target=web}"
+	got := servertest.Read(t, registry).Since(nil, "target_shadow_")
+	if len(got) != 1 || got[name] != 2 {
+		t.Errorf("got %v, want %s 2", got, name)
+	}
+	set(t, s, servertest.Web, req.GetSpec())
+	s.Clock.Advance(servertest.Period)
+	s.Recommend(t, req)
+	if got := servertest.Read(t, registry).Since(nil, "target_shadow_"); len(got) != 0 {
+		t.Errorf("without shadows: %v", got)
 	}
 }
 

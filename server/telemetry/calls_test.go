@@ -75,7 +75,7 @@ func TestNamesAndHelpAreInOrder(t *testing.T) {
 	targets.Decided(key(1), &recommender.Decision{
 		Basis:  recommender.Basis{Bounded: true, Decided: true},
 		Status: recommender.Status{Conditions: []recommender.Condition{{Type: recommender.AbleToScale, Status: "False", Reason: recommender.FailedGetScale}}},
-	}, 15_000, nil)
+	}, 15_000, nil, []telemetry.Shadow{{Name: "next", Desired: 2}})
 	r.MustRegister(targets.Collectors()...)
 	families, err := r.Gather()
 	if err != nil {

@@ -55,9 +55,16 @@ type shown struct {
 	// interval is in milliseconds, 0: unknown; turns are in milliseconds since the Unix epoch, newest first.
 	interval int64
 	turns    []int64
+	shadows  []Shadow
 	// turned is how many of the turns count, and flaps whether they are many, in a snapshot.
 	turned int
 	flaps  bool
+}
+
+// Shadow is the count that a shadow would have.
+type Shadow struct {
+	Name    string
+	Desired int32
 }
 
 // The conditions that are shown, and their statuses as kube-state-metrics has them.
@@ -92,9 +99,10 @@ func NewTargets(limit int, now func() time.Time) *Targets {
 	}
 }
 
-// Decided records a decision on a target, with the interval of its record in milliseconds and its turns.
-func (t *Targets) Decided(key store.Key, d *recommender.Decision, interval int64, turns []int64) {
+// Decided records a decision on a target, with the interval of its record in milliseconds, its turns and its shadows.
+func (t *Targets) Decided(key store.Key, d *recommender.Decision, interval int64, turns []int64, shadows []Shadow) {
 	t.change(key, func(s *shown) {
+		s.shadows = shadows
 		s.current, s.desired, s.basis, s.interval = d.Current, d.Desired, d.Basis, interval
 		s.turns = append(s.turns[:0], turns...)
 		s.see(&d.Status, d.Adjusted, d.Reason, d.Error)
@@ -176,6 +184,7 @@ var (
 	targetTurns     = targetDesc("turns", "How often the count turned, up after down or down after up, within the last hour; at most 16 (--target-metrics).")
 	targetInterval  = targetDesc("interval_seconds", "The usual time between two decisions for the target; absent after the first (--target-metrics).")
 	targetNotAsked  = targetDesc("not_asked_timestamp_seconds", "Unix time from which on the target counts as not asked for unless a call comes: three intervals after the last decision, 15 minutes without an interval (--target-metrics).")
+	targetShadow    = targetDesc("shadow_desired_replicas", "Replicas that a shadow would have after this instance's last decision; absent while it is off (--target-metrics).", "shadow")
 	targetDecided   = targetDesc("last_decision_timestamp_seconds", "Unix time of this instance's last decision for the target, or report of a failed change; of several instances trust the newest (--target-metrics).")
 )
 
@@ -192,7 +201,7 @@ type targetCollector struct{ targets *Targets }
 // Describe implements prometheus.Collector.
 func (targetCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		targetCurrent, targetDesired, targetMin, targetMax, targetProposed, targetCondition, targetState, targetTurns, targetInterval, targetNotAsked, targetDecided,
+		targetCurrent, targetDesired, targetMin, targetMax, targetProposed, targetCondition, targetState, targetTurns, targetInterval, targetNotAsked, targetShadow, targetDecided,
 	} {
 		descs <- desc
 	}
@@ -223,6 +232,9 @@ func (c targetCollector) Collect(metrics chan<- prometheus.Metric) {
 		}
 		if e.flaps {
 			gauge(targetState, 1, flapping)
+		}
+		for _, shadow := range e.shadows {
+			gauge(targetShadow, float64(shadow.Desired), shadow.Name)
 		}
 		gauge(targetTurns, float64(e.turned))
 		if e.interval > 0 {

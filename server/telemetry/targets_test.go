@@ -22,7 +22,7 @@ func key(i int) store.Key {
 
 // decided records a decision without more.
 func decided(targets *telemetry.Targets, i int, current, desired int32) {
-	targets.Decided(key(i), &recommender.Decision{Current: current, Desired: desired}, 0, nil)
+	targets.Decided(key(i), &recommender.Decision{Current: current, Desired: desired}, 0, nil, nil)
 }
 
 // shown gathers the desired replicas by target, and how many decisions were dropped.
@@ -82,8 +82,8 @@ func TestAnOverrideIsShownUntilItsEnd(t *testing.T) {
 	told := func(stage recommender.Stage) *recommender.Adjusted {
 		return &recommender.Adjusted{Adjustments: []recommender.Adjustment{{Stage: stage, Until: t0.Add(time.Minute)}}}
 	}
-	targets.Decided(key(1), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageOverride)}, 0, nil)
-	targets.Decided(key(2), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageBounds)}, 0, nil)
+	targets.Decided(key(1), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageOverride)}, 0, nil, nil)
+	targets.Decided(key(2), &recommender.Decision{Status: overridden, Adjusted: told(recommender.StageBounds)}, 0, nil, nil)
 	for _, tt := range []struct {
 		after time.Duration
 		want  int

@@ -263,6 +263,13 @@ class Client:
         """Returns the stored spec of a target."""
         return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=_name(name)), targets.GetTargetSpecResponse, timeout).target_spec
 
+    def promote_shadow(self, name: str, shadow: str, etag: str, *, condition: str = "", timeout: Optional[float] = None) -> targets.TargetSpec:
+        """Makes a shadow of the stored spec with that etag the spec, which becomes the shadow of that name; with a
+        condition, such as "different < 2 % over 7 days", only if that held. It is sent once: of an error it is not known
+        whether the shadow was promoted. get_target has how shadows differ, and get_target_spec the etag."""
+        request = targets.PromoteShadowRequest(name=_name(name), shadow=shadow, etag=etag, condition=condition)
+        return self._call(_TARGETS + "PromoteShadow", request, targets.PromoteShadowResponse, timeout, repeat=False).target_spec
+
     def get_fleet(self, name: str, *, timeout: Optional[float] = None) -> fleets.Fleet:
         """Returns the state of a fleet, which is a stored spec with members: its count, the shares, and what is known of each member."""
         return self._call(_FLEETS + "GetFleet", fleets.GetFleetRequest(name=_name(name)), fleets.GetFleetResponse, timeout).fleet

@@ -256,6 +256,16 @@ export class Client {
     return present((await this.call(method.getTargetSpec, made(method.getTargetSpec.input, { name }), options)).targetSpec);
   }
 
+  /**
+   * Makes a shadow of the stored spec with that etag the spec, which becomes the shadow of that name; with a condition,
+   * such as "different < 2 % over 7 days", only if that held. It is sent once: of an error it is not known whether the
+   * shadow was promoted. getTarget has how shadows differ, and getTargetSpec the etag.
+   */
+  async promoteShadow(name: string, shadow: string, etag: string, condition = "", options?: CallOptions): Promise<TargetSpec> {
+    const { method } = TargetService;
+    return present((await this.call(method.promoteShadow, made(method.promoteShadow.input, { name, shadow, etag, condition }), options)).targetSpec);
+  }
+
   /** Returns the state of a fleet, which is a stored spec with members: its count, the shares, and what is known of each member. */
   async getFleet(name: string, options?: CallOptions): Promise<Fleet> {
     const { method } = FleetService;

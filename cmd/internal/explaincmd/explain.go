@@ -104,8 +104,9 @@ It decides for the time of the newest sample, of a cluster for the current time,
 the time of --at. It can't read the controller's own history, so the controller's windows
 and policies may limit the count more than shown.
 
-With --cluster it also asks the server there, which has that history, what comes next for the
-target: counts and instants if the metrics stay as they are, as setpoint targets get does.`,
+With --cluster it also asks the server there, which has that history, what its forecast said, how its
+shadows differ, and what comes next for the target: counts and instants if the metrics stay as they
+are, as setpoint targets get does.`,
 		Example: "  setpoint explain hpa/web -n shop\n  setpoint explain --hpa hpa.yaml --scale scale.json --pods pods.json --pod-metrics podmetrics.json\n  setpoint explain --dump dump.yaml --name shop/web -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && c.live.Reference != "" {
@@ -159,11 +160,11 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	if err := explain.Write(cmd.OutOrStdout(), req, resp, options); err != nil || c.cluster == "" {
 		return err
 	}
-	return c.writeOutlook(cmd, req.GetTarget())
+	return c.writeTarget(cmd, req.GetTarget())
 }
 
-// writeOutlook writes what comes next for the target, as the server knows it. The target's name has another cluster.
-func (c *explainCommand) writeOutlook(cmd *cobra.Command, name string) error {
+// writeTarget writes what the server knows of the target: its forecast, its shadows, and what comes next. The target's name has another cluster.
+func (c *explainCommand) writeTarget(cmd *cobra.Command, name string) error {
 	_, rest, _ := strings.Cut(name, "/namespaces/")
 	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{
@@ -172,7 +173,14 @@ func (c *explainCommand) writeOutlook(cmd *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		return explain.WriteOutlook(cmd.OutOrStdout(), resp.GetTarget().GetOutlook(), time.Now())
+		w, t := cmd.OutOrStdout(), resp.GetTarget()
+		if err := explain.WriteForecast(w, t.GetLastDecision().GetAdjustments()); err != nil {
+			return err
+		}
+		if err := explain.WriteShadows(w, t.GetShadows()); err != nil {
+			return err
+		}
+		return explain.WriteOutlook(w, t.GetOutlook(), time.Now())
 	})
 }
 

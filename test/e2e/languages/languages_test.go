@@ -93,6 +93,13 @@ func eachCall(t *testing.T, s *service.Instance) {
 		if stored.GetEtag() == "" || read.GetEtag() != stored.GetEtag() || read.GetSpec().GetMaxReplicas() != 1000 {
 			t.Errorf("stored %v, read %v", stored, read)
 		}
+		// A shadow is stored, and not promoted where callers send their own spec.
+		spec.Shadows, spec.Etag = []*setpointv1.Shadow{{Name: "next", Spec: spec.GetSpec()}}, read.GetEtag()
+		stored = into(t, c.do(t, map[string]any{"op": "setSpec", "name": web, "request": object(t, spec)}), &setpointv1.TargetSpec{})
+		if got := into(t, c.do(t, map[string]any{"op": "get", "name": web}), &setpointv1.Target{}); len(got.GetShadows()) != 1 || got.GetShadows()[0].GetName() != "next" {
+			t.Errorf("shadows %v", got.GetShadows())
+		}
+		wantCode(t, c.do(t, map[string]any{"op": "promote", "name": web, "id": "next", "etag": stored.GetEtag(), "condition": "different < 2 % over 1h"}).Error, "FAILED_PRECONDITION")
 		if err := c.do(t, map[string]any{"op": "delete", "name": web}).Error; err != nil {
 			t.Error(err)
 		}

@@ -122,6 +122,8 @@ async function act(command) {
       return { answer: write(setpoint.TargetSpecSchema, await client.setTargetSpec(command.name, read(setpoint.TargetSpecSchema, command.request))) };
     case "getSpec":
       return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
+    case "promote":
+      return { answer: write(setpoint.TargetSpecSchema, await client.promoteShadow(command.name, command.id, command.etag, command.condition)) };
     case "fleet":
       return { answer: write(setpoint.FleetSchema, await client.getFleet(command.name)) };
     case "override":

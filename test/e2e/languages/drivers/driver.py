@@ -116,6 +116,9 @@ def do(command):
         return {"answer": json_format.MessageToDict(spec)}
     if op == "getSpec":
         return {"answer": json_format.MessageToDict(client.get_target_spec(command["name"]))}
+    if op == "promote":
+        spec = client.promote_shadow(command["name"], command["id"], command["etag"], condition=command.get("condition", ""))
+        return {"answer": json_format.MessageToDict(spec)}
     if op == "fleet":
         return {"answer": json_format.MessageToDict(client.get_fleet(command["name"]))}
     if op == "override":
