@@ -35,6 +35,12 @@ export function adjustments(d: Decision): Adjustment[] {
   }));
 }
 
+/** What the forecast said at a decision; undefined: there was none. */
+export function forecast(d: Decision): number | undefined {
+  const told = /^forecast (\d{1,10}) (?:for|not used)/.exec(d.adjustments?.find((a) => a.stage === "FORECAST")?.message ?? "");
+  return told ? Number(told[1]) : undefined;
+}
+
 /** The count without stages and overrides, "plain 8"; empty: it is the same, or there are none. */
 export function plain(d: Decision | undefined): string {
   const n = d?.plainDesiredReplicas;

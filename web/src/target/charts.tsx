@@ -4,6 +4,7 @@ import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
 import { axis, Chart, timeAxis } from "../components/chart";
+import { forecast } from "../lib/adjustments";
 import { changes, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
@@ -78,6 +79,9 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
     for (const c of outlook.changes) future.push([Math.max(span.now, millis(c.time) / 1000), c.replicas ?? 0]);
     if (end > future.at(-1)![0]) future.push([end, future.at(-1)![1]]);
   }
+  // A forecast counts until the next decision: the line ends where one has none.
+  const foreseen: Point[] = shown.some((d) => forecast(d) !== undefined) ? shown.map((d) => [seconds(d), forecast(d) ?? null]) : [];
+  if (foreseen.length > 0) foreseen.push([span.now, foreseen.at(-1)![1]]);
   const highest = (of: readonly Point[]) => Math.max(1, ...of.map((q) => q[1] ?? 0));
   const reached = Math.max(highest(points), highest(future));
   const max = p.bounds.max !== undefined && p.bounds.max <= reached * 1.6 ? p.bounds.max : reached;
@@ -86,8 +90,8 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
   const highestMin = Math.max(reached, ...scheduled.map((b) => b.minReplicas ?? 0));
   const near = scheduled.map((b) => b.maxReplicas ?? 0).filter((n) => n <= highestMin * 1.6);
   // Proposals far above the counts would flatten these: they get a mark at the edge.
-  const top = Math.max(max, highestMin, ...near, Math.min(highest(proposals), Math.max(4, 3 * reached)));
-  return { data: columns([points, proposals, future]) as uPlot.AlignedData, top, proposals };
+  const top = Math.max(max, highestMin, ...near, Math.min(Math.max(highest(proposals), highest(foreseen)), Math.max(4, 3 * reached)));
+  return { data: columns([points, proposals, future, foreseen]) as uPlot.AlignedData, top, proposals };
 }
 
 export function ReplicaChart(props: ReplicaChart) {
@@ -112,6 +116,7 @@ export function ReplicaChart(props: ReplicaChart) {
       { stroke: () => color("c1"), width: 2.25, fill: () => fade(color("c1"), 0.1), paths: stepped, points: { show: false } },
       { stroke: () => color("muted"), width: 1.25, paths: stepped, points: { show: false } },
       { stroke: () => color("c1"), width: 1.5, dash: [3, 4], paths: stepped, points: { show: false } },
+      { stroke: () => color("c2"), width: 1.5, dash: [6, 3], paths: stepped, points: { show: false } },
     ],
     hooks: {
       drawClear: [(u) => drawGaps(u, live.current), (u) => drawNow(u, live.current)],

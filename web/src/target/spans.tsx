@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
+import { forecast } from "../lib/adjustments";
 import { duration } from "../lib/format";
 import { gapOf, gaps, gapStrength } from "./charts";
 
@@ -37,6 +38,7 @@ export function Legend(props: { decisions: readonly Decision[]; ahead: boolean; 
       {gaps.filter((g) => tones.has(g.tone)).map((g) => (
         <span key={g.tone}><i class="l-gap" style={{ background: `color-mix(in srgb, var(--${g.tone}) ${gapStrength * 100}%, transparent)` }} />{g.label}</span>
       ))}
+      {props.decisions.some((d) => forecast(d) !== undefined) && <span><i class="l-forecast" />forecast</span>}
       {props.ahead && <span><i class="l-future" />if metrics stay</span>}
       {props.scheduled && <span><i class="l-scheduled" />bounds by schedules</span>}
       <span class="l-up">▲ up</span>
