@@ -11,7 +11,6 @@
 package memory
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -277,25 +276,15 @@ func (s *Store) sweep(now time.Duration, n int) {
 }
 
 func (s *Store) load(key store.Key, now time.Duration) store.Record {
-	var room [usualValue]byte
-	sh := s.find(key)
-	return s.record(sh.load(key, now, room[:0]))
+	var value copied
+	has := s.find(key).load(key, now, &value)
+	return store.Record{Version: s.versions.write(has), Value: value.bytes()}
 }
 
 func (s *Store) compareAndSwap(swap store.Swap, now time.Duration) store.SwapResult {
-	var room [usualValue]byte
-	sh := s.find(swap.Key)
-	has, value, swapped := sh.compareAndSwap(swap.Key, s.versions.read(swap.Old), s.versions.next(), swap.Value, now, room[:0])
-	return store.SwapResult{Swapped: swapped, Record: s.record(has, value)}
-}
-
-// record returns a record with a copy of the value.
-func (s *Store) record(v version, value []byte) store.Record {
-	rec := store.Record{Version: s.versions.write(v)}
-	if len(value) > 0 {
-		rec.Value = bytes.Clone(value)
-	}
-	return rec
+	var value copied
+	has, swapped := s.find(swap.Key).compareAndSwap(swap.Key, s.versions.read(swap.Old), s.versions.next(), swap.Value, now, &value)
+	return store.SwapResult{Swapped: swapped, Record: store.Record{Version: s.versions.write(has), Value: value.bytes()}}
 }
 
 func (s *Store) exists(key store.Key, now time.Duration) bool {

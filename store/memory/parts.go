@@ -44,7 +44,7 @@ func (s partStore) DeleteVersion(ctx context.Context, key store.Key, version sto
 	}
 	sh := s.find(key)
 	has, value, deleted := sh.deleteVersion(key, s.versions.read(version), now)
-	return store.SwapResult{Swapped: deleted, Record: s.record(has, value)}, nil
+	return store.SwapResult{Swapped: deleted, Record: store.Record{Version: s.versions.write(has), Value: value}}, nil
 }
 
 // Part implements store.Parts.

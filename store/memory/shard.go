@@ -22,16 +22,39 @@ type shard struct {
 	appended position // entries ever appended to logs; guarded by mu
 }
 
-// load returns the version of the key's record, absent if there is none, and its value
-// appended to the slice given.
-func (sh *shard) load(key store.Key, now time.Duration, to []byte) (version, []byte) {
+// load returns the version of the key's record, absent if there is none, and its value.
+func (sh *shard) load(key store.Key, now time.Duration, to *copied) version {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	it := sh.records.get(key, now)
 	if it == nil {
-		return absent, to
+		return absent
 	}
-	return it.meta, append(to, it.value...)
+	to.copy(it.value)
+	return it.meta
+}
+
+// copied is a copy of a value: usual ones are copied within the lock without allocating.
+type copied struct {
+	room [usualValue]byte
+	n    int
+	long []byte
+}
+
+func (c *copied) copy(value []byte) {
+	if len(value) > len(c.room) {
+		c.long = bytes.Clone(value)
+		return
+	}
+	c.n = copy(c.room[:], value)
+}
+
+// bytes returns the value, nil for an empty one.
+func (c *copied) bytes() []byte {
+	if c.long != nil || c.n == 0 {
+		return c.long
+	}
+	return bytes.Clone(c.room[:c.n])
 }
 
 // version returns the version of the key's record, absent if there is none.
@@ -57,24 +80,24 @@ func (sh *shard) size(key store.Key, now time.Duration) (bytes int, exists bool)
 }
 
 // compareAndSwap gives the key's record the next version and value if its version is old.
-// If not, it returns the current version, and the current value appended to the given
-// slice.
-func (sh *shard) compareAndSwap(key store.Key, old, next version, value []byte, now time.Duration, to []byte) (has version, _ []byte, swapped bool) {
+// If not, it returns the current version and value.
+func (sh *shard) compareAndSwap(key store.Key, old, next version, value []byte, now time.Duration, to *copied) (has version, swapped bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	t := &sh.records
 	it := t.get(key, now)
 	switch {
 	case it == nil && old != absent:
-		return absent, to, false
+		return absent, false
 	case it == nil:
 		it = t.add(key, now)
 	case it.meta != old:
-		return it.meta, append(to, it.value...), false
+		to.copy(it.value)
+		return it.meta, false
 	}
 	t.set(it, value)
 	it.meta, it.touched = next, now
-	return next, to, true
+	return next, true
 }
 
 func (sh *shard) delete(key store.Key, now time.Duration) bool {
