@@ -22,7 +22,6 @@ type Batch struct {
 	slab    []queue
 	queues  []*queue
 	records recordBuffer
-	values  []byte
 	// ofFleets are the jobs that fleets answer.
 	ofFleets []*Job
 }
@@ -58,10 +57,7 @@ func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	}
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
-	if size := (len(queues) + parts) * usualRecord; cap(b.values) < size {
-		b.values = make([]byte, size)
-	}
-	b.rounds.Targets, b.rounds.room = t, b.values[:cap(b.values)]
+	b.rounds.Targets = t
 	for ; parts > 0; parts-- { // parts of similar size, because each costs round trips
 		n := (len(queues) + parts - 1) / parts
 		t.recallAll(&b.records, queues[:n])

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/VictoriaMetrics/fastcache"
@@ -52,6 +53,9 @@ func (c *cache) get(key store.Key) (store.Record, bool) {
 	var to recordBuffer
 	return c.appendGet(&to, key)
 }
+
+// ofGet pools memory for the records of single jobs.
+var ofGet = sync.Pool{New: func() any { return new(recordBuffer) }}
 
 // recordBuffer is a buffer for several cached records.
 type recordBuffer struct {
@@ -118,10 +122,22 @@ func (c *cache) put(key store.Key, r store.Record) {
 		c.entries.Del(cacheKey(key))
 		return
 	}
-	var room [1024]byte
+	if 1+n+len(r.Value) > usualEntry {
+		room := longEntries.Get().(*[]byte)
+		*room = append(append(append((*room)[:0], byte(n)), r.Version...), r.Value...)
+		c.entries.Set(cacheKey(key), *room)
+		longEntries.Put(room)
+		return
+	}
+	var room [usualEntry]byte
 	b := append(room[:0], byte(n))
 	c.entries.Set(cacheKey(key), append(append(b, r.Version...), r.Value...))
 }
+
+// usualEntry is a size in bytes that most entries fit into; longEntries pools memory for others.
+const usualEntry = 1024
+
+var longEntries = sync.Pool{New: func() any { return new([]byte) }}
 
 // close frees the memory.
 func (c *cache) close() {

@@ -64,8 +64,11 @@ type rounds struct {
 	inTime bool
 
 	// room is memory for values; what is left of it, for nothing in it is used twice. Nil:
-	// it is allocated.
-	room []byte
+	// it is allocated. It is part of kept, which stays for the next run; inKept reports whether this one has
+	// used that.
+	room   []byte
+	kept   []byte
+	inKept bool
 
 	swaps    []store.Swap
 	swapping []*queue
@@ -104,12 +107,12 @@ func (r *rounds) empty(most int) {
 	clear(r.swapping[:min(most, cap(r.swapping))])
 	clear(r.doubtful[:min(most, cap(r.doubtful))])
 	clear(r.keys[:min(most, cap(r.keys))])
-	*r = rounds{swaps: r.swaps[:0], swapping: r.swapping[:0], doubtful: r.doubtful[:0], keys: r.keys[:0]}
+	*r = rounds{swaps: r.swaps[:0], swapping: r.swapping[:0], doubtful: r.doubtful[:0], keys: r.keys[:0], kept: r.kept}
 }
 
 // run makes the changes of the queues, and loads their records unless they are guessed.
 func (r *rounds) run(ctx context.Context, queues []*queue) {
-	r.doubtful = r.doubtful[:0]
+	r.doubtful, r.room, r.inKept = r.doubtful[:0], nil, false
 	for _, q := range queues {
 		if !q.guessed {
 			r.doubtful = append(r.doubtful, q)
@@ -202,10 +205,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 			return
 		}
 	}
-	room := r.room
-	if need := (len(queues) + 1) * usualRecord; len(queues) > 1 && len(room) < need { // otherwise next allocates it in the right size
-		room = make([]byte, need)
-	}
+	room := r.roomFor(queues)
 	var gone error
 	var tidy []store.Swap
 	for i, q := range queues {
@@ -241,6 +241,29 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 		_, _ = r.perform(ctx, tidy)
 	}
 }
+
+// roomFor returns memory for the next values of the queues; nil: next allocates it in the right size.
+func (r *rounds) roomFor(queues []*queue) []byte {
+	need := usualRecord
+	for _, q := range queues {
+		need += max(usualRecord, len(q.record.Value)+usualGrowth)
+	}
+	if len(r.room) >= need || len(queues) == 1 && need <= mostRoomForValue {
+		return r.room
+	}
+	if r.inKept || len(r.kept) < need {
+		room := make([]byte, need+need/8) // records grow
+		if r.inKept || len(room) > mostKept {
+			return room
+		}
+		r.kept = room
+	}
+	r.inKept = true
+	return r.kept
+}
+
+// mostKept limits the memory for values that is kept for the next run, in bytes.
+const mostKept = 4 << 20
 
 // swap performs the collected swaps. It returns the highest number of lost races of a
 // change.

@@ -95,17 +95,20 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 			return
 		}
 	}
-	record, guessed := t.cachedRecord(j)
+	to := ofGet.Get().(*recordBuffer)
+	record, guessed := t.cachedRecord(to, j)
 	t.change(ctx, j.Key, j, record, guessed)
+	to.empty()
+	ofGet.Put(to)
 }
 
 // cachedRecord returns the cached record of a job, and whether there is one. A job that records
 // nothing reads the store, because no swap would verify the cached version.
-func (t *Targets) cachedRecord(j *Job) (store.Record, bool) {
+func (t *Targets) cachedRecord(to *recordBuffer, j *Job) (store.Record, bool) {
 	if j.DryRun {
 		return store.Record{}, false
 	}
-	record, ok := t.cache.get(j.Key)
+	record, ok := t.cache.appendGet(to, j.Key)
 	if ok {
 		t.Metrics.cacheHits.Inc()
 	} else {
