@@ -16,4 +16,12 @@ func init() {
 			return h, err
 		}
 	}
+	recommender.NewPacked = func() (func(b []byte) (recommender.History, error), func(b []byte, h *recommender.History) []byte) {
+		reused, long := new(codec.Memory), new(codec.Long)
+		decode := func(b []byte) (h recommender.History, err error) {
+			err = reused.DecodePacked(b, &h, &codec.Frame{}, long)
+			return h, err
+		}
+		return decode, func(b []byte, h *recommender.History) []byte { return long.Append(b, h, &codec.Frame{}) }
+	}
 }

@@ -16,8 +16,8 @@ func TestPropertyWindowsLetGoWhenTheySay(t *testing.T) {
 		upWindow, downWindow := time.Duration(random.IntN(150)), time.Duration(random.IntN(150))
 		current, proposed := int32(random.IntN(10)), int32(random.IntN(10))
 		windows := func(now int64) []Window {
-			without := stabilizeWithoutBehavior(now, slots, downWindow, proposed)
-			with := stabilizeWithBehavior(now, slots, upWindow, downWindow, current, proposed)
+			without := stabilizeWithoutBehavior(now, &History{Recommendations: slots}, downWindow, proposed)
+			with := stabilizeWithBehavior(now, &History{Recommendations: slots}, upWindow, downWindow, current, proposed)
 			return append(without.Windows[:without.WindowsLen:1], with.Windows[:with.WindowsLen]...)
 		}
 		for i, w := range windows(200) {

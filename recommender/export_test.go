@@ -7,7 +7,9 @@ var (
 	AppendEncoded func(b []byte, h *History) []byte
 	Decode        func(b []byte) (History, error)
 	// NewDecode returns Decode with one memory for all histories.
-	NewDecode     func() func(b []byte) (History, error)
+	NewDecode func() func(b []byte) (History, error)
+	// NewPacked returns how a service reads a history for a decision, and writes the next one.
+	NewPacked     func() (decode func(b []byte) (History, error), encode func(b []byte, h *History) []byte)
 	RandomHistory func(r *rand.Rand) History
 )
 

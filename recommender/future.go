@@ -18,6 +18,7 @@ func (h History) WithoutFuture(now time.Time) History {
 	if !h.Updated.After(now) {
 		return h
 	}
+	h.Unpack()
 	nanos := now.UnixNano()
 	h.Updated, h.Since = now, min(h.Since, nanos)
 	h.LastingUntil = min(h.LastingUntil, nanos)

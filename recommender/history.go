@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/packed"
 )
 
 // ID names a recommendation. The zero value names none.
@@ -39,6 +41,9 @@ type History struct {
 	// it with the current count.
 	Recommendations []TimedRecommendation
 	Initialized     bool
+	// Packed has the recommendations in place of Recommendations, for this module's service: only decisions read
+	// it, see Unpack. It is valid as long as the bytes that it is from.
+	Packed *packed.List
 	// Since is the instant of the first evaluation, in nanoseconds since the Unix
 	// epoch.
 	Since int64

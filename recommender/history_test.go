@@ -27,8 +27,8 @@ func TestSlotsOfRecommendations(t *testing.T) {
 		{"with behavior both windows must be over", slots(window + 1), 2 * window, window, 0, -1},
 	} {
 		now := int64(time.Minute)
-		equal(t, tt.name+", without behavior", stabilizeWithoutBehavior(now, tt.slots, tt.downWindow, 5).slot, tt.without)
-		equal(t, tt.name+", with behavior", stabilizeWithBehavior(now, tt.slots, tt.upWindow, tt.downWindow, 5, 5).slot, tt.with)
+		equal(t, tt.name+", without behavior", stabilizeWithoutBehavior(now, &History{Recommendations: tt.slots}, tt.downWindow, 5).slot, tt.without)
+		equal(t, tt.name+", with behavior", stabilizeWithBehavior(now, &History{Recommendations: tt.slots}, tt.upWindow, tt.downWindow, 5, 5).slot, tt.with)
 	}
 	before := slots(0, 1)
 	equal(t, "in a slot", recordRecommendation(nil, before, 0, TimedRecommendation{9, 9}), []TimedRecommendation{{9, 9}, before[1]})

@@ -20,10 +20,10 @@ func longHistory(entries int) History {
 	return h
 }
 
-// BenchmarkHistoryLength measures a call by the recommendations in its record: decode,
-// decide and encode, as the service does it.
+// BenchmarkHistoryLength measures a call by the recommendations in its record: decode, decide and encode, of a
+// list, and in steps as the service makes them, which leaves long lists packed.
 func BenchmarkHistoryLength(b *testing.B) {
-	for _, entries := range []int{20, 240, 3600} {
+	for _, entries := range []int{0, 20, 240, 3600} {
 		h := longHistory(entries)
 		in := benchmarkInput(10)
 		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
@@ -51,6 +51,22 @@ func BenchmarkHistoryLength(b *testing.B) {
 				room = AppendEncoded(room[:0], &h)
 			}
 			b.ReportMetric(float64(len(room)), "bytes")
+		})
+		b.Run("step/"+name, func(b *testing.B) {
+			decode, encode := NewPacked()
+			at, reused, value, room := benchmarkNow, new(memory), append(make([]byte, 0, 2*len(value)), value...), make([]byte, 0, 2*len(value))
+			in.Options.DownscaleStabilization = time.Duration(entries) * time.Second
+			b.ReportAllocs()
+			for b.Loop() {
+				known, err := decode(value)
+				if err != nil {
+					b.Fatal(err)
+				}
+				at = at.Add(time.Second + time.Duration(at.Nanosecond()%1000)*3*time.Microsecond)
+				_, next := RecommendIn(reused, at, in, &known)
+				value, room = encode(room[:0], &next), value
+			}
+			b.ReportMetric(float64(len(value)), "bytes")
 		})
 	}
 }

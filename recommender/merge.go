@@ -34,6 +34,7 @@ func Merge(stored, local History) History {
 		return stored
 	}
 	for _, h := range []*History{&stored, &local} { // changed in place below
+		h.Unpack()
 		h.Status.Conditions = slices.Clone(h.Status.Conditions)
 	}
 	settleEachOther(&stored, &local)

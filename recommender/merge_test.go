@@ -571,13 +571,13 @@ func TestPropertyStabilizationOfAMergedHistory(t *testing.T) {
 		up, down := time.Duration(random.IntN(150)), time.Duration(random.IntN(150))
 		current, proposed := int32(random.IntN(12)), int32(random.IntN(12))
 		for _, side := range []History{a, b} {
-			alone := stabilizeWithBehavior(200, side.Recommendations, up, down, current, proposed).Stabilized
-			both := stabilizeWithBehavior(200, merged.Recommendations, up, down, current, proposed).Stabilized
+			alone := stabilizeWithBehavior(200, &History{Recommendations: side.Recommendations}, up, down, current, proposed).Stabilized
+			both := stabilizeWithBehavior(200, &History{Recommendations: merged.Recommendations}, up, down, current, proposed).Stabilized
 			if both < min(alone, current) || both > max(alone, current) {
 				t.Fatalf("from %d: %d merged, %d alone", current, both, alone)
 			}
-			alone = stabilizeWithoutBehavior(200, side.Recommendations, down, proposed).Stabilized
-			if both := stabilizeWithoutBehavior(200, merged.Recommendations, down, proposed).Stabilized; both < alone {
+			alone = stabilizeWithoutBehavior(200, &History{Recommendations: side.Recommendations}, down, proposed).Stabilized
+			if both := stabilizeWithoutBehavior(200, &History{Recommendations: merged.Recommendations}, down, proposed).Stabilized; both < alone {
 				t.Fatalf("without behavior: %d merged, %d alone", both, alone)
 			}
 		}

@@ -589,7 +589,7 @@ func TestProfilesOfCounts(t *testing.T) {
 func TestProfilesOfOneSidedWindows(t *testing.T) {
 	const up, down = 60 * time.Second, 300 * time.Second
 	aged := func(age time.Duration, current, proposed int32) Stabilization {
-		return stabilizeOneSided(int64(age), []TimedRecommendation{{5, 0}}, up, down, current, proposed)
+		return stabilizeOneSided(int64(age), &History{Recommendations: []TimedRecommendation{{5, 0}}}, up, down, current, proposed)
 	}
 	for _, tt := range []struct {
 		name              string

@@ -75,6 +75,11 @@ func RecommendIn(memory *memory, now time.Time, in *Input, history *History) (De
 	if in.Options.profile().storedAsV1 {
 		in = in.asStored()
 	}
+	if history != nil && history.Packed != nil && !history.decidesPacked(now.UnixNano(), in) {
+		unpacked := *history
+		unpacked.Unpack()
+		history = &unpacked
+	}
 	var later laterRecords
 	if in.Again && history != nil && now.Before(history.Updated) {
 		history, later = history.until(now.UnixNano())
@@ -163,14 +168,9 @@ func (d *decider) start(now time.Time, history *History) {
 // summarize summarizes the history before the decision.
 func (d *decider) summarize() HistorySummary {
 	s := HistorySummary{
-		Recommendations: len(d.next.Recommendations),
+		Recommendations: d.next.recommendations(),
 		ScaleUps:        len(d.next.ScaleUps), ScaleDowns: len(d.next.ScaleDowns),
-		Since: d.next.Since,
-	}
-	for i, r := range d.next.Recommendations {
-		if i == 0 || r.At < s.Oldest {
-			s.Oldest = r.At
-		}
+		Since: d.next.Since, Oldest: d.next.oldest(),
 	}
 	longest := d.in.Options.DownscaleStabilization
 	if d.behavior != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/packed"
 )
 
 // reconcile follows one of upstream's paths. Upstream: reconcileAutoscaler.
@@ -355,15 +357,15 @@ func (d *decider) normalize(proposal int32) int32 {
 func (d *decider) limit(proposal int32) (s Stabilization, rate RateLimit, bounds Bounds) {
 	switch {
 	case d.behavior == nil:
-		s = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, proposal)
+		s = stabilizeWithoutBehavior(d.nowNanos, &d.next, d.in.Options.DownscaleStabilization, proposal)
 		rate, bounds = boundWithoutBehavior(&d.in.Spec, d.current, s.Stabilized, d.profile)
 	case d.profile.oneSidedWindows:
 		up, down := d.windows()
-		s = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
+		s = stabilizeOneSided(d.nowNanos, &d.next, up, down, d.current, proposal)
 		rate, bounds = d.boundWithBehavior(s.Stabilized)
 	default:
 		up, down := d.windows()
-		s = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, proposal)
+		s = stabilizeWithBehavior(d.nowNanos, &d.next, up, down, d.current, proposal)
 		rate, bounds = d.boundWithBehavior(s.Stabilized)
 	}
 	return s, rate, bounds
@@ -372,6 +374,10 @@ func (d *decider) limit(proposal int32) (s Stabilization, rate RateLimit, bounds
 // record adds a recommendation, in the slot that stabilization found.
 func (d *decider) record(r TimedRecommendation) {
 	s := &d.trace.Stabilization
+	if p := d.next.Packed; p != nil {
+		d.next.Packed = p.With(s.slot, packed.Slot(r))
+		return
+	}
 	if !d.next.RecommendationsLimited {
 		d.next.Recommendations = recordRecommendation(d.memory, d.next.Recommendations, s.slot, r)
 		return

@@ -63,11 +63,7 @@ func (h *History) lastKnown(in *Input, basis *Basis) lastKnown {
 		return last
 	}
 	var made []int32
-	for _, r := range h.Recommendations {
-		if r.At == h.Last.At {
-			made = append(made, r.Replicas)
-		}
-	}
+	h.AllAt(h.Last.At, func(_ int, replicas int32) { made = append(made, replicas) })
 	if h.Since == h.Last.At && len(made) > 1 {
 		made = made[1:] // at the first sight the count comes first
 	}
@@ -117,9 +113,10 @@ func (last *lastKnown) input(in *Input) Input {
 // the decision may have replaced.
 func (h *History) beforeLast(last *lastKnown) History {
 	before := *h
+	before.Unpack()
 	before.Updated, before.Pending = time.Time{}, nil
 	at := h.Last.At
-	before.Recommendations = slices.DeleteFunc(slices.Clone(h.Recommendations), func(r TimedRecommendation) bool { return r.At == at })
+	before.Recommendations = slices.DeleteFunc(slices.Clone(before.Recommendations), func(r TimedRecommendation) bool { return r.At == at })
 	made := func(e ScaleEvent) bool { return e.At == at }
 	before.ScaleUps = slices.DeleteFunc(slices.Clone(h.ScaleUps), made)
 	before.ScaleDowns = slices.DeleteFunc(slices.Clone(h.ScaleDowns), made)

@@ -139,13 +139,13 @@ func (d *decider) recordFailed() {
 		return
 	}
 	if d.behavior == nil {
-		d.trace.Stabilization = stabilizeWithoutBehavior(d.nowNanos, d.next.Recommendations, d.in.Options.DownscaleStabilization, d.current)
+		d.trace.Stabilization = stabilizeWithoutBehavior(d.nowNanos, &d.next, d.in.Options.DownscaleStabilization, d.current)
 	} else {
 		up, down := d.windows()
 		if d.profile.oneSidedWindows {
-			d.trace.Stabilization = stabilizeOneSided(d.nowNanos, d.next.Recommendations, up, down, d.current, d.current)
+			d.trace.Stabilization = stabilizeOneSided(d.nowNanos, &d.next, up, down, d.current, d.current)
 		} else {
-			d.trace.Stabilization = stabilizeWithBehavior(d.nowNanos, d.next.Recommendations, up, down, d.current, d.current)
+			d.trace.Stabilization = stabilizeWithBehavior(d.nowNanos, &d.next, up, down, d.current, d.current)
 		}
 	}
 	d.record(TimedRecommendation{d.current, d.nowNanos})

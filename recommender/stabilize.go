@@ -69,11 +69,15 @@ func (w *Window) hold(r TimedRecommendation, leaves int64) {
 // stabilizeWithoutBehavior takes the highest recommendation of the downscale
 // window, which may be above the current count. An entry exactly as old as the
 // window still counts. Upstream: stabilizeRecommendation.
-func stabilizeWithoutBehavior(now int64, slots []TimedRecommendation, window time.Duration, proposed int32) Stabilization {
+func stabilizeWithoutBehavior(now int64, h *History, window time.Duration, proposed int32) Stabilization {
 	down := newWindow(Down, window, proposed)
 	slot := -1
 	cutoff := now - int64(window)
-	for i, r := range slots {
+	if p := h.Packed; p != nil {
+		down.searchPacked(p, cutoff-1, int64(window)+1, proposed)
+		slot = obsoletePacked(p, cutoff)
+	}
+	for i, r := range h.Recommendations {
 		if r.At < cutoff {
 			slot = i
 			continue
@@ -89,11 +93,16 @@ func stabilizeWithoutBehavior(now int64, slots []TimedRecommendation, window tim
 // recommendation of the upward window is above it, or the highest of the
 // downward one below. An entry exactly as old as a window does not count.
 // Upstream: stabilizeRecommendationWithBehaviors.
-func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
+func stabilizeWithBehavior(now int64, h *History, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
 	up, down := newWindow(Up, upWindow, proposed), newWindow(Down, downWindow, proposed)
 	upCutoff, downCutoff := now-int64(upWindow), now-int64(downWindow)
 	slot := -1
-	for i, r := range slots {
+	if p := h.Packed; p != nil {
+		up.searchPacked(p, upCutoff, int64(upWindow), proposed)
+		down.searchPacked(p, downCutoff, int64(downWindow), proposed)
+		slot = obsoletePacked(p, min(upCutoff, downCutoff))
+	}
+	for i, r := range h.Recommendations {
 		if r.At > upCutoff {
 			up.count(r, proposed, r.At+int64(upWindow))
 		}
@@ -124,7 +133,7 @@ func stabilizeWithBehavior(now int64, slots []TimedRecommendation, upWindow, dow
 // and the highest of the downward one on the way down, even if that is on the other
 // side of the current count. Upstream: stabilizeRecommendationWithBehaviors up to
 // v1.20.
-func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
+func stabilizeOneSided(now int64, h *History, upWindow, downWindow time.Duration, current, proposed int32) Stabilization {
 	direction, length := Up, upWindow
 	if proposed < current {
 		direction, length = Down, downWindow
@@ -132,7 +141,11 @@ func stabilizeOneSided(now int64, slots []TimedRecommendation, upWindow, downWin
 	window := newWindow(direction, length, proposed)
 	cutoff, obsolete := now-int64(length), now-int64(max(upWindow, downWindow))
 	slot := -1
-	for i, r := range slots {
+	if p := h.Packed; p != nil {
+		window.searchPacked(p, cutoff, int64(length), proposed)
+		slot = obsoletePacked(p, obsolete)
+	}
+	for i, r := range h.Recommendations {
 		if r.At > cutoff {
 			window.count(r, proposed, r.At+int64(length))
 		}

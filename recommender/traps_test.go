@@ -115,18 +115,18 @@ func trapEdges(t *testing.T) {
 	const window = 300 * time.Second
 	slots := []TimedRecommendation{{10, 0}}
 	without := func(age time.Duration) int32 {
-		return stabilizeWithoutBehavior(int64(age), slots, window, 3).Stabilized
+		return stabilizeWithoutBehavior(int64(age), &History{Recommendations: slots}, window, 3).Stabilized
 	}
 	with := func(age time.Duration) int32 {
-		return stabilizeWithBehavior(int64(age), slots, 0, window, 10, 3).Stabilized
+		return stabilizeWithBehavior(int64(age), &History{Recommendations: slots}, 0, window, 10, 3).Stabilized
 	}
 	equal(t, "without behavior at the edge", without(window), int32(10))
 	equal(t, "without behavior past it", without(window+1), int32(3))
 	equal(t, "with behavior before the edge", with(window-1), int32(10))
 	equal(t, "with behavior at the edge", with(window), int32(3))
-	equal(t, "the slot at the edge is not reused without behavior", stabilizeWithoutBehavior(int64(window), slots, window, 3).slot, -1)
-	equal(t, "nor with it", stabilizeWithBehavior(int64(window), slots, 0, window, 10, 3).slot, -1)
-	equal(t, "past it it is", stabilizeWithBehavior(int64(window)+1, slots, 0, window, 10, 3).slot, 0)
+	equal(t, "the slot at the edge is not reused without behavior", stabilizeWithoutBehavior(int64(window), &History{Recommendations: slots}, window, 3).slot, -1)
+	equal(t, "nor with it", stabilizeWithBehavior(int64(window), &History{Recommendations: slots}, 0, window, 10, 3).slot, -1)
+	equal(t, "past it it is", stabilizeWithBehavior(int64(window)+1, &History{Recommendations: slots}, 0, window, 10, 3).slot, 0)
 	var released int64
 	events := []ScaleEvent{{Change: 4, At: 0}}
 	equal(t, "a change just younger than the period", changeWithin(events, -1, 60, &released), int32(4))

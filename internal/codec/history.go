@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/packed"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -24,7 +26,8 @@ import (
 // 1, which older versions can read.
 //
 // Both may end with a tail, see tailBit: fields with a tag and a length, of which a version skips
-// those that it does not know.
+// those that it does not know. A long list of recommendations has an index there, see indexBit, with
+// which Memory.DecodePacked leaves the list as it is.
 const (
 	historyFormat = 1
 	limitedFormat = 2
@@ -66,14 +69,19 @@ const (
 	outsideTag  = 6 // Pending.Outside, without a value
 	answersTag  = 7 // Answer.Adjusted: the index of the answer, the length, the value
 	shadowsTag  = 8 // Frame.Shadows
+
+	// The index of the recommendations, see package packed. It stays the last field, so that it is found without
+	// the recommendations.
+	indexTag = 1 << 20
 )
 
 // clusterShift is the position of the cluster in the first field, above its bits. pollBit is above
 // the cluster: the text in the place of the last request is Frame.LastPoll. Older versions leave
-// both out, and show that text as a request's id.
+// both out, and show that text as a request's id. indexBit says that the tail ends with an index.
 const (
 	clusterShift = 10
 	pollBit      = 1 << (clusterShift + 32)
+	indexBit     = pollBit << 1
 )
 
 // Frame is what the formats have places for around a history, for a service: whose the target is,
@@ -143,12 +151,21 @@ type Answer struct {
 
 // Append appends the encoding of a history and its frame to b.
 func Append(b []byte, h *recommender.History, f *Frame) []byte {
+	return new(Long).Append(b, h, f)
+}
+
+// Append is the function Append with memory.
+func (m *Long) Append(b []byte, h *recommender.History, f *Frame) []byte {
 	start := len(b)
-	e := encoder{b: append(b, historyFormat), limited: isLimited(h)}
+	e := encoder{b: append(b, historyFormat), limited: isLimited(h), indexed: isIndexed(h)}
 	if e.limited {
 		e.b[start] = limitedFormat
 	}
-	e.uint(bitsOf(h, f))
+	bits := bitsOf(h, f)
+	if e.indexed {
+		bits |= indexBit | tailBit
+	}
+	e.uint(bits)
 	if f.Incarnation != 0 {
 		e.b = binary.LittleEndian.AppendUint64(e.b, f.Incarnation)
 	}
@@ -158,7 +175,7 @@ func Append(b []byte, h *recommender.History, f *Frame) []byte {
 	if e.limited {
 		e.instant(h.LastingUntil)
 	}
-	e.recommendations(h.Recommendations)
+	e.recommendations(h, m)
 	e.scaleEvents(h.ScaleUps)
 	e.scaleEvents(h.ScaleDowns)
 	e.status(&h.Status)
@@ -181,7 +198,21 @@ func Append(b []byte, h *recommender.History, f *Frame) []byte {
 	if hasTail(h, f) {
 		e.tail(h, f)
 	}
+	if e.indexed {
+		m.index = packed.AppendIndex(m.index[:0], e.base, e.blocks)
+		e.field(indexTag, m.index)
+	}
 	return binary.LittleEndian.AppendUint32(e.b, crc32.Checksum(e.b[start:], castagnoli))
+}
+
+// isIndexed reports whether the history's recommendations get an index: only those that are upstream's slots, for a
+// decision rewrites all others.
+func isIndexed(h *recommender.History) bool {
+	if h.Packed != nil {
+		return true
+	}
+	return len(h.Recommendations) >= packed.Least && !h.RecommendationsLimited &&
+		!slices.ContainsFunc(h.Recommendations, func(r recommender.TimedRecommendation) bool { return !packed.Fits(r.At) })
 }
 
 // isLimited reports whether the history needs format 2.
@@ -214,9 +245,25 @@ func bitsOf(h *recommender.History, f *Frame) uint64 {
 // is not safe for concurrent use.
 type Memory struct{ parts historyParts }
 
+// Long is memory for long lists that stay packed: for one list after the other. The zero value allocates with the
+// first one.
+type Long struct {
+	room  *packed.Room
+	index []byte
+}
+
 // Decode decodes what Append wrote. The result shares no memory with b. It is valid until the next
 // call with the same memory; its texts stay valid.
 func (m *Memory) Decode(b []byte, h *recommender.History, f *Frame) error {
+	return m.decode(b, h, f, nil)
+}
+
+// DecodePacked is Decode that leaves a list of recommendations with an index packed: the result shares it with b.
+func (m *Memory) DecodePacked(b []byte, h *recommender.History, f *Frame, memory *Long) error {
+	return m.decode(b, h, f, memory)
+}
+
+func (m *Memory) decode(b []byte, h *recommender.History, f *Frame, long *Long) error {
 	if len(b) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
@@ -232,10 +279,13 @@ func (m *Memory) Decode(b []byte, h *recommender.History, f *Frame) error {
 	}
 	parts := &m.parts
 	parts.clear()
-	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat}
+	d := decoder{b: body[1:], freeSlots: parts.slots[:], freeConditions: parts.conditions[:], freeMetrics: parts.metrics[:], limited: b[0] == limitedFormat, long: long}
 	*h, *f = recommender.History{}, Frame{}
 	if d.history(h, f); d.tailed {
 		d.tail(h, f, parts)
+	}
+	if d.numbers != nil && h.Packed == nil {
+		d.fail() // the bit says that there is an index
 	}
 	if d.failed || len(d.b) > 0 {
 		return fmt.Errorf("%w: its fields do not add up", ErrCorrupt)
@@ -260,7 +310,11 @@ func (d *decoder) history(h *recommender.History, f *Frame) {
 			d.fail() // belongs in format 1
 		}
 	}
-	h.Recommendations = d.recommendations()
+	if bits&indexBit != 0 && d.long != nil {
+		d.skipRecommendations()
+	} else {
+		h.Recommendations = d.recommendations()
+	}
 	h.ScaleUps = d.scaleEvents()
 	h.ScaleDowns = d.scaleEvents()
 	d.status(&h.Status)
@@ -318,57 +372,47 @@ func (d *decoder) answer(a *Answer) {
 
 // There may be thousands of recommendations, so their numbers are written and read
 // here, not one by one through the encoder and the decoder.
-func (e *encoder) recommendations(slots []recommender.TimedRecommendation) {
-	e.uint(uint64(len(slots)))
-	b, at, step, replicas := e.b, e.base, int64(0), int64(0)
-	for i := range slots {
-		r := &slots[i]
-		next := r.At - at
-		b = appendVarint(appendVarint(b, next-step), int64(r.Replicas)-replicas)
-		at, step, replicas = r.At, next, int64(r.Replicas)
+func (e *encoder) recommendations(h *recommender.History, m *Long) {
+	switch slots := h.Recommendations; {
+	case h.Packed != nil:
+		e.uint(uint64(h.Packed.Len()))
+		e.b, e.blocks = h.Packed.Append(e.b, e.base, m.open())
+	case e.indexed:
+		e.uint(uint64(len(slots)))
+		e.b, e.blocks = packed.Pack(e.b, e.base, slots)
+	default:
+		e.uint(uint64(len(slots)))
+		e.b = packed.Append(e.b, e.base, slots)
 	}
-	e.b = b
 }
 
-// appendVarint is binary.AppendVarint, optimized for the numbers of lists.
-func appendVarint(b []byte, v int64) []byte {
-	u := uint64(v)<<1 ^ uint64(v>>63)
-	for u >= 0x80 {
-		b = append(b, byte(u)|0x80)
-		u >>= 7
+func (m *Long) open() *packed.Room {
+	if m.room == nil {
+		m.room = new(packed.Room)
 	}
-	return append(b, byte(u))
+	return m.room
 }
 
 func (d *decoder) recommendations() []recommender.TimedRecommendation {
 	slots := makeList(d, 2, &d.freeSlots)
-	at, step, replicas := d.base, int64(0), int32(0)
-	b := d.b
-	for i := range slots {
-		var numbers [2]int64
-		for j := range numbers {
-			var u uint64
-			n := 0
-			for shift := 0; ; shift += 7 {
-				if n == len(b) || n == binary.MaxVarintLen64 {
-					d.fail()
-					return nil
-				}
-				u |= uint64(b[n]&0x7f) << shift
-				if n++; b[n-1] < 0x80 {
-					break
-				}
-			}
-			numbers[j] = int64(u>>1) ^ -int64(u&1)
-			b = b[n:]
-		}
-		step += numbers[0]
-		at += step
-		replicas += int32(numbers[1])
-		slots[i] = recommender.TimedRecommendation{Replicas: replicas, At: at}
+	rest, ok := packed.Take(d.b, d.base, slots)
+	if !ok {
+		d.fail()
+		return nil
 	}
-	d.b = b
+	d.b = rest
 	return slots
+}
+
+// skipRecommendations skips recommendations whose index is at the end.
+func (d *decoder) skipRecommendations() {
+	bytes, ok := packed.LengthIn(d.b)
+	n := d.uint()
+	if d.count = int(n); !ok || n > uint64(bytes/2) {
+		d.fail()
+		return
+	}
+	d.numbers = d.take(uint64(bytes))
 }
 
 // Bits beside a change.
@@ -466,8 +510,9 @@ type encoder struct {
 	base int64
 	// newest is the last time appended.
 	newest time.Time
-	// limited reports whether the format is 2.
-	limited bool
+	// limited reports whether the format is 2, indexed whether there is an index: of blocks.
+	limited, indexed bool
+	blocks           []packed.Block
 }
 
 func (e *encoder) uint(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
@@ -542,6 +587,11 @@ type decoder struct {
 	limited bool
 	// tailed reports whether a tail follows.
 	tailed bool
+	// long is for recommendations that stay packed, nil: they do not. Then numbers has them, and count says how many
+	// they are.
+	long    *Long
+	numbers []byte
+	count   int
 }
 
 func (d *decoder) fail() { d.failed, d.b = true, nil }

@@ -178,6 +178,11 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 		case shadowsTag:
 			field.failed = field.failed || len(field.b) == 0
 			f.Shadows, field.b = slices.Clone(field.b), nil
+		case indexTag:
+			if d.numbers == nil {
+				continue
+			}
+			h.Packed, field.b = d.long.open().Open(d.numbers, d.base, d.count, field.b), nil
 		default:
 			continue
 		}

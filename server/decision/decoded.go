@@ -21,7 +21,7 @@ type decoded struct {
 // uses the given one.
 func (d *decoded) of(stored *store.Record, memory *record.Memory) (record.Record, error) {
 	if d == nil {
-		return memory.Decode(stored.Value)
+		return memory.DecodePacked(stored.Value)
 	}
 	if d.known && d.version == stored.Version {
 		return d.record, nil

@@ -70,7 +70,7 @@ const mostRoomForValue = 4 << 10
 
 // empty keeps only the memory.
 func (r *room) empty() {
-	r.record = record.Memory{}
+	r.record.Empty()
 	r.decision.Clear()
 	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
 	clear(r.sums.Metrics[:cap(r.sums.Metrics)])
@@ -198,6 +198,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	basis := &known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {
+		known.Unpack() // they keep histories
 		beside = j.openShadows(known)
 		basis = &beside.Basis
 	}
@@ -234,7 +235,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if usual := len(stored.Value) + usualGrowth; len(room) < usual {
 		room = make([]byte, usual)
 	}
-	value := record.Append(room[:0], &next)
+	value := j.room.record.Append(room[:0], &next)
 	j.history.storing(&next)
 	if len(value) > maxHistoryBytes {
 		j.Err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))

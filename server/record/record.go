@@ -42,13 +42,26 @@ type Answer = codec.Answer
 
 // Memory is what decoding one record after the other reuses: each overwrites the previous one. It is
 // not safe for concurrent use.
-type Memory struct{ codec.Memory }
+type Memory struct {
+	codec.Memory
+	long codec.Long
+}
+
+// Empty keeps only the memory.
+func (m *Memory) Empty() {
+	m.Memory = codec.Memory{}
+}
 
 // Append appends the record's encoding to b.
 func Append(b []byte, r *Record) []byte { return codec.Append(b, &r.History, &r.Frame) }
 
 // Decode decodes what Append wrote. The result shares no memory with b.
-func Decode(b []byte) (Record, error) { return new(Memory).Decode(b) }
+func Decode(b []byte) (r Record, err error) {
+	if err := new(codec.Memory).Decode(b, &r.History, &r.Frame); err != nil {
+		return Record{}, err
+	}
+	return r, nil
+}
 
 // Decode is the function Decode. The record is valid until the next call; its texts stay valid.
 func (m *Memory) Decode(b []byte) (r Record, err error) {
@@ -57,6 +70,18 @@ func (m *Memory) Decode(b []byte) (r Record, err error) {
 	}
 	return r, nil
 }
+
+// DecodePacked is Decode for a decision: a long list of recommendations stays packed in b, see
+// recommender.History.Packed.
+func (m *Memory) DecodePacked(b []byte) (r Record, err error) {
+	if err := m.Memory.DecodePacked(b, &r.History, &r.Frame, &m.long); err != nil {
+		return Record{}, err
+	}
+	return r, nil
+}
+
+// Append is the function Append, with the memory of the record that was decoded last.
+func (m *Memory) Append(b []byte, r *Record) []byte { return m.long.Append(b, &r.History, &r.Frame) }
 
 // WithoutSpec returns an encoded record that says that the text of its spec is not stored.
 func WithoutSpec(value []byte) ([]byte, error) {
@@ -72,12 +97,12 @@ func WithoutSpec(value []byte) ([]byte, error) {
 // instants. For long histories it is faster, because it shares the lists, which lose nothing, with r.
 func AsStored(r *Record) (Record, error) {
 	short := *r
-	short.Recommendations, short.ScaleUps, short.ScaleDowns = nil, nil, nil
+	short.Recommendations, short.ScaleUps, short.ScaleDowns, short.Packed = nil, nil, nil, nil
 	stored, err := Decode(Append(make([]byte, 0, 512), &short))
 	if err != nil {
 		return Record{}, err
 	}
-	stored.Recommendations, stored.ScaleUps, stored.ScaleDowns = r.Recommendations, r.ScaleUps, r.ScaleDowns
+	stored.Recommendations, stored.ScaleUps, stored.ScaleDowns, stored.Packed = r.Recommendations, r.ScaleUps, r.ScaleDowns, r.Packed
 	return stored, nil
 }
 
@@ -130,10 +155,10 @@ func (r *Record) WithoutFuture(now time.Time) Record {
 // Proposal returns what the metrics proposed at an instant, in nanoseconds since the Unix epoch; false
 // if the history does not have it. The first evaluation also records the count, which no metric proposed.
 func (r *Record) Proposal(at int64) (replicas int32, known bool) {
-	for i := range r.Recommendations {
-		if p := &r.Recommendations[i]; p.At == at && (i > 0 || at != r.Since) {
-			replicas, known = p.Replicas, true
+	r.AllAt(at, func(slot int, of int32) {
+		if slot > 0 || at != r.Since {
+			replicas, known = of, true
 		}
-	}
+	})
 	return replicas, known
 }

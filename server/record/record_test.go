@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -328,6 +329,84 @@ func TestFormat2StaysReadable(t *testing.T) {
 	h.RecommendationsLimited, h.LastingUntil = true, t0.Add(5*time.Minute).UnixNano()
 	h.EventsLimited = true
 	staysReadable(t, "testdata/history-format-2.hex", h)
+}
+
+// A long list has an index, which versions before it skip. What a decision reads is the same.
+func TestFormat1WithAnIndexStaysReadable(t *testing.T) {
+	h := longRecord(300)
+	staysReadable(t, "testdata/history-format-1-indexed.hex", h)
+	memory := new(Memory)
+	got, err := memory.DecodePacked(Append(nil, &h))
+	if err != nil || got.Packed == nil || len(got.Recommendations) > 0 {
+		t.Fatalf("%v, %d recommendations, want them packed", err, len(got.Recommendations))
+	}
+	equal(t, "written again", memory.Append(nil, &got), Append(nil, &h))
+	got.Unpack()
+	equal(t, "the record", got, h)
+	for n, packed := range map[int]bool{0: false, 255: false, 256: true} {
+		h.Recommendations = longRecord(n).Recommendations
+		if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || (got.Packed != nil) != packed {
+			t.Errorf("%d recommendations: packed: %v, %v", n, got.Packed != nil, err)
+		}
+	}
+	h = longRecord(300)
+	h.RecommendationsLimited = true
+	if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || got.Packed != nil {
+		t.Errorf("beyond the limit: packed: %v, %v", got.Packed != nil, err)
+	}
+	h.RecommendationsLimited, h.Recommendations[7].At = false, math.MaxInt64
+	if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || got.Packed != nil || got.Recommendations[7].At != math.MaxInt64 {
+		t.Errorf("at the end of time: packed: %v, %v", got.Packed != nil, err)
+	}
+}
+
+// longRecord is recordOfFormat1 with that many recommendations.
+func longRecord(n int) Record {
+	h := recordOfFormat1()
+	random := newRandom(16)
+	h.Recommendations = nil
+	for i := range n {
+		h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{
+			Replicas: int32(10 + random.IntN(20)), At: t0.Add(time.Duration(i-n)*time.Second + time.Duration(random.Int64N(5e6))).UnixNano(),
+		})
+	}
+	return h
+}
+
+// An index that does not fit makes a record unreadable for a decision, and for nothing else.
+func TestAWrongIndexIsCorrupt(t *testing.T) {
+	h := longRecord(300)
+	body := withoutChecksum(&h)
+	for name, change := range map[string]func(b []byte) []byte{
+		"a wrong length of the numbers": func(b []byte) []byte { b[len(b)-4]++; return b },
+		"a length beyond the record":    func(b []byte) []byte { b[len(b)-1] = 0xff; return b },
+	} {
+		damaged := withChecksum(change(bytes.Clone(body)))
+		if _, err := new(Memory).DecodePacked(damaged); !errors.Is(err, codec.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, err := Decode(damaged); err != nil || len(got.Recommendations) != 300 {
+			t.Errorf("%s, read as a list: %v", name, err)
+		}
+	}
+	for cut := range body {
+		if _, err := new(Memory).DecodePacked(withChecksum(body[:cut])); !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, codec.ErrFormat) {
+			t.Fatalf("cut at %d of %d: %v", cut, len(body), err)
+		}
+	}
+	random, memory := newRandom(17), new(Memory)
+	for range 20_000 {
+		damaged := bytes.Clone(body)
+		for range 1 + random.IntN(3) {
+			damaged[random.IntN(len(damaged))] = byte(random.Uint32())
+		}
+		if got, err := memory.DecodePacked(withChecksum(damaged)); err == nil && got.Packed != nil {
+			in := recommender.Input{Options: recommender.DefaultOptions(), Explain: true, Scale: recommender.Scale{SpecReplicas: 3, StatusReplicas: 3}}
+			in.Spec = recommender.Spec{MinReplicas: 1, MaxReplicas: 9, Metrics: []recommender.MetricSpec{{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: new(int32(50))}}}}
+			_, got.History = recommender.Recommend(t0, &in, &got.History)
+			memory.Append(nil, &got)
+		}
+	}
 }
 
 // staysReadable fails unless the file is read as the history, and the history written as the file.

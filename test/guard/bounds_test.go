@@ -40,6 +40,7 @@ var bounds = map[string]cost{
 	"encode answer":               {allocs: 1.5, bytes: 64},
 	"encode history":              {allocs: .5, bytes: 64},
 	"decode history":              {allocs: 2.5, bytes: 1350},
+	"an hour of seconds":          {allocs: 5.5, bytes: 410},
 	"swap":                        {allocs: 15, bytes: 1000},
 	"swap in a batch":             {allocs: .8, bytes: 1050},
 

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/arena"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/wire"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -77,6 +79,30 @@ func TestSteps(t *testing.T) {
 			}
 		}))
 	}
+}
+
+// A decision on an hour of seconds, from its record to the next one, makes no list of it.
+func TestALongHistory(t *testing.T) {
+	counted(t)
+	request := decode(t, wire.NewDecoder(recommender.DefaultOptions()), encode(t, usual(0, 10)))
+	request.Input.Options.DownscaleStabilization = time.Hour
+	h := recommender.History{Seen: true, Initialized: true, Updated: began}
+	for i := range 3600 {
+		at := began.Add(time.Duration(i-3600)*time.Second + time.Duration(i*i%5_000_000))
+		h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{Replicas: int32(10 + i*i%20), At: at.UnixNano()})
+	}
+	value := record.Append(nil, &record.Record{History: h})
+	var reads record.Memory
+	var decides arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
+	room := make([]byte, 0, len(value)+1024)
+	check(t, "an hour of seconds", allocations(100, func() {
+		known, err := reads.DecodePacked(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, known.History = recommender.RecommendIn(&decides, began.Add(time.Second), &request.Input, &known.History)
+		room = reads.Append(room[:0], &known)
+	}))
 }
 
 func decode(t *testing.T, decoder *wire.Decoder, data []byte) *wire.Request {
