@@ -3,14 +3,20 @@ package services_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"syscall"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }
@@ -72,4 +78,59 @@ func BenchmarkBatchRecommend(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkLongHistories measures the processor's time of a decision, in batches, by the recommendations that its
+// history has: of a target asked every second, under windows of so many seconds.
+func BenchmarkLongHistories(b *testing.B) {
+	var costs []float64
+	for _, seconds := range []int{0, 20, 240, 3600} {
+		b.Run(fmt.Sprintf("recommendations=%d", seconds), func(b *testing.B) {
+			const targets = 100
+			s := servertest.Start(b)
+			random := rand.New(rand.NewPCG(1, 2))
+			now := s.Clock.Now()
+			batch := &setpointv1.BatchRecommendRequest{}
+			for i := range targets {
+				req := servertest.PodsRequest(10)
+				req.Target = fmt.Sprintf("clusters/c/namespaces/n/targets/t%d", i)
+				window := int32(seconds)
+				req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: &window}}
+				batch.Requests = append(batch.Requests, req)
+				h := recommender.History{Seen: true, Initialized: true, Since: now.Add(-time.Hour).UnixNano(), Updated: now}
+				for j := range seconds {
+					at := now.Add(time.Duration(j-seconds)*time.Second + time.Duration(random.Int64N(int64(5*time.Millisecond))))
+					h.Recommendations = append(h.Recommendations, recommender.TimedRecommendation{Replicas: int32(10 + random.IntN(20)), At: at.UnixNano()})
+				}
+				value := record.Append(nil, &record.Record{History: h})
+				if _, err := s.Memory.CompareAndSwap(b.Context(), store.Swap{Key: servertest.KeyOf(req.Target), Value: value}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			round := func() {
+				s.Clock.Advance(time.Second + time.Duration(random.Int64N(int64(5*time.Millisecond))))
+				if _, err := s.Recommendations.BatchRecommend(b.Context(), batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			round()
+			before, n := processorTime(), 0
+			for b.Loop() {
+				round()
+				n += targets
+			}
+			costs = append(costs, float64((processorTime()-before).Nanoseconds())/float64(n))
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(costs[len(costs)-1], "cpu-ns/decision")
+			b.ReportMetric(costs[len(costs)-1]/costs[0], "of-empty")
+			b.ReportMetric(float64(len(s.Stored(b, batch.Requests[0].Target))), "bytes")
+		})
+	}
+}
+
+// processorTime is what this process has had so far.
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails for oneself
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
