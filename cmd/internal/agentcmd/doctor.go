@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -21,28 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
-
-// DoctorLong describes the command doctor. platform is what else it checks.
-func DoctorLong(platform string) string {
-	return `Check what the agent needs, and print what to do about each problem: whether the service
-can be reached, its certificate, the token and what it may do, the clocks, the cluster's
-name at the service; and ` + platform + `. It changes nothing.
-
-Give it the agent's flags, variables and config file; in the agent's container the
-variables are there already. Exit code 1 if there is a problem.`
-}
-
-// RunDoctor runs the checks of the service, which every agent shares, and then the platform's.
-// acts returns what the agent scales; it is called after the platform's checks, and may be nil.
-func (s *Settings) RunDoctor(cmd *cobra.Command, acts func(context.Context) ([]agent.Acting, error), platform ...doctor.Check) error {
-	checks := append(s.serviceChecks(), platform...)
-	if acts != nil {
-		checks = append(checks, doctor.Check{Name: "other agents", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
-			return s.otherAgents(ctx, acts)
-		}})
-	}
-	return doctor.Run(cmd.Context(), cmd.OutOrStdout(), s.RequestTimeout, checks)
-}
 
 // Checks of the service that others come after.
 const (
@@ -234,7 +211,7 @@ func (a *asked) clock(context.Context) []doctor.Finding {
 
 // otherAgents looks for agents that the service knows to act on the platform.
 func (s *Settings) otherAgents(ctx context.Context, acts func(context.Context) ([]agent.Acting, error)) []doctor.Finding {
-	client, err := s.OpenService()
+	client, err := s.openService()
 	if err != nil {
 		return doctor.Bad("correct the flag", "%v", err)
 	}
@@ -243,7 +220,7 @@ func (s *Settings) otherAgents(ctx context.Context, acts func(context.Context) (
 	if err != nil || len(acting) == 0 {
 		return nil // the platform's own checks say why
 	}
-	others, supported, err := agent.Others(ctx, Announce(client), s.Cluster, acting)
+	others, supported, err := agent.Others(ctx, announce(client), s.Cluster, acting)
 	switch {
 	case !supported:
 		return nil

@@ -134,7 +134,7 @@ func (c *command) bind(flags *pflag.FlagSet) {
 func newAgent(p Program) *cobra.Command {
 	c := newCommand(p)
 	check := false
-	var report *ReportFlags
+	report := reportFlags{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use: "agent", Short: p.Short, Long: p.Long, Example: p.Example,
 		Args: cli.UsageArgs(cobra.NoArgs),
@@ -142,8 +142,8 @@ func newAgent(p Program) *cobra.Command {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
 				return cli.BadInput(err)
 			}
-			if report.Wanted() {
-				return report.Print(cmd, c.AdminAddress)
+			if report.all || report.differing {
+				return report.print(cmd, c.AdminAddress)
 			}
 			if err := c.validate(); err != nil {
 				return cli.BadInput(err)
@@ -156,14 +156,19 @@ func newAgent(p Program) *cobra.Command {
 	}
 	c.bind(cmd.Flags())
 	config.AddCheck(cmd.Flags(), &check)
-	report = AddReportFlags(cmd.Flags())
+	report.bind(cmd.Flags())
 	return cmd
 }
 
 func newDoctor(p Program) *cobra.Command {
 	c := newCommand(p)
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems", Long: DoctorLong(p.Checked),
+		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems", Long: `Check what the agent needs, and print what to do about each problem: whether the service
+can be reached, its certificate, the token and what it may do, the clocks, the cluster's
+name at the service; and ` + p.Checked + `. It changes nothing.
+
+Give it the agent's flags, variables and config file; in the agent's container the
+variables are there already. Exit code 1 if there is a problem.`,
 		Example: cmp.Or(p.DoctorExample, fmt.Sprintf("  setpoint-%s doctor --cluster=demo --server=setpoint:9090 --token-file=token", p.Platform)),
 		Args:    cli.UsageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -178,7 +183,13 @@ func newDoctor(p Program) *cobra.Command {
 				return err
 			}
 			defer opened.close()
-			return c.RunDoctor(cmd, opened.Acts, opened.Checks...)
+			checks := append(c.serviceChecks(), opened.Checks...)
+			if opened.Acts != nil {
+				checks = append(checks, doctor.Check{Name: "other agents", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
+					return c.otherAgents(ctx, opened.Acts)
+				}})
+			}
+			return doctor.Run(cmd.Context(), cmd.OutOrStdout(), c.RequestTimeout, checks)
 		},
 	}
 	c.bind(cmd.Flags())
@@ -198,9 +209,11 @@ func (c *command) validate() error {
 // check checks all settings and the files they name, and prints the settings. It contacts
 // neither the platform nor the service.
 func (c *command) check(cmd *cobra.Command) error {
-	if err := c.Check(); err != nil {
+	client, err := c.openService()
+	if err != nil {
 		return err
 	}
+	defer func() { _ = client.Close() }()
 	opened, err := c.open(prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
 		return err

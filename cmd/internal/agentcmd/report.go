@@ -19,9 +19,6 @@ import (
 // ShadowPath is where an agent's admin address serves the report of its shadows.
 const ShadowPath = "/shadow"
 
-// ShadowReport returns the report of the shadows as they are now.
-type ShadowReport func() *shadow.Report
-
 // Bounds on answers of a running agent: time and bytes.
 const (
 	answerTimeout  = 30 * time.Second
@@ -81,26 +78,20 @@ func writeJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// ReportFlags are the flags for a report of the shadows.
-type ReportFlags struct {
+// reportFlags are the flags of the command agent for a report of the shadows.
+type reportFlags struct {
 	all, differing bool
 	output         *cli.OutputFlag
 }
 
-// AddReportFlags adds them to the command agent.
-func AddReportFlags(flags *pflag.FlagSet) *ReportFlags {
-	r := &ReportFlags{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
+func (r *reportFlags) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&r.all, "report", false, "print how far a running agent's shadows (--admin-address) agree with the acting controller, and exit")
 	flags.BoolVar(&r.differing, "report-differing", false, "print only the shadows that differ or did, largest difference first, and why; then exit")
 	flags.VarP(r.output, "output", "o", "form of the report: text or json")
-	return r
 }
 
-// Wanted reports whether to print a report instead of running.
-func (r *ReportFlags) Wanted() bool { return r.all || r.differing }
-
-// Print prints the report of the agent at the admin address.
-func (r *ReportFlags) Print(cmd *cobra.Command, adminAddress string) error {
+// print prints the report of the agent at the admin address.
+func (r *reportFlags) print(cmd *cobra.Command, adminAddress string) error {
 	var report shadow.Report
 	if err := askAgent(cmd, "--report", adminAddress, ShadowPath, &report); err != nil {
 		return err

@@ -3,6 +3,8 @@ package agentcmd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +33,7 @@ func (c *command) run(ctx context.Context) error {
 	if c.program.Libraries == nil {
 		metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	client, err := c.OpenService()
+	client, err := c.openService()
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (c *command) run(ctx context.Context) error {
 
 // newLoop returns the loop over a platform, and what runs it: a driver, or the platform's own queue.
 func (c *command) newLoop(platform *Platform, noted agent.Watched, client *setpoint.Client, observers []agent.Observer, metrics prometheus.Registerer, log *zap.Logger) (loop *agent.Loop, run func(context.Context) error, err error) {
-	service := agent.Service{Calls: client, Stream: client.Stream(c.InFlight()), Redial: client.Conn().ResetConnectBackoff, Announce: Announce(client)}
+	service := agent.Service{Calls: client, Stream: client.Stream(min(c.Workers, setpoint.DefaultInFlight)), Redial: client.Conn().ResetConnectBackoff, Announce: announce(client)}
 	options := agent.Options{
 		Cluster: c.Cluster, Acts: platform.Acts, Sources: platform.Kinds, Period: c.SyncPeriod, RequestTimeout: c.RequestTimeout,
 		Shadow: c.Shadow, Observers: observers, Registerer: metrics, Log: log,
@@ -112,28 +114,34 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 	}
 	pages := append([]daemon.Page{}, platform.Pages...)
 	pages = append(pages, statusPages(now, &ahead{targets: setpointv1.NewTargetServiceClient(client.Conn()), cluster: c.Cluster})...)
-	pages = append(pages, Pages(gatherer, ready, "whether the objects have been read", loop.Shadows)...)
-	return c.Serve(ctx, pages, log, func(ctx context.Context) error {
-		log.Info("agent starts", zap.String("version", cli.Version()), zap.String("platform", c.program.Platform),
-			zap.String("cluster", c.Cluster), zap.Bool("shadow", c.Shadow))
-		err := runAll(ctx, platform, kept, func(ctx context.Context) error {
-			uid, ok := identity.Await(ctx)
-			if !ok {
-				return nil
-			}
-			if uid != "" {
-				loop.SetClusterUID(uid)
-			}
-			if platform.Lead != nil {
-				return platform.Lead(ctx, run)
-			}
-			return run(ctx)
-		})
-		if err == nil {
-			log.Info("agent stopped")
+	pages = append(pages, pagesOf(gatherer, ready, loop.Shadows)...)
+	var admin net.Listener
+	if c.AdminAddress != "" {
+		if admin, err = net.Listen("tcp", c.AdminAddress); err != nil {
+			return fmt.Errorf("--%s: %w", adminFlag, err)
 		}
-		return err
+	}
+	defer daemon.ServePages(admin, daemon.Routes(pages), nil, log)()
+	defer daemon.TellSupervisor(ctx, log)()
+	log.Info("agent starts", zap.String("version", cli.Version()), zap.String("platform", c.program.Platform),
+		zap.String("cluster", c.Cluster), zap.Bool("shadow", c.Shadow))
+	err = runAll(ctx, platform, kept, func(ctx context.Context) error {
+		uid, ok := identity.Await(ctx)
+		if !ok {
+			return nil
+		}
+		if uid != "" {
+			loop.SetClusterUID(uid)
+		}
+		if platform.Lead != nil {
+			return platform.Lead(ctx, run)
+		}
+		return run(ctx)
 	})
+	if err == nil {
+		log.Info("agent stopped")
+	}
+	return err
 }
 
 // runAll runs the loop and its companions. The first failure stops all.
