@@ -47,8 +47,7 @@ type allocation struct {
 	version          uint64
 	created, started time.Time
 	stopped          time.Time // zero: it is to run
-	index            uint64    // of the last change that was observed
-	stage            int       // the stage after that change
+	index            uint64    // of its placement
 	taken            int64     // the interval of CPU that cpu belongs to
 	cpu              float64   // MHz
 }
@@ -101,55 +100,6 @@ func fits(j *api.Job, group string) bool {
 		total += t.cpu
 	}
 	return total <= nodeCPU
-}
-
-// Stages of an allocation.
-const (
-	unplaced = iota // not yet scheduled
-	placedOnNode
-	running
-	healthy
-)
-
-// settle assigns an index to the changes of a job's allocations since the last observation, and
-// returns when the next change is due; zero: none. The lock is held.
-func (s *Server) settle(key jobKey, j *job) (next time.Time) {
-	if s.Placement == nil {
-		return next
-	}
-	now := time.Now()
-	due := func(at time.Time) {
-		if at.After(now) && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
-	}
-	if d := j.deployment; d != nil {
-		due(d.begin)
-		due(d.end)
-	}
-	for _, a := range j.allocations {
-		if !a.stopped.IsZero() {
-			continue
-		}
-		due(a.created.Add(deploymentDelay))
-		due(a.started)
-		if stage := a.stageOf(s.stub(key, j, a)); stage != a.stage {
-			a.stage, a.index = stage, s.next()
-		}
-	}
-	return next
-}
-
-func (a *allocation) stageOf(stub *api.AllocationListStub) int {
-	switch status := stub.DeploymentStatus; {
-	case time.Now().Before(a.created.Add(deploymentDelay)):
-		return unplaced
-	case stub.ClientStatus != "running":
-		return placedOnNode
-	case status != nil && status.Healthy != nil && *status.Healthy:
-		return healthy
-	}
-	return running
 }
 
 // number is the number in its name.
@@ -300,28 +250,6 @@ func matches(filter string, one any) bool {
 // malformedToken is the error of client calls with a malformed token.
 const malformedToken = "failed to parse signed token: go-jose/go-jose: compact JWS format must have three parts"
 
-// allocation returns one allocation. The lock is held.
-func (s *Server) allocation(c caller, id string) answer {
-	if c.bad {
-		return denied()
-	}
-	if len(id) != 36 {
-		return refuse(http.StatusInternalServerError, "alloc lookup failed: index error: UUID must be 36 characters")
-	}
-	for key, j := range s.jobs {
-		for _, a := range j.allocations {
-			switch {
-			case a.id != id:
-			case !c.may(key.namespace, "read-job"):
-				return refuse(http.StatusInternalServerError, "Unknown allocation %q", id)
-			default:
-				return answer{status: http.StatusOK, index: max(s.index, 1), body: s.stub(key, j, a)}
-			}
-		}
-	}
-	return refuse(http.StatusNotFound, "alloc not found")
-}
-
 // cluster handles calls that are not about jobs. The lock is held.
 func (s *Server) cluster(c caller, at string) (answer, bool) {
 	list := func(body any) (answer, bool) {
@@ -330,20 +258,12 @@ func (s *Server) cluster(c caller, at string) (answer, bool) {
 	switch {
 	case at == "/v1/status/leader":
 		return answer{status: http.StatusOK, body: "127.0.0.1:4647"}, true
-	case at == "/v1/agent/self" && c.malformed:
-		return refuse(http.StatusInternalServerError, "ACL token not found or invalid workload identity: "+malformedToken), true
-	case at == "/v1/agent/self" && !c.all, at == "/v1/namespaces" && c.bad, (at == "/v1/nodes" || strings.HasPrefix(at, "/v1/node/")) && !c.nodes():
-		return denied(), true
-	case at == "/v1/agent/members" && !c.nodes():
+	case at == "/v1/namespaces" && c.bad, at == "/v1/agent/members" && !c.nodes():
 		return denied(), true
 	case at == "/v1/agent/members":
 		return answer{status: http.StatusOK, body: s.members()}, true
 	case at == "/v1/namespaces":
 		return list([]*api.Namespace{})
-	case at == "/v1/nodes":
-		return list([]*api.NodeListStub{{ID: nodeID, Status: "ready"}})
-	case strings.HasPrefix(at, "/v1/node/"):
-		return list(&api.Node{ID: nodeID, Status: "ready"})
 	}
 	return answer{}, false
 }
@@ -437,11 +357,11 @@ func (s *Server) usage(key jobKey, j *job, a *allocation) *api.AllocResourceUsag
 	return out
 }
 
-// listDeployments lists deployments of jobs. The lock is held.
-func (s *Server) listDeployments(c caller, query url.Values, namespace, ofJob string) []*api.Deployment {
+// listDeployments lists the deployments of a namespace. The lock is held.
+func (s *Server) listDeployments(c caller, query url.Values, namespace string) []*api.Deployment {
 	out := []*api.Deployment{}
 	for key, j := range s.jobs {
-		if namespace != "*" && key.namespace != namespace || !c.may(key.namespace, "read-job") || ofJob != "" && key.id != ofJob || j.deployment == nil || time.Now().Before(j.deployment.begin) {
+		if namespace != "*" && key.namespace != namespace || !c.may(key.namespace, "read-job") || j.deployment == nil || time.Now().Before(j.deployment.begin) {
 			continue
 		}
 		d := &api.Deployment{
@@ -471,31 +391,20 @@ func (s *Server) countPlaced(key jobKey, j *job, out *api.JobScaleStatusResponse
 	}
 	for _, a := range j.allocations {
 		stub := s.stub(key, j, a)
+		if time.Now().Before(a.created.Add(deploymentDelay)) || stub.DesiredStatus != "run" || stub.ClientStatus != "running" && stub.ClientStatus != "pending" ||
+			stub.DeploymentStatus != nil && stub.DeploymentStatus.Canary {
+			continue
+		}
 		group := out.TaskGroups[a.group]
-		if a.stageOf(stub) > unplaced && stub.DesiredStatus == "run" && (stub.ClientStatus == "running" || stub.ClientStatus == "pending") && (stub.DeploymentStatus == nil || !stub.DeploymentStatus.Canary) {
-			group.Placed++
-			if stub.ClientStatus == "running" {
-				group.Running++
-			}
-			if stub.DeploymentStatus != nil && stub.DeploymentStatus.Healthy != nil && *stub.DeploymentStatus.Healthy {
-				group.Healthy++
-			}
+		group.Placed++
+		if stub.ClientStatus == "running" {
+			group.Running++
+		}
+		if stub.DeploymentStatus != nil && stub.DeploymentStatus.Healthy != nil && *stub.DeploymentStatus.Healthy {
+			group.Healthy++
 		}
 		out.TaskGroups[a.group] = group
 	}
-}
-
-// jobsList is the answer of GET /v1/jobs. The lock is held.
-func (s *Server) jobsList(namespace string) []*api.JobListStub {
-	out := []*api.JobListStub{}
-	for key, j := range s.jobs {
-		if key.namespace == namespace {
-			s.refresh(j)
-			out = append(out, &api.JobListStub{ID: key.id, Namespace: key.namespace, Type: typeOf(j.Job), Stop: j.stopped, CreateIndex: j.created, ModifyIndex: j.modified, JobModifyIndex: j.specModified})
-		}
-	}
-	slices.SortFunc(out, func(a, b *api.JobListStub) int { return strings.Compare(a.ID, b.ID) })
-	return out
 }
 
 // encode writes an answer as JSON, nothing for nil.

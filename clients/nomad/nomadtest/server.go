@@ -142,11 +142,10 @@ func (s *Server) next() uint64 {
 type answer struct {
 	status int
 	index  uint64
-	body   any       // JSON
-	next   string    // start of the next page
-	again  time.Time // when the answer changes by itself, zero: never
-	zero   bool      // the index is 0, and the answer says so
-	text   string    // instead of the body
+	body   any    // JSON
+	next   string // start of the next page
+	zero   bool   // the index is 0, and the answer says so
+	text   string // instead of the body
 }
 
 func refuse(status int, format string, args ...any) answer {
@@ -264,29 +263,15 @@ func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answe
 		return a, true
 	}
 	switch {
-	case strings.HasPrefix(at, "/v1/allocation/"):
-		return s.allocation(c, strings.TrimPrefix(at, "/v1/allocation/")), true
 	case ofAllocation && strings.HasSuffix(id, "/stats"):
 		return s.statistics(c, strings.TrimSuffix(id, "/stats")), true
 	case at == "/v1/allocations":
 		return s.listAllocations(c, query, namespace, ""), true
 	case at == "/v1/deployments" && mayRead:
-		return list(s.listDeployments(c, query, namespace, ""))
+		return list(s.listDeployments(c, query, namespace))
 	case strings.HasSuffix(ofJob, "/allocations") && ofJob != at:
 		return s.listAllocations(c, query, namespace, strings.TrimSuffix(ofJob, "/allocations")), true
-	case strings.HasSuffix(ofJob, "/deployments") && ofJob != at && mayRead:
-		return list(s.listDeployments(c, query, namespace, strings.TrimSuffix(ofJob, "/deployments")))
-	case strings.HasSuffix(ofJob, "/deployment") && ofJob != at && mayRead:
-		var latest *api.Deployment
-		if all := s.listDeployments(c, query, namespace, strings.TrimSuffix(ofJob, "/deployment")); len(all) > 0 {
-			latest = all[len(all)-1]
-		}
-		return list(latest)
-	case at == "/v1/deployments", strings.HasSuffix(ofJob, "/deployments") && ofJob != at, strings.HasSuffix(ofJob, "/deployment") && ofJob != at:
-		return denied(), true
-	case at == "/v1/jobs" && c.may(namespace, "list-jobs"):
-		return list(s.jobsList(namespace))
-	case at == "/v1/jobs":
+	case at == "/v1/deployments":
 		return denied(), true
 	}
 	return answer{}, false
@@ -331,13 +316,8 @@ func (s *Server) blocking(r *http.Request, read func() answer) answer {
 		if over || a.index > index {
 			return a
 		}
-		var again <-chan time.Time
-		if !a.again.IsZero() {
-			again = time.After(time.Until(a.again))
-		}
 		select {
 		case <-changed:
-		case <-again:
 		case <-timer.C:
 			over = true
 		case <-r.Context().Done():
@@ -420,13 +400,7 @@ func (s *Server) scaleStatus(key jobKey) answer {
 		JobID: key.id, Namespace: key.namespace, JobCreateIndex: j.created, JobModifyIndex: j.modified, JobStopped: j.stopped,
 		TaskGroups: map[string]api.TaskGroupScaleStatus{},
 	}
-	again := s.settle(key, j)
 	index := j.modified
-	for _, a := range j.allocations {
-		if a.stopped.IsZero() && a.stage > unplaced {
-			index = max(index, a.index)
-		}
-	}
 	for group, count := range j.counts {
 		events := j.events[group]
 		if len(events) > 0 {
@@ -435,7 +409,7 @@ func (s *Server) scaleStatus(key jobKey) answer {
 		out.TaskGroups[group] = api.TaskGroupScaleStatus{Desired: int(count), Events: events}
 	}
 	s.countPlaced(key, j, out)
-	return answer{status: http.StatusOK, index: index, body: out, again: again}
+	return answer{status: http.StatusOK, index: index, body: out}
 }
 
 func (s *Server) register(r *http.Request) answer {
