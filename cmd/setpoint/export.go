@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -103,39 +102,11 @@ func names(ctx context.Context, client setpointv1.TargetServiceClient, namespace
 	}
 }
 
-// replacing opens what is to replace a file: that stays as it is until end, without an error, puts the other in its place.
-// What is no file, such as a pipe, is written to.
-func replacing(name string) (file *os.File, end func(error) error, err error) {
-	mode := os.FileMode(0o644)
-	if info, err := os.Stat(name); err == nil {
-		if mode = info.Mode().Perm(); !info.Mode().IsRegular() {
-			file, err = os.OpenFile(name, os.O_WRONLY, 0)
-			return file, func(failed error) error { return errors.Join(failed, file.Close()) }, err
-		}
-		if name, err = filepath.EvalSymlinks(name); err != nil {
-			return nil, nil, err
-		}
-	}
-	if file, err = os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.tmp"); err != nil {
-		return nil, nil, err
-	}
-	end = func(failed error) error {
-		if failed = errors.Join(failed, file.Chmod(mode), file.Close()); failed == nil {
-			failed = os.Rename(file.Name(), name)
-		}
-		if failed != nil {
-			_ = os.Remove(file.Name())
-		}
-		return failed
-	}
-	return file, end, nil
-}
-
 // export writes the recordings of targets, one after the other.
 func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServiceClient, targets []string) (err error) {
 	output := cmd.OutOrStdout()
 	if c.file != "-" {
-		file, end, failed := replacing(c.file)
+		file, end, failed := files.Replace(c.file, 0o644)
 		if failed != nil {
 			return failed
 		}

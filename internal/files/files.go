@@ -25,6 +25,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -141,4 +142,32 @@ func (s Set) Settled(ctx context.Context, settle time.Duration, known Sum) Conte
 		return unread(ErrUnsettled)
 	}
 	return last
+}
+
+// Replace opens what is to replace a file: that stays as it is until end, without an error, puts the
+// other in its place, with the mode that it had, else the given one. What is no file, such as a pipe, is
+// written to.
+func Replace(name string, mode fs.FileMode) (file *os.File, end func(error) error, err error) {
+	if info, err := os.Stat(name); err == nil {
+		if mode = info.Mode().Perm(); !info.Mode().IsRegular() {
+			file, err = os.OpenFile(name, os.O_WRONLY, 0)
+			return file, func(failed error) error { return errors.Join(failed, file.Close()) }, err
+		}
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if file, err = os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*.tmp"); err != nil {
+		return nil, nil, err
+	}
+	end = func(failed error) error {
+		if failed = errors.Join(failed, file.Chmod(mode), file.Sync(), file.Close()); failed == nil {
+			failed = os.Rename(file.Name(), name)
+		}
+		if failed != nil {
+			_ = os.Remove(file.Name())
+		}
+		return failed
+	}
+	return file, end, nil
 }

@@ -383,20 +383,10 @@ func (b *Book) replace(k *kept) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(b.file), "."+keptName+".*")
+	file, end, err := files.Replace(b.file, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	if err == nil {
-		err = file.Sync()
-	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), b.file)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-	}
-	return err
+	return end(err)
 }
