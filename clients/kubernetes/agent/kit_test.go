@@ -103,7 +103,6 @@ type world struct {
 	// statusErr, applyErr, readErr and fault are injected errors; nil: none.
 	statusErr, applyErr, readErr error
 	fault                        func(call string, attempt int) error
-	applyHook                    func()
 	// beforeApply is called before a count is written, without the lock. May be nil.
 	beforeApply func()
 	// watchers are called for objects that are created, changed or deleted.
@@ -463,10 +462,6 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if hook := w.applyHook; hook != nil {
-		w.applyHook = nil
-		hook()
-	}
 	if w.applyErr != nil {
 		return nil, w.applyErr
 	}

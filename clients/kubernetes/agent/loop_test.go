@@ -25,7 +25,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
 func testLog(t *testing.T) *zap.Logger { return zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)) }
@@ -334,25 +333,6 @@ func TestTheCountCantBeWritten(t *testing.T) {
 	})
 }
 
-// Someone else changes the count between read and write: it is decided again.
-func TestTheCountMoves(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, period)
-		w.workload("shop/web", 3, 50)
-		w.applyErr = &cluster.MovedError{Name: "web", Was: 3, Now: 7}
-		w.applyHook = func() { w.replicas["shop/web"] = 7 }
-		w.add(evaluatedHPA("shop", "web"))
-		settle()
-		want(t, "questions", w.askedSince(time.Time{}), 3)
-		want(t, "events", len(w.events()), 0)
-		want(t, "replicas", w.count("shop/web"), 7)
-		w.with(func() { w.applyErr = nil })
-		time.Sleep(2 * period)
-		want(t, "replicas", w.count("shop/web"), 5)
-	})
-}
-
 // As upstream: an event, and the next reconcile.
 func TestTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()
@@ -398,26 +378,6 @@ func TestANamesakesHistoryIsDeletedOnce(t *testing.T) {
 		w.add(newHPA("shop", "web"))
 		time.Sleep(5 * period)
 		want(t, "calls", fmt.Sprint(w.calls()), "[delete clusters/demo/namespaces/shop/targets/web]")
-	})
-}
-
-// Failed reads of the cluster are retried before the next reconcile, with back-off.
-func TestAFailedReadBacksOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, time.Minute)
-		w.workload("shop/web", 3, 50)
-		w.readErr = errors.New("no")
-		w.add(evaluatedHPA("shop", "web"))
-		time.Sleep(5 * time.Minute)
-		want(t, "asked", w.askedSince(time.Time{}), 0)
-		// After 1, 2, 4, … s, and with each reconcile.
-		if n := w.readsSoFar(); n < 8 || n > 14 {
-			t.Errorf("%d reads in five minutes", n)
-		}
-		w.with(func() { w.readErr = nil })
-		time.Sleep(time.Minute)
-		want(t, "replicas", w.count("shop/web"), 5)
 	})
 }
 
