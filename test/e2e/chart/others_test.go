@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // An API server with the kinds of Prometheus' operator and cert-manager accepts the chart's
@@ -55,7 +55,7 @@ func install(t *testing.T, c *kubetest.Cluster, module, folder string, kinds ...
 	cmd.Dir = t.TempDir() // no module of ours needs it
 	output, err := cmd.Output()
 	if err != nil {
-		needs.Cannot(t, module+" can't be downloaded: "+string(output))
+		kit.Cannot(t, module+" can't be downloaded: "+string(output))
 	}
 	var downloaded struct{ Dir string }
 	must(t, json.Unmarshal(output, &downloaded))

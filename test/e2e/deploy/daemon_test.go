@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // daemon is a dockerd with everything it has in a folder. It is the first process of a
@@ -65,7 +65,7 @@ func end(code int) {
 // docker returns the daemon that the tests share.
 func docker(t *testing.T) *daemon {
 	t.Helper()
-	needs.Docker(t, required...)
+	kit.NeedsDocker(t, required...)
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.daemon == nil && shared.err == nil {

@@ -9,14 +9,14 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // The scripts remove the folder of their temporary Debian, but never anything mounted below it,
 // even behind a link.
 func TestADebianIsRemovedWithoutWhatIsMounted(t *testing.T) {
 	if os.Getuid() != 0 {
-		needs.Cannot(t, "mounts need root")
+		kit.Cannot(t, "mounts need root")
 	}
 	script, err := filepath.Abs("../../../scripts/debian.sh")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestADebianIsRemovedWithoutWhatIsMounted(t *testing.T) {
 		return exec.CommandContext(t.Context(), "bash", "-c", `. "$1"; debian_gone "$2"`, "bash", script, folder).Run()
 	}
 	if err := syscall.Mount(others, mounted, "", syscall.MS_BIND, ""); err != nil {
-		needs.Cannot(t, "a bind mount: "+err.Error())
+		kit.Cannot(t, "a bind mount: "+err.Error())
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mounted, 0) })
 	for _, folder := range []string{debian, link + "/"} {

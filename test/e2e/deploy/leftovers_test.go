@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/cgroups"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // folders is how the names of daemons' folders begin.
@@ -47,7 +47,7 @@ func removeLeftovers() error {
 
 // removeFolder removes a daemon's folder and its files elsewhere.
 func removeFolder(folder string) error {
-	return errors.Join(removeBridges(folder), cgroups.Remove(filepath.Base(folder)), os.RemoveAll(folder))
+	return errors.Join(removeBridges(folder), kit.RemoveGroups(filepath.Base(folder)), os.RemoveAll(folder))
 }
 
 // removeBridges removes the bridges of networks that are in the daemon's files.

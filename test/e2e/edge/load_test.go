@@ -25,7 +25,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // callers are a load that runs in a process of its own.
@@ -206,6 +205,6 @@ func (rows table) String() string {
 func needsTwoProcessors(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("taskset"); err != nil || runtime.NumCPU() < 2 {
-		needs.Cannot(t, fmt.Sprintf("it takes two processors (there are %d) and taskset (%v)", runtime.NumCPU(), err))
+		kit.Cannot(t, fmt.Sprintf("it takes two processors (there are %d) and taskset (%v)", runtime.NumCPU(), err))
 	}
 }

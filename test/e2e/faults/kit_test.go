@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/leaks"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // parallel is how many tests run at once: they wait most of the time.
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 	goredis.SetLogger(quiet{})
 	zerolog.SetGlobalLevel(zerolog.Disabled) // what toxics say
-	os.Exit(leaks.Run(m,
+	os.Exit(kit.RunWithoutLeaks(m,
 		// A connection that a toxic has closed keeps those that feed it.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*NoopToxic).Pipe"),
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),

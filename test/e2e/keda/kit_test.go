@@ -20,7 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -68,7 +67,7 @@ func install(t *testing.T, c *kubetest.Cluster) *pods.Node {
 	must(t, err)
 	redis, err := pods.Redis()
 	if err != nil {
-		needs.Cannot(t, err.Error())
+		kit.Cannot(t, err.Error())
 	}
 	node := pods.Start(t, c, "setpoint", map[string]pods.Image{"redis:7.2": redis, "setpoint:current": pods.Setpoint(serve, agent)})
 	release := helm.New(t, c, "setpoint", "setpoint")
@@ -92,7 +91,7 @@ func start(t *testing.T, c *kubetest.Cluster, node *pods.Node) (log string) {
 	build.Stderr = os.Stderr
 	output, err := build.Output()
 	if err != nil {
-		needs.Cannot(t, "scripts/keda.sh: "+err.Error())
+		kit.Cannot(t, "scripts/keda.sh: "+err.Error())
 	}
 	keda := strings.TrimSpace(string(output))
 

@@ -27,7 +27,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -464,7 +463,7 @@ func (a *agent) awaitReconciles(more float64) {
 func newPrometheus(t testing.TB) string {
 	t.Helper()
 	if _, err := exec.LookPath("prometheus"); err != nil {
-		needs.Cannot(t, "there is no prometheus on PATH; scripts/prometheus.sh installs it")
+		kit.Cannot(t, "there is no prometheus on PATH; scripts/prometheus.sh installs it")
 	}
 	own, err := process.Reserve(1)
 	must(t, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -27,7 +27,7 @@ func TestManyGroups(t *testing.T) {
 	}
 	n := newNomad(t, commonServer(t))
 	if n.server.driver != "mock_driver" {
-		needs.Cannot(t, "this Nomad, a release, has no driver whose tasks cost nothing")
+		kit.Cannot(t, "this Nomad, a release, has no driver whose tasks cost nothing")
 	}
 	n.queue.Store(10 * allocations)
 	for i := range int(groups) {

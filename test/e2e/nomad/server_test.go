@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // management is the secret of the token that may do all.
@@ -220,10 +220,10 @@ func ownServer(t testing.TB) *server {
 func require(t testing.TB) {
 	t.Helper()
 	if _, err := program(); err != nil {
-		needs.Cannot(t, err.Error())
+		kit.Cannot(t, err.Error())
 	}
 	if os.Getuid() != 0 {
-		needs.Cannot(t, "a client of Nomad needs root")
+		kit.Cannot(t, "a client of Nomad needs root")
 	}
 }
 

@@ -43,8 +43,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // nodeName is where all pods are.
@@ -89,7 +89,7 @@ type End struct {
 func Start(t testing.TB, c *kubetest.Cluster, namespace string, images map[string]Image) *Node {
 	t.Helper()
 	if os.Getuid() != 0 {
-		needs.Cannot(t, "users, roots and DNS of pods need root")
+		kit.Cannot(t, "users, roots and DNS of pods need root")
 	}
 	c.Kubelet.Leave(namespace)
 	n := &Node{t: t, cluster: c, namespace: namespace, images: images, folder: t.TempDir(), running: map[types.UID]*pod{}, last: 1}

@@ -9,12 +9,12 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/leaks"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 func TestMain(m *testing.M) {
 	goredis.SetLogger(quiet{})
-	os.Exit(leaks.Run(m))
+	os.Exit(kit.RunWithoutLeaks(m))
 }
 
 // quiet drops the driver's lines about connections that come and go.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // Program returns a path to setpoint, built from the working tree, which works for as long as
@@ -37,7 +37,7 @@ func Previous(t testing.TB) string {
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "previous.sh")).Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		needs.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
+		kit.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/cgroups"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // repository is its root.
@@ -56,7 +54,7 @@ wait`
 func startDaemons(t *testing.T, script string) *swarm {
 	t.Helper()
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
-	needs.Docker(t, programs...)
+	kit.NeedsDocker(t, programs...)
 	folder, err := os.MkdirTemp("", "setpoint-swarm-") // short, for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +123,7 @@ func (s *swarm) stop(t *testing.T) {
 	}
 	_ = s.init.Process.Kill() // and with it all of its PID namespace
 	<-s.ended
-	if err := errors.Join(cgroups.Remove(filepath.Base(s.folder)), os.RemoveAll(s.folder)); err != nil {
+	if err := errors.Join(kit.RemoveGroups(filepath.Base(s.folder)), os.RemoveAll(s.folder)); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 )
 
 // machine is one daemon as a host has it: at Docker's own socket, with bridges and overlays.
@@ -32,7 +31,7 @@ const typedHere = "make e2e-swarm types it"
 // Somebody types the start page, and on the way what the guide says about metrics, the page and the
 // API, on a machine of his own.
 func TestThePagesAsTyped(t *testing.T) {
-	needs.Docker(t, "nsenter", "iptables", "curl", "prometheus", "openssl")
+	kit.NeedsDocker(t, "nsenter", "iptables", "curl", "prometheus", "openssl")
 	s := startDaemons(t, machine)
 	s.await(t, 1)
 	importImage(t, s)

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/test/e2e/leaks"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaks.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(kit.RunWithoutLeaks(m)) }

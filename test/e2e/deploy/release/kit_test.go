@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
-	"github.com/setpoint-dev/setpoint/test/e2e/needs"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -37,7 +36,7 @@ func images(t *testing.T, names ...string) map[string]pods.Image {
 	kit.Must(t, err)
 	redis, err := pods.Redis()
 	if err != nil {
-		needs.Cannot(t, err.Error())
+		kit.Cannot(t, err.Error())
 	}
 	images := map[string]pods.Image{"redis:7.2": redis}
 	for _, name := range append(names, "setpoint:current") {

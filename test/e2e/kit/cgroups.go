@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package cgroups removes the control groups that containers leave behind.
-package cgroups
+package kit
 
 import (
 	"errors"
@@ -15,8 +14,8 @@ import (
 // patience bounds the wait for killed processes on a busy machine.
 const patience = 3 * time.Minute
 
-// Remove removes the groups below all of a name, which are empty or become so.
-func Remove(name string) error {
+// RemoveGroups removes the control groups that containers leave behind: those below all of a name, which are empty or become so.
+func RemoveGroups(name string) error {
 	var groups []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
