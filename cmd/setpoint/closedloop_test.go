@@ -267,18 +267,30 @@ func TestWhatTheClosedLoopPredictsIsWhatHappens(t *testing.T) {
 	rows := make([][2]string, len(workloads))
 	t.Run("workloads", func(t *testing.T) {
 		for i := range workloads {
+			if i%3 != 0 && !testlength.Full() && !*update { // a run of hours each, three times
+				continue
+			}
 			t.Run(workloads[i].name, func(t *testing.T) {
 				t.Parallel()
 				rows[i] = edited(t, conn, address, i)
 			})
 		}
 	})
+	page := read(t, closedLoopPage)
+	if !testlength.Full() && !*update {
+		t.Log("each third workload is run: all with FULL=1")
+		for _, pair := range rows {
+			if !strings.Contains(page, pair[0]+pair[1]) {
+				t.Errorf("the table is not what was measured: run go test ./cmd/setpoint -run TestWhatTheClosedLoop -update\n%s%s", pair[0], pair[1])
+			}
+		}
+		return
+	}
 	var table strings.Builder
 	table.WriteString("| workload | edit | replica hours before | after, predicted | after, really | off | by the service's recording | late, predicted | late, really | miss |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, pair := range rows {
 		table.WriteString(pair[0] + pair[1])
 	}
-	page := read(t, closedLoopPage)
 	const begin, end = "<!-- table -->\n", "<!-- end of table -->"
 	before, rest, found := strings.Cut(page, begin)
 	written, after, ended := strings.Cut(rest, end)
