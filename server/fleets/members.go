@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -302,7 +303,34 @@ func (f *Fleets) Fleet(ctx context.Context, of store.Key) (*setpointv1.Fleet, er
 	case k.spec.problem != nil:
 		return nil, fmt.Errorf("%w: %w", store.ErrUnreadable, k.spec.problem)
 	}
-	return conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, f.now()), nil
+	out := conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, f.now())
+	f.tellAlone(ctx, k.spec, out.GetMembers())
+	return out, nil
+}
+
+// tellAlone tells which silent members have been decided for alone of late: their calls do not name the fleet. Whoever
+// looks pays for that, not the calls. What can't be read is not told.
+func (f *Fleets) tellAlone(ctx context.Context, s *spec, members []*setpointv1.FleetMemberStatus) {
+	var silent []*setpointv1.FleetMemberStatus
+	var names []string
+	for _, m := range members {
+		if state := m.GetState(); state != fleet.Fresh.String() && state != fleet.Returning.String() {
+			silent, names = append(silent, m), append(names, m.GetTarget())
+		}
+	}
+	if len(silent) == 0 {
+		return
+	}
+	records, errs := f.targets.Load(ctx, keysOf(names))
+	for i, m := range silent {
+		if errs != nil && errs[i] != nil || !records[i].Exists() {
+			continue
+		}
+		own, err := record.Decode(records[i].Value)
+		if last := m.GetLastCallTime(); err == nil && f.now().Sub(own.Updated) <= s.fleet.StaleAfter && (last == nil || own.Updated.After(last.AsTime())) {
+			m.Error = "it calls without naming the fleet, and is decided for alone: set fleet in all its calls"
+		}
+	}
 }
 
 // Decisions returns the record of a fleet's decisions, with none pending: they are final when they are shared out, though

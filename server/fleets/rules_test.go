@@ -673,6 +673,42 @@ grants:
 	}
 }
 
+// A member whose calls do not name the fleet is decided for alone; who looks at the fleet sees why it is silent.
+func TestMembersThatAreDecidedForAloneAreTold(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, open func() store.Store) {
+		s := start(t, open)
+		s.set(t, queueFleet(2, 100, west, east))
+		s.call(t, member(west, 3, 60))
+		alone := func(r *setpointv1.RecommendRequest) { r.Fleet = "" }
+		told := func() (of []string) {
+			for _, m := range s.fleet(t).GetMembers() {
+				if strings.Contains(m.GetError(), "without naming the fleet") {
+					of = append(of, m.GetTarget())
+				}
+			}
+			return of
+		}
+		s.call(t, member(east, 3, 60, alone))
+		if got := told(); !slices.Equal(got, []string{east}) {
+			t.Errorf("of one that was never seen: %v", got)
+		}
+		s.call(t, member(east, 3, 60))
+		if got := told(); got != nil {
+			t.Errorf("of one that is fresh: %v", got)
+		}
+		s.Clock.Advance(5 * time.Minute)
+		s.call(t, member(west, 3, 60))
+		if got := told(); got != nil {
+			t.Errorf("its history is old: %v", got)
+		}
+		s.call(t, member(east, 3, 60, alone))
+		if got := told(); !slices.Equal(got, []string{east}) {
+			t.Errorf("of one that is silent: %v", got)
+		}
+	})
+}
+
 // GetFleet names the metrics whose readings contradict their scope, as the spec's scopes do; members don't learn them.
 func TestContradictionsAreNamed(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,7 @@ func wrong(s state, now time.Time) string {
 	}
 	blind, differs := int32(0), int32(0)
 	for _, m := range f.GetMembers() {
-		silent := m.GetState() == "STALE" || m.GetState() == "LOST"
+		silent := m.GetState() == "STALE" || m.GetState() == "LOST" || m.GetState() == "UNSEEN"
 		if m.GetError() != "" && !silent {
 			blind++
 		}
