@@ -676,7 +676,7 @@ grants:
 // A member whose calls do not name the fleet is decided for alone; who looks at the fleet sees why it is silent.
 func TestMembersThatAreDecidedForAloneAreTold(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, open func() store.Store) {
+	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open)
 		s.set(t, queueFleet(2, 100, west, east))
 		s.call(t, member(west, 3, 60))
