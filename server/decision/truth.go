@@ -74,7 +74,12 @@ type Truth struct {
 	shards [truthShards]truthShard
 	room   truthRoom
 	used   atomic.Int64 // memory of all tails
-	tails  atomic.Int64
+	// clusters counts the tails, all of them and by cluster.
+	clusters struct {
+		mu  sync.Mutex
+		all int64
+		of  map[string]int64
+	}
 	// full is told when there are more tails than the room is for.
 	full    chan struct{}
 	dropped prometheus.Counter
@@ -124,6 +129,7 @@ func NewTruth(o TruthOptions, engine store.Store, newLog func(store.Log) *decisi
 	for i := range t.shards {
 		t.shards[i].tails, t.shards[i].used = make(map[store.Key]*tail), make(map[string]int)
 	}
+	t.clusters.of = make(map[string]int64)
 	go t.run()
 	return t
 }
@@ -196,14 +202,52 @@ func (t *Truth) run() {
 	}
 }
 
-// fits is how many tails there is room for, with some more, because which targets are kept is decided by their names.
+// within counts a new tail of a cluster, and reports whether there is room for it. Of a cluster that was counted there
+// are as many as are to be kept of it, with some more, because which ones are kept is decided by their names; so one
+// that chooses its names takes no room of others'. Before that, there are as many of all.
+func (t *Truth) within(cluster string) bool {
+	c := &t.clusters
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if most, counted := t.room.most(cluster); counted {
+		if c.of[cluster] >= most {
+			return false
+		}
+	} else if c.all >= t.fits() {
+		select {
+		case t.full <- struct{}{}:
+		default:
+		}
+		if t.room.parts.Load() == nil || c.all >= 2*t.fits() {
+			return false
+		}
+	}
+	c.all++
+	c.of[cluster]++
+	return true
+}
+
+// without counts a tail of a cluster less.
+func (t *Truth) without(cluster string) {
+	c := &t.clusters
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all--
+	if c.of[cluster]--; c.of[cluster] <= 0 {
+		delete(c.of, cluster)
+	}
+}
+
+// fits is how many tails there are before targets are counted.
 func (t *Truth) fits() int64 {
 	if t.options.Total <= 0 {
-		return math.MaxInt64
+		return math.MaxInt64 / 4
 	}
-	most := int64(t.options.Total / t.options.Bytes)
-	return most + most/4 + 16
+	return withSome(int64(t.options.Total / t.options.Bytes))
 }
+
+// withSome is a number and some more.
+func withSome(n int64) int64 { return n + n/4 + 16 }
 
 // shed forgets what there is no room for.
 func (t *Truth) shed() {
@@ -211,13 +255,21 @@ func (t *Truth) shed() {
 		s := &t.shards[i]
 		s.mu.Lock()
 		for key, tail := range s.tails {
-			if !t.room.keeps(&key) {
+			if !t.room.keeps(&key) || t.beyond(key.Cluster) {
 				t.dropped.Add(float64(tail.encoder.Items()))
 				t.remove(s, key, tail)
 			}
 		}
 		s.mu.Unlock()
 	}
+}
+
+// beyond reports whether a cluster has more tails than it may.
+func (t *Truth) beyond(cluster string) bool {
+	t.clusters.mu.Lock()
+	defer t.clusters.mu.Unlock()
+	most, counted := t.room.most(cluster)
+	return counted && t.clusters.of[cluster] > most
 }
 
 // sealDue passes the chunks that have come to their end to the log, and forgets targets that had none. It returns the
@@ -327,7 +379,7 @@ func (t *Truth) resize(s *truthShard, key *store.Key, tail *tail) {
 func (t *Truth) remove(s *truthShard, key store.Key, tail *tail) {
 	delete(s.tails, key)
 	tail.gone = true
-	t.tails.Add(-1)
+	t.without(key.Cluster)
 	t.used.Add(-int64(tail.size))
 	if s.used[key.Cluster] -= tail.size; s.used[key.Cluster] <= 0 {
 		delete(s.used, key.Cluster)
@@ -344,14 +396,9 @@ func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 	if t.used.Load()+least > int64(t.options.Buffer) || s.used[key.Cluster]+least > t.options.Buffer/truthShards/mostOfBuffer {
 		return nil
 	}
-	if t.tails.Load() >= t.fits() {
-		select {
-		case t.full <- struct{}{}:
-		default:
-		}
+	if !t.within(key.Cluster) {
 		return nil
 	}
-	t.tails.Add(1)
 	// The first chunk is shorter, by what the name says: so not all of them end at once.
 	part := t.time / 2
 	part += time.Duration(len(s.tails)%16) * t.time / 32

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -394,7 +395,7 @@ func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
 			for i := range asked {
 				keep(truth, keyed("a", i), time.Now())
 			}
-			if n := truth.tails.Load(); n > truth.fits() {
+			if n := counted(truth); n > truth.fits() {
 				t.Fatalf("%d targets are kept, with room for %d", n, room)
 			}
 			time.Sleep(2 * time.Second)
@@ -414,8 +415,51 @@ func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
 				kept++
 			}
 		}
-		if int64(kept) != truth.tails.Load() || kept < room*7/10 {
-			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, truth.tails.Load(), room)
+		if int64(kept) != counted(truth) || kept < room*7/10 {
+			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, counted(truth), room)
+		}
+		truth.Close()
+	})
+}
+
+// counted is how many tails are counted.
+func counted(t *Truth) int64 {
+	t.clusters.mu.Lock()
+	defer t.clusters.mu.Unlock()
+	return t.clusters.all
+}
+
+// TestAClusterThatChoosesItsNamesTakesNoRoomOfOthers asks for targets of a cluster whose names are all among those that are
+// kept, before and after another cluster's are asked for.
+func TestAClusterThatChoosesItsNamesTakesNoRoomOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room, victims, flood = 100, 20, 5000
+		truth := roomOf(t, room, map[string]int{"victim": victims, "flood": flood})
+		chosen := func(n int) []store.Key {
+			const spread = 2654435769
+			var keys []store.Key
+			for i := 0; len(keys) < n; i++ {
+				if key := keyed("flood", i); truthHash(&key)*spread < 1<<24 {
+					keys = append(keys, key)
+				}
+			}
+			return keys
+		}(flood)
+		for range 4 {
+			for _, key := range chosen {
+				keep(truth, key, time.Now())
+			}
+			for i := range victims {
+				keep(truth, keyed("victim", i), time.Now())
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		truth.clusters.mu.Lock()
+		of := maps.Clone(truth.clusters.of)
+		truth.clusters.mu.Unlock()
+		if of["victim"] != victims || of["flood"] > withSome(room-victims) {
+			t.Errorf("kept are %v, with room for %d", of, room)
 		}
 		truth.Close()
 	})

@@ -20,6 +20,7 @@ type truthRoom struct {
 type truthParts struct {
 	of   map[string]uint32 // by cluster
 	rest uint32            // of clusters that are not yet counted
+	most map[string]int64  // tails, by cluster
 }
 
 // maxTruthClusters limits the clusters that are counted at once.
@@ -37,6 +38,16 @@ func (r *truthRoom) keeps(key *store.Key) bool {
 	}
 	const spread = 2654435769 // the golden ratio's: shards use the lower bits
 	return part == math.MaxUint32 || truthHash(key)*spread < part
+}
+
+// most is how many targets of a cluster may be kept at once, if it was counted.
+func (r *truthRoom) most(cluster string) (n int64, counted bool) {
+	p := r.parts.Load()
+	if p == nil {
+		return 0, false
+	}
+	n, counted = p.most[cluster]
+	return n, counted
 }
 
 // least is the part of the targets that are kept, in the cluster of which the least are.
@@ -94,7 +105,7 @@ func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[
 	if count > room {
 		further = min(1, (room-taken)/max(1, count-taken))
 	}
-	next := &truthParts{of: make(map[string]uint32), rest: math.MaxUint32}
+	next := &truthParts{of: make(map[string]uint32), most: make(map[string]int64), rest: math.MaxUint32}
 	if count > room && len(clusters) > len(targets) {
 		next.rest = partOf(further, 1)
 	}
@@ -105,6 +116,7 @@ func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[
 			kept = min(kept, float64(most/each))
 		}
 		next.of[cluster] = partOf(kept, own)
+		next.most[cluster] = withSome(int64(kept))
 	}
 	r.parts.Store(next)
 }
