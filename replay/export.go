@@ -117,8 +117,9 @@ type exporter struct {
 	specs    map[uint64]*setpointv1.SpecInUse
 	reports  map[int64]*truth.Report
 	scenario *recording.Scenario
-	// last is the instant of the step before; 0: there is none.
+	// last is the instant of the step before, 0: there is none; and spec that step's.
 	last int64
+	spec uint64
 }
 
 // learn remembers the text of a spec.
@@ -155,6 +156,8 @@ func (x *exporter) add(s *truth.Step) {
 		} else {
 			x.gap(s, notTheSame)
 		}
+	case begins(s) && s.Spec != x.spec:
+		x.end() // a promoted shadow goes on with its own history, not with that of the steps before
 	}
 	if x.scenario == nil {
 		if !begins(s) {
@@ -171,7 +174,7 @@ func (x *exporter) add(s *truth.Step) {
 		return
 	}
 	x.scenario.Calls = append(x.scenario.Calls, *call)
-	x.last = s.At
+	x.last, x.spec = s.At, s.Spec
 }
 
 // gap notes one before the step, and ends the scenario.

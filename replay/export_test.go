@@ -215,6 +215,50 @@ func TestTwoInstancesKeepOneRecording(t *testing.T) {
 	replayed(t, out)
 }
 
+// TestAPromotionBeginsAScenario promotes a shadow and takes that back: what is decided next is decided on the other
+// history, which is that of no decision before.
+func TestAPromotionBeginsAScenario(t *testing.T) {
+	engine, s := kept(t, 1)
+	spec := func(average string) *setpointv1.HorizontalPodAutoscalerSpec {
+		of := servertest.QueueSpec(1, 100).GetSpec()
+		of.Metrics[0].External.Target.AverageValue, of.Behavior = &average, nil // the largest count in five minutes
+		return of
+	}
+	set, err := s[0].Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: &setpointv1.TargetSpec{
+		Spec: spec("10"), Shadows: []*setpointv1.Shadow{{Name: "next", Spec: spec("20")}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts []int32
+	etag := set.GetTargetSpec().GetEtag()
+	for i := range 9 {
+		if i > 0 && i%3 == 0 {
+			promoted, err := s[0].Targets.PromoteShadow(t.Context(), &setpointv1.PromoteShadowRequest{Name: servertest.Polled, Shadow: "next", Etag: etag})
+			if err != nil {
+				t.Fatal(err)
+			}
+			etag = promoted.GetTargetSpec().GetEtag()
+		}
+		s[0].Observe(t, 3, "60")
+		resp, err := s[0].Recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: servertest.Polled, CurrentReplicas: new(int32(3))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts = append(counts, resp.GetRecommendation().GetDesiredReplicas())
+		s[0].Clock.Advance(servertest.Period)
+	}
+	if want := []int32{6, 6, 6, 3, 3, 3, 6, 6, 6}; !slices.Equal(counts, want) {
+		t.Fatalf("decided %v, want %v", counts, want)
+	}
+	s[0].StopAndWait(t)
+	out := Export(servertest.Polled, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Polled)), time.Time{}, time.Time{})
+	if out.Steps != len(counts) || len(out.Gaps) > 0 || len(out.Scenarios) != 3 {
+		t.Errorf("%d of %d steps, %d scenarios, gaps %v", out.Steps, len(counts), len(out.Scenarios), out.Gaps)
+	}
+	replayed(t, out)
+}
+
 // TestALostChunkIsAGap loses the chunk of one instance of three that served one after the other.
 func TestALostChunkIsAGap(t *testing.T) {
 	engine, s := kept(t, 3)
