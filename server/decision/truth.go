@@ -439,6 +439,16 @@ func (a *asked) due(t *Truth, key *store.Key, spec uint64, at int64) (state, tex
 	return state, state || tail.spec != spec
 }
 
+// anew makes the next step of a target have its record, because a decision is not kept.
+func (t *Truth) anew(key *store.Key) {
+	s := t.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tail := s.tails[*key]; tail != nil {
+		tail.state = 0
+	}
+}
+
 // pace is how often a target may be recorded: once in paceOf, and paceBurst times at once. One that is asked more often
 // than that is not recorded until all of the burst is there again, so that what is recorded of it is without gaps for a
 // while. No target needs a decision that often; a caller that asks in a loop would fill the store, and pay for it.
@@ -482,6 +492,9 @@ func (j *Job) noteTruth(known *record.Record, moved bool) {
 	t := j.targets.Truth
 	j.asked = asked{}
 	if !j.keepsTruth() {
+		if t != nil && j.Input.HoldDown {
+			t.anew(&j.Key)
+		}
 		return
 	}
 	if known.Seen {

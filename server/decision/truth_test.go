@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,10 +28,13 @@ func newTruth(o TruthOptions, engine store.Store) *Truth {
 }
 
 // keep keeps a decision of a target at an instant.
-func keep(t *Truth, key store.Key, at time.Time) {
+func keep(t *Truth, key store.Key, at time.Time, changes ...func(*Job)) {
 	j := &Job{
 		Request: Request{Key: key, Now: at, SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 		Outcome: Outcome{Decision: recommender.Decision{At: at}}, targets: &Targets{Truth: t}, room: new(room),
+	}
+	for _, change := range changes {
+		change(j)
 	}
 	j.noteTruth(&record.Record{}, false)
 	j.keepTruth()
@@ -498,6 +502,34 @@ func TestTheRecordingsPace(t *testing.T) {
 				t.Errorf("the next one is recorded: %v", got)
 			}
 		})
+	}
+}
+
+// TestARecordingGoesOnAfterAnOutage decides without the store, which is not kept: the next decision has the record from which
+// a replay can begin, and the one after it has none.
+func TestARecordingGoesOnAfterAnOutage(t *testing.T) {
+	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer truth.Close()
+	key, begin := keyed("c", 1), time.Now()
+	held := func(j *Job) { j.Input.HoldDown = true }
+	keep(truth, key, begin, held) // a target of which nothing is known
+	for i, changes := range [][]func(*Job){nil, nil, {held}, nil, nil} {
+		keep(truth, key, begin.Add(time.Duration(i)*15*time.Second), changes...)
+	}
+	chunks, _, err := truth.Read(t.Context(), key.String(), "", 0, 100)
+	if err != nil || len(chunks) != 1 {
+		t.Fatalf("%d chunks, %v", len(chunks), err)
+	}
+	steps, _, err := truths.Open(chunks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with []bool
+	for _, step := range steps {
+		with = append(with, len(step.State) > 0)
+	}
+	if want := []bool{true, false, true, false}; !slices.Equal(with, want) {
+		t.Errorf("decisions with a record: %v, want %v", with, want)
 	}
 }
 
