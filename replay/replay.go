@@ -68,8 +68,6 @@ type Options struct {
 	Stages *setpointv1.Stages
 	// NoCompare disables comparisons.
 	NoCompare bool
-	// Explain requests explanations.
-	Explain bool
 	// Cluster is the prefix of the clusters of the replay's targets, which it deletes, one per
 	// scenario. Empty: "replay".
 	Cluster string
@@ -221,7 +219,7 @@ func (r *Runner) forget(ctx context.Context, target *string) error {
 
 // ask requests a recommendation, and reports the recorded result of applying it.
 func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendRequest) (err error) {
-	req.Explain = r.options.Explain
+	req.Explain = false // nobody reads it
 	if step.Response, err = r.backend.Recommend(ctx, req); err != nil {
 		return err
 	}

@@ -115,22 +115,27 @@ func (t TLS) Pair() (*tls.Certificate, error) {
 	return nil, &TLSError{both, []string{t.CertFile, t.KeyFile}, errors.New("keep changing while they are read")}
 }
 
+// client is a client's configuration with the authorities of now, and its pair of now.
+func (t TLS) client() (*tls.Config, *tls.Certificate, error) {
+	authorities, err := t.Authorities()
+	if err != nil {
+		return nil, nil, err
+	}
+	pair, err := t.Pair()
+	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, RootCAs: authorities}, pair, err
+}
+
 // Config builds a client's configuration from the current files, for a connection to an
 // address, host:port.
 func (t TLS) Config(address string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if config.ServerName == "" {
+	if t.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
 		}
-		config.ServerName = host
+		t.ServerName = host
 	}
-	var err error
-	if config.RootCAs, err = t.Authorities(); err != nil {
-		return nil, err
-	}
-	pair, err := t.Pair()
+	config, pair, err := t.client()
 	if err != nil {
 		return nil, err
 	}
@@ -144,12 +149,7 @@ func (t TLS) Config(address string) (*tls.Config, error) {
 // authorities now, and the client's own pair at each handshake, so that the pair may be
 // replaced.
 func (t TLS) Client() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	var err error
-	if config.RootCAs, err = t.Authorities(); err != nil {
-		return nil, err
-	}
-	pair, err := t.Pair()
+	config, pair, err := t.client()
 	if err != nil {
 		return nil, err
 	}

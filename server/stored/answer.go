@@ -42,11 +42,11 @@ func newOutcome(r *setpointv1.Recommendation, failed string, spec *setpointv1.Ta
 	}
 	if failed != "" && len(r.GetStatus().GetConditions()) == 0 {
 		// The profile design-2015 has no conditions, and keeps the count.
-		o.undecided = &UndecidedError{"FailedGetMetrics", failed, r.GetEvaluationTime().AsTime()}
+		o.undecided = &UndecidedError{"FailedGetMetrics", failed}
 	}
 	for _, c := range r.GetStatus().GetConditions() {
 		if c.GetType() == recommender.ScalingActive && c.GetStatus() != recommender.ConditionTrue && c.GetReason() != recommender.ScalingDisabled {
-			o.undecided = &UndecidedError{c.GetReason(), c.GetMessage(), r.GetEvaluationTime().AsTime()}
+			o.undecided = &UndecidedError{c.GetReason(), c.GetMessage()}
 		}
 	}
 	return o

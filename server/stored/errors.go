@@ -61,8 +61,6 @@ type UndecidedError struct {
 	Reason string
 	// Message is the condition's.
 	Message string
-	// At is the instant of the decision.
-	At time.Time
 }
 
 // OtherCountError means that the caller observes a count that the decision of this period does not
