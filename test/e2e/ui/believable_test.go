@@ -1,6 +1,6 @@
 //go:build linux
 
-package ui_test
+package ui
 
 import (
 	"fmt"

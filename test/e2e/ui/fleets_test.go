@@ -1,6 +1,6 @@
 //go:build linux
 
-package ui_test
+package ui
 
 import (
 	"context"
@@ -100,37 +100,7 @@ func TestAFleetOnThePage(t *testing.T) {
 	stop := s.calls(t, "east", 60)
 	p.wait("18 decided", `document.querySelector(".big .count").innerText === "18"`)
 	p.wait("fresh members", member("west")+`.includes("Fresh") && `+member("east")+`.includes("Fresh")`)
-	// The counts are those of the service, each in its row. What the members tell changes meanwhile, so both are read until they agree.
-	var wrong []string
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		answer, err := setpointv1.NewFleetServiceClient(s.Conn()).GetFleet(t.Context(), &setpointv1.GetFleetRequest{Name: theFleet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wrong = nil
-		fleet := answer.GetFleet()
-		figures := eval[string](p, `[...document.querySelectorAll(".figure")].map(e => e.innerText.replace(/\s+/g, " ")).join("; ")`)
-		if want := fmt.Sprintf("%d desired; %d shared out; %d unplaced; %d missing without the largest member", fleet.GetDesiredReplicas(), fleet.GetShareTotal(), fleet.GetUnplacedReplicas(), fleet.GetMissingReplicas()); figures != want {
-			wrong = append(wrong, fmt.Sprintf("it shows %q, the service says %q", figures, want))
-		}
-		for _, m := range fleet.GetMembers() {
-			cluster := strings.Split(m.GetTarget(), "/")[1]
-			share := eval[string](p, `[...document.querySelectorAll("table.members tbody tr")].find(r => r.querySelector("a").innerText === "`+cluster+`").querySelector("strong").innerText`)
-			want := "none yet"
-			if m.Share != nil {
-				want = fmt.Sprint(m.GetShare())
-			}
-			if share != want {
-				wrong = append(wrong, fmt.Sprintf("%s: it shows a share of %s, the service says %s", cluster, share, want))
-			}
-		}
-		if len(wrong) == 0 || time.Now().After(deadline) {
-			break
-		}
-	}
-	for _, text := range wrong {
-		t.Error(text)
-	}
+	p.fleetAgrees(s, theFleet)
 	p.wait("the service's words", `document.querySelector(".side-column").innerText.includes("ValidMetricFound")`)
 	p.wait("the log's decisions", `document.querySelector("button.decision") !== null`)
 

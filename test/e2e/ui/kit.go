@@ -1,6 +1,6 @@
 //go:build linux
 
-package ui_test
+package ui
 
 import (
 	"context"
@@ -26,19 +26,16 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"google.golang.org/grpc/metadata"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
 var errNoChromium = errors.New("there is no Chromium: run scripts/chromium.sh")
 
-// leftovers is the folder for temporary files that Chromium leaves behind.
+// leftovers is the folder for temporary files that Chromium leaves behind; "": it was not started.
 var leftovers string
 
-// browser is Chromium, started once for all tests.
+// browser is Chromium, started once for all tests of a process; endBrowser ends it.
 var browser = sync.OnceValues(func() (context.Context, error) {
 	program := os.Getenv("CHROMIUM")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -48,6 +45,10 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	}
 	if program == "" {
 		return nil, errNoChromium
+	}
+	var err error
+	if leftovers, err = os.MkdirTemp("", "setpoint-ui-"); err != nil {
+		return nil, err
 	}
 	allocator, _ := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(program),
@@ -61,25 +62,15 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 	return ctx, chromedp.Do(ctx)
 })
 
-func TestMain(m *testing.M) {
-	// Services have the playground's engine only if it is there when they are built.
-	engine := exec.Command("scripts/wasm.sh", "bin/engine", "web/engine")
-	engine.Dir, engine.Stderr = "../../..", os.Stderr
-	if err := engine.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "scripts/wasm.sh:", err)
-		os.Exit(1)
+// endBrowser ends Chromium, if it was started, for good.
+func endBrowser() {
+	if leftovers == "" {
+		return
 	}
-	var err error
-	if leftovers, err = os.MkdirTemp("", "setpoint-ui-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
 	if ctx, err := browser(); err == nil {
 		_ = chromedp.Cancel(ctx)
 	}
 	_ = os.RemoveAll(leftovers)
-	os.Exit(code)
 }
 
 // siteOf is a service whose page is tested.
@@ -93,59 +84,6 @@ func site(t *testing.T, flags ...string) *siteOf {
 	t.Helper()
 	s := service.Start(t, flags...)
 	return &siteOf{Instance: s, origin: "http://" + s.RESTAddr()}
-}
-
-// feed has recommendations made for so many targets, web-00 and so on in the cluster demo and
-// the namespace shop, twice a second each with another load, until the test ends or the function
-// that it returns is called. token may be "".
-func (s *siteOf) feed(t *testing.T, targets int, token string) (stop func()) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	if token != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
-	}
-	first := make(chan struct{})
-	var fed sync.WaitGroup
-	fed.Go(func() {
-		tick := time.NewTicker(500 * time.Millisecond)
-		defer tick.Stop()
-		for round := 0; ; round++ {
-			for i := range targets {
-				// The service may be away: some tests are about that.
-				_, _ = s.Recommendations().Recommend(ctx, request(fmt.Sprintf("web-%02d", i), "queue", 10+(round*7+i*13)%90))
-			}
-			if round == 0 {
-				close(first)
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	var once sync.Once
-	stop = func() { once.Do(func() { cancel(); fed.Wait() }) }
-	t.Cleanup(stop)
-	<-first
-	return stop
-}
-
-// request requests a target in cluster demo and namespace shop that scales by a metric.
-func request(target, metric string, load int) *setpointv1.RecommendRequest {
-	one := "10"
-	identifier := &setpointv1.MetricIdentifier{Name: metric}
-	return &setpointv1.RecommendRequest{
-		Target: "clusters/demo/namespaces/shop/targets/" + target,
-		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
-			MaxReplicas: 12,
-			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
-				Metric: identifier, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: &one},
-			}}},
-		},
-		Scale:           &setpointv1.Scale{SpecReplicas: 3},
-		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: identifier, Value: fmt.Sprint(load)}},
-	}
 }
 
 // page is a tab of its own, with its own cookies and storage.
@@ -411,7 +349,7 @@ func (p *page) fill(selector, text string) {
 // again after that.
 func (p *page) accessible() {
 	p.t.Helper()
-	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	source, err := os.ReadFile(filepath.Join(p.repository(), "test", "e2e", "ui", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		if os.Getenv("CI") != "" {
 			p.t.Fatalf("there is no axe-core: run scripts/chromium.sh: %v", err)
@@ -461,10 +399,20 @@ func (p *page) size(width, height int64) {
 	command(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
 }
 
+// repository is its root: tests of other packages look at pages, too.
+func (p *page) repository() string {
+	p.t.Helper()
+	root, err := process.Repository()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return root
+}
+
 // screenshot keeps pictures of the page in bin/e2e-ui: dark, light, and narrow.
 func (p *page) screenshot(name string) {
 	p.t.Helper()
-	folder := filepath.Join("..", "..", "..", "bin", "e2e-ui")
+	folder := filepath.Join(p.repository(), "bin", "e2e-ui")
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		p.t.Fatal(err)
 	}
