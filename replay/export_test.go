@@ -65,7 +65,8 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 	engine := memory.New(memory.Options{})
 	s := servertest.Start(t, func(su *servertest.Setup) {
 		su.Engine, su.Log = engine, engine
-		su.Options.Truth.Bytes, su.Options.Truth.Buffer = 1<<20, 1<<30
+		// All targets are kept, whatever room that takes.
+		su.Options.Truth.Bytes, su.Options.Truth.Total, su.Options.Truth.Buffer = 1<<20, 0, 1<<30
 	})
 	asks := &keeping{NewServer(s.Conn), map[string]int{}}
 	targets := 0

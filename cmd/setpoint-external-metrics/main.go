@@ -63,7 +63,7 @@ Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
 func (s *settings) bind(flags *pflag.FlagSet) {
 	// The API server has flags of the same names for its serving certificates.
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.connection.Bind(own, "Setpoint")
+	config.List{{Settings: s.connection.List("Setpoint")}}.Bind(own)
 	own.VisitAll(func(flag *pflag.Flag) {
 		flag.Name = serverFlag(flag.Name)
 		flag.Usage = strings.ReplaceAll(flag.Usage, "--tls-", "--server-tls-")
