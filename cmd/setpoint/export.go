@@ -68,6 +68,12 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 			return cli.BadInput(fmt.Errorf("--%s: %w", flag.name, err))
 		}
 	}
+	if now := time.Now(); !c.begin.IsZero() && c.begin.After(now) {
+		return cli.BadInput(fmt.Errorf("--from: %s is in the future; it is %s", c.begin.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	}
+	if !c.end.IsZero() && !c.begin.Before(c.end) {
+		return cli.BadInput(fmt.Errorf("--to: %s is not after --from, %s", c.end.Format(time.RFC3339), c.begin.Format(time.RFC3339)))
+	}
 	if c.since < 0 {
 		return cli.BadInput(errors.New("--since: must not be negative"))
 	}
@@ -118,18 +124,23 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 		defer func() { err = errors.Join(err, packed.Close()) }()
 		output = packed
 	}
-	steps := 0
+	steps, recorded := 0, 0
 	for _, target := range targets {
 		n, err := c.one(cmd, client, target, output)
 		if err != nil {
-			return fmt.Errorf("%s: %w", target, err)
+			return err
 		}
-		steps += n
+		if steps += n; n > 0 {
+			recorded++
+		}
 	}
 	if steps == 0 {
 		return errors.New("the service has kept no decisions of this time: targets are recorded if they fit into --recording-total-bytes")
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, len(targets))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, recorded)
+	if none := len(targets) - recorded; none > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "of %d others none of this time are kept\n", none)
+	}
 	return nil
 }
 
@@ -162,7 +173,7 @@ func (c *exportCommand) one(cmd *cobra.Command, client setpointv1.TargetServiceC
 	writer := recording.NewWriter(output)
 	for _, scenario := range exported.Scenarios {
 		if err := writer.Write(scenario); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%s: %w", target, err)
 		}
 	}
 	return exported.Steps, nil

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -57,9 +58,27 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 	}
 	check(1, true, "--file", file, "clusters/c/namespaces/n/targets/other")
 	check(1, true, "--file", file, "--to=2001-01-01T00:00:00Z", target)
+	check(2, true, "--file", file, "--from=2999-01-01T00:00:00Z", target)
+	check(2, true, "--file", file, "--from=2001-01-02T00:00:00Z", "--to=2001-01-01T00:00:00Z", target)
 	check(0, false, "--file", link, target)
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
 	}
 	check(0, false, "--file", os.DevNull, target)
+	unknown := run(t, "", "targets", "export", "--server", address, "clusters/c/namespaces/n/targets/other").Stderr
+	if strings.Contains(unknown, "rpc error") || strings.Count(unknown, "targets/other") != 1 {
+		t.Errorf("of an unknown target it says %q", unknown)
+	}
+	if all := run(t, "", "targets", "export", "--server", address, "clusters/c/namespaces/n").Stderr; !strings.Contains(all, "1 decisions of 1 targets") {
+		t.Errorf("of a namespace it says %q", all)
+	}
+}
+
+// An empty condition is a script's empty variable: nothing is promoted.
+func TestAnEmptyConditionPromotesNothing(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "specs", "promote", "--server", "127.0.0.1:1", "--if", " ", "clusters/c/namespaces/n/targets/web", "next")
+	if got.Code != 2 || !strings.Contains(got.Stderr, "--if") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
 }

@@ -75,7 +75,7 @@ as a shadow. The former spec becomes the shadow of that name: the same command t
 		Args:    cli.UsageArgs(cobra.ExactArgs(2)),
 		RunE:    c.promote,
 	}
-	promote.Flags().StringVar(&c.condition, "if", "", "`condition` that must have held, such as \"different < 2 % over 7 days\" or \"replicas < 105 % over 12 hours\"; empty promotes in any case")
+	promote.Flags().StringVar(&c.condition, "if", "", "`condition` that must have held, such as \"different < 2 % over 7 days\" or \"replicas < 105 % over 12 hours\"; without the flag it is promoted in any case")
 	promote.Flags().StringVar(&c.etag, "etag", "", "promote in this version of the stored spec only; empty takes the current one")
 	poll := &cobra.Command{
 		Use:     "poll TARGET",
@@ -182,6 +182,9 @@ func (c *specsCommand) delete(cmd *cobra.Command, args []string) error {
 }
 
 func (c *specsCommand) promote(cmd *cobra.Command, args []string) error {
+	if cmd.Flags().Changed("if") && strings.TrimSpace(c.condition) == "" { // a script's empty variable
+		return cli.BadInput(errors.New("--if: is empty; without the flag it is promoted in any case"))
+	}
 	return c.call(func(client setpointv1.TargetServiceClient) error {
 		etag := c.etag
 		if etag == "" {

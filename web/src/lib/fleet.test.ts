@@ -51,7 +51,7 @@ test("what is the matter is the service's, the most urgent first", () => {
   const active = (status: string, reason: string): Fleet => ({ status: { conditions: [{ type: "ScalingActive", status, reason, message: "why" }] } });
   assert.deepEqual(troubles(active("False", "FailedGetResourceMetric"), 0).map((l) => [l.label, l.help]), [["No count: FailedGetResourceMetric", "why"]]);
   assert.deepEqual([active("True", "ValidMetricFound"), active("False", "ScalingDisabled")].flatMap((x) => troubles(x, 0)), [], "a fleet that is off is meant to be");
-  const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }], memberCounts: { fresh: 1, stale: 1 } };
+  const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }, { state: "UNSEEN", error: "it calls without naming the fleet" }], memberCounts: { fresh: 1, stale: 1 } };
   assert.deepEqual(troubles(told, 0).map((l) => l.label), ["1 without a metric", "1 stale"]);
   assert.deepEqual(troubles({}, 0), []);
   const scopes: Fleet = { contradictions: ["External:queue", "Object:a\u202e"] };

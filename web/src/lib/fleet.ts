@@ -51,7 +51,7 @@ export function troubles(f: Fleet, now: number): Look[] {
   told(c.lost, looks.LOST!, "lost");
   told(f.unplacedReplicas, { mark: "⊤", label: "", tone: "atmax", help: "Replicas of the count that no member could take." }, "unplaced");
   told(f.missingReplicas, { mark: "△", label: "", tone: "limited", help: "So many replicas too few would remain without the largest member." }, "missing without the largest member");
-  const calling = (f.members ?? []).filter((m) => m.state !== "STALE" && m.state !== "LOST");
+  const calling = (f.members ?? []).filter((m) => m.state !== "STALE" && m.state !== "LOST" && m.state !== "UNSEEN");
   const blind = calling.filter((m) => m.error).length;
   told(blind, { mark: "!", label: "", tone: "failing", help: "They can't tell all metrics: see the table. Their pods count as pods without samples." }, "without a metric");
   const differs = calling.filter((m) => f.decisionTime && m.share !== undefined && m.specReplicas !== undefined && !m.applied).length;
