@@ -49,9 +49,16 @@ const (
 
 // Export turns chunks of a target into a recording, in any order, with the decisions from an instant to another one
 // (the zero value: all). It begins up to an hour earlier, where the target's history is kept, so that each decision
-// can be made again. Gaps end a scenario.
+// can be made again. Gaps end a scenario, and so does the next history that is kept of one of more than largeScenario bytes.
 func Export(target string, chunks [][]byte, from, to time.Time) *Exported {
-	x := &exporter{out: &Exported{}, target: target, specs: make(map[uint64]*setpointv1.SpecInUse), reports: make(map[int64]*truth.Report)}
+	return export(target, chunks, from, to, largeScenario)
+}
+
+// largeScenario leaves room for an hour in a line of recording.MaxLineBytes.
+const largeScenario = recording.MaxLineBytes / 4
+
+func export(target string, chunks [][]byte, from, to time.Time, large int) *Exported {
+	x := &exporter{out: &Exported{}, target: target, large: large, specs: make(map[uint64]*setpointv1.SpecInUse), reports: make(map[int64]*truth.Report)}
 	var steps []truth.Step
 	for _, chunk := range chunks {
 		some, reports, err := truth.Open(chunk)
@@ -117,6 +124,8 @@ type exporter struct {
 	specs    map[uint64]*setpointv1.SpecInUse
 	reports  map[int64]*truth.Report
 	scenario *recording.Scenario
+	// size is about the bytes of the scenario, which ends where it can if they are more than large.
+	size, large int
 	// last is the instant of the step before, 0: there is none; and spec that step's.
 	last int64
 	spec uint64
@@ -156,6 +165,8 @@ func (x *exporter) add(s *truth.Step) {
 		} else {
 			x.gap(s, notTheSame)
 		}
+	case begins(s) && x.size > x.large:
+		x.end()
 	case begins(s) && s.Spec != x.spec:
 		x.end() // a promoted shadow goes on with its own history, not with that of the steps before
 	}
@@ -174,6 +185,7 @@ func (x *exporter) add(s *truth.Step) {
 		return
 	}
 	x.scenario.Calls = append(x.scenario.Calls, *call)
+	x.size += len(call.Request) + len(call.Answer) + len(call.Basis) + sumsSize*(1+len(s.Metrics))
 	x.last, x.spec = s.At, s.Spec
 }
 
@@ -198,8 +210,11 @@ func (x *exporter) end() {
 		x.out.Scenarios = append(x.out.Scenarios, x.scenario)
 		x.out.Steps += len(x.scenario.Calls)
 	}
-	x.scenario = nil
+	x.scenario, x.size = nil, 0
 }
+
+// sumsSize is about the length of a metric's sums in JSON.
+const sumsSize = 400
 
 func instant(nanos int64) time.Time { return time.Unix(0, nanos).UTC() }
 

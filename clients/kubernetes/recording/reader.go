@@ -11,7 +11,7 @@ import (
 )
 
 // MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
-const MaxLineBytes = 256 << 20
+const MaxLineBytes = 128 << 20
 
 // MaxLineObjects bounds the objects of a line: in memory an empty one takes some hundred times its two bytes. An
 // agent's scenarios have some 0.8 million at most, in 32 MiB.
