@@ -151,7 +151,8 @@ func All[T Entry](p *List) []T {
 // next list is appended in the same room.
 func (p *List) Append(b []byte, base int64, room *Room) ([]byte, []Block) {
 	b = slices.Grow(b, len(p.numbers)+grows)
-	start, index, changed := len(b), append(room.written[:0], p.blocks...), -1
+	room.written = append(room.written[:0], p.blocks...)
+	start, index, changed := len(b), room.written, -1
 	if p.change != nil {
 		if changed = p.change.slot; changed == len(index)*PerBlock {
 			last := len(index) - 1
