@@ -102,18 +102,23 @@ func allMetrics() ([]*dto.MetricFamily, error) {
 		},
 	}}}
 	const member, of = "clusters/c/namespaces/n/targets/m", "clusters/f/namespaces/n/targets/t"
-	stored, err := proto.Marshal(&setpointv1.TargetSpec{Spec: spec, Fleet: &setpointv1.FleetSpec{
-		Members: []*setpointv1.FleetMember{{Target: member}, {Target: "clusters/d/namespaces/n/targets/m"}}, Scopes: map[string]string{"External:queue": "GLOBAL"},
-	}})
-	if err != nil {
-		return nil, err
-	}
 	specs, err := histories.Part(store.Specs, 0)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := specs.CompareAndSwap(context.Background(), store.Swap{Key: store.Key{Cluster: "f", Namespace: "n", Target: "t"}, Value: stored}); err != nil {
-		return nil, err
+	for key, stored := range map[store.Key]*setpointv1.TargetSpec{
+		{Cluster: "f", Namespace: "n", Target: "t"}: {Spec: spec, Fleet: &setpointv1.FleetSpec{
+			Members: []*setpointv1.FleetMember{{Target: member}, {Target: "clusters/d/namespaces/n/targets/m"}}, Scopes: map[string]string{"External:queue": "GLOBAL"},
+		}},
+		{Cluster: "c", Namespace: "n", Target: "t"}: {Spec: spec, Shadows: []*setpointv1.Shadow{{Name: "s", Spec: spec}}},
+	} {
+		value, err := proto.Marshal(stored)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := specs.CompareAndSwap(context.Background(), store.Swap{Key: key, Value: value}); err != nil {
+			return nil, err
+		}
 	}
 	// A fleet's metrics exist once a member has called, a target's after its second decision, and its state while it
 	// wants more than it may.
