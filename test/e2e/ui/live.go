@@ -5,6 +5,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -297,11 +298,16 @@ func (l *Live) groups(p *page, s *siteOf, by string) {
 	})
 }
 
-// targets compares each target's page with the answer that it was drawn from, and that with the service's before and after.
+// targets compares targets' pages with the answer that they were drawn from, and that with the service's before and after: one
+// of each state, as a page takes seconds; all with FULL=1.
 func (l *Live) targets(p *page, s *siteOf) map[string]*setpointv1.Target {
 	p.t.Helper()
 	seen, looked := make(map[string]*setpointv1.Target), make(map[string]bool)
 	for name, known := range s.listed(p.t) {
+		state := of(known, time.Now()).States[0]
+		if looked[state] && os.Getenv("FULL") == "" {
+			continue
+		}
 		get := func() *setpointv1.Target {
 			got, err := s.Targets().GetTarget(p.t.Context(), &setpointv1.GetTargetRequest{Name: name})
 			if err != nil {
@@ -328,7 +334,7 @@ func (l *Live) targets(p *page, s *siteOf) map[string]*setpointv1.Target {
 			}
 		}
 		// Each state once: it takes a second of a processor, and more where others want it.
-		if state := of(known, time.Now()).States[0]; !looked[state] {
+		if !looked[state] {
 			looked[state] = true
 			p.accessible()
 		}
@@ -421,17 +427,21 @@ func (l *Live) came(t *testing.T, s *siteOf, seen map[string]*setpointv1.Target)
 			if o.Proposal != nil && d.GetBasis() != nil && d.GetBasis().GetProposal() != o.GetProposal() {
 				break // the metrics did not stay
 			}
-			want, doubtful := o.GetReplicas(), false
+			// An agent asks some time sooner than its interval says, when what holds a change has ended already.
+			soon, want, next, doubtful := at.Add(o.GetInterval().AsDuration()), o.GetReplicas(), o.GetReplicas(), false
 			due = 0
 			for _, c := range o.GetChanges() {
 				if !at.Before(c.GetTime().AsTime()) {
-					want, doubtful, due = c.GetReplicas(), doubtful || c.GetDoubtful(), due+1
+					want, due = c.GetReplicas(), due+1
+				}
+				if !soon.Before(c.GetTime().AsTime()) {
+					next, doubtful = c.GetReplicas(), doubtful || c.GetDoubtful()
 				}
 			}
 			if doubtful {
 				break
 			}
-			if d.GetDesiredReplicas() != want {
+			if got := d.GetDesiredReplicas(); got != want && got != next {
 				t.Errorf("%s: the page said %d for %s, and %d was decided; its outlook was %v, the decision %v", name, want, at, d.GetDesiredReplicas(), o, d)
 				break
 			}
