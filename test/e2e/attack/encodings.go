@@ -99,7 +99,8 @@ func productAttacks() []*attack {
 			{name: "grpc", short: true, run: batchOf(func() []byte { return explained(20_000, 10).wire }, 60), bounds: bounds{limit: 40 * time.Second}},
 		}},
 		{name: "stream-of-explained", item: "1", about: "64 requests of 20,000 pods × 100 metrics in flight on a stream, to be explained, the answers not read", steps: []step{
-			{name: "grpc", short: true, run: streamOf(func() []byte { return explained(20_000, 100).wire }, 64, false), bounds: bounds{limit: 10 * time.Second}},
+			// By its bytes it may take 4.3 s, and takes 2.8 to 4.2; beside other work on two processors up to 5.3.
+			{name: "grpc", short: true, run: streamOf(func() []byte { return explained(20_000, 100).wire }, 64, false), bounds: bounds{limit: 10 * time.Second, processor: 6 * time.Second}},
 			{name: "read", run: streamOf(func() []byte { return explained(20_000, 100).wire }, 64, true), bounds: bounds{limit: 40 * time.Second}},
 		}},
 		{name: "batch-of-empties", item: "1", about: "a batch of seven million empty requests", steps: []step{
