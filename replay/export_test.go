@@ -260,9 +260,9 @@ func TestAPromotionBeginsAScenario(t *testing.T) {
 	replayed(t, out)
 }
 
-// TestALargeScenarioIsDivided exports what three instances kept with room for few bytes in a scenario: each begins where a
-// history is kept, and none of the decisions is missing.
-func TestALargeScenarioIsDivided(t *testing.T) {
+// ofThree returns what three instances kept that served one after the other, for four decisions each.
+func ofThree(t *testing.T) [][]byte {
+	t.Helper()
 	engine, s := kept(t, 3)
 	at := servertest.T0
 	for _, instance := range s {
@@ -272,7 +272,13 @@ func TestALargeScenarioIsDivided(t *testing.T) {
 		}
 		instance.StopAndWait(t)
 	}
-	chunks := chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web))
+	return chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web))
+}
+
+// TestALargeScenarioIsDivided exports what three instances kept with room for few bytes in a scenario: each begins where a
+// history is kept, and none of the decisions is missing.
+func TestALargeScenarioIsDivided(t *testing.T) {
+	chunks := ofThree(t)
 	for _, c := range []struct{ large, scenarios int }{{1, 3}, {9000, 2}, {largeScenario, 1}} {
 		out := export(servertest.Web, chunks, time.Time{}, time.Time{}, c.large)
 		if out.Steps != 12 || len(out.Gaps) > 0 || len(out.Scenarios) != c.scenarios {
@@ -284,16 +290,7 @@ func TestALargeScenarioIsDivided(t *testing.T) {
 
 // TestALostChunkIsAGap loses the chunk of one instance of three that served one after the other.
 func TestALostChunkIsAGap(t *testing.T) {
-	engine, s := kept(t, 3)
-	at := servertest.T0
-	for _, instance := range s {
-		for range 4 {
-			at = at.Add(15 * time.Second)
-			ask(t, instance, at, "APPLIED")
-		}
-		instance.StopAndWait(t)
-	}
-	chunks := chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web))
+	chunks := ofThree(t)
 	if len(chunks) != 3 {
 		t.Fatalf("%d chunks", len(chunks))
 	}
