@@ -238,6 +238,7 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		other := instance(t, e)
 		one := create(t, other, shop, "freeze", held(time.Hour)).GetName()
 		e.ill.Store(&ill)
+		started := time.Now()
 		o := running(t, instance(t, e))
 		known := func(cluster string) bool {
 			_, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"})
@@ -255,8 +256,9 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("the others waited for %s", waited)
 		}
-		time.Sleep(time.Minute)
-		for range 5 {
+		// A change after each part of the time between two reads, and never at the same instant as one.
+		for i := range time.Duration(5) {
+			time.Sleep(time.Until(started.Add((60+10*i)*time.Second + 200*i*time.Millisecond + time.Millisecond)))
 			began = time.Now()
 			create(t, other, shop, "more", held(time.Hour))
 			for len(of(o, web)) < 2 {
@@ -271,7 +273,6 @@ func TestAShardDoesNotRespond(t *testing.T) {
 			for len(of(o, web)) > 1 {
 				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(300 * time.Millisecond)
 		}
 		batch := instance(t, e)
 		began = time.Now()
