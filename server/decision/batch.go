@@ -153,6 +153,7 @@ func (t *Targets) awaitOverrides(queues []*queue) {
 	var due []string
 	last := ""
 	for _, q := range queues {
+		q.changes[0].(*Job).awaited = true
 		if q.key.Cluster != last {
 			if last = q.key.Cluster; t.Overrides.Due(last) {
 				due = append(due, last)

@@ -17,18 +17,20 @@ type decoded struct {
 	next record.Record
 }
 
-// of returns what is in an existing record of the store. A cached one has its own memory, any other
+// of puts what is in an existing record of the store into known. A cached one has its own memory, any other
 // uses the given one.
-func (d *decoded) of(stored *store.Record, memory *record.Memory) (record.Record, error) {
+func (d *decoded) of(stored *store.Record, memory *record.Memory, known *record.Record) error {
 	if d == nil {
-		return memory.DecodePacked(stored.Value)
+		return memory.DecodePacked(stored.Value, known)
 	}
 	if d.known && d.version == stored.Version {
-		return d.record, nil
+		*known = d.record
+		return nil
 	}
-	known, err := record.Decode(stored.Value)
-	d.known, d.version, d.record = err == nil, stored.Version, known
-	return known, err
+	var err error
+	*known, err = record.Decode(stored.Value)
+	d.known, d.version, d.record = err == nil, stored.Version, *known
+	return err
 }
 
 // storing sets the record of the next swap.

@@ -42,6 +42,8 @@ type Job struct {
 	beside *shadows.Set
 	// shadows are those of the stored spec, for a target without a record.
 	shadows []byte
+	// awaited reports whether the batch has just waited for the overrides.
+	awaited bool
 	// keeps reports whether the text of the spec is to be stored before the decision.
 	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
@@ -55,9 +57,11 @@ type Job struct {
 // room is memory for deciding one job after the other: those of a batch, or those that use the same
 // Job.
 type room struct {
-	record   record.Memory
-	decision reusedDecisions
-	truth    truth.Step
+	record record.Memory
+	// known is the record that was decided on last, and next the one after that.
+	known, next record.Record
+	decision    reusedDecisions
+	truth       truth.Step
 	// sums are those of the job summed, the last one that has summed up; nil: of none.
 	sums   recommender.Sums
 	summed *Job
@@ -71,6 +75,7 @@ const mostRoomForValue = 4 << 10
 // empty keeps only the memory.
 func (r *room) empty() {
 	r.record.Empty()
+	r.known, r.next = record.Record{}, record.Record{}
 	r.decision.Clear()
 	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
 	clear(r.sums.Metrics[:cap(r.sums.Metrics)])
@@ -147,10 +152,12 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	t := j.targets
 	j.Attempts++
 	j.concluded = j.concluded[:0]
-	var known record.Record
-	if stored.Exists() {
-		var err error
-		if known, err = j.history.of(&stored, &j.room.record); err != nil {
+	known, next := &j.room.known, &j.room.next
+	if !stored.Exists() {
+		*known = record.Record{}
+		known.Shadows = j.shadows
+	} else {
+		if err := j.history.of(&stored, &j.room.record, known); err != nil {
 			t.Log.Error("stored history unreadable", zap.String("target", j.Target), zap.Error(err))
 			j.Err = apierror.OfHistory(j.Target, err)
 			return nil
@@ -161,12 +168,10 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		return nil
 	}
 	// Nothing of a deleted target of the same name counts, including its answers.
-	kept := known.Shadows
-	if known = known.Of(j.Owner.Incarnation); len(known.Shadows) != len(kept) { // its spec, which stays, has them
-		known.Shadows = shadows.WithoutHistories(kept)
-	}
-	if !stored.Exists() {
-		known.Shadows = j.shadows
+	if !known.IsOf(j.Owner.Incarnation) {
+		kept := shadows.WithoutHistories(known.Shadows) // its spec, which stays, has them
+		*known = known.Of(j.Owner.Incarnation)
+		known.Shadows = kept
 	}
 	if j.Err = t.clock.problem(); j.Err != nil {
 		return nil
@@ -180,9 +185,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		}
 		t.clock.future.Inc()
 		t.Log.Error("records from the future corrected: a clock was wrong", zap.String("target", j.Target), zap.Time("newest", known.Updated))
-		known = known.WithoutFuture(j.Now)
+		*known = known.WithoutFuture(j.Now)
 	}
-	if a := j.answerFor(&known); a != nil {
+	if a := j.answerFor(known); a != nil {
 		if j.Earlier, j.Err = conversion.Answer(a); j.Err == nil && j.RequestID != "" {
 			j.Earlier.RequestId = new(j.RequestID) // a has the key
 		}
@@ -195,25 +200,26 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if !j.findOverrides() {
 		return nil
 	}
-	basis := &known
+	basis := known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {
 		known.Unpack() // they keep histories
-		beside = j.openShadows(known)
+		beside = j.openShadows(*known)
 		basis = &beside.Basis
 	}
-	history, staged := j.evaluate(basis)
+	j.asked = asked{keeps: j.keepsTruth()}
+	staged := j.evaluate(basis, &next.History)
 	j.noteTruth(basis, beside != nil && beside.Moved)
-	next := known.Next(history, j.Owner)
+	known.NextIn(next, j.Owner)
 	next.Stages, next.Adjusted = staged, j.Decision.Adjusted
-	next.Spec = j.specAfter(&known)
+	next.Spec = j.specAfter(known)
 	if j.DryRun {
 		j.Decision.ID = recommender.ID{}
 		j.Decided = true
-		return j.tidied(&known)
+		return j.tidied(known)
 	}
 	if j.beside = beside; beside != nil {
-		next.Shadows = j.besides(beside, &known)
+		next.Shadows = j.besides(beside, known)
 	}
 	if t.Metrics.Targets != nil {
 		j.Interval, j.Turns = next.Interval, next.TurnTimes()
@@ -221,22 +227,22 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 			j.Shadows = beside.Shown
 		}
 	}
-	j.conclude(&known)
+	j.conclude(known)
 	if j.AnswerKey != "" {
 		explanation, err := conversion.EncodeExplanation(&j.Decision, maxStoredExplanation)
 		if err != nil {
 			t.Log.Warn("explanation not kept", zap.String("target", j.Target), zap.Error(err))
 		}
-		next = next.WithAnswer(record.NewAnswer(j.AnswerKey, &j.Decision, explanation), t.Options.answers())
-	} else {
-		next = next.WithinLimits(j.Decision.At.UnixNano(), t.Options.answers())
+		*next = next.WithAnswer(record.NewAnswer(j.AnswerKey, &j.Decision, explanation), t.Options.answers())
+	} else if len(next.Answers) > 0 {
+		*next = next.WithinLimits(j.Decision.At.UnixNano(), t.Options.answers())
 	}
 	next.LastPoll = j.Poll.Spec
 	if usual := len(stored.Value) + usualGrowth; len(room) < usual {
 		room = make([]byte, usual)
 	}
-	value := j.room.record.Append(room[:0], &next)
-	j.history.storing(&next)
+	value := j.room.record.Append(room[:0], next)
+	j.history.storing(next)
 	if len(value) > maxHistoryBytes {
 		j.Err = apierror.OverLimit("maxHistoryBytes", maxHistoryBytes, fmt.Sprintf("the target's history would take %d bytes: its status quotes too many names or selectors of the spec that are too long", len(value)))
 		return nil
@@ -320,24 +326,24 @@ func (j *Job) withoutStore(ctx context.Context, err error) {
 	j.Err = apierror.OfStore(ctx, j.Target, err)
 }
 
-// evaluate decides, and returns what stages remember. If the job's span records the steps, it requests
-// an explanation, which does not change the response.
-func (j *Job) evaluate(known *record.Record) (next recommender.History, staged []byte) {
+// evaluate decides, puts the history afterwards into next, and returns what stages remember. If the job's span records
+// the steps, it requests an explanation, which does not change the response.
+func (j *Job) evaluate(known *record.Record, next *recommender.History) (staged []byte) {
 	if j.Seeder != nil && !known.Seen {
 		j.Seeder.Seed()
 	}
 	if j.Span == nil {
-		return j.recommend(known)
+		return j.recommend(known, next)
 	}
 	asked := j.Input.Explain
 	j.Input.Explain = true
-	next, staged = j.recommend(known)
+	staged = j.recommend(known, next)
 	j.Input.Explain = asked
 	j.Steps = j.Decision.Explanation
 	if !asked {
 		j.Decision.Explanation = nil
 	}
-	return next, staged
+	return staged
 }
 
 // openShadows opens the shadows of a record. It gets a copy, which goes to the heap, and so no other decision's does.
@@ -376,7 +382,14 @@ func (j *Job) findOverrides() bool {
 	if of == nil {
 		return true
 	}
-	all, known := of.For(j.Key)
+	var all []stages.Override
+	var known bool
+	if j.awaited { // for the first attempt
+		j.awaited = false
+		all, known = of.Known(j.Key)
+	} else {
+		all, known = of.For(j.Key)
+	}
 	if !known && !j.Input.HoldDown {
 		j.Err = apierror.OfStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
 		return false
@@ -392,7 +405,7 @@ func (j *Job) findOverrides() bool {
 	return true
 }
 
-func (j *Job) recommend(known *record.Record) (next recommender.History, staged []byte) {
+func (j *Job) recommend(known *record.Record, next *recommender.History) (staged []byte) {
 	if j.room.summed == j { // an attempt that was in vain
 		j.room.summed = nil
 	}
@@ -402,26 +415,26 @@ func (j *Job) recommend(known *record.Record) (next recommender.History, staged 
 	}
 	// Otherwise what stages left behind goes.
 	if j.Around.Empty() && len(j.overrides) == 0 && known.Adjusted == nil && len(known.Stages) == 0 {
-		if j.keepsTruth() {
+		if j.asked.keeps {
 			j.room.summed = j
 			j.room.sums.ResetFor(j.Input)
 			j.Input.Summed = &j.room.sums
 		}
-		j.Decision, next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
+		j.Decision, *next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		j.Input.Summed = nil
-		return next, nil
+		return nil
 	}
-	return j.recommendInStages(reused, known)
+	return j.recommendInStages(reused, known, next)
 }
 
 // reusedDecisions is memory of decisions.
 type reusedDecisions = arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
 
 // recommendInStages is apart because what it passes on is allocated, which the usual decision does without.
-func (j *Job) recommendInStages(reused *reusedDecisions, known *record.Record) (next recommender.History, staged []byte) {
+func (j *Job) recommendInStages(reused *reusedDecisions, known *record.Record, next *recommender.History) (staged []byte) {
 	around := j.around(known)
-	j.Decision, next, staged = around.RecommendIn(reused, j.Now, j.Input, &known.History, known.Stages)
-	return next, staged
+	j.Decision, *next, staged = around.RecommendIn(reused, j.Now, j.Input, &known.History, known.Stages)
+	return staged
 }
 
 // conflicted records that another caller has changed the target meanwhile.

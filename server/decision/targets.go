@@ -47,6 +47,8 @@ type Targets struct {
 	// at all.
 	Overrides interface {
 		For(store.Key) (all []stages.Override, known bool)
+		// Known is For without a wait.
+		Known(store.Key) (all []stages.Override, known bool)
 		// Due reports whether For would wait for a cluster's. Await waits for several at once.
 		Due(cluster string) bool
 		Await(clusters []string)

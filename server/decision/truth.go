@@ -410,6 +410,8 @@ func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 
 // asked is what a job notes of its record for Truth, before it decides.
 type asked struct {
+	// keeps is what keepsTruth said.
+	keeps  bool
 	before int64
 	state  []byte
 	text   []byte
@@ -490,8 +492,7 @@ func (j *Job) keepsTruth() bool {
 // of the decision before.
 func (j *Job) noteTruth(known *record.Record, moved bool) {
 	t := j.targets.Truth
-	j.asked = asked{}
-	if !j.keepsTruth() {
+	if !j.asked.keeps {
 		if t != nil && j.Input.HoldDown {
 			t.anew(&j.Key)
 		}

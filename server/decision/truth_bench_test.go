@@ -49,6 +49,7 @@ func BenchmarkTruth(b *testing.B) {
 				j.Decision, known.History = recommender.Recommend(now, in, &known.History)
 				in.Summed = nil
 				b.StartTimer()
+				j.asked = asked{keeps: j.keepsTruth()}
 				j.noteTruth(&known, false)
 				j.keepTruth()
 			}

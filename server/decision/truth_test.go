@@ -36,6 +36,7 @@ func keep(t *Truth, key store.Key, at time.Time, changes ...func(*Job)) {
 	for _, change := range changes {
 		change(j)
 	}
+	j.asked = asked{keeps: j.keepsTruth()}
 	j.noteTruth(&record.Record{}, false)
 	j.keepTruth()
 }
@@ -171,6 +172,7 @@ func TestATargetIsBounded(t *testing.T) {
 			Request: Request{Key: key, Now: now.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 			Outcome: Outcome{Decision: recommender.Decision{At: now.Add(time.Duration(i) * time.Second), Error: fmt.Sprintf("%x", i*i*i*7919)}}, targets: &Targets{Truth: truth}, room: new(room),
 		}
+		j.asked = asked{keeps: j.keepsTruth()}
 		j.noteTruth(&record.Record{}, false)
 		j.keepTruth()
 	}
@@ -319,6 +321,7 @@ func TestAWriteThatFailsIsInNobodysWay(t *testing.T) {
 					Request: Request{Key: keyed("c", i%4), Now: began.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
 					Outcome: Outcome{Decision: recommender.Decision{At: began.Add(time.Duration(i) * time.Second), Error: fmt.Sprint(i)}}, targets: &Targets{Truth: truth}, room: new(room),
 				}
+				j.asked = asked{keeps: j.keepsTruth()}
 				j.noteTruth(&record.Record{}, false)
 				j.keepTruth()
 			}

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 const (
@@ -146,6 +149,18 @@ func (c *cluster) fresh(now time.Time) bool {
 
 // due reports whether a decision waits for a read.
 func (c *cluster) due(now time.Time) bool { return !c.fresh(now) && now.UnixNano() >= c.skip.Load() }
+
+// of returns the overrides for a target, see Overrides.For.
+func (c *cluster) of(key store.Key) (all []stages.Override, known bool) {
+	if !c.used.Load() {
+		c.used.Store(true)
+	}
+	k := c.known.Load()
+	if k == nil {
+		return nil, false
+	}
+	return k.of(key), true
+}
 
 // beginWait returns the end of the read for which decisions wait already. Else it is done, and beginWait
 // returns nil.

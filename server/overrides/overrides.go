@@ -87,17 +87,15 @@ func New(engine store.Engine, o Options) (*Overrides, error) {
 // known is false where they have never been read.
 func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
 	c := o.cache.get(key.Cluster)
-	if !c.used.Load() {
-		c.used.Store(true)
-	}
 	if c.due(time.Now()) {
 		o.await([]*cluster{c})
 	}
-	k := c.known.Load()
-	if k == nil {
-		return nil, false
-	}
-	return k.of(key), true
+	return c.of(key)
+}
+
+// Known is For right after Due or Await said that the cluster is not due: it waits for nothing.
+func (o *Overrides) Known(key store.Key) (all []stages.Override, known bool) {
+	return o.cache.get(key.Cluster).of(key)
 }
 
 // Deleted says who deleted an override of a target, its namespace or its cluster that was created at an instant, and

@@ -71,13 +71,10 @@ func (m *Memory) Decode(b []byte) (r Record, err error) {
 	return r, nil
 }
 
-// DecodePacked is Decode for a decision: a long list of recommendations stays packed in b, see
-// recommender.History.Packed.
-func (m *Memory) DecodePacked(b []byte) (r Record, err error) {
-	if err := m.Memory.DecodePacked(b, &r.History, &r.Frame, &m.long); err != nil {
-		return Record{}, err
-	}
-	return r, nil
+// DecodePacked is Decode for a decision, into r: a long list of recommendations stays packed in b, see
+// recommender.History.Packed. After an error r is of no use.
+func (m *Memory) DecodePacked(b []byte, r *Record) error {
+	return m.Memory.DecodePacked(b, &r.History, &r.Frame, &m.long)
 }
 
 // Append is the function Append, with the memory of the record that was decoded last.
@@ -109,7 +106,15 @@ func AsStored(r *Record) (Record, error) {
 // Next returns the record after a decision on it that was made for the owner: with the next history,
 // and before its answer is added.
 func (r *Record) Next(history recommender.History, o Owner) Record {
-	next := Record{History: history, Frame: r.Frame}
+	next := Record{History: history}
+	r.NextIn(&next, o)
+	return next
+}
+
+// NextIn is Next in a record that has the next history.
+func (r *Record) NextIn(next *Record, o Owner) {
+	next.Frame = r.Frame
+	history := &next.History
 	next.LastPoll, next.Stages, next.Adjusted = "", nil, nil
 	if next.LastRequest = ""; history.Pending == nil || r.Pending == nil || history.Pending.ID != r.Pending.ID {
 		next.PendingRequest = ""
@@ -121,7 +126,6 @@ func (r *Record) Next(history recommender.History, o Owner) Record {
 		next.Cluster = o.Cluster
 	}
 	next.pace(r)
-	return next
 }
 
 // Settle is recommender.Settle for the record's change.

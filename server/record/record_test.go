@@ -336,7 +336,8 @@ func TestFormat1WithAnIndexStaysReadable(t *testing.T) {
 	h := longRecord(300)
 	staysReadable(t, "testdata/history-format-1-indexed.hex", h)
 	memory := new(Memory)
-	got, err := memory.DecodePacked(Append(nil, &h))
+	var got Record
+	err := memory.DecodePacked(Append(nil, &h), &got)
 	if err != nil || got.Packed == nil || len(got.Recommendations) > 0 {
 		t.Fatalf("%v, %d recommendations, want them packed", err, len(got.Recommendations))
 	}
@@ -345,17 +346,17 @@ func TestFormat1WithAnIndexStaysReadable(t *testing.T) {
 	equal(t, "the record", got, h)
 	for n, packed := range map[int]bool{0: false, 255: false, 256: true} {
 		h.Recommendations = longRecord(n).Recommendations
-		if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || (got.Packed != nil) != packed {
+		if err := memory.DecodePacked(Append(nil, &h), &got); err != nil || (got.Packed != nil) != packed {
 			t.Errorf("%d recommendations: packed: %v, %v", n, got.Packed != nil, err)
 		}
 	}
 	h = longRecord(300)
 	h.RecommendationsLimited = true
-	if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || got.Packed != nil {
+	if err := memory.DecodePacked(Append(nil, &h), &got); err != nil || got.Packed != nil {
 		t.Errorf("beyond the limit: packed: %v, %v", got.Packed != nil, err)
 	}
 	h.RecommendationsLimited, h.Recommendations[7].At = false, math.MaxInt64
-	if got, err := memory.DecodePacked(Append(nil, &h)); err != nil || got.Packed != nil || got.Recommendations[7].At != math.MaxInt64 {
+	if err := memory.DecodePacked(Append(nil, &h), &got); err != nil || got.Packed != nil || got.Recommendations[7].At != math.MaxInt64 {
 		t.Errorf("at the end of time: packed: %v, %v", got.Packed != nil, err)
 	}
 }
@@ -382,7 +383,7 @@ func TestAWrongIndexIsCorrupt(t *testing.T) {
 		"a length beyond the record":    func(b []byte) []byte { b[len(b)-1] = 0xff; return b },
 	} {
 		damaged := withChecksum(change(bytes.Clone(body)))
-		if _, err := new(Memory).DecodePacked(damaged); !errors.Is(err, codec.ErrCorrupt) {
+		if err := new(Memory).DecodePacked(damaged, new(Record)); !errors.Is(err, codec.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got, err := Decode(damaged); err != nil || len(got.Recommendations) != 300 {
@@ -390,7 +391,7 @@ func TestAWrongIndexIsCorrupt(t *testing.T) {
 		}
 	}
 	for cut := range body {
-		if _, err := new(Memory).DecodePacked(withChecksum(body[:cut])); !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, codec.ErrFormat) {
+		if err := new(Memory).DecodePacked(withChecksum(body[:cut]), new(Record)); !errors.Is(err, codec.ErrCorrupt) && !errors.Is(err, codec.ErrFormat) {
 			t.Fatalf("cut at %d of %d: %v", cut, len(body), err)
 		}
 	}
@@ -400,7 +401,8 @@ func TestAWrongIndexIsCorrupt(t *testing.T) {
 		for range 1 + random.IntN(3) {
 			damaged[random.IntN(len(damaged))] = byte(random.Uint32())
 		}
-		if got, err := memory.DecodePacked(withChecksum(damaged)); err == nil && got.Packed != nil {
+		var got Record
+		if err := memory.DecodePacked(withChecksum(damaged), &got); err == nil && got.Packed != nil {
 			in := recommender.Input{Options: recommender.DefaultOptions(), Explain: true, Scale: recommender.Scale{SpecReplicas: 3, StatusReplicas: 3}}
 			in.Spec = recommender.Spec{MinReplicas: 1, MaxReplicas: 9, Metrics: []recommender.MetricSpec{{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: new(int32(50))}}}}
 			_, got.History = recommender.Recommend(t0, &in, &got.History)
