@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // longHistory is what evaluations at one a second leave behind under a window of an
@@ -18,6 +20,19 @@ func longHistory(entries int) History {
 		h.Recommendations = append(h.Recommendations, TimedRecommendation{Replicas: int32(10 + random.IntN(20)), At: at.UnixNano()})
 	}
 	return h
+}
+
+// The bytes of long histories are those that the page on Redis tells.
+func TestBytesOfALongHistory(t *testing.T) {
+	t.Parallel()
+	const page = "../docs/operate/redis.md"
+	size := func(entries int) float64 {
+		h := longHistory(entries)
+		return float64(len(Encode(&h)))
+	}
+	testpages.Figure(t, page, "A stored recommendation takes some # bytes", size(3600)/3600, 0.1)
+	testpages.Figure(t, page, "keeps 3,600 of them: # kB encoded", size(3600)/1e3, 0.02)
+	testpages.Figure(t, page, "(4,096) bounds the record at some # kB", size(4096)/1e3, 0.05)
 }
 
 // BenchmarkHistoryLength measures a call by the recommendations in its record: decode, decide and encode, of a

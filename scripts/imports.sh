@@ -63,7 +63,7 @@ forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./cmd/setpoint/...
 # Test kits stay in tests, and engines out of the server. cmd/internal/clitest is a kit itself.
 mapfile -t commands < <(go list ./cmd/... | grep -v /clitest$)
-forbid "^$module/(internal/(process|testlength|testpki)|recommender/historytest|server/servertest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" "${service[@]}" ./explain ./lint ./replay ./sources ./store/memory ./store/redis
+forbid "^$module/(internal/(process|testlength|testpages|testpki)|recommender/historytest|server/servertest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" "${service[@]}" ./explain ./lint ./replay ./sources ./store/memory ./store/redis
 # User-written YAML is parsed in one place, by one set of rules. The chart's
 # generator reads the comments of its own file, and the check of a release what goreleaser wrote.
 found=$(git grep -nE '\b[a-z0-9]*yaml[a-z0-9]*\.(Unmarshal|YAMLToJSON|NewDecoder)' -- '*.go' ':!*_test.go' ':!internal/document' ':!test' ':!tools' ':!conformance' ':!clients/kubernetes/internal/kubernetestest' ':!deploy/helm/generate' ':!packaging/check' || true)

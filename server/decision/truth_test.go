@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
@@ -389,6 +390,9 @@ func TestMemoryOfRecordings(t *testing.T) {
 	if each > DayOfTruth*6/5 || each < truthChunks*chunk {
 		t.Errorf("%d bytes a target, counted with %d", each, DayOfTruth)
 	}
+	const guide = "../../docs/guides/recorded-decisions.md"
+	testpages.Figure(t, guide, "without Redis # kB of the process", float64(each)/1e3, 0.1)
+	testpages.Figure(t, guide, "| # | 134217728 (default)", float64(DefaultTruthTotal/DayOfTruth), 0)
 	runtime.KeepAlive(engine)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
@@ -346,6 +347,14 @@ func TestBytesOfADay(t *testing.T) {
 	if total > 26*steps {
 		t.Errorf("a day takes %d bytes, more than %d", total, 26*steps)
 	}
+	const guide, redis = "../../docs/guides/recorded-decisions.md", "../../docs/operate/redis.md"
+	day := float64(total)
+	testpages.Figure(t, guide, "two metrics takes # kB in the store", day/1e3, 0.02)
+	testpages.Figure(t, redis, "# kB after a day at 15 s", day/1e3, 0.02)
+	testpages.Figure(t, guide, "| 134217728 (default) | # MB |", day*894/1e6, 0.02)
+	testpages.Figure(t, guide, "| 1500000000 | # GB |", day*10_000/1e9, 0.02)
+	testpages.Figure(t, guide, "| 15000000000 | # GB |", day*100_000/1e9, 0.02)
+	testpages.Figure(t, guide, "for a cluster of so many | # GB |", day*1_000_000/1e9, 0.02)
 }
 
 func TestSteadyStepsAllocateNothing(t *testing.T) {

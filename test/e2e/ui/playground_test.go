@@ -3,12 +3,15 @@
 package ui
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // hasRun waits until a simulation is over, and shows its figures.
@@ -56,6 +59,19 @@ func (p *page) agreesOnTheTime() {
 	times := eval[[]string](p, `[`+clock+`document.querySelector('[aria-label="Replicas over time"] .u-legend').textContent)[0], `+clock+`document.querySelector(".pg-story h3").textContent)[0], `+clock+`document.querySelector(".pg-story pre").textContent)[0]]`)
 	if times[0] != times[1] || times[1] != times[2] {
 		p.t.Errorf("legend, heading and text of one click: %q", times)
+	}
+}
+
+// The engine that TestMain compiled is as large as its page tells.
+func TestTheEngineIsAsLargeAsItsPageTells(t *testing.T) {
+	t.Parallel()
+	const root = "../../../"
+	for text, file := range map[string]string{"The result is # MB:": "bin/engine/engine.wasm", "(# MB in builds that are no release": "web/engine/engine.wasm.br"} {
+		info, err := os.Stat(root + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testpages.Figure(t, root+"docs/decisions/the-engine-in-the-browser.md", text, float64(info.Size())/1e6, 0.03)
 	}
 }
 
