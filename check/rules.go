@@ -179,8 +179,10 @@ func (l *Limit) read(v document.Value, r *Rule) {
 		if l.number(v, r); l.Level == Off {
 			l.Level = Error
 		}
-	default:
+	case r.limitless():
 		l.level(v)
+	default:
+		l.levelOr(v, fmt.Sprintf("a number between %g and %g, ", r.Least, r.Most))
 	}
 }
 
@@ -200,14 +202,17 @@ func (l *Limit) number(v document.Value, r *Rule) {
 	}
 }
 
-func (l *Limit) level(v document.Value) {
+func (l *Limit) level(v document.Value) { l.levelOr(v, "") }
+
+// levelOr reads a level; or is what else the value could be.
+func (l *Limit) levelOr(v document.Value, or string) {
 	text, ok := v.Text()
 	switch level := Level(text); {
 	case !ok:
 	case level == Error || level == Warning || level == Off:
 		l.Level = level
 	default:
-		v.Refuse("must be error, warning or off")
+		v.Refuse("must be %serror, warning or off", or)
 	}
 }
 

@@ -50,7 +50,7 @@ func Shadow(s *setpointv1.ShadowState) string {
 		line += fmt.Sprintf(", by up to %+d", s.GetLargestDifference())
 	}
 	if live := s.GetLiveReplicaSeconds(); live > 0 {
-		line += fmt.Sprintf("; %.3g %% of the replicas over %s", 100*float64(s.GetShadowReplicaSeconds())/float64(live), s.GetObservedDuration().AsDuration().Round(time.Second))
+		line += fmt.Sprintf("; %.3g %% of the replicas over %s", 100*float64(s.GetShadowReplicaSeconds())/float64(live), span(s.GetObservedDuration().AsDuration()))
 	}
 	return line
 }

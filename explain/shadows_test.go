@@ -16,8 +16,8 @@ func TestWhatIsBesideADecision(t *testing.T) {
 		LargestDifference: -2, LiveReplicaSeconds: 1000, ShadowReplicaSeconds: 860, ObservedDuration: durationpb.New(10 * time.Minute)}
 	for want, shadows := range map[string][]*setpointv1.ShadowState{
 		"": nil,
-		"\nShadows\n  next: 12 beside 14, 3 of 40 decisions differ (7.5 %), by up to -2; 86 % of the replicas over 10m0s\n": {differs},
-		"\nShadows\n  a: off: no metric\n  b: nothing is decided yet\n":                                                     {{Name: "a", Problem: "no\x1b metric"}, {Name: "b"}},
+		"\nShadows\n  next: 12 beside 14, 3 of 40 decisions differ (7.5 %), by up to -2; 86 % of the replicas over 10m\n": {differs},
+		"\nShadows\n  a: off: no metric\n  b: nothing is decided yet\n":                                                   {{Name: "a", Problem: "no\x1b metric"}, {Name: "b"}},
 	} {
 		var out strings.Builder
 		if err := WriteShadows(&out, shadows); err != nil || out.String() != want {

@@ -155,6 +155,25 @@ func TestTheStatesOfOneTarget(t *testing.T) {
 	}
 }
 
+// A spec that was stored after the last decision, as a promotion does, is not one that callers do without.
+func TestWhichSpecDecides(t *testing.T) {
+	t.Parallel()
+	at := func(minutes int) *timestamppb.Timestamp {
+		return timestamppb.New(listedAt.Add(time.Duration(minutes) * time.Minute))
+	}
+	use := &setpointv1.SpecInUse{Hash: "a"}
+	for want, kept := range map[string]*setpointv1.TargetSpec{
+		"sent by callers, a":        nil,
+		"the stored one, a, stored": {Hash: "a", UpdateTime: at(1)},
+		"callers send another spec than the stored one: a, stored b":          {Hash: "b", UpdateTime: at(-1)},
+		"a at the last decision; b is stored since then, which the next poll": {Hash: "b", UpdateTime: at(1)},
+	} {
+		if got := specLine(&setpointv1.Target{SpecInUse: use, TargetSpec: kept, LastDecision: &setpointv1.Decision{Time: at(0)}}); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func newTargetListForTest(form string) *targetList {
 	output := cli.NewOutputFlag(form)
 	return &targetList{targetsCommand: &targetsCommand{output: output}, output: output}

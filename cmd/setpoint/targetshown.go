@@ -116,6 +116,8 @@ func specLine(t *setpointv1.Target) string {
 		return "sent by callers, " + use.GetHash()
 	case kept.GetHash() == use.GetHash():
 		return "the stored one, " + use.GetHash() + storedBy(kept)
+	case kept.GetUpdateTime().AsTime().After(lastOf(t).GetTime().AsTime()):
+		return use.GetHash() + " at the last decision; " + kept.GetHash() + " is stored since then, which the next poll uses" + storedBy(kept)
 	}
 	return "callers send another spec than the stored one: " + use.GetHash() + ", stored " + kept.GetHash() + storedBy(kept)
 }

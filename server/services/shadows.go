@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -118,6 +119,9 @@ func (s *Targets) PromoteShadow(ctx context.Context, req *setpointv1.PromoteShad
 // mayPromote returns why a shadow is not promoted.
 func (s *Targets) mayPromote(ctx context.Context, req *setpointv1.PromoteShadowRequest, shadow *setpointv1.Shadow, condition *shadows.Condition) error {
 	known, err := s.targets.Record(ctx, req.GetName())
+	if status.Code(err) == codes.NotFound {
+		return notPromoted(codes.FailedPrecondition, req, "nothing was decided on this target: poll it once (GetRecommendation, setpoint specs poll), so that spec and shadow have a history")
+	}
 	if err != nil {
 		return err
 	}

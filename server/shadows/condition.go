@@ -7,6 +7,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
@@ -16,6 +17,8 @@ type Condition struct {
 	replicas bool
 	percent  float64
 	over     time.Duration
+	// span is over as it was written: "7 days".
+	span string
 }
 
 var conditions = regexp.MustCompile(`^(different|replicas)\s*<\s*([0-9]{1,4}(?:\.[0-9]{1,3})?)\s*%\s*over\s+([0-9]{1,5})\s*(m|minutes?|h|hours?|d|days?)$`)
@@ -29,7 +32,7 @@ func ParseCondition(text string) (c *Condition, problem string) {
 	if parts == nil {
 		return nil, fmt.Sprintf(`Invalid value: %q: must be such as "different < 2 %% over 7 days" or "replicas < 105 %% over 12 hours"`, text)
 	}
-	c = &Condition{replicas: parts[1] == "replicas"}
+	c = &Condition{replicas: parts[1] == "replicas", span: parts[3] + " " + parts[4]}
 	c.percent, _ = strconv.ParseFloat(parts[2], 64)
 	n, _ := strconv.Atoi(parts[3])
 	unit := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[parts[4][0]]
@@ -77,10 +80,10 @@ func (c *Condition) refusal(o span) string {
 		is = 100 * float64(o.different) / float64(o.compared)
 		what = fmt.Sprintf("%.3g %% of its decisions differed", is)
 	}
-	known := fmt.Sprintf("%s in the %s observed (%d decisions)", what, (time.Duration(o.observed) * time.Millisecond).Round(time.Second), o.compared)
+	known := fmt.Sprintf("%s in the %s observed (%d decisions)", what, printable.Age(time.Duration(o.observed)*time.Millisecond), o.compared)
 	switch {
 	case float64(o.observed) < 0.9*float64(c.over.Milliseconds()):
-		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.over, known)
+		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.span, known)
 	case c.replicas && o.live == 0, is >= c.percent:
 		return fmt.Sprintf("it is not below %g %%: %s", c.percent, known)
 	}

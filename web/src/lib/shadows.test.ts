@@ -5,9 +5,9 @@ import { shadowLine } from "./shadows";
 test("a shadow in a line", () => {
   assert.equal(shadowLine({ name: "next", problem: 'its metric "External:queue" is none' }), 'off: its metric "External:queue" is none');
   assert.equal(shadowLine({ name: "next" }), "nothing is decided yet");
-  assert.equal(shadowLine({ name: "next", desiredReplicas: 12, liveReplicas: 14, comparedDecisions: "1", differentDecisions: "1" }), "12 beside 14, 1 of 1 decisions differ (100 %)");
+  assert.equal(shadowLine({ name: "next", desiredReplicas: 12, liveReplicas: 14, comparedDecisions: "1", differentDecisions: "1", largestDifference: -2 }), "12 beside 14, 1 of 1 decisions differ (100 %), by up to -2");
   assert.equal(
-    shadowLine({ name: "next", desiredReplicas: 3, liveReplicas: 3, comparedDecisions: "40", differentDecisions: "3", liveReplicaSeconds: "2000", shadowReplicaSeconds: "1720" }),
-    "3 beside 3, 3 of 40 decisions differ (7.5 %), 86 % of the replicas",
+    shadowLine({ name: "next", desiredReplicas: 3, liveReplicas: 3, comparedDecisions: "40", differentDecisions: "3", largestDifference: 4, liveReplicaSeconds: "2000", shadowReplicaSeconds: "1720", observedDuration: "604800s" }),
+    "3 beside 3, 3 of 40 decisions differ (7.5 %), by up to +4; 86 % of the replicas over 7 d",
   );
 });

@@ -62,6 +62,7 @@ function Lines(props: { spec: Spec; options: Options | undefined; stages: Stages
 export function SpecCard(props: { target: Target; name: string }) {
   const { specInUse: used, targetSpec: stored } = props.target;
   const differs = used?.spec && stored?.spec && stored.hash !== used.hash;
+  const since = differs && millis(stored.updateTime) > millis(props.target.lastDecision?.time);
   const kept = stored?.spec && <span class="faint small">stored <At time={millis(stored.updateTime)} />{stored.updatedBy ? ` by ${stored.updatedBy}` : ""}</span>;
   return (
     <section class="card spec">
@@ -69,7 +70,7 @@ export function SpecCard(props: { target: Target; name: string }) {
         <h2>Spec in use</h2>
         {differs || !stored ? used?.sinceTime && <span class="faint small">since <At time={millis(used.sinceTime)} /></span> : kept}
       </header>
-      {differs && <p class="differs">Callers send another spec than the stored one. Decisions follow what they send.</p>}
+      {differs && <p class="differs">{since ? "Another spec is stored since the last decision. The next poll uses it." : "Callers send another spec than the stored one. Decisions follow what they send."}</p>}
       {used?.spec ? <Lines spec={used.spec} options={used.options} stages={used.stages} /> : <p>Unknown until the next decision of this service. One of an older version does not keep it.</p>}
       {stored?.spec && (differs || !used?.spec) && (
         <details class="stored">
