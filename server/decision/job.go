@@ -36,6 +36,8 @@ type Job struct {
 	overrides []stages.Override
 	// overridesAt is the instant by which they are in force.
 	overridesAt time.Time
+	// sums are those of the decision, if it has summed up for Truth; else nil.
+	sums *recommender.Sums
 	// asked is what Truth keeps of the record before.
 	asked asked
 	// beside are the shadows that decided, nil: none did.
@@ -62,9 +64,8 @@ type room struct {
 	known, next record.Record
 	decision    reusedDecisions
 	truth       truth.Step
-	// sums are those of the job summed, the last one that has summed up; nil: of none.
-	sums   recommender.Sums
-	summed *Job
+	// sums are free ones for jobs that are kept: a batch decides many before it keeps the first.
+	sums []*recommender.Sums
 	// value is the encoded history to store; engines copy it.
 	value []byte
 }
@@ -72,14 +73,33 @@ type room struct {
 // mostRoomForValue limits the values that a room keeps, in bytes.
 const mostRoomForValue = 4 << 10
 
+// mostSumsKept limits the metrics of the sums that a room keeps.
+const mostSumsKept = 16
+
+// takeSums returns free sums, which giveSums takes back.
+func (r *room) takeSums() *recommender.Sums {
+	n := len(r.sums) - 1
+	if n < 0 {
+		return new(recommender.Sums)
+	}
+	taken := r.sums[n]
+	r.sums = r.sums[:n]
+	return taken
+}
+
+func (r *room) giveSums(s *recommender.Sums) {
+	if cap(s.Metrics) <= mostSumsKept {
+		clear(s.Metrics) // keep no references to the input
+		r.sums = append(r.sums, s)
+	}
+}
+
 // empty keeps only the memory.
 func (r *room) empty() {
 	r.record.Empty()
 	r.known, r.next = record.Record{}, record.Record{}
 	r.decision.Clear()
 	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
-	clear(r.sums.Metrics[:cap(r.sums.Metrics)])
-	r.summed = nil
 	r.truth = truth.Step{Metrics: r.truth.Metrics[:0]}
 }
 
@@ -406,9 +426,6 @@ func (j *Job) findOverrides() bool {
 }
 
 func (j *Job) recommend(known *record.Record, next *recommender.History) (staged []byte) {
-	if j.room.summed == j { // an attempt that was in vain
-		j.room.summed = nil
-	}
 	reused := &j.room.decision
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
@@ -416,9 +433,11 @@ func (j *Job) recommend(known *record.Record, next *recommender.History) (staged
 	// Otherwise what stages left behind goes.
 	if j.Around.Empty() && len(j.overrides) == 0 && known.Adjusted == nil && len(known.Stages) == 0 {
 		if j.asked.keeps {
-			j.room.summed = j
-			j.room.sums.ResetFor(j.Input)
-			j.Input.Summed = &j.room.sums
+			if j.sums == nil { // not those of an attempt that was in vain
+				j.sums = j.room.takeSums()
+			}
+			j.sums.ResetFor(j.Input)
+			j.Input.Summed = j.sums
 		}
 		j.Decision, *next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		j.Input.Summed = nil

@@ -674,16 +674,20 @@ func (r *room) step(j *Job) *truth.Step {
 		p := in.SelectorProblem
 		s.Problem = truth.Problem{Kind: truth.SelectorProblem, Reason: string(p.Reason), Message: p.Message, Selector: p.Selector, Others: append(others, p.Autoscalers...)}
 	}
-	if r.summed != j || !allSummed(&r.sums, in) { // those of a batch decide first, and are kept afterwards
-		r.summed = nil
-		in.SumsIn(&r.sums, d.At, "")
+	sums := j.sums
+	if j.sums = nil; sums == nil {
+		sums = r.takeSums()
+		in.SumsIn(sums, d.At, "")
+	} else if !allSummed(sums, in) {
+		in.SumsIn(sums, d.At, "")
 	}
-	s.Pods, s.Ready = int32(r.sums.Pods), int32(r.sums.Ready)
+	defer r.giveSums(sums)
+	s.Pods, s.Ready = int32(sums.Pods), int32(sums.Ready)
 	n := len(in.Spec.Metrics)
 	s.Metrics = slices.Grow(metrics[:0], n)[:n]
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
-		*m = fleet.MetricDigest{Sums: r.sums.Metrics[i]}
+		*m = fleet.MetricDigest{Sums: sums.Metrics[i]}
 		if i >= len(in.Readings) {
 			continue
 		}

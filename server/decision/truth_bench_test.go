@@ -44,8 +44,9 @@ func BenchmarkTruth(b *testing.B) {
 				now = now.Add(15 * time.Second)
 				j.Now = now
 				in.PodMetrics[0].Containers[0].Usage[0].Milli = 340 + int64(i%100)
-				j.room.sums.ResetFor(in)
-				in.Summed, j.room.summed = &j.room.sums, j
+				j.sums = j.room.takeSums()
+				j.sums.ResetFor(in)
+				in.Summed = j.sums
 				j.Decision, known.History = recommender.Recommend(now, in, &known.History)
 				in.Summed = nil
 				b.StartTimer()
