@@ -3,7 +3,13 @@
 package main
 
 import (
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/serve"
+	"github.com/setpoint-dev/setpoint/lint"
 )
 
 // documents are what `setpoint docs` prints of serve.
@@ -38,4 +45,26 @@ func newDocs() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// lintedExample is what docs/reference/lint.md begins with, from the root of the repository.
+const lintedExample = "examples/lint/web.yaml"
+
+// lintDocument is docs/reference/lint.md, with what the command prints for the example.
+func lintDocument() (string, error) {
+	file, err := os.Open(lintedExample)
+	if err != nil {
+		return "", fmt.Errorf("to be run in the root of the repository: %w", err)
+	}
+	linter := lint.Linter{Options: func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return own }}
+	if err := errors.Join(linter.Read(lintedExample, file), file.Close()); err != nil {
+		return "", err
+	}
+	findings, err := linter.Check(context.Background())
+	if err != nil {
+		return "", err
+	}
+	var shown strings.Builder
+	err = lint.WriteText(&shown, findings, linter.Autoscalers(), linter.Refused())
+	return lint.Document(lintedExample, shown.String()), err
 }

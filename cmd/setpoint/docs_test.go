@@ -2,7 +2,10 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
@@ -20,5 +23,20 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 		if got := run(t, "", args...); got.Stdout != string(committed) {
 			t.Errorf("%s is out of date: run make generate", path)
 		}
+	}
+}
+
+func TestLintPageIsUpToDate(t *testing.T) {
+	t.Chdir("../..")
+	committed, err := os.ReadFile("docs/reference/lint.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, "", "docs", "lint"); got.Stdout != string(committed) {
+		t.Error("docs/reference/lint.md is out of date: run make generate")
+	}
+	got := run(t, "", "lint", lintedExample)
+	if got.Code != cli.ExitFailed || got.Stderr != "" || !strings.Contains(string(committed), "```\n"+got.Stdout+"```") {
+		t.Errorf("exit code %d; docs/reference/lint.md does not show what the command prints:\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }

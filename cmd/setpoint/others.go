@@ -3,22 +3,21 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/fleetcmd"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/decide"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/trial"
 )
 
 // about is this build's addition to the help of setpoint.
 const about = ""
 
-// others are the commands besides those of the service: for files, stored specs and platforms,
-// and generated documents.
+// others are the commands besides those of the service: for files and platforms, and generated
+// documents.
 func others() []*cobra.Command {
-	return []*cobra.Command{
-		newRecommend(), explaincmd.New(explainElsewhere), newReplay(), newSimulate(), newBacktest(), newTune(), newLint(), newCheck(), newSpecs(), fleetcmd.New(), newAgent(), newDocs(),
-	}
+	return slices.Concat(decide.Commands(), trial.Commands(), []*cobra.Command{explaincmd.New(explainElsewhere), fleetcmd.New(), newAgent(), newDocs()})
 }
-
-// otherTargets are the commands on targets that know recordings.
-func otherTargets(c *targetsCommand) []*cobra.Command { return []*cobra.Command{newTargetsExport(c)} }

@@ -15,6 +15,3 @@ the packages and the image setpoint.`
 // and the image of the service has to stay below 30 MiB. A build tag instead of a second main
 // keeps one name in everybody's manifests.
 func others() []*cobra.Command { return nil }
-
-// otherTargets are none, either.
-func otherTargets(*targetsCommand) []*cobra.Command { return nil }

@@ -8,38 +8,10 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
 
-// asSetpoint makes this test's program run as setpoint.
-const asSetpoint = "SETPOINT_TEST_MAIN"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asSetpoint) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-// setpointIn copies this program to a folder as setpoint.
-func setpointIn(t *testing.T, folder string) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := filepath.Join(folder, "setpoint")
-	if err := os.Link(self, program); err == nil {
-		return program
-	}
-	text, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, text, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return program
-}
+func TestMain(m *testing.M) { clitest.Main(m, main) }
 
 // Commands for a platform run its own program, preferably the one beside setpoint; if it is
 // missing, the error says what to install.
@@ -53,7 +25,7 @@ func TestPlatformsProgramsTakeOver(t *testing.T) {
 		}
 	}
 	linked := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(setpointIn(t, beside), linked); err != nil {
+	if err := os.Symlink(clitest.Setpoint(t, beside), linked); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -64,7 +36,7 @@ func TestPlatformsProgramsTakeOver(t *testing.T) {
 	}{
 		{"the agent, beside", filepath.Join(beside, "setpoint"), path, []string{"agent", "kubernetes", "--cluster=a b", "--help"}, 7, "beside: agent --cluster=a b --help\n", ""},
 		{"beside what a link leads to", linked, path, []string{"agent", "kubernetes"}, 7, "beside: agent\n", ""},
-		{"on the PATH", setpointIn(t, alone), path, []string{"agent", "kubernetes", "-x"}, 7, "path: agent -x\n", ""},
+		{"on the PATH", clitest.Setpoint(t, alone), path, []string{"agent", "kubernetes", "-x"}, 7, "path: agent -x\n", ""},
 		{"a cluster's autoscaler", filepath.Join(beside, "setpoint"), path, []string{"explain", "--live", "hpa/web", "-n", "shop"}, 7, "beside: explain --live hpa/web -n shop\n", ""},
 		{"as an argument", filepath.Join(beside, "setpoint"), path, []string{"explain", "hpa/web", "-n", "shop"}, 7, "beside: explain hpa/web -n shop\n", ""},
 		{"a file as an argument", filepath.Join(beside, "setpoint"), path, []string{"explain", "hpa.yaml"}, cli.ExitUsage, "", `unexpected argument "hpa.yaml": an autoscaler of the cluster is KIND/NAME`},
@@ -78,7 +50,7 @@ func TestPlatformsProgramsTakeOver(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), tt.program, tt.args...)
-			cmd.Env = []string{asSetpoint + "=1", "PATH=" + tt.path}
+			cmd.Env = []string{clitest.AsProgram + "=1", "PATH=" + tt.path}
 			var stdout, stderr strings.Builder
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err := cmd.Run()

@@ -6,6 +6,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/serve"
+	"github.com/setpoint-dev/setpoint/cmd/setpoint/targets"
 )
 
 func newRoot() *cobra.Command {
@@ -17,7 +18,7 @@ as the Kubernetes HorizontalPodAutoscaler controller would.` + about + `
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
 2 invalid flags or input.`,
-	}, append(others(), serve.New(), newTargets(), overridecmd.New(), newToken(), serve.NewHealth(), cli.NewVersion())...)
+	}, append(append(others(), targets.Commands()...), serve.New(), overridecmd.New(), newToken(), serve.NewHealth(), cli.NewVersion())...)
 	cli.Group(root, "Run", "serve", "agent", "health", "token")
 	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")
 	cli.Group(root, "Try specs", "check", "lint", "simulate", "tune", "backtest")

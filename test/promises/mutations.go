@@ -67,7 +67,7 @@ var Mutations = []Mutation{
 		"if state.spec != k.spec.version {", "if false {"},
 	{"a pull request is judged by the rules at its base", "TestAChangeDoesNotBringItsOwnRules", "check/git.go",
 		"[]string{r.Base, r.Head}", "[]string{r.Head, r.Base}"},
-	{"a recording that a pull request removes or alters counts", "TestARecordingThatIsTakenAwayCounts", "cmd/setpoint/check.go",
+	{"a recording that a pull request removes or alters counts", "TestARecordingThatIsTakenAwayCounts", "cmd/setpoint/trial/check.go",
 		"in.Recordings = in.Changes.Earlier(ctx, paths)", ""},
 	{"a compressed recording is read", "TestWhatACompressedFileHoldsIsBounded", "clients/kubernetes/recording/reader.go",
 		"r.bytes += int64(len(part)); r.bytes > r.most {", "r.bytes += int64(len(part)); false {"},

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -132,6 +133,29 @@ func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 		return nil, BadInput(err)
 	}
 	return file, nil
+}
+
+// ReadWithin reads a file that must not be larger.
+func ReadWithin(cmd *cobra.Command, name string, most int64) ([]byte, error) {
+	file, err := Open(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	var from io.Reader = file
+	if strings.HasSuffix(name, ".gz") {
+		if from, err = gzip.NewReader(file); err != nil {
+			return nil, BadInput(fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(from, most+1))
+	switch {
+	case err != nil:
+		return nil, BadInput(fmt.Errorf("%s: %w", name, err))
+	case int64(len(data)) > most:
+		return nil, BadInput(fmt.Errorf("%s: larger than %d bytes", name, most))
+	}
+	return data, nil
 }
 
 // inputError is an error in the user's input.

@@ -15,9 +15,10 @@ import (
 
 // Forms of output.
 const (
-	AsText = "text"
-	AsJSON = "json"
-	AsYAML = "yaml"
+	AsText  = "text"
+	AsTable = "table"
+	AsJSON  = "json"
+	AsYAML  = "yaml"
 )
 
 // OutputFlag is -o. It implements pflag.Value.

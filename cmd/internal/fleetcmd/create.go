@@ -14,7 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
@@ -71,7 +71,7 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 	case n.file != "" && (changed("min") || changed("max") || changed("cpu")):
 		refuse("--file has the spec: --min, --max and --cpu must be in it")
 	case n.file != "":
-		read, err := readFile(cmd, n.file)
+		read, err := specfile.Read(cmd, n.file)
 		if err != nil {
 			return nil, err
 		}
@@ -135,16 +135,6 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 		f.MaxMoves = n.maxMoves
 	}
 	return out, cli.BadInput(errors.Join(problems...))
-}
-
-func readFile(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
-	file, err := cli.Open(cmd, name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	read, err := hpa.ReadOne(name, file)
-	return read, cli.BadInput(err)
 }
 
 // memberIn reads MEMBER[,weight=N][,min=N][,max=N]. A cluster alone is that of the fleet's target there.
@@ -213,7 +203,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		if stored.GetFleet() == nil {
 			return errors.New("the server stored the spec without its members: it is older than fleets. setpoint specs delete " + name + " deletes the spec")
 		}
-		if c.output.Form != asTable {
+		if c.output.Form != cli.AsTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, stored)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "fleet %s stored: %d members, %d to %d replicas.\n"+

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// asTable is the text form.
-	asTable = "table"
 	// largestPage is a server's maximum page size.
 	largestPage = 1000
 )
@@ -42,7 +40,7 @@ const named = "clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/
 
 // New returns the command.
 func New() *cobra.Command {
-	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
+	c := &command{output: cli.NewOutputFlag(cli.AsTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Scale several targets as one: create, show, drain and delete fleets",
@@ -264,7 +262,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d fleets, and there are more: --limit=0 lists all\n", c.limit)
 	}
 	switch {
-	case c.output.Form != asTable:
+	case c.output.Form != cli.AsTable:
 		return writeAll(cmd.OutOrStdout(), c.output.Form, answer.GetTargetSpecs(), states, time.Now())
 	case len(answer.GetTargetSpecs()) == 0:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no fleets that you may read")

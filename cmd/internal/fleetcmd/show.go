@@ -34,7 +34,7 @@ func (c *command) show(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if c.output.Form != asTable {
+		if c.output.Form != cli.AsTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetFleet())
 		}
 		// The targets of its metrics; without them their values are shown alone.

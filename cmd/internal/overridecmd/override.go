@@ -28,8 +28,6 @@ import (
 )
 
 const (
-	// asTable is the text form.
-	asTable = "table"
 	// largestPage is a server's maximum page size.
 	largestPage = 1000
 	// unknown stands for what nobody knows.
@@ -57,7 +55,7 @@ const (
 
 // New returns the command.
 func New() *cobra.Command {
-	c := &command{output: cli.NewOutputFlag(asTable, cli.AsJSON, cli.AsYAML)}
+	c := &command{output: cli.NewOutputFlag(cli.AsTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "override",
 		Short: "Hold or replace recommendations for a while",
@@ -238,7 +236,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		if hint := hint(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req.GetParent(), resp.GetOverride()); hint != "" {
 			defer fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+hint)
 		}
-		if c.output.Form != asTable {
+		if c.output.Form != cli.AsTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
 		}
 		o := resp.GetOverride()
@@ -306,7 +304,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		answer.Overrides = answer.GetOverrides()[:c.limit]
 		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d overrides, and there are more: --limit=0 lists all\n", c.limit)
 	}
-	if c.output.Form != asTable {
+	if c.output.Form != cli.AsTable {
 		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
 	}
 	if len(answer.GetOverrides()) == 0 {

@@ -1,0 +1,94 @@
+package serve
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+)
+
+// An operator's mistakes are reported with their place and a remedy, before serving, with exit
+// code 2, and without secrets.
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	config := func(text string) string { return "--config=" + clitest.File(t, "setpoint.yaml", text) }
+	notPEM := clitest.File(t, "not.pem", "nothing")
+	good, _ := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	_, otherKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	expired, expiredKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(-time.Minute))
+	for _, tt := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"a key that there is not", []string{config("grpc-adress: \":1\"")}, "setpoint.yaml:1: grpc-adress: no such setting, did you mean grpc-address?"},
+		{"a word for a number", []string{config("\nmax-pods: many")}, "setpoint.yaml:2: max-pods: must be a whole number, is a string"},
+		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: is neither YAML nor JSON: line 2"},
+		{"a file that is not there", []string{"--config=/nowhere.yaml"}, "config file: open /nowhere.yaml: no such file"},
+		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: time: missing unit in duration "20"`},
+		{"an address without a port", []string{"--grpc-address=9090"}, `--grpc-address: "9090" is not host:port, such as 127.0.0.1:9090`},
+		{"an admin address without a port", []string{"--admin-address=9091"}, `--admin-address: "9091" is not host:port`},
+		{"a port beyond all ports", []string{"--rest-address=127.0.0.1:99999"}, `--rest-address: "127.0.0.1:99999": the port must be a number from 0 to 65535`},
+		{"a URL for an address", []string{"--rest-address=http://127.0.0.1:8080"}, `--rest-address: "http://127.0.0.1:8080" is not host:port`},
+		{"a path for a host", []string{"--rest-address=a/b:8080"}, `"a/b" is neither an IP address nor the name of a host`},
+		{"an address twice", []string{"--admin-address=127.0.0.1:9090"}, "--admin-address: 127.0.0.1:9090 is also the address of --grpc-address: give each its own"},
+		{"all interfaces without credentials", []string{"--grpc-address=:9090"}, "--grpc-address: other machines can reach :9090 without authentication: give --auth-tokens-file"},
+		{"a Redis that is no URL", []string{"--redis=redis:6379"}, "--redis: must begin with redis:// or rediss://"},
+		{"a Redis of another kind", []string{"--redis=http://user:s3cret@redis:6379"}, "--redis: must begin with redis:// or rediss://"},
+		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`},
+		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
+		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file"},
+		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: certificates: " + notPEM},
+		{"a key of another certificate", []string{"--tls-cert-file=" + good, "--tls-key-file=" + otherKey}, "private key does not match"},
+		{"a certificate that has expired", []string{"--tls-cert-file=" + expired, "--tls-key-file=" + expiredKey}, "expired"},
+		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
+		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
+		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},
+		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
+		{"an argument", []string{"now"}, `unexpected argument "now"; see setpoint serve --help`},
+	} {
+		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)
+		if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
+			t.Errorf("%s: exit code %d, want 2 and %q:\n%s%s", tt.name, got.Code, tt.want, got.Stdout, got.Stderr)
+		}
+		if strings.Contains(got.Stderr, "s3cret") {
+			t.Errorf("%s: it tells the password: %s", tt.name, got.Stderr)
+		}
+	}
+}
+
+// The output of --check is a config file with the same settings.
+func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
+	t.Parallel()
+	first := run(t, "", "serve", "--check", "--max-pods=7", "--admin-address=", "--drain-timeout=90s")
+	path := clitest.File(t, "setpoint.yaml", first.Stdout)
+	second := run(t, "", "serve", "--check", "--config", path)
+	values := func(text string) string { return strings.ReplaceAll(text, " # set", "") }
+	if first.Code != 0 || second.Code != 0 || values(first.Stdout) != values(second.Stdout) {
+		t.Errorf("exit codes %d and %d\n%s\n%s%s", first.Code, second.Code, first.Stdout, second.Stdout, second.Stderr)
+	}
+}
+
+// Values that are not secret are shown, so that an operator sees the effective settings.
+func TestCheckShowsSettingsThatAreNotSecret(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"redis://user:s3cret@a:1,b/2?master=m&addr=c:3&sentinelUser=u": "redis://xxxxx@a:1,b/2?master=m&addr=c:3&sentinelUser=xxxxx",
+		"redis://a,b":            "redis://a,b",
+		"redis://a?cluster=true": "redis://a?cluster=true",
+		"http://collector:4317":  "http://collector:4317",
+		"collector:4317":         "collector:4317",
+		"/etc/a@b/tls.crt":       "/etc/a@b/tls.crt",
+	} {
+		if got := config.Mask("", value); got != want {
+			t.Errorf("%s is shown as %s, want %s", value, got, want)
+		}
+	}
+	got := run(t, "", "serve", "--check", "--redis=redis://user:s3cret@h:1/2?master=m&sentinelPassword=s3cret")
+	if want := "redis://xxxxx@h:1/2?master=m&sentinelPassword=xxxxx"; got.Code != 0 || !strings.Contains(got.Stdout, want) {
+		t.Errorf("exit code %d, want %s:\n%s%s", got.Code, want, got.Stdout, got.Stderr)
+	}
+}

@@ -1,0 +1,180 @@
+//go:build !service
+
+package targets
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/replay"
+)
+
+// exportCommand has the flags of setpoint targets export.
+type exportCommand struct {
+	*targetsCommand
+	since          time.Duration
+	from, to, file string
+	begin, end     time.Time
+}
+
+func newExport(of *targetsCommand) *cobra.Command {
+	c := &exportCommand{targetsCommand: of}
+	cmd := &cobra.Command{
+		Use:   "export TARGET|NAMESPACE",
+		Short: "Write what targets were asked as a recording, to make their decisions again",
+		Long: `Write what targets were asked, and what the service decided, as a recording that
+replay, backtest and check read, and scenarios of simulate and tune as a load.
+NAMESPACE, clusters/C/namespaces/N, exports all of its targets.
+
+The recording begins up to an hour before the first wanted decision, where the
+target's history is kept, and has a scenario for each time without a gap. Standard
+error tells the gaps. What other instances have not yet written, some ten minutes,
+is missing.
+
+Exits with 1 if there is nothing to export.`,
+		Example: "  setpoint targets export clusters/demo/namespaces/shop/targets/web > web.jsonl\n  setpoint targets export --since 2h --file shop.jsonl.gz clusters/demo/namespaces/shop",
+		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		RunE:    c.run,
+	}
+	cmd.Flags().DurationVar(&c.since, "since", 0, "export the decisions of so much time up to now; 0: all that are kept")
+	cmd.Flags().StringVar(&c.from, "from", "", "export the decisions since this `instant`, in RFC 3339")
+	cmd.Flags().StringVar(&c.to, "to", "", "export the decisions before this `instant`, in RFC 3339")
+	cmd.Flags().StringVar(&c.file, "file", "-", "write to this `file`, compressed if its name ends with .gz; - is standard output")
+	cmd.MarkFlagsMutuallyExclusive("since", "from")
+	return cmd
+}
+
+func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
+	for _, flag := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"from", c.from, &c.begin}, {"to", c.to, &c.end}} {
+		if flag.text == "" {
+			continue
+		}
+		if *flag.to, err = time.Parse(time.RFC3339, flag.text); err != nil {
+			return cli.BadInput(fmt.Errorf("--%s: %w", flag.name, err))
+		}
+	}
+	if now := time.Now(); !c.begin.IsZero() && c.begin.After(now) {
+		return cli.BadInput(fmt.Errorf("--from: %s is in the future; it is %s", c.begin.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	}
+	if !c.end.IsZero() && !c.begin.Before(c.end) {
+		return cli.BadInput(fmt.Errorf("--to: %s is not after --from, %s", c.end.Format(time.RFC3339), c.begin.Format(time.RFC3339)))
+	}
+	if c.since < 0 {
+		return cli.BadInput(errors.New("--since: must not be negative"))
+	}
+	if c.since > 0 {
+		c.begin = time.Now().Add(-c.since)
+	}
+	return c.call(func(client setpointv1.TargetServiceClient) error {
+		targets := args
+		if !strings.Contains(args[0], "/targets/") {
+			if targets, err = names(cmd.Context(), client, args[0]); err != nil {
+				return err
+			}
+		}
+		return c.export(cmd, client, targets)
+	})
+}
+
+// names are those of a namespace's targets.
+func names(ctx context.Context, client setpointv1.TargetServiceClient, namespace string) (out []string, err error) {
+	req := &setpointv1.ListTargetsRequest{Parent: namespace, PageSize: largestPage}
+	for {
+		page, err := client.ListTargets(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.GetTargets() {
+			out = append(out, t.GetName())
+		}
+		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
+			return out, nil
+		}
+	}
+}
+
+// export writes the recordings of targets, one after the other.
+func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServiceClient, targets []string) (err error) {
+	output := cmd.OutOrStdout()
+	if c.file != "-" {
+		file, end, failed := files.Replace(c.file, 0o644)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = end(err) }()
+		output = file
+	}
+	if strings.HasSuffix(c.file, ".gz") {
+		packed := gzip.NewWriter(output)
+		defer func() { err = errors.Join(err, packed.Close()) }()
+		output = packed
+	}
+	steps, recorded := 0, 0
+	for _, target := range targets {
+		n, err := c.one(cmd, client, target, output)
+		if err != nil {
+			return err
+		}
+		if steps += n; n > 0 {
+			recorded++
+		}
+	}
+	if steps == 0 {
+		return errors.New("the service has kept no decisions of this time: targets are recorded if they fit into --recording-total-bytes")
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, recorded)
+	if none := len(targets) - recorded; none > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "of %d others none of this time are kept\n", none)
+	}
+	return nil
+}
+
+// one writes the recording of a target, and returns how many decisions it has.
+func (c *exportCommand) one(cmd *cobra.Command, client setpointv1.TargetServiceClient, target string, output io.Writer) (steps int, err error) {
+	// A scenario may begin an hour earlier, and there are some minutes in a chunk.
+	const earlier = 90 * time.Minute
+	req := &setpointv1.GetRecordingRequest{Name: target, PageSize: 100}
+	if !c.begin.IsZero() {
+		req.StartTime = timestamppb.New(c.begin.Add(-earlier))
+	}
+	var chunks [][]byte
+	for {
+		page, err := client.GetRecording(cmd.Context(), req)
+		if err != nil {
+			return 0, err
+		}
+		chunks = append(chunks, page.GetChunks()...)
+		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
+			break
+		}
+	}
+	exported := replay.Export(target, chunks, c.begin, c.end)
+	if n := exported.Unreadable; n > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d of %d chunks can't be read: %v\n", target, n, len(chunks), exported.Unreadability)
+	}
+	for _, gap := range exported.Gaps {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: gap from %s to %s: %s\n", target, gap.From.Format(time.RFC3339), gap.To.Format(time.RFC3339), gap.Why)
+	}
+	writer := recording.NewWriter(output)
+	for _, scenario := range exported.Scenarios {
+		if err := writer.Write(scenario); err != nil {
+			return 0, fmt.Errorf("%s: %w", target, err)
+		}
+	}
+	return exported.Steps, nil
+}

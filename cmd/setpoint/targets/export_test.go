@@ -1,0 +1,84 @@
+package targets
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/server"
+)
+
+// An export that fails leaves the file of an earlier one as it is, and one that is whole replaces it.
+func TestAnExportReplacesAFileWhole(t *testing.T) {
+	t.Parallel()
+	options := server.DefaultOptions()
+	options.Truth.Bytes = 1 << 20
+	address := clitest.StartServerWith(t, options)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	const target = "clusters/c/namespaces/n/targets/web"
+	if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
+		Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3},
+		Spec: &setpointv1.HorizontalPodAutoscalerSpec{ScaleTargetRef: &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: "web", ApiVersion: "apps/v1"}, MaxReplicas: 10},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	file, link := filepath.Join(folder, "web.jsonl"), filepath.Join(folder, "link")
+	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	check := func(code int, isOld bool, args ...string) {
+		t.Helper()
+		if got := run(t, "", append([]string{"targets", "export", "--server", address}, args...)...); got.Code != code {
+			t.Errorf("%v: exit code %d, want %d: %s", args, got.Code, code, got.Stderr)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || (string(text) == "before") != isOld || len(text) == 0 {
+			t.Errorf("%v: the file has %q, %v", args, text, err)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v: mode %v, %v", args, info.Mode(), err)
+		}
+		if all, _ := os.ReadDir(folder); len(all) != 2 {
+			t.Errorf("%v: %v are left", args, all)
+		}
+	}
+	check(1, true, "--file", file, "clusters/c/namespaces/n/targets/other")
+	check(1, true, "--file", file, "--to=2001-01-01T00:00:00Z", target)
+	check(2, true, "--file", file, "--from=2999-01-01T00:00:00Z", target)
+	check(2, true, "--file", file, "--from=2001-01-02T00:00:00Z", "--to=2001-01-01T00:00:00Z", target)
+	check(0, false, "--file", link, target)
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	check(0, false, "--file", os.DevNull, target)
+	unknown := run(t, "", "targets", "export", "--server", address, "clusters/c/namespaces/n/targets/other").Stderr
+	if strings.Contains(unknown, "rpc error") || strings.Count(unknown, "targets/other") != 1 {
+		t.Errorf("of an unknown target it says %q", unknown)
+	}
+	if all := run(t, "", "targets", "export", "--server", address, "clusters/c/namespaces/n").Stderr; !strings.Contains(all, "1 decisions of 1 targets") {
+		t.Errorf("of a namespace it says %q", all)
+	}
+}
+
+// An empty condition is a script's empty variable: nothing is promoted.
+func TestAnEmptyConditionPromotesNothing(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "specs", "promote", "--server", "127.0.0.1:1", "--if", " ", "clusters/c/namespaces/n/targets/web", "next")
+	if got.Code != 2 || !strings.Contains(got.Stderr, "--if") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
+}

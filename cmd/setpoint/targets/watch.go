@@ -1,0 +1,222 @@
+package targets
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
+	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/restjson"
+)
+
+// watchCommand is targets watch.
+type watchCommand struct {
+	*targetsCommand
+	since            string
+	changes, pending bool
+	// waiting are changes whose outcome is not known yet, by their ids.
+	waiting map[string]waitingChange
+}
+
+// waitingChange is a change that the table leaves out until its outcome is known, or for some time.
+type waitingChange struct {
+	response *setpointv1.WatchDecisionsResponse
+	since    time.Time
+}
+
+const (
+	// staysPending is after how long a change without an outcome is shown; heartbeats come each 15 s.
+	staysPending = 10 * time.Second
+	// mostWaiting limits the changes that wait; further ones are shown at once.
+	mostWaiting = 4096
+)
+
+func newWatch(of *targetsCommand) *cobra.Command {
+	c := &watchCommand{targetsCommand: of}
+	cmd := &cobra.Command{
+		Use:   "watch [clusters/CLUSTER/namespaces/NAMESPACE[/targets/TARGET]]",
+		Short: "Follow decisions as they are made, until interrupted; - stands for all clusters, namespaces or targets",
+		Long: "Follow decisions as they are made, until interrupted. After a lost connection the watch resumes where it was; lost connections\n" +
+			"and missed decisions are reported on standard error. The table has each change once, with its outcome and why it failed; as PENDING only\n" +
+			"without one for ten seconds, or with --pending. -o json writes one line per response with a decision or a count of missed ones.",
+		Example: "  setpoint targets watch --changes-only\n  setpoint targets watch clusters/eu-1/namespaces/shop --since 1h -o json",
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		RunE:    c.run,
+	}
+	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then, of deleted targets too: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")
+	cmd.Flags().BoolVar(&c.changes, "changes-only", false, "leave out decisions that changed no count")
+	cmd.Flags().BoolVar(&c.pending, "pending", false, "show changes also before their outcome is known")
+	return cmd
+}
+
+func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
+	req := &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-", ChangesOnly: c.changes}
+	if len(args) > 0 {
+		req.Parent = namespaces(args[0])
+		if !strings.Contains(req.GetParent(), "/targets/") {
+			req.Parent += "/targets/-"
+		}
+	}
+	var err error
+	if req.StartTime, err = sinceTime(c.since, time.Now()); err != nil {
+		return err
+	}
+	if err := checkRequest(req); err != nil {
+		return err
+	}
+	client, err := c.server.Dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if _, one := target.Parse(req.GetParent()); one {
+		_, err := setpointv1.NewTargetServiceClient(client.Conn()).ListDecisions(cmd.Context(), &setpointv1.ListDecisionsRequest{Parent: req.GetParent(), PageSize: 1})
+		if status.Code(err) == codes.NotFound { // the name may be mistyped
+			fmt.Fprintln(stderr, "nothing is known of "+req.GetParent()+": the watch waits for its first decision")
+		}
+	}
+	if c.output.Form == cli.AsTable {
+		if err := writeRow(out, "TIME", "REPLICAS", "OUTCOME", "TARGET", "REASON"); err != nil {
+			return err
+		}
+	}
+	away := false
+	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
+		if !away {
+			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+printable.Text(err.Error()))
+		}
+		away = true
+	}) {
+		if cmd.Context().Err() != nil { // somebody has seen enough
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if away {
+			away = false
+			fmt.Fprintln(stderr, "the server is back")
+		}
+		sayMissed(stderr, r)
+		if err := c.show(out, r, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sinceTime is --since, nil if it is not given.
+func sinceTime(since string, now time.Time) (*timestamppb.Timestamp, error) {
+	if since == "" {
+		return nil, nil
+	}
+	if back, err := time.ParseDuration(since); err == nil && back >= 0 {
+		return timestamppb.New(now.Add(-back)), nil
+	}
+	at, err := time.Parse(time.RFC3339, since)
+	if err != nil {
+		return nil, cli.BadInput(fmt.Errorf("--since: %q is neither a duration like 1h nor an instant like 2026-01-02T15:04:05Z", since))
+	}
+	return timestamppb.New(at), nil
+}
+
+// sayMissed tells of decisions that were missed.
+func sayMissed(w io.Writer, r *setpointv1.WatchDecisionsResponse) {
+	if n := r.GetMissedDecisions(); n > 0 {
+		fmt.Fprintf(w, "decisions missed: %d\n", n)
+	}
+	if r.GetMissedUncounted() {
+		fmt.Fprintln(w, "an unknown number of decisions is missed: the server holds them no longer")
+	}
+}
+
+// show writes a response in its form.
+func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse, now time.Time) error {
+	if c.output.Form == cli.AsTable {
+		return c.showRow(w, r, now)
+	}
+	if r.GetDecision() == nil && r.GetMissedDecisions() == 0 && !r.GetMissedUncounted() {
+		return nil // a sign of life
+	}
+	if c.output.Form == cli.AsJSON {
+		line, err := (&restjson.Marshaler{}).Marshal(r)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(line, '\n'))
+		return err
+	}
+	if _, err := io.WriteString(w, "---\n"); err != nil {
+		return err
+	}
+	return cli.WriteMessage(w, c.output.Form, r)
+}
+
+// showRow writes the rows of a response: its decision, unless that waits for its outcome, and those that
+// have waited long enough.
+func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse, now time.Time) error {
+	d := r.GetDecision()
+	waits := d.GetOutcome() == "PENDING" && !c.pending && len(c.waiting) < mostWaiting
+	if delete(c.waiting, d.GetRecommendationId()); waits {
+		if c.waiting == nil {
+			c.waiting = make(map[string]waitingChange)
+		}
+		c.waiting[d.GetRecommendationId()] = waitingChange{r, now}
+	}
+	var due []*setpointv1.WatchDecisionsResponse
+	for id, change := range c.waiting {
+		if now.Sub(change.since) >= staysPending {
+			due = append(due, change.response)
+			delete(c.waiting, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b *setpointv1.WatchDecisionsResponse) int {
+		return a.GetDecision().GetTime().AsTime().Compare(b.GetDecision().GetTime().AsTime())
+	})
+	if d != nil && !waits {
+		due = append(due, r)
+	}
+	for _, r := range due {
+		d := r.GetDecision()
+		if err := writeRow(w, instant(d.GetTime()), replicas(d), d.GetOutcome(), r.GetTarget(), printable.Text(why(d))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// why is the reason of a decision, its error, what stages changed, and what became of its change if it was not applied.
+func why(d *setpointv1.Decision) string {
+	// Never cut: it has until when an override acts, whose it is and why.
+	parts := []string{adjusted.Reason(d.GetReason(), adjusted.Messages(d.GetAdjustments())...), d.GetError()}
+	switch d.GetOutcome() {
+	case "FAILED":
+		for _, condition := range d.GetConditions() {
+			if condition.GetReason() == recommender.FailedUpdateScale {
+				parts = append(parts, condition.GetMessage())
+			}
+		}
+	case "DROPPED":
+		parts = append(parts, "never reported, and the next call did not have it")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+}
+
+// writeRow writes a row whose columns stand below those before, whatever is still to come.
+func writeRow(w io.Writer, at, replicas, outcome, target, reason string) error {
+	_, err := fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-20s   %-14s   %-10s   %-50s   %s", at, replicas, outcome, target, reason), " "))
+	return err
+}

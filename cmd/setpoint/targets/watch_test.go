@@ -1,0 +1,172 @@
+package targets
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+)
+
+// watched runs targets watch until the test has read its lines, and has it end well then.
+func watched(t *testing.T, lines int, args ...string) (got []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root := newRoot()
+	out, written := io.Pipe()
+	root.SetArgs(append([]string{"targets", "watch"}, args...))
+	root.SetOut(written)
+	var stderr strings.Builder
+	root.SetErr(&stderr)
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		_ = written.Close()
+		ended <- err
+	}()
+	text := bufio.NewScanner(out)
+	for len(got) < lines && text.Scan() {
+		got = append(got, text.Text())
+	}
+	cancel()
+	_ = out.Close()
+	if err := <-ended; err != nil || len(got) < lines {
+		t.Errorf("%v: %d lines, then %v\n%s", args, len(got), err, stderr.String())
+	}
+	return got
+}
+
+// The server's decision of before the watch comes with --since.
+func TestDecisionsAreWatched(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	table := watched(t, 2, "--server", address, "--since=1h", "--pending")
+	if !strings.HasPrefix(table[0], "TIME ") || !strings.Contains(table[1], " 3 -> 5 ") || !strings.Contains(table[1], " "+demoTarget+" ") ||
+		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
+		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
+	}
+	for _, parent := range []string{"clusters/demo", "clusters/demo/namespaces/-", demoTarget, shortOf(demoTarget)} {
+		var response struct {
+			Target, ResumeToken string
+			Decision            struct{ DesiredReplicas int }
+		}
+		line := watched(t, 1, parent, "--server", address, "--since=2026-01-02T15:04:05Z", "--changes-only", "-o=json")[0]
+		if err := json.Unmarshal([]byte(line), &response); err != nil || response.Target != demoTarget || response.Decision.DesiredReplicas != 5 || response.ResumeToken == "" {
+			t.Errorf("%v in %s", err, line)
+		}
+	}
+	if got := watched(t, 2, "--server", address, "--since=1h", "-o=yaml"); got[0] != "---" {
+		t.Errorf("as YAML it is\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestInvalidWatchesAreRefused(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	for _, tt := range []struct {
+		name, want string
+		code       int
+		args       []string
+	}{
+		{"an instant that is none", `--since: "yesterday" is neither`, cli.ExitUsage, []string{"--since=yesterday"}},
+		{"a time to come", `--since: "-1h" is neither`, cli.ExitUsage, []string{"--since=-1h"}},
+		{"a parent that is none, without a call", "parent: must be clusters/", cli.ExitUsage, []string{"clusters/x/y", "--server=127.0.0.1:1"}},
+		{"nobody there", "(Unavailable)", cli.ExitFailed, []string{"--server=127.0.0.1:1"}},
+	} {
+		got := run(t, "", append([]string{"targets", "watch", "--server=" + address}, tt.args...)...)
+		if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%s: exit code %d, %s\nwant %d and %q", tt.name, got.Code, got.Stderr, tt.code, tt.want)
+		}
+	}
+}
+
+// A change is one line, which says what became of it and why.
+func TestAWatchedChangeIsOneLine(t *testing.T) {
+	t.Parallel()
+	c := &watchCommand{targetsCommand: &targetsCommand{output: cli.NewOutputFlag(cli.AsTable)}}
+	var out strings.Builder
+	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	show := func(after time.Duration, id, outcome string) {
+		t.Helper()
+		r := &setpointv1.WatchDecisionsResponse{}
+		if id != "" {
+			r.Target = "t"
+			r.Decision = &setpointv1.Decision{RecommendationId: id, Time: timestamppb.New(at), CurrentReplicas: 3, DesiredReplicas: 5, Reason: "cpu above target", Outcome: outcome}
+			if outcome == "FAILED" {
+				r.Decision.Conditions = []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Reason: "FailedUpdateScale", Message: "unable to update: exceeded quota"}}
+			}
+		}
+		if err := c.show(&out, r, at.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(0, "a", "PENDING")
+	show(time.Second, "a", "FAILED")
+	show(time.Second, "b", "PENDING")
+	show(2*time.Second, "b", "APPLIED")
+	show(2*time.Second, "c", "PENDING")
+	show(3*time.Second, "c", "DROPPED")
+	show(3*time.Second, "d", "PENDING")
+	show(12*time.Second, "", "")
+	show(15*time.Second, "", "")
+	show(16*time.Second, "", "")
+	c.pending = true
+	show(17*time.Second, "e", "PENDING")
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.Join(strings.Fields(line)[4:], " "))
+	}
+	want := []string{
+		"FAILED t cpu above target; unable to update: exceeded quota", "APPLIED t cpu above target",
+		"DROPPED t cpu above target; never reported, and the next call did not have it", "PENDING t cpu above target", "PENDING t cpu above target",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the lines are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// shortOf is CLUSTER/NAMESPACE/TARGET.
+func shortOf(name string) string {
+	return strings.NewReplacer("clusters/", "", "/namespaces/", "/", "/targets/", "/").Replace(name)
+}
+
+// A watch of a target of which nothing is known says so: the name may be mistyped. One of a target that is known, or of
+// a namespace, does not.
+func TestAWatchOfAnUnknownTargetSaysSo(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	for arg, said := range map[string]bool{"demo/shop/nobody": true, demoTarget + "x": true, demoTarget: false, "clusters/nowhere": false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		root := newRoot()
+		out, written := io.Pipe()
+		root.SetArgs([]string{"targets", "watch", arg, "--server", address})
+		root.SetOut(written)
+		var stderr strings.Builder
+		root.SetErr(&stderr)
+		ended := make(chan error, 1)
+		go func() { ended <- root.ExecuteContext(ctx) }()
+		lines := bufio.NewScanner(out)
+		lines.Scan() // its head, which comes after what is said
+		cancel()
+		_ = out.Close()
+		if err := <-ended; err != nil || strings.Contains(stderr.String(), "nothing is known of clusters/demo/namespaces/shop/targets/") != said {
+			t.Errorf("%s: %v, said %q", arg, err, stderr.String())
+		}
+	}
+}

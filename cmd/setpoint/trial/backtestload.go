@@ -1,0 +1,145 @@
+//go:build !service
+
+package trial
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/replay"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/report"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+)
+
+// load runs the back-test of a recorded load: a scenario with CSV or ranges of Prometheus.
+func (c *backtestCommand) load(cmd *cobra.Command) error {
+	world, recorded, err := c.scenario.readRecorded(cmd)
+	if err != nil {
+		return err
+	}
+	if len(recorded.Files) == 0 {
+		return cli.BadInput(fmt.Errorf("%s: has no recorded load: name a file in load[].csv or load[].prometheus, or run setpoint simulate", c.scenario.file))
+	}
+	q := &replay.LoadQuestion{Name: c.scenario.file, Scenario: world, Recorded: recorded}
+	var problems []error
+	autoscaler := func(name string) *simulation.Autoscaler {
+		a, err := c.scenario.readAutoscaler(cmd, name)
+		if err == nil {
+			if err = simulation.Check(world, a); err != nil {
+				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, name, err))
+			}
+		}
+		problems = append(problems, err)
+		return a
+	}
+	q.Other = autoscaler(c.spec)
+	runs := int64(1)
+	if c.own != "" {
+		q.Own = autoscaler(c.own)
+		runs++
+	}
+	if c.replicas != "" {
+		data, err := cli.ReadWithin(cmd, c.replicas, scenario.MaxLoadBytes)
+		if err == nil {
+			if q.Replicas, err = scenario.ReadSeries(cmd.Context(), data, world.Start.Location()); err != nil {
+				err = cli.BadInput(fmt.Errorf("--replicas: %s: %w", c.replicas, err))
+			}
+		}
+		problems = append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	c.scenario.watch(cmd, runs*int64(world.Duration/world.Loop.SyncPeriod))
+	defer c.scenario.bar.Clear()
+	q.Progress = func() { c.scenario.bar.Add(1) }
+	got, err := replay.RunLoad(cmd.Context(), q)
+	if err != nil {
+		return err
+	}
+	c.scenario.bar.Clear()
+	return c.writeLoad(cmd.OutOrStdout(), got)
+}
+
+func (c *backtestCommand) writeLoad(w io.Writer, b *replay.LoadBacktest) error {
+	if c.output.Form == cli.AsJSON {
+		return json.NewEncoder(w).Encode(b)
+	}
+	share := func(seconds float64) string { return fmt.Sprintf("%.1f %%", 100*seconds/b.SpanSeconds) }
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s: %s of %s covered by %s, all of it modelled", printable.Text(b.Scenario), share(b.CoveredSeconds), report.Span(time.Duration(b.SpanSeconds*float64(time.Second))),
+		printable.Text(strings.Join(b.Files, ", ")))
+	if b.LowerBoundSeconds != nil && *b.LowerBoundSeconds > 0 {
+		fmt.Fprintf(&out, ", of which %s a lower bound", share(*b.LowerBoundSeconds))
+	}
+	if gaps := b.SpanSeconds - b.CoveredSeconds; gaps > 0 {
+		fmt.Fprintf(&out, "; %s not recorded", share(gaps))
+	}
+	out.WriteString("\n")
+	switch {
+	case b.Same != nil:
+		fmt.Fprintf(&out, "  its own spec, modelled, has the recorded count for %.1f %% of that time, one off or less for %.1f %%\n", 100**b.Same, 100**b.Near)
+	case b.Own == nil:
+		out.WriteString("  not known: how near the model is; --own and --replicas compare its own spec with the count that was recorded\n")
+	default:
+		out.WriteString("  not known: how near the model is; --replicas compares its own spec with the count that was recorded\n")
+	}
+	if b.NoNumbers > 0 {
+		fmt.Fprintf(&out, "  samples without a value are left out: %d\n", b.NoNumbers)
+	}
+	if b.LowerBoundSeconds == nil {
+		out.WriteString("  not known: whether pods were full, and hid load; that takes --replicas, and workload.capacity or limits\n")
+	}
+	writeSides(&out, b)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func writeSides(out *strings.Builder, b *replay.LoadBacktest) {
+	out.WriteString("\n")
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	sides := []struct {
+		name string
+		side *replay.ClosedSide
+	}{{"recorded", b.Recorded}, {"own spec", b.Own}, {"this spec", b.Other}}
+	row := func(name string, cell func(*replay.ClosedSide) string) {
+		fmt.Fprint(table, "  "+name)
+		for _, s := range sides {
+			if s.side != nil {
+				fmt.Fprint(table, "\t"+cell(s.side))
+			}
+		}
+		fmt.Fprintln(table)
+	}
+	fmt.Fprint(table, "  closed loop")
+	for _, s := range sides {
+		if s.side != nil {
+			fmt.Fprint(table, "\t"+s.name)
+		}
+	}
+	fmt.Fprintln(table)
+	row("replica-hours", func(s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
+	row("replicas", func(s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
+	row("changes", func(s *replay.ClosedSide) string {
+		return fmt.Sprintf("%d up, %d down, %d reversals", s.Ups, s.Downs, s.Reversals)
+	})
+	if b.Other.ShortSeconds != nil {
+		row("short of capacity", func(s *replay.ClosedSide) string {
+			if s.ShortSeconds == nil {
+				return "–"
+			}
+			return spanWords(*s.ShortSeconds)
+		})
+	}
+	_ = table.Flush() // out is a strings.Builder
+}

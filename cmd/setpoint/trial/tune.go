@@ -1,0 +1,386 @@
+//go:build !service
+
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
+	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/tune"
+)
+
+// asYAML is the form of the chosen spec alone.
+const asYAML = "yaml"
+
+// tuneCommand holds the flags of setpoint tune.
+type tuneCommand struct {
+	scenario   simulateCommand // its scenario, seed and options
+	candidates int
+	least      int32
+	workers    int
+	vary       []string
+	maxShort   float64
+	maxLost    float64
+	reversals  float64
+	goal       tune.Goal
+	output     *cli.OutputFlag
+	// annotations are those of the manifest: its stages.
+	annotations map[string]string
+}
+
+func newTune() *cobra.Command {
+	c := &tuneCommand{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON, asYAML)}
+	cmd := &cobra.Command{
+		Use:   "tune -f SCENARIO SPEC",
+		Short: "Search for the simplest cheap spec that reaches a goal in a scenario",
+		Long: `Search for a cheap spec that reaches a goal in a scenario of setpoint simulate: targets,
+tolerances, windows, policies and minReplicas, or what --vary names. The production engine
+runs each candidate, with the stages of the file as they are. The search uses the first half of the time; in the second half a spec
+must hold as it is, with another seed, with a tenth of its pods gone at the peak, and with
+20 % more load. It may have no warning of setpoint lint that the given spec does not have.
+
+Of the specs that pass and cost at most 5 % more than the cheapest of them the one with
+the fewest changes is chosen.
+
+The same files, seed and candidates give the same result, on any number of processors.
+
+Exits with 1 if no candidate passes, and with 2 if a file is invalid.`,
+		Example: "  setpoint tune -f scenario.yaml hpa.yaml --max-short=0.5\n  setpoint tune -f scenario.yaml hpa.yaml --max-short=0.5 -o yaml > tuned.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE:    c.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
+	flags.Var(&c.scenario.seed, "seed", "`number` that replaces the scenario's seed and selects other candidates")
+	flags.StringSliceVar(&c.vary, "vary", nil, "`parts` of the spec to vary: target, minReplicas, tolerance, window, policies (default: all)")
+	flags.IntVar(&c.candidates, "candidates", tune.DefaultCandidates, "number of specs to try")
+	flags.Int32Var(&c.least, "least-replicas", 0, "smallest minReplicas to try; 0 means that of the spec")
+	flags.IntVar(&c.workers, "workers", 0, "concurrent runs; 0 means one per processor. It does not affect the result")
+	flags.Float64Var(&c.maxShort, "max-short", 0.5, "goal: maximum time short of capacity, `percent`")
+	flags.Float64Var(&c.maxLost, "max-lost", 0, "goal: maximum load lost for good, `percent` (default: what the spec loses, and 0.01)")
+	flags.Float64Var(&c.reversals, "max-reversals", 0, "goal: maximum reversals per day (default: those of the spec, and one a day)")
+	flags.VarP(c.output, "output", "o", "form of the output: text, json or yaml (the chosen spec)")
+	c.scenario.options.Bind(flags)
+	return cmd
+}
+
+func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
+	if c.scenario.file == "" {
+		return cli.BadInput(errors.New("--file is required; see setpoint tune --help"))
+	}
+	if c.candidates < 1 || c.candidates > tune.MaxCandidates {
+		return cli.BadInput(fmt.Errorf("--candidates: is %d, must be between 1 and %d", c.candidates, tune.MaxCandidates))
+	}
+	c.goal.MaxShort = c.maxShort / 100
+	if cmd.Flags().Changed("max-lost") {
+		c.goal.MaxLost = new(c.maxLost / 100)
+	}
+	if cmd.Flags().Changed("max-reversals") {
+		c.goal.MaxReversals = &c.reversals
+	}
+	for _, name := range c.vary {
+		if !slices.Contains(tune.Names, name) {
+			return cli.BadInput(fmt.Errorf("--vary: %q is none of %s", name, strings.Join(tune.Names, ", ")))
+		}
+	}
+	if c.least < 0 {
+		return cli.BadInput(fmt.Errorf("--least-replicas: is %d, must be at least 0", c.least))
+	}
+	if !(c.maxShort >= 0 && c.maxLost >= 0 && c.reversals >= 0) {
+		return cli.BadInput(errors.New("goals must be at least 0"))
+	}
+	scenario, err := c.scenario.readScenario(cmd)
+	if err != nil {
+		return err
+	}
+	read, err := specfile.Read(cmd, args[0])
+	if err != nil {
+		return err
+	}
+	a, err := read.Engine(c.scenario.options.Over(read.Options()))
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	if err := simulation.Check(scenario, a); err != nil {
+		return cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, args[0], err))
+	}
+	redrawn, err := c.scenario.redrawn(cmd, scenario.Seed+1)
+	if err != nil {
+		return err
+	}
+	bar := cli.NewProgress(cmd.ErrOrStderr(), "runs", 0)
+	result, err := tune.Run(cmd.Context(), scenario, a, c.goal, tune.Options{
+		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: bar.Of,
+		Vary: c.vary, Lint: warnings, Redrawn: redrawn,
+	})
+	bar.Clear()
+	if err != nil {
+		return err
+	}
+	if c.annotations, err = annotationsOf(read.Stages()); err != nil {
+		return err
+	}
+	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
+}
+
+// warnings are the rules of which lint warns; in a scenario that is too large for it, those without.
+func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario) (rules []string, err error) {
+	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: time.Now()}
+	if s != nil {
+		of.Now = s.Start
+	}
+	if b := a.Spec.Behavior; b != nil {
+		of.Behavior, of.Up, of.Down = true, len(b.ScaleUp.Policies) > 0, len(b.ScaleDown.Policies) > 0
+	}
+	if s != nil {
+		w := &lint.Workload{Applied: true}
+		for _, c := range s.Workload.Containers {
+			w.Containers = append(w.Containers, lint.Container{Name: c.Name, Requests: amountsOf(c.Requests), Limits: amountsOf(c.Limits)})
+		}
+		of.Workload = w
+	}
+	found, err := lint.Check(ctx, of)
+	if errors.Is(err, simulation.ErrTooMuch) {
+		err = nil
+	}
+	for _, f := range found {
+		if f.Severity.AtLeast(lint.Warning) {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules, err
+}
+
+func amountsOf(all []recommender.ResourceUsage) map[string]int64 {
+	out := make(map[string]int64, len(all))
+	for _, one := range all {
+		out[one.Resource] = one.Milli
+	}
+	return out
+}
+
+// tunedJSON is -o json.
+type tunedJSON struct {
+	Given    candidateJSON  `json:"given"`
+	Best     *candidateJSON `json:"best,omitempty"`
+	Cheapest *candidateJSON `json:"cheapest,omitempty"`
+	// Passed tells whether the best passed all trials, Refused how many lint warns of.
+	Passed   bool            `json:"passed"`
+	Refused  int             `json:"refused"`
+	Front    []candidateJSON `json:"front"`
+	Tried    int             `json:"tried"`
+	TooLarge int             `json:"tooLarge"`
+	// SplitSeconds is the offset of the part that confirms.
+	SplitSeconds float64 `json:"splitSeconds"`
+}
+
+type candidateJSON struct {
+	Spec      json.RawMessage `json:"spec"`
+	Changes   []string        `json:"changes"`
+	Searched  scoreJSON       `json:"searched"`
+	Confirmed scoreJSON       `json:"confirmed"`
+	Reached   bool            `json:"reached"`
+	Holds     bool            `json:"holds"`
+	Trials    []trialJSON     `json:"trials,omitempty"`
+}
+
+type trialJSON struct {
+	Name    string    `json:"name"`
+	Score   scoreJSON `json:"score"`
+	Allowed struct {
+		ShortShare      float64 `json:"shortShare"`
+		LostShare       float64 `json:"lostShare"`
+		ReversalsPerDay float64 `json:"reversalsPerDay"`
+	} `json:"allowed"`
+	Passed bool `json:"passed"`
+}
+
+type scoreJSON struct {
+	ShortShare      float64 `json:"shortShare"`
+	LostShare       float64 `json:"lostShare"`
+	ReversalsPerDay float64 `json:"reversalsPerDay"`
+	AveragePods     float64 `json:"averagePods"`
+}
+
+func newCandidateJSON(object *autoscalingv2.HorizontalPodAutoscaler, given, c *tune.Candidate) (candidateJSON, error) {
+	spec, err := json.Marshal(tunedObject(object, &c.Spec).Spec)
+	score := func(s tune.Score) scoreJSON { return scoreJSON{s.Short, s.Lost, s.Reversals, s.Cost} }
+	out := candidateJSON{
+		Spec: spec, Changes: changesOf(&given.Spec, &c.Spec), Searched: score(c.Searched), Confirmed: score(c.Confirmed),
+		Reached: c.Reached, Holds: c.Holds,
+	}
+	for _, t := range c.Trials {
+		one := trialJSON{Name: t.Name, Score: score(t.Score), Passed: t.Passed}
+		one.Allowed.ShortShare, one.Allowed.LostShare, one.Allowed.ReversalsPerDay = t.Allowed.Short, t.Allowed.Lost, t.Allowed.Reversals
+		out.Trials = append(out.Trials, one)
+	}
+	return out, err
+}
+
+func (c *tuneCommand) write(w io.Writer, s *simulation.Scenario, object *autoscalingv2.HorizontalPodAutoscaler, r *tune.Result) error {
+	var err error
+	switch c.output.Form {
+	case cli.AsJSON:
+		err = writeTunedJSON(w, object, r)
+	case asYAML:
+		if r.Best != nil {
+			err = c.writeManifest(w, object, r.Best)
+		}
+	default:
+		err = c.writeText(w, s, object, r)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Best == nil && r.Refused > 0:
+		return fmt.Errorf("of %d specs those that reach the goal have warnings of lint that the given one does not have", r.Tried)
+	case r.Best == nil:
+		return fmt.Errorf("none of %d specs reaches the goal; raise --candidates or maxReplicas, or relax the goal", r.Tried)
+	case !r.Passed:
+		return fmt.Errorf("the spec reaches the goal in the first half of the time, which was searched, but misses it in the second with %s", missed(r.Best))
+	}
+	return nil
+}
+
+// missed is the trial that a candidate did not pass.
+func missed(c *tune.Candidate) string {
+	for _, t := range c.Trials {
+		if !t.Passed {
+			return t.Name
+		}
+	}
+	return "a warning of lint for the scenario"
+}
+
+func writeTunedJSON(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, r *tune.Result) error {
+	out := tunedJSON{Front: []candidateJSON{}, Tried: r.Tried, TooLarge: r.TooLarge, SplitSeconds: r.Split.Seconds(), Passed: r.Passed, Refused: r.Refused}
+	var err error
+	if out.Given, err = newCandidateJSON(object, &r.Given, &r.Given); err != nil {
+		return err
+	}
+	for to, c := range map[**candidateJSON]*tune.Candidate{&out.Best: r.Best, &out.Cheapest: r.Cheapest} {
+		if c == nil {
+			continue
+		}
+		one, err := newCandidateJSON(object, &r.Given, c)
+		if err != nil {
+			return err
+		}
+		*to = &one
+	}
+	for i := range r.Front {
+		one, err := newCandidateJSON(object, &r.Given, &r.Front[i])
+		if err != nil {
+			return err
+		}
+		out.Front = append(out.Front, one)
+	}
+	return json.NewEncoder(w).Encode(&out)
+}
+
+func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, chosen *tune.Candidate) error {
+	tuned := tunedObject(object, &chosen.Spec)
+	metadata := map[string]any{"name": object.Name, "namespace": object.Namespace}
+	if len(c.annotations) > 0 {
+		metadata["annotations"] = c.annotations
+	}
+	// What belongs to a cluster's object is no part of a manifest.
+	data, err := yaml.Marshal(map[string]any{
+		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": tuned.Spec,
+	})
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return err
+}
+
+func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *autoscalingv2.HorizontalPodAutoscaler, r *tune.Result) error {
+	end := s.Start.Add(s.Duration)
+	layout := "2006-01-02 15:04"
+	fmt.Fprintf(w, "%s: %d specs tried, seed %d; searched %s to %s, confirmed up to %s\ngoal: at most %g %% of the time short of capacity",
+		printable.Text(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
+	fmt.Fprintf(w, ", %s, %s\n", limitWords(c.goal.MaxLost, 100, "% of the load lost", "loss no worse than as it is"), limitWords(c.goal.MaxReversals, 1, "reversals a day", "reversals either"))
+	fmt.Fprint(w, "chosen: of the specs within 5 % of the cheapest, the fewest changes\n\n")
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "\tsearched: pods\tshort\tlost\treversals a day\tconfirmed: pods\tshort\tchanges")
+	row := func(name string, c *tune.Candidate) {
+		changes := "–"
+		if c.Changes > 0 {
+			changes = fmt.Sprint(c.Changes)
+		}
+		fmt.Fprintf(table, "%s\t%.2f\t%.2f %%\t%.2f %%\t%.3g\t%.2f\t%.2f %%\t%s\n", name, c.Searched.Cost, c.Searched.Short*100, c.Searched.Lost*100, c.Searched.Reversals,
+			c.Confirmed.Cost, c.Confirmed.Short*100, changes)
+	}
+	row("as it is", &r.Given)
+	for i := range r.Front {
+		row(fmt.Sprintf("front %d", i+1), &r.Front[i])
+	}
+	if r.Cheapest != nil && r.Cheapest != r.Best {
+		row("cheapest", r.Cheapest)
+	}
+	if r.Best != nil {
+		row("chosen", r.Best)
+	}
+	if err := table.Flush(); err != nil || r.Best == nil {
+		return err
+	}
+	if err := writeTrials(w, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nchosen: %.3g pods in place of %.3g (%+.1f %%); ", r.Best.Searched.Cost, r.Given.Searched.Cost, 100*(r.Best.Searched.Cost/r.Given.Searched.Cost-1))
+	switch {
+	case !r.Passed:
+		fmt.Fprintf(w, "NOT CONFIRMED: it misses the goal with %s\n", missed(r.Best))
+	case r.Best.Changes == 0:
+		fmt.Fprintln(w, "the spec as it is: none that passes is more than 5 % cheaper")
+	default:
+		fmt.Fprintln(w, "it passes all trials, and has no warning of lint that the given spec does not have")
+	}
+	for _, change := range changesOf(&r.Given.Spec, &r.Best.Spec) {
+		fmt.Fprintln(w, "  "+printable.Text(change))
+	}
+	fmt.Fprintln(w)
+	return c.writeManifest(w, object, r.Best)
+}
+
+// writeTrials writes the trials of the chosen spec, with what the given one does and what is allowed.
+func writeTrials(w io.Writer, r *tune.Result) error {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "chosen (as it is; allowed)\tshort\tlost\treversals a day\t")
+	for i, t := range r.Best.Trials {
+		given := &r.Given.Trials[i].Score
+		verdict := "passed"
+		if !t.Passed {
+			verdict = "missed"
+		}
+		fmt.Fprintf(table, "%s\t%.2f %% (%.2f; %.2f)\t%.3f %% (%.3f; %.3f)\t%.3g (%.3g; %.3g)\t%s\n", t.Name, t.Score.Short*100, given.Short*100, t.Allowed.Short*100,
+			t.Score.Lost*100, given.Lost*100, t.Allowed.Lost*100, t.Score.Reversals, given.Reversals, t.Allowed.Reversals, verdict)
+	}
+	return table.Flush()
+}
+
+// limitWords is a goal in words.
+func limitWords(limit *float64, factor float64, unit, relative string) string {
+	if limit == nil {
+		return relative
+	}
+	return fmt.Sprintf("%g %s", *limit*factor, unit)
+}

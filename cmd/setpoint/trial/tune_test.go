@@ -1,0 +1,150 @@
+package trial
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
+)
+
+// The tuned spec is a manifest that simulate takes, and it is cheaper there, too.
+func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	got := run(t, "", "tune", "-f", simulated, simulatedBy, "--candidates=60", "--max-lost=0.5", "--max-reversals=20", "-o", "yaml")
+	if got.Code != 0 || got.Stderr != "" {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	hours := func(spec string) (out float64) {
+		t.Helper()
+		text := run(t, "", "simulate", "-f", simulated, spec, "-o", "json").Stdout
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		var last struct {
+			Figures struct{ RunningHours, ShortSeconds float64 }
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+			t.Fatal(err)
+		}
+		if last.Figures.ShortSeconds > 0.005*86400 {
+			t.Errorf("%s is short for %g s", spec, last.Figures.ShortSeconds)
+		}
+		return last.Figures.RunningHours
+	}
+	tuned := clitest.File(t, "tuned.yaml", got.Stdout)
+	if before, after := hours(simulatedBy), hours(tuned); after >= before {
+		t.Errorf("%g pod-hours, before %g\n%s", after, before, got.Stdout)
+	}
+}
+
+// A search keeps the stages: they take part in each run, the manifest has them, and no minReplicas is above a
+// schedule's.
+func TestTuneKeepsStages(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	world := clitest.File(t, "world.yaml", "duration: 4h\nstart: 2026-11-23T00:00:00Z\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	stages := `{schedules: [{name: all, timeZone: UTC, cron: "0 0 1 1 *", duration: 86400s, minReplicas: 3}, {name: day, timeZone: UTC, cron: "0 0 * * *", duration: 82800s, minReplicas: 7}]}`
+	spec := clitest.File(t, "spec.yaml", `{spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 1, maxReplicas: 20,
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]},
+ stages: `+stages+`}`)
+	got := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "json")
+	if got.Code != 0 {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	var out tunedJSON
+	if err := json.Unmarshal([]byte(got.Stdout), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range append(out.Front, *out.Best, out.Given) {
+		var spec struct{ MinReplicas int32 }
+		if err := json.Unmarshal(c.Spec, &spec); err != nil {
+			t.Fatal(err)
+		}
+		if c.Searched.AveragePods < 6.5 || spec.MinReplicas > 3 {
+			t.Errorf("minReplicas %d, %g pods", spec.MinReplicas, c.Searched.AveragePods)
+		}
+	}
+	manifest := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "yaml").Stdout
+	if strings.Contains(manifest, "[]") || !strings.Contains(manifest, `{"schedules":[{`) {
+		t.Errorf("stages that are not set stand in the annotation:\n%s", manifest)
+	}
+	if again := run(t, manifest, "simulate", "-f", world, "-", "-o", "json"); again.Code != 0 || !strings.Contains(again.Stdout, `"replicas":7`) {
+		t.Errorf("exit code %d\n%s\n%.500s%s", again.Code, manifest, again.Stdout, again.Stderr)
+	}
+}
+
+func TestTuneFormsAndExitCodes(t *testing.T) {
+	t.Parallel()
+	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"lines", []string{"-f", simulated, simulatedBy, "--candidates=10", "-o", "json"}, 0, `"front":[{"spec":{`},
+		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
+		{"no scenario", []string{simulatedBy}, cli.ExitUsage, "--file is required"},
+		{"no candidates", []string{"-f", simulated, simulatedBy, "--candidates=0"}, cli.ExitUsage, "must be between 1 and 20000"},
+		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "goals must be at least 0"},
+		{"nothing to vary", []string{"-f", simulated, simulatedBy, "--vary=targets"}, cli.ExitUsage, `--vary: "targets" is none of target, minReplicas, tolerance, window, policies`},
+		{"a seed below 0", []string{"-f", simulated, simulatedBy, "--seed=-1"}, cli.ExitUsage, "must be a whole number between 0 and 9007199254740991"},
+		{"a least count below 0", []string{"-f", simulated, simulatedBy, "--least-replicas=-1"}, cli.ExitUsage, "--least-replicas"},
+		{"no spec", []string{"-f", simulated, simulated}, cli.ExitUsage, "is not an autoscaler"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "", append([]string{"tune"}, tt.args...)...)
+			if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s\n%s", got.Code, tt.code, tt.want, got.Stdout, got.Stderr)
+			}
+		})
+	}
+}
+
+// The page shows what the example prints.
+func TestThePageShowsWhatTunePrints(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Chdir("../../..")
+	page, err := os.ReadFile("docs/guides/simulation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := run(t, "", "tune", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml", "--candidates=60", "--max-lost=0.5", "--max-reversals=20")
+	shown, _, _ := strings.Cut(got.Stdout, "\napiVersion")
+	if got.Code != 0 || !strings.Contains(string(page), strings.TrimSpace(shown)) {
+		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
+	}
+}
+
+// lint warns of nothing in what tune chooses that is not in the spec as it was, for a shop with spikes, a bursty batch and an API of office
+// hours; each in days, of which it has seen half.
+func TestWhatTuneChoosesHasNoNewWarning(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	const pods = "workload: {requests: {cpu: 500m}, limits: {cpu: \"1\"}, startup: 30s, startupP95: 60s, usage: [{metric: cpu, perLoad: 10m, idle: 20m}]}\n"
+	for name, load := range map[string]string{
+		"shop":  "[{daily: {low: 40, high: 400, peak: \"14:00\"}}, {spike: {height: 300, at: 9h, for: 10m}}, {spike: {height: 300, at: 33h, for: 10m}}]",
+		"batch": "[{constant: 20}, {onOff: {low: 0, high: 300, on: 15m, off: 105m}}]",
+		"api":   "[{daily: {low: 20, high: 600, peak: \"13:00\", weekend: 0.2}}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			world := clitest.File(t, "world.yaml", "duration: 2d\nload: "+load+"\nnoise: {variation: 0.1, every: 1m}\n"+pods)
+			got := run(t, "", "tune", "-f", world, simulatedBy, "--candidates=60", "--max-short=1", "-o", "yaml")
+			if got.Code != 0 || got.Stderr != "" {
+				t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+			}
+			given := run(t, "", "lint", "--scenario="+world, "-o", "rules", simulatedBy)
+			linted := run(t, got.Stdout, "lint", "--scenario="+world, "-o", "rules", "-")
+			for line := range strings.Lines(linted.Stdout) {
+				if strings.Contains(line, "  warning  ") && !strings.Contains(given.Stdout, line) || strings.Contains(line, "  error  ") {
+					t.Errorf("lint says of what is chosen:\n%s%s%s", linted.Stdout, linted.Stderr, got.Stdout)
+				}
+			}
+		})
+	}
+}
