@@ -7,12 +7,13 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
 	"github.com/setpoint-dev/setpoint/cmd/setpoint/decide"
 )
 
-// newRoot is a program of this package's commands, and of recommend, which makes targets.
+// newRoot is a program of this package's commands, and of those that make and override targets.
 func newRoot() *cobra.Command {
-	return cli.Root(&cobra.Command{Use: "setpoint"}, append(Commands(), decide.Commands()...)...)
+	return cli.Root(&cobra.Command{Use: "setpoint"}, append(append(Commands(), decide.Commands()...), overridecmd.New())...)
 }
 
 // run runs the command as main does.
