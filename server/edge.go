@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
@@ -54,7 +55,7 @@ func (c edgeCredentials) Clone() credentials.TransportCredentials {
 func (s *Server) serveREST(listener net.Listener) error {
 	if access := s.options.Access; s.options.TLS == nil && (access == nil || access.Authenticator.AllowsAnonymous()) {
 		// Otherwise a browser finds no certificate for the name, or has no credentials.
-		s.http.Handler = guardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.REST(http.HandlerFunc(refuseHost)))
+		s.http.Handler = connections.GuardHost(listener.Addr(), s.options.AllowedHosts, s.http.Handler, s.observer.REST(http.HandlerFunc(refuseHost)))
 	}
 	if s.options.TLS == nil {
 		return s.http.Serve(listener)

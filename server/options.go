@@ -47,7 +47,7 @@ type Options struct {
 	TLS *tls.Config
 	// AllowedHosts are host names that REST requests may use, besides localhost and IP
 	// addresses, while REST is on loopback without TLS and callers need no credentials. See
-	// GuardHost.
+	// connections.GuardHost.
 	AllowedHosts []string
 	// MaxRequestBytes limits one message or body.
 	MaxRequestBytes int

@@ -1,16 +1,13 @@
 package server
 
 import (
-	"fmt"
-	"net"
 	"net/http"
-	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/rest"
 )
 
@@ -37,45 +34,8 @@ func withoutWebsites(next http.Handler) http.Handler {
 	})
 }
 
-// AnyHost as a name for GuardHost allows all hosts.
-const AnyHost = "*"
-
-// GuardHost refuses calls to a loopback address whose Host names another machine: with DNS
-// rebinding a web site whose name resolves to 127.0.0.1 would have the same origin as the
-// service. names are further allowed hosts, for example a proxy's. Addresses that other
-// machines can reach are not guarded.
-func GuardHost(address net.Addr, names []string, next http.Handler) http.Handler {
-	return guardHost(address, names, next, http.HandlerFunc(refuseHost))
-}
-
-func guardHost(address net.Addr, names []string, next, refuse http.Handler) http.Handler {
-	tcp, ok := address.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsLoopback() || slices.Contains(names, AnyHost) {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isThisMachine(r.Host, names) {
-			next.ServeHTTP(w, r)
-			return
-		}
-		refuse.ServeHTTP(w, r)
-	})
-}
-
 func refuseHost(w http.ResponseWriter, r *http.Request) {
-	refusePage(w, r, fmt.Sprintf("this address is on loopback and is not %q: use localhost or an IP address, or name the host in --allowed-hosts", apierror.Clip(r.Host)))
-}
-
-// isThisMachine reports whether a request's host is allowed: an IP address, which DNS can't
-// rebind, localhost, a name without a dot, which no web site has, or one of the names.
-func isThisMachine(host string, names []string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	address, _, _ := strings.Cut(host, "%")
-	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") || net.ParseIP(address) != nil ||
-		slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, host) })
+	refusePage(w, r, connections.HostRefusal(r.Host))
 }
 
 // refusePage answers PERMISSION_DENIED.

@@ -207,7 +207,7 @@ var Mutations = []Mutation{
 		`h.Set("Content-Security-Policy", policy)`, `_ = policy`},
 	{"pages of other sites cannot call", "TestPagesOfOtherSitesMayNotCall", "server/websites.go",
 		"if protection.Check(asked) != nil {", "if protection.Check(asked) != nil && false {"},
-	{"on loopback, host names of web sites", "TestOnLoopbackNoNameButItsOwnIsServed", "server/websites.go",
+	{"on loopback, host names of web sites", "TestOnLoopbackNoNameButItsOwnIsServed", "server/connections/hosts.go",
 		"if isThisMachine(r.Host, names) {", "if true {"},
 	{"a cluster at its bound gets no new targets", "TestAClusterAtItsBoundGetsNoNewTargets", "server/shares/shares.go",
 		"case b.keys > 0 && more.Keys > 0 && used.Keys >= b.keys:", "case false:"},

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
-	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
@@ -35,7 +34,7 @@ func ServeProfiles(listener net.Listener, pages http.Handler, hosts []string, lo
 	}
 	set := connections.New(connections.Options{Most: adminConnections})
 	admin := &http.Server{
-		Handler:           server.GuardHost(listener.Addr(), hosts, pages),
+		Handler:           connections.GuardHost(listener.Addr(), hosts, pages, http.HandlerFunc(refuseHost)),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
@@ -58,6 +57,10 @@ func ServeProfiles(listener net.Listener, pages http.Handler, hosts []string, lo
 		}
 		<-done
 	}
+}
+
+func refuseHost(w http.ResponseWriter, r *http.Request) {
+	http.Error(w, connections.HostRefusal(r.Host), http.StatusForbidden)
 }
 
 // IsLoopback reports whether an address is reachable from this machine only. One that
