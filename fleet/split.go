@@ -51,21 +51,29 @@ func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, miss
 	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
 	low, high := int64(total), int64(max(total, most))
 	guess, last := s.begin+s.frozen, int64(-1) // most probably again
+	least, suffices := make([]int32, len(seats)), int64(-1)
 	for try := 0; low < high; try++ {
-		if try >= mostGuesses {
-			guess = low + (high-low)/2
+		if try >= mostGuesses { // the last ones were short by little
+			guess = low + min(1<<min(try-mostGuesses, 32), (high-low)/2)
 		}
 		middle := min(max(guess, low), high-1)
 		s.to(int32(middle))
 		has := s.surviving()
 		if has >= int64(total) {
-			high = max(low, middle-(has-int64(total)))
+			if high = max(low, middle-(has-int64(total))); high == middle {
+				copy(least, s.shares)
+				suffices = middle
+			}
 		} else {
 			low = min(high, middle+(int64(total)-has))
 		}
 		guess, last = middle*int64(total)/max(1, has), middle
 	}
-	if last != low {
+	switch low {
+	case last:
+	case suffices:
+		copy(s.shares, least)
+	default:
 		s.to(int32(low))
 	}
 	missing = int32(max(0, int64(total)-s.surviving()))
@@ -74,7 +82,7 @@ func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, miss
 	return s.result(int32(low)), missing
 }
 
-// mostGuesses is how many guesses are made in proportion to what the last one gave; then the range is halved.
+// mostGuesses is how many guesses are made in proportion to what the last one gave; then steps double, up to half the range.
 const mostGuesses = 4
 
 // split is a split in the making.
