@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ type Question struct {
 	// default.
 	Specs   []SpecText `json:"specs"`
 	Profile string     `json:"profile"`
-	// Spec and Step say which step of which spec is to be explained, from 0.
+	// Spec and Step say which step of which run is to be explained, from 0: of a spec, or of a rule of a fleet.
 	Spec int `json:"spec"`
 	Step int `json:"step"`
 	// Now is when lint looks at schedules, as RFC 3339: the engine has no clock. Empty: it leaves them out.
@@ -124,6 +125,16 @@ type asked struct {
 	count    *scenario.Series
 	specs    []*spec
 	problems []Problem
+	// columns are the runs, once the scenario is read.
+	columns []simulation.Column
+}
+
+// specOf is the spec of a column.
+func (a *asked) specOf(column int) *spec {
+	if a.scenario.Fleet != nil {
+		return a.specs[0]
+	}
+	return a.specs[column]
 }
 
 func (q *Question) answer() answer {
@@ -159,6 +170,10 @@ func (q *Question) answer() answer {
 	case "step":
 		return a.step(q)
 	case "k6":
+		if f := a.scenario.Fleet; f != nil && slices.ContainsFunc(f.Members, func(m simulation.FleetMember) bool { return m.Own != nil }) {
+			a.refuse(scenarioName, "members of the fleet have load of their own, which is not one load")
+			return answer{Problems: a.problems}
+		}
 		var out strings.Builder
 		if err := report.WriteK6(&out, "the playground", a.scenario); err != nil {
 			a.refuse(scenarioName, err.Error())
@@ -225,11 +240,18 @@ func (a *asked) world(q *Question) {
 		a.count, err = scenario.ReadSeries(context.Background(), []byte(q.Recorded), s.Start.Location())
 		a.note(recordedName, err)
 	}
+	if s.Fleet != nil && len(a.specs) > 1 {
+		a.refuse(scenarioName, "fleet: its rules are compared by one spec: remove the other")
+		return
+	}
 	for _, spec := range a.specs {
 		if spec.autoscaler != nil {
-			a.note(spec.name, simulation.Check(s, spec.autoscaler))
+			column := simulation.Column{Name: spec.name, Autoscaler: spec.autoscaler}
+			a.note(spec.name, column.Check(s))
+			a.columns = append(a.columns, column)
 		}
 	}
+	a.columns = s.Columns(a.columns)
 }
 
 // spec reads a spec.

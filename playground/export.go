@@ -14,7 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
-// result exports all specs' runs as setpoint simulate -o writes them: svg, csv or json.
+// result exports all runs as setpoint simulate -o writes them: svg, csv or json.
 func (a *asked) result(form string) answer {
 	out := &bounded{}
 	table, err := report.NewCSV(out) // the heading, too, is kept until Close
@@ -23,15 +23,16 @@ func (a *asked) result(form string) answer {
 	if a.count != nil {
 		all.Recorded = report.NewPlot(a.scenario.Duration)
 	}
-	for _, spec := range a.specs {
-		run := report.Run{Name: spec.name, Plot: report.NewPlot(a.scenario.Duration)}
+	for i := range a.columns {
+		column := &a.columns[i]
+		run := report.Run{Name: column.Name, Plot: report.NewPlot(a.scenario.Duration)}
 		if err == nil {
-			run.Result, err = simulation.Run(a.scenario, spec.autoscaler, func(s *simulation.Step) error {
+			run.Result, err = column.Run(context.Background(), a.scenario, simulation.Limits{Actions: true}, func(s *simulation.Step) error {
 				switch form {
 				case "csv":
-					return table.Step(spec.name, s)
+					return table.Step(column.Name, s)
 				case "json":
-					return lines.Step(spec.name, s)
+					return lines.Step(column.Name, s)
 				}
 				run.Plot.Add(s)
 				if a.count != nil {

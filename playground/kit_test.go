@@ -18,6 +18,7 @@ type answered struct {
 	} `json:"findings"`
 	Run *struct {
 		Steps, Stride int
+		Fleet         bool
 		At, Load      []float64
 		Runs          []struct {
 			Name             string

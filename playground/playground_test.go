@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/playground"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/report"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
 
@@ -108,6 +110,66 @@ workload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 3m}, {metric: q
 	}
 }
 
+// A scenario with a fleet runs by each rule, as setpoint simulate runs it; each of its steps is explained, and it is exported.
+func TestAFleetRunsByEachRule(t *testing.T) {
+	q := playground.Question{Ask: "simulate", Scenario: file(t, "../docs/concepts/scenarios/fleets.yaml"), Specs: []playground.SpecText{{Name: "A", Text: file(t, "../docs/concepts/scenarios/fleets-spec.yaml")}}}
+	got := ask(t, q)
+	if got.Run == nil || !got.Run.Fleet {
+		t.Fatalf("%+v", got)
+	}
+	s, err := scenario.Read(t.Context(), "", []byte(q.Scenario), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := hpa.ReadOne("", strings.NewReader(q.Specs[0].Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := spec.Engine(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &report.Report{Scenario: s}
+	for i, rule := range simulation.FleetRuleNames() {
+		result, err := simulation.RunFleet(t.Context(), s, a, simulation.FleetRule(i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Runs = append(want.Runs, report.Run{Name: rule, Result: result})
+		if got := got.Run.Runs[i]; got.Name != rule || len(got.Actions) != len(result.Actions) || len(got.Replicas) != result.Steps || (rule == "karmada") != (len(got.Metrics) == 0) {
+			t.Errorf("%s: %+v", rule, got)
+		}
+		for k, action := range got.Run.Runs[i].Actions {
+			if w := result.Actions[k]; action.From != w.From || action.To != w.To || got.Run.At[action.Step] != w.At.Seconds() {
+				t.Errorf("%s, change %d: %+v, want %+v", rule, k, action, w)
+			}
+		}
+		q.Ask, q.Spec, q.Step = "step", i, 60
+		if step := ask(t, q).Step; step == nil || step.At != 900 || step.Text == "" {
+			t.Errorf("%s: %+v", rule, step)
+		}
+	}
+	for i, row := range report.Rows(want) {
+		if got := got.Run.Rows[i]; got.Name != row.Name || !slices.Equal(got.Values, row.Values) {
+			t.Errorf("%+v, want %+v", got, row)
+		}
+	}
+	for _, form := range []string{"svg", "csv", "json", "k6"} {
+		if q.Ask = form; len(ask(t, q).Export) < 500 {
+			t.Errorf("%s: %+v", form, ask(t, q))
+		}
+	}
+	for name, bad := range map[string]playground.Question{
+		"the other": {Ask: "check", Scenario: q.Scenario, Specs: append(q.Specs, playground.SpecText{Name: "B", Text: q.Specs[0].Text})},
+		"not one":   {Ask: "k6", Scenario: strings.Replace(q.Scenario, "name: west", "name: west, load: [{constant: 1}]", 1), Specs: q.Specs},
+		"no such":   {Ask: "step", Scenario: q.Scenario, Specs: q.Specs, Spec: len(got.Run.Runs)},
+	} {
+		if got := ask(t, bad).Problems; len(got) != 1 || !strings.Contains(got[0].Text, name) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestALongRunHasFewerPoints(t *testing.T) {
 	t.Parallel()
 	q := shop(t)
@@ -169,7 +231,7 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"a stored fleet", world, "spec:\n  maxReplicas: 1\nfleet:\n  members: []\n", playground.Problem{In: "A", Line: 4, Path: "fleet", Text: ofFleet}},
 		{"an annotated member", world, strings.Replace(sound, "{name: web}", "\n  name: web\n  annotations:\n    setpoint.dev/fleet: clusters/a/namespaces/b/targets/c", 1), playground.Problem{In: "A", Line: 6, Path: "metadata.annotations.setpoint.dev/fleet", Text: ofFleet}},
 		{"a member", world, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nspec:\n  maxReplicas: 3\n  fleet: clusters/a/namespaces/b/targets/c\n", playground.Problem{In: "A", Line: 5, Path: "spec.fleet", Text: ofFleet}},
-		{"a scenario of a fleet", world + "fleet: {members: [{name: a}, {name: b}]}\n", sound + "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", playground.Problem{In: "A", Text: "fleet: only setpoint simulate runs scenarios with a fleet"}},
+		{"a fleet with what a rule does not know", world + "fleet: {rules: [hold, karmada], members: [{name: a, drained: true}, {name: b}]}\n", sound + "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n", playground.Problem{In: "A", Text: "fleet.rules: karmada knows no drained members: name the other rules"}},
 		{"the spec itself", world, "maxReplicas: -1\n", playground.Problem{In: "A", Line: 1, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
 		{"a list", world, "- maxReplicas: 1\n", playground.Problem{}},
 		{"the scenario", strings.Replace(world, "5", "-5", 1), sound, playground.Problem{In: "scenario", Line: 1, Path: "load[0].constant", Text: "must be a number between 0 and 1e+12"}},

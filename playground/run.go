@@ -1,6 +1,8 @@
 package playground
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -19,7 +21,7 @@ import (
 // MaxPoints bounds the points of a series: in longer runs a point stands for several steps.
 const MaxPoints = 6000
 
-// runAnswer is the result of all specs.
+// runAnswer is the result of all specs, or of all rules of a fleet.
 type runAnswer struct {
 	// Start is the start in seconds of Unix time, Seconds the length.
 	Start   float64 `json:"start"`
@@ -35,6 +37,8 @@ type runAnswer struct {
 	Runs []oneRun  `json:"runs"`
 	// Rows are the figures in words, side by side.
 	Rows []report.Row `json:"rows"`
+	// Fleet reports whether the runs are rules of a fleet, by one spec.
+	Fleet bool `json:"fleet,omitempty"`
 	// Recorded is the count that there really was; absent: not known.
 	Recorded *recordedCount `json:"recorded,omitempty"`
 	// Unfit says that the recorded load does not fit the spec.
@@ -62,7 +66,7 @@ type unfit struct {
 	Few   bool  `json:"few"`
 }
 
-// oneRun is the result of one spec. Series have a value for each point.
+// oneRun is the result of one spec, or of one rule. Series have a value for each point.
 type oneRun struct {
 	Name string `json:"name"`
 	// Capacity of the ready pods; null: unlimited.
@@ -113,30 +117,34 @@ func (a *asked) simulate() answer {
 	steps := int((s.Duration + period - 1) / period)
 	out := &runAnswer{
 		Start: float64(s.Start.UnixMilli()) / 1000, Seconds: s.Duration.Seconds(), Zone: s.Start.Location().String(),
-		Stride: max(1, (steps+MaxPoints-1)/MaxPoints), At: []float64{}, Load: []float64{},
+		Stride: max(1, (steps+MaxPoints-1)/MaxPoints), At: []float64{}, Load: []float64{}, Fleet: s.Fleet != nil,
 	}
 	all := &report.Report{Name: "playground", Scenario: s}
 	count := &counter{series: a.count, period: period, stride: out.Stride}
-	for i, spec := range a.specs {
-		run := oneRun{Name: spec.name, Actions: []action{}, CauseNames: []string{}}
-		g := &gatherer{out: out, run: &run, first: i == 0, causes: map[simulation.Cause]int{}, stride: out.Stride, several: len(spec.autoscaler.Spec.Metrics)}
+	for i := range a.columns {
+		column := &a.columns[i]
+		run := oneRun{Name: column.Name, Actions: []action{}, CauseNames: []string{}}
+		g := &gatherer{out: out, run: &run, first: i == 0, causes: map[simulation.Cause]int{}, stride: out.Stride, metricsOf: column.Autoscaler.Spec.Metrics}
+		if s.Fleet != nil && column.Rule == simulation.Karmada {
+			g.metricsOf = nil // it compares something of its own
+		}
 		count.begin()
-		result, err := simulation.Run(s, spec.autoscaler, func(s *simulation.Step) error {
+		result, err := column.Run(context.Background(), s, simulation.Limits{Actions: true}, func(s *simulation.Step) error {
 			count.add(s)
 			return g.add(s)
 		})
 		if err != nil {
-			a.note(spec.name, err)
+			a.note(a.specOf(i).name, err)
 			continue
 		}
 		out.Steps = result.Steps
-		for i, act := range result.Actions {
+		for _, act := range result.Actions {
 			run.Actions = append(run.Actions, action{
-				Step: g.changes[i], At: act.At.Seconds(), From: act.From, To: act.To, Load: act.Load, Cause: string(act.Cause), Reason: act.Reason,
+				Step: int((act.At - s.Loop.Offset) / period), At: act.At.Seconds(), From: act.From, To: act.To, Load: act.Load, Cause: string(act.Cause), Reason: act.Reason,
 			})
 		}
 		out.Runs = append(out.Runs, run)
-		all.Runs = append(all.Runs, report.Run{Name: spec.name, Result: result})
+		all.Runs = append(all.Runs, report.Run{Name: column.Name, Result: result})
 	}
 	if len(a.problems) > 0 {
 		return answer{Problems: a.problems}
@@ -225,19 +233,14 @@ type gatherer struct {
 	stride int
 	step   int
 	causes map[simulation.Cause]int
-	// changes are the steps that change the count.
-	changes []int
-	queued  bool
-	// several is the number of metrics of the spec.
-	several int
+	queued bool
+	// metricsOf are the metrics of the spec; none: they are not shown.
+	metricsOf []recommender.MetricSpec
 }
 
 func (g *gatherer) add(s *simulation.Step) error {
 	step := g.step
 	g.step++
-	if s.Decision.Changes() {
-		g.changes = append(g.changes, step)
-	}
 	if step%g.stride != 0 {
 		if n := len(g.out.Load) - 1; g.first && n >= 0 {
 			g.out.Load[n] = max(g.out.Load[n], s.Load) // no peak is lost
@@ -290,10 +293,10 @@ func (g *gatherer) metrics(s *simulation.Step) {
 		}
 		return
 	}
-	for i := range s.Input.Spec.Metrics {
+	for i := range g.metricsOf {
 		if i == len(g.run.Metrics) {
-			m := metricSeries{Name: s.Input.Spec.Metrics[i].Name(), Ratio: make([]*float64, len(g.run.Replicas)-1)}
-			if g.several > 1 {
+			m := metricSeries{Name: g.metricsOf[i].Name(), Ratio: make([]*float64, len(g.run.Replicas)-1)}
+			if len(g.metricsOf) > 1 {
 				m.Proposal = make([]*int32, len(g.run.Replicas)-1)
 			}
 			g.run.Metrics = append(g.run.Metrics, m)
@@ -313,7 +316,7 @@ func (g *gatherer) metrics(s *simulation.Step) {
 
 // propose notes the proposal of one of several metrics.
 func (g *gatherer) propose(i int, proposal *int32) {
-	if m := &g.run.Metrics[i]; g.several > 1 {
+	if m := &g.run.Metrics[i]; len(g.metricsOf) > 1 {
 		m.Proposal = append(m.Proposal, proposal)
 	}
 }
@@ -341,20 +344,24 @@ type stepAnswer struct {
 var errFound = errors.New("found")
 
 func (a *asked) step(q *Question) answer {
-	if q.Spec < 0 || q.Spec >= len(a.specs) {
+	if q.Spec < 0 || q.Spec >= len(a.columns) {
 		a.refuse("question", "there is no such spec")
 		return answer{Problems: a.problems}
 	}
-	spec, n := a.specs[q.Spec], 0
+	spec, n := a.specOf(q.Spec), 0
 	var out *stepAnswer
-	_, err := simulation.Run(a.scenario, spec.autoscaler, func(s *simulation.Step) error {
+	_, err := a.columns[q.Spec].Run(context.Background(), a.scenario, simulation.Limits{}, func(s *simulation.Step) error {
 		if n++; n-1 < q.Step {
 			return nil
 		}
+		scale := recommender.Scale{SpecReplicas: s.Replicas, StatusReplicas: s.Ready} // of a fleet
+		if s.Input != nil {
+			scale = s.Input.Scale
+		}
 		resp := conversion.Response(s.Decision)
 		req := &setpointv1.RecommendRequest{
-			Target: "clusters/playground/namespaces/" + spec.namespace + "/targets/" + nameOr(s.Input, spec.object), Spec: spec.message, Options: spec.options,
-			Scale: &setpointv1.Scale{SpecReplicas: s.Input.Scale.SpecReplicas, StatusReplicas: &s.Input.Scale.StatusReplicas},
+			Target: "clusters/playground/namespaces/" + spec.namespace + "/targets/" + workloadName(spec), Spec: spec.message, Options: spec.options,
+			Scale: &setpointv1.Scale{SpecReplicas: scale.SpecReplicas, StatusReplicas: &scale.StatusReplicas},
 		}
 		var text strings.Builder
 		if err := explain.Write(&text, req, resp, explain.Options{Width: 92, Zone: a.scenario.Start.Location()}); err != nil {
@@ -374,13 +381,7 @@ func (a *asked) step(q *Question) answer {
 	return answer{Problems: a.problems}
 }
 
-// nameOr is the name of the workload, else of the autoscaler.
-func nameOr(in *recommender.Input, orElse string) string {
-	if in.Spec.ScaleTargetRef.Name != "" {
-		return in.Spec.ScaleTargetRef.Name
-	}
-	if orElse != "" {
-		return orElse
-	}
-	return "web"
+// workloadName is the name of the workload, else of the autoscaler.
+func workloadName(s *spec) string {
+	return cmp.Or(s.autoscaler.Spec.ScaleTargetRef.Name, s.object, "web")
 }

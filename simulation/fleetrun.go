@@ -34,11 +34,13 @@ type fleetRun struct {
 	federated federated
 	ids       uint64
 	// work and pods are those of all, but for what the limited member has added since.
-	work       int64
-	pods       int
-	limited    *member
-	workBefore int64
-	podsBefore int
+	work    int64
+	pods    int
+	limited *member
+	// mostWork and mostKept limit the run.
+	mostWork, mostKept int64
+	workBefore         int64
+	podsBefore         int
 }
 
 // member is a cluster of a fleet.
@@ -75,10 +77,14 @@ func (told) Settle(recommender.ID, recommender.Outcome, string) error { return n
 // RunFleet runs a scenario with a fleet by one rule. Observe, which may be nil, sees an evaluation of the
 // whole fleet each period; the members call in between, each at its own instant. The context ends the run.
 func RunFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, observe func(*Step) error) (*Result, error) {
+	return runFleet(ctx, s, a, rule, Limits{Actions: true}, observe)
+}
+
+func runFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, limits Limits, observe func(*Step) error) (*Result, error) {
 	if err := CheckFleet(s, a); err != nil {
 		return nil, err
 	}
-	f, err := newFleetRun(ctx, s, a, rule)
+	f, err := newFleetRun(ctx, s, a, rule, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +114,7 @@ func RunFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, o
 	return f.result, nil
 }
 
-func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule) (*fleetRun, error) {
+func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, limits Limits) (*fleetRun, error) {
 	f := &fleetRun{rule: rule, result: &Result{}, spec: s.Fleet.spec(s, a, rule), nextRound: s.Loop.Offset, federated: newFederated(s, a)}
 	around := engineIn(s, a).(*production)
 	f.spec.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
@@ -139,7 +145,9 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 			engine = m.alone
 		}
 		m.world = newWorldOf(s.of(i), own, engine, part, of.Own, f.shares[i])
-		m.ctx, m.mostWork = ctx, MaxWork/int64(count)
+		m.limit(ctx, limits)
+		f.mostWork, f.mostKept = m.mostWork, m.mostKept
+		m.mostWork /= int64(count)
 		f.members = append(f.members, m)
 	}
 	f.readWhole(s.Fleet)
@@ -147,7 +155,8 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 	if all.Load, err = Sum(loads...); err != nil {
 		return nil, err
 	}
-	f.whole = &world{scenario: &all, autoscaler: a, syncPeriod: defaulted(s.Loop.SyncPeriod), needs: needsOf(s, a), part: 1, ctx: ctx}
+	f.whole = &world{scenario: &all, autoscaler: a, syncPeriod: defaulted(s.Loop.SyncPeriod), needs: needsOf(s, a), part: 1}
+	f.whole.limit(ctx, limits)
 	return f, nil
 }
 
@@ -381,7 +390,7 @@ func (f *fleetRun) round() error {
 	}
 	if d := f.decided; d != nil {
 		w.figures.decided(w, d, step.Cause)
-		if d.Changes() {
+		if d.Changes() && w.keepsActions {
 			f.result.Actions = append(f.result.Actions, Action{
 				At: w.now, From: d.Current, To: d.Desired, Load: step.Load, Reason: ReasonOf(d), Cause: step.Cause,
 			})
@@ -508,7 +517,7 @@ func (f *fleetRun) limit(m *member) {
 		f.work, f.pods = f.work+of.work-f.workBefore, f.pods+len(of.pods)-f.podsBefore
 	}
 	f.limited, f.workBefore, f.podsBefore = m, m.work, len(m.pods)
-	m.mostWork, m.mostPods = m.work+MaxWork-f.work, len(m.pods)+MaxPods-f.pods
+	m.mostWork, m.mostPods = m.work+f.mostWork-f.work, len(m.pods)+MaxPods-f.pods
 }
 
 // spent is what all members have taken: of time, of pods, and of memory.
@@ -527,9 +536,9 @@ func (f *fleetRun) tooMuch() error {
 		return fmt.Errorf("at %s: %w", f.whole.now, context.Cause(ctx))
 	}
 	work, pods, kept := f.spent()
-	if work > MaxWork || pods > MaxPods || kept > MaxKept {
+	if work > f.mostWork || pods > MaxPods || kept > f.mostKept {
 		return fmt.Errorf("%w: at %s its %d members have evaluated pods and metrics %d times, have %d pods and store up to %d numbers for them, the maxima are %d, %d and %d; shorten it, lengthen loop.syncPeriod, or lower maxReplicas or the number of members",
-			ErrTooMuch, f.whole.now, len(f.members), work, pods, kept, MaxWork, MaxPods, MaxKept)
+			ErrTooMuch, f.whole.now, len(f.members), work, pods, kept, f.mostWork, MaxPods, f.mostKept)
 	}
 	return nil
 }

@@ -121,30 +121,23 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 	if c.export == asK6 {
 		return cli.BadInput(report.WriteK6(cmd.OutOrStdout(), c.file, world))
 	}
-	var autoscalers []*simulation.Autoscaler
+	var read []simulation.Column
 	var problems []error
 	for _, name := range specs {
 		a, err := c.readAutoscaler(cmd, name)
+		one := simulation.Column{Name: name, Autoscaler: a}
 		if err == nil {
-			if err = cli.BadInput(checkScenario(world, a)); err != nil {
+			if err = cli.BadInput(one.Check(world)); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
 			}
 		}
-		autoscalers, problems = append(autoscalers, a), append(problems, err)
+		read, problems = append(read, one), append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	defer c.bar.Clear()
-	return c.simulate(cmd, world, specs, autoscalers)
-}
-
-// checkScenario checks the scenario of one cluster or several.
-func checkScenario(s *simulation.Scenario, a *simulation.Autoscaler) error {
-	if s.Fleet != nil {
-		return simulation.CheckFleet(s, a)
-	}
-	return simulation.Check(s, a)
+	return c.simulate(cmd, world, world.Columns(read))
 }
 
 // readScenario reads the scenario, and the files that it names from beside it. What these don't
@@ -247,7 +240,7 @@ func (c *simulateCommand) readAutoscaler(cmd *cobra.Command, name string) (*simu
 }
 
 // simulate runs all autoscalers and writes their results, evaluations as they happen.
-func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) error {
+func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, runs []simulation.Column) error {
 	out := cmd.OutOrStdout()
 	all := &report.Report{Name: c.file, Scenario: s, Inputs: append([]report.Input{{Name: c.file, Text: string(c.data)}}, c.inputs...)}
 	var lines *report.JSON
@@ -261,14 +254,13 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 			return err
 		}
 	}
-	runs := planned(cmd, s, specs, autoscalers)
 	c.watch(cmd, int64(len(runs))*int64(s.Duration/s.Loop.SyncPeriod))
 	for _, p := range runs {
-		run := report.Run{Name: p.name}
+		run := report.Run{Name: p.Name}
 		if c.output.Form == asSVG || c.output.Form == asHTML {
 			run.Plot = report.NewPlot(s.Duration)
 		}
-		run.Result, err = p.run(func(step *simulation.Step) error {
+		run.Result, err = p.Run(cmd.Context(), s, simulation.Limits{Actions: true}, func(step *simulation.Step) error {
 			switch {
 			case lines != nil:
 				err = lines.Step(run.Name, step)
@@ -302,30 +294,6 @@ func (c *simulateCommand) simulate(cmd *cobra.Command, s *simulation.Scenario, s
 		return report.WriteHTML(out, all)
 	}
 	return nil
-}
-
-// plannedRun is a column of the results.
-type plannedRun struct {
-	name string
-	run  func(observe func(*simulation.Step) error) (*simulation.Result, error)
-}
-
-// planned are the runs: one for each spec, or one for each rule of a fleet.
-func planned(cmd *cobra.Command, s *simulation.Scenario, specs []string, autoscalers []*simulation.Autoscaler) (runs []plannedRun) {
-	if s.Fleet != nil {
-		for _, rule := range s.Fleet.Compared() {
-			runs = append(runs, plannedRun{rule.String(), func(observe func(*simulation.Step) error) (*simulation.Result, error) {
-				return simulation.RunFleet(cmd.Context(), s, autoscalers[0], rule, observe)
-			}})
-		}
-		return runs
-	}
-	for i, a := range autoscalers {
-		runs = append(runs, plannedRun{specs[i], func(observe func(*simulation.Step) error) (*simulation.Result, error) {
-			return simulation.Run(s, a, observe)
-		}})
-	}
-	return runs
 }
 
 // watch shows how far it is, once it takes more than a moment.

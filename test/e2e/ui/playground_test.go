@@ -104,7 +104,7 @@ func TestPlaygroundOfTheService(t *testing.T) {
 	p.activate(`.pg-story [aria-label="The next change"]`)
 	p.wait("a change", `/→/.test(document.querySelector(".pg-story pre").textContent.split("\n")[0])`)
 	p.activate(`.pg-story .pg-tabs button`) // the other spec at the same step
-	p.wait("the other spec", `/, spec B$/.test(document.querySelector(".pg-story h3").textContent)`)
+	p.wait("the other spec", `/, Spec B$/.test(document.querySelector(".pg-story h3").textContent)`)
 
 	// Both specs are in one chart, with their difference as text, and as much beside them as wanted.
 	if charts := eval[int](p, `document.querySelectorAll('[aria-label="Replicas over time"] .uplot').length`); charts != 1 {
@@ -146,4 +146,11 @@ func TestPlaygroundOfTheService(t *testing.T) {
 	p.hasRun()
 	p.accessible()
 	p.screenshot("playground-drawn")
+
+	// A fleet runs by each of its rules.
+	eval[bool](p, `(() => { const s = document.querySelector(".pg-preset select"); s.value = [...s.options].find((o) => /fleet/.test(o.text)).value; return s.dispatchEvent(new Event("change", {bubbles: true})); })()`)
+	p.wait("its rules", `[...document.querySelectorAll(".pg-figures thead th")].map((h) => h.textContent).join() === "Figure,hold,shift,surviveOne"`)
+	p.wait("its members", `/replicas of west/.test(document.querySelector(".pg-figures").textContent)`)
+	p.accessible()
+	p.screenshot("playground-fleet")
 }

@@ -54,11 +54,16 @@ export interface Run {
   load: number[];
   runs: OneRun[];
   rows: { name: string; values: string[]; best?: number[] }[];
+  /** The runs are rules of a fleet, by one spec. */
+  fleet?: boolean;
   /** The count that there really was, by points. */
   recorded?: { counts: (number | null)[]; least: number; most: number; replicaHours: number; same: number[] };
   /** The recorded load never asks for more than the minimum, or nearly always for far more than the maximum. */
   unfit?: { load: number; replicas: number; bound: number; few: boolean };
 }
+
+/** What a run is called. */
+export const titleOf = (run: Run, i: number): string => (run.fleet ? "" : "Spec ") + (run.runs[i]?.name ?? "");
 
 export interface Answer {
   problems?: Problem[];

@@ -6,7 +6,7 @@ import { axis, Chart, timeAxis } from "../components/chart";
 import { knownZone, timeOfDay } from "../lib/clock";
 import { compact } from "../lib/format";
 import { color } from "../theme";
-import type { Run } from "./engine";
+import { type Run, titleOf } from "./engine";
 import { envelope, nearest } from "./series";
 
 const steps = uPlot.paths.stepped!({ align: 1 });
@@ -28,7 +28,8 @@ function base(zone: string, scales: uPlot.Options["scales"], series: uPlot.Serie
 const line = (label: string, stroke: string, more: uPlot.Series = {}): uPlot.Series => ({
   label, stroke: () => color(stroke), width: 1.6, points: { show: false }, value: (_, v) => (v == null ? "" : compact(v, 4)), ...more,
 });
-const own = ["c1", "c2"];
+/** Two specs, or the rules of a fleet. */
+const own = ["c1", "c2", "c3", "c4", "c5"];
 
 // Charts use the scenario's zone, like the load and the list of changes: UTC by default.
 const times = (run: Run) => run.at.map((s) => run.start + s);
@@ -82,16 +83,16 @@ function drawn(run: Run, shown: ReadonlySet<Layer>): { all: Drawn[]; areas: [num
     const of = several ? ` ${r.name}` : "";
     const proposals = (r.metrics ?? []).filter((m) => m.proposal);
     if (shown.has("ready")) put(r.ready, line(`Ready${of}`, own[i]!, { width: 0.6, fill: () => `${color(own[i]!)}26` }));
-    if (shown.has("needed")) range(`Needed${of}`, r.needed, ["c3", "c4"][i]!);
+    if (shown.has("needed")) range(`Needed${of}`, r.needed, ["c3", "c4"][i] ?? own[i]!);
     if (shown.has("proposed")) {
-      if (proposals.length === 0) range(`Metrics ask for${of}`, r.proposal, ["c5", "c4"][i]!);
+      if (proposals.length === 0) range(`Metrics ask for${of}`, r.proposal, ["c5", "c4"][i] ?? own[i]!);
       proposals.forEach((m, k) => range(`${m.name} asks for${of}`, m.proposal!, ["c5", "c4", "c6", "c3"][(k + 2 * i) % 4]!));
     }
-    if (shown.has("held")) put(r.held, line(`After windows${of}`, ["held", "limited"][i]!, { width: 1 }));
+    if (shown.has("held")) put(r.held, line(`After windows${of}`, ["held", "limited"][i] ?? own[i]!, { width: 1 }));
   });
   if (run.recorded) put(run.recorded.counts, line("Recorded", "text", { width: 2, dash: [5, 3] }));
-  // The second one is dashed: where both are the same, both are seen.
-  const counts = run.runs.map((r, i) => put(r.replicas, line(several ? `Count ${r.name}` : "Count", own[i]!, { width: 2.4, dash: i > 0 ? [10, 4] : undefined })));
+  // All but the first are dashed: where several are the same, all are seen.
+  const counts = run.runs.map((r, i) => put(r.replicas, line(several ? `Count ${r.name}` : "Count", own[i]!, { width: 2.4, dash: i > 0 ? [10 - 2 * (i - 1), 4 * i] : undefined })));
   if (counts.length === 2) areas.push([counts[0]!, counts[1]!, "faint"], [counts[1]!, counts[0]!, "faint"]);
   return { all, areas };
 }
@@ -151,7 +152,7 @@ export function ReplicasPlot(props: { run: Run; shown: ReadonlySet<Layer>; chose
   useEffect(() => plot.current?.redraw(false), [chosen]);
   return (
     <Chart
-      label={`Replicas over time of ${run.runs.map((r) => `spec ${r.name}, ${r.actions.length} changes`).join("; ")}. The lists of changes below have them in words.`}
+      label={`Replicas over time of ${run.runs.map((r, i) => `${titleOf(run, i)}, ${r.actions.length} changes`).join("; ")}. The lists of changes below have them in words.`}
       height={340}
       shape={`replicas ${run.zone} ${all.map((s) => s.series.label).join()}`}
       data={data}

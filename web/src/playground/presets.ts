@@ -64,6 +64,28 @@ export const presets: State[] = [
     ],
     workload: { ...empty.workload, slots: "20", nodeDelay: "180s" },
   }),
+  with_("A fleet that loses a cluster", "Three clusters share the load, and one of them is down for 15 minutes while the load rises. hold keeps its share, as if it served on; shift gives it to the others once it is lost; surviveOne has paid for a loss before. Try calls: gone in place of cluster: down.", {
+    specs: [hpa.replace("minReplicas: 2", "minReplicas: 3").replace("averageUtilization: 60", "averageUtilization: 70")],
+    text: `duration: 45m
+load:
+  - points: [{at: 0s, value: 420}, {at: 12m, value: 420}, {at: 15m, value: 560}]
+workload:
+  replicas: 12
+  requests: {cpu: "1"}
+  limits: {cpu: "1"}
+  startup: 45s
+  usage:
+    - {metric: cpu, perLoad: 20m}
+fleet:
+  rules: [hold, shift, surviveOne]
+  members:
+    - {name: east}
+    - {name: north, startup: 90s}
+    - {name: west}
+events:
+  - {at: 10m, member: west, cluster: down, for: 15m}
+`,
+  }),
 ];
 
 const isPreset = (s: State): boolean => presets.some((p) => p.title === s.title);

@@ -9,7 +9,7 @@ import { Curve } from "./curve";
 import { difference, hunks } from "./diff";
 import { lazy } from "../components/lazy";
 import type { Mark } from "./editor";
-import { type Answer, Engine, EngineError, type Finding, type Problem, type Run } from "./engine";
+import { type Answer, Engine, EngineError, type Finding, type Problem, type Run, titleOf } from "./engine";
 import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
 import { edited, presets, withFile, withSpec } from "./presets";
 import { recordedOf } from "./recorded";
@@ -596,14 +596,14 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
         {run.recorded && (
           <p class="pg-recorded">
             Recorded: {compact(run.recorded.least)} to {compact(run.recorded.most)} replicas, {compact(run.recorded.replicaHours)} replica-hours.{" "}
-            {run.runs.map((r, i) => `Spec ${r.name} has the same count ${(100 * run.recorded!.same[i]!).toFixed(1)} % of the time.`).join(" ")}
+            {run.runs.map((r, i) => `${titleOf(run, i)} has the same count ${(100 * run.recorded!.same[i]!).toFixed(1)} % of the time.`).join(" ")}
           </p>
         )}
         {shown && <Story run={run} shown={shown} format={format} explain={props.explain} close={props.close} />}
         {run.runs.map((one, i) => (
           <details key={one.name} class="pg-changes">
             <summary>
-              {count(one.actions.length, "change")}{several && <>, spec <b class={`s${i}`}>{one.name}</b></>}
+              {count(one.actions.length, "change")}{several && <>, <b class={`s${i}`}>{titleOf(run, i)}</b></>}
             </summary>
             <ol>
               {one.actions.slice(0, 200).map((a) => (
@@ -634,7 +634,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
                 <th scope="col">Figure</th>
                 {run.runs.map((r, i) => (
                   <th key={r.name} scope="col" class={`s${i}`}>
-                    Spec {r.name}
+                    {titleOf(run, i)}
                   </th>
                 ))}
               </tr>
@@ -690,11 +690,11 @@ function Story(props: { run: Run; shown: Shown; format: (at: number) => string; 
       <div class="pg-tabs">
         <h3>
           Why, at {props.format(shown.at)}
-          {run.runs.length > 1 && `, spec ${run.runs[spec]?.name}`}
+          {run.runs.length > 1 && `, ${titleOf(run, spec)}`}
         </h3>
         {run.runs.length > 1 && run.runs.map((r, i) => i !== spec && (
           <button key={r.name} class="button quiet" onClick={() => explain(i, step)}>
-            Spec {r.name} then
+            {titleOf(run, i)} then
           </button>
         ))}
         {go("The change before", "«", before?.step)}

@@ -1,0 +1,39 @@
+package simulation
+
+import "context"
+
+// Column is one of the runs of a scenario that are compared: an autoscaler with its name, and in a fleet a rule.
+type Column struct {
+	Name       string
+	Autoscaler *Autoscaler
+	// Rule counts if the scenario has a fleet.
+	Rule FleetRule
+}
+
+// Columns are the runs of a scenario: one for each spec, or, with a fleet, one of the first spec for each rule.
+func (s *Scenario) Columns(specs []Column) []Column {
+	if s.Fleet == nil || len(specs) == 0 {
+		return specs
+	}
+	var rules []Column
+	for _, rule := range s.Fleet.Compared() {
+		rules = append(rules, Column{rule.String(), specs[0].Autoscaler, rule})
+	}
+	return rules
+}
+
+// Check is CheckFleet for a scenario with a fleet, and else the function Check.
+func (c *Column) Check(s *Scenario) error {
+	if s.Fleet != nil {
+		return CheckFleet(s, c.Autoscaler)
+	}
+	return Check(s, c.Autoscaler)
+}
+
+// Run is RunWithin, or for a scenario with a fleet RunFleet within the limits.
+func (c *Column) Run(ctx context.Context, s *Scenario, limits Limits, observe func(*Step) error) (*Result, error) {
+	if s.Fleet != nil {
+		return runFleet(ctx, s, c.Autoscaler, c.Rule, limits, observe)
+	}
+	return RunWithin(ctx, s, c.Autoscaler, limits, observe)
+}
