@@ -220,6 +220,9 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if !j.findOverrides() {
 		return nil
 	}
+	if j.Poll.Spec != "" { // who stored the spec may have been stopped before it wrote them into the record
+		known.Shadows, _ = shadows.WithSpecs(known.Shadows, j.Poll.Shadows)
+	}
 	basis := known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {

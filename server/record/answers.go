@@ -42,6 +42,8 @@ type Poll struct {
 	// since the Unix epoch: neither it nor one before it answers.
 	After   recommender.ID
 	AfterAt int64
+	// Shadows is what the record is to keep of the stored spec's shadows, without histories; nil: it has none.
+	Shadows []byte
 }
 
 // AnswerTo returns the last decision as the answer to a poll; nil if it answers another question.

@@ -56,7 +56,7 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 			continue
 		case spec.GetHash() != conversion.HashOfSpec(shadow.GetSpec(), shadow.GetOptions(), shadow.GetStages()):
 			// Who stored the spec last was stopped before it wrote the shadows.
-			return "decisions were compared with another spec of that name: store the spec again"
+			return "decisions were compared with another spec of that name: wait for the next poll, or store the spec again"
 		case h == nil || len(h.GetSpans()) == 0 && h.GetProblem() == "":
 			return "nothing was decided since it is a shadow: wait for the next decision"
 		case h.GetProblem() != "":

@@ -59,6 +59,9 @@ func OfStored(value []byte) []byte {
 // WithSpecs returns what a record kept with the specs of other, whose histories are left out; changed reports whether
 // that is something else.
 func WithSpecs(kept, other []byte) (next []byte, changed bool) {
+	if len(kept)+len(other) == 0 {
+		return nil, false
+	}
 	is, to := decode(kept), decode(other)
 	to.Histories = is.GetHistories()
 	if len(to.GetSpecs()) == 0 {

@@ -16,6 +16,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/shadows"
@@ -617,6 +618,56 @@ func TestTheWayBackIsOpen(t *testing.T) {
 	}
 	if got := only(t, c.Service, servertest.Polled); got.GetProblem() != "" || got.GetDesiredReplicas() != 4 {
 		t.Errorf("the spec that was promoted: %v", got)
+	}
+}
+
+// Who promotes is killed between the two writes, of the stored spec and of the target's record; the next poll, of another
+// instance, puts the record right, and neither then nor after the way back is a window cold.
+func TestAPromotionThatWasCutIsMendedByTheNextPoll(t *testing.T) {
+	var faults servertest.Faults
+	c := &caller{Service: servertest.Start(t, faults.FailSwaps(store.ErrUnavailable, false)), replicas: 1}
+	eager, patient := polled("10", 0), polled("10", 300)
+	before := set(t, c.Service, servertest.Polled, eager, shadow("next", patient))
+	c.step(t, 40)
+	if got := c.step(t, 10); got != 1 {
+		t.Fatalf("decided %d before", got)
+	}
+	faults.On.Store(true)
+	if _, err := promote(t, c.Service, before.GetEtag(), ""); err == nil {
+		t.Fatal("nothing was cut")
+	}
+	faults.On.Store(false)
+	resp, err := c.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled})
+	if err != nil || !proto.Equal(resp.GetTargetSpec().GetSpec(), patient) {
+		t.Fatalf("stored %v, %v", resp, err)
+	}
+	hashOf := func(spec *setpointv1.HorizontalPodAutoscalerSpec) string {
+		return conversion.SpecHash(conversion.HashOfSpec(spec, nil, nil))
+	}
+	if got := only(t, c.Service, servertest.Polled).GetSpecHash(); got != hashOf(patient) {
+		t.Fatalf("the record has shadow %s: nothing was cut", got)
+	}
+	c.replicas = 4 // somebody scales up by hand
+	if got := c.step(t, 10); got != 4 {
+		t.Errorf("decided %d with the promoted spec: its window is cold", got)
+	}
+	if got := only(t, c.Service, servertest.Polled); got.GetSpecHash() != hashOf(eager) || got.GetDesiredReplicas() != 1 || got.GetComparedDecisions() != 1 {
+		t.Errorf("the shadow after the next poll: %v", got)
+	}
+	if _, err := promote(t, c.Service, resp.GetTargetSpec().GetEtag(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.step(t, 10); got != 1 {
+		t.Errorf("decided %d after the way back", got)
+	}
+	// A spec without shadows is stored, and cut, too.
+	faults.On.Store(true)
+	if _, err := c.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: &setpointv1.TargetSpec{Spec: eager, Period: durationpb.New(time.Second)}}); err == nil {
+		t.Fatal("nothing was cut")
+	}
+	faults.On.Store(false)
+	if c.step(t, 10); len(c.Target(t, servertest.Polled).GetShadows()) != 0 {
+		t.Error("shadows that the stored spec has no more are left")
 	}
 }
 

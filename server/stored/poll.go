@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -166,7 +167,7 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 		return nil, false, err
 	}
 	request.DryRun = request.DryRun || q.unrecorded
-	response, err := t.options.Recommend(ctx, request, record.Poll{Spec: q.spec.GetEtag(), After: q.record.Last.ID, AfterAt: q.record.Last.At})
+	response, err := t.options.Recommend(ctx, request, record.Poll{Spec: q.spec.GetEtag(), After: q.record.Last.ID, AfterAt: q.record.Last.At, Shadows: shadows.Specs(q.spec)})
 	if err != nil {
 		return nil, false, err
 	}
