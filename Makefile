@@ -181,6 +181,11 @@ figures-kubernetes: ## Measure the agent beside the native controller with as ma
 	@scripts/control-plane.sh
 	cd test/e2e && go test -count=1 -v -timeout=3h -run='^TestFiguresBesideTheNativeController$$' ./kubernetes -figures=$(or $(FIGURES),500,2000)
 
+.PHONY: figures-period
+figures-period: ## Measure how well the agent keeps a period of 3 s with many objects, and what that costs; OBJECTS=1000,10000
+	@scripts/control-plane.sh
+	cd test/e2e && go test -count=1 -v -timeout=3h -run='^TestTheAgentKeepsAShortPeriod$$' ./kubernetes -figures=$(or $(OBJECTS),1000) -figures-period=3s
+
 .PHONY: e2e-deploy
 e2e-deploy: ## Build and run the image and what is in deploy/ with a real dockerd
 	@scripts/docker.sh

@@ -6,6 +6,7 @@
 //	cd bench && go run . -scenario unary         # some, as Markdown on standard output
 //	go run . -scenario 'batch' -profiles /tmp/p  # with profiles of the service
 //	go run . beside OLD.json -- NEW.json         # two reports, as scripts/bench-beside.sh has them
+//	go run . capacity REPORT.json                # sizes computed from its costs, for docs/operate/scaling.md
 //
 // It is a separate module because of its dependencies, such as HdrHistogram for exact latencies in
 // little memory, which users of the service need not download. So it runs from this folder; `make
@@ -26,6 +27,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
+	"github.com/setpoint-dev/setpoint/bench/capacity"
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -55,6 +57,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) > 0 && args[0] == report.BesideCommand {
 		return report.RunBeside(args[1:], os.Stdout)
+	}
+	if len(args) > 0 && args[0] == capacity.Command {
+		return capacity.Run(args[1:], os.Stdout)
 	}
 	debug.SetGCPercent(collectorPercent)
 	o, err := parse(args)

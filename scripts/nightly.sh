@@ -62,6 +62,7 @@ step e2e-kubernetes 1h make e2e-kubernetes
 step e2e-chart 30m make e2e-chart
 step e2e-keda 30m "${root[@]}" make e2e-keda
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
+step figures-period 2h make figures-period OBJECTS=1000,10000
 step release 2h make release-snapshot
 step packages 30m "${root[@]}" make test-packages
 step reproducible 3h make release-reproducible TARGETS=all
@@ -83,6 +84,7 @@ quoted() { printf '```\n'; "$@"; local code=$?; printf '```\n'; return $code; }
 section conformance 'Conformance' quoted grep -A48 '^profile' "$into/conformance.log"
 section attack 'Attacks' quoted tail -n 40 "$into/attack.log"
 section figures-kubernetes 'Figures beside the native controller' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-kubernetes.log"
+section figures-period 'The agent at a period of 3 s' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-period.log"
 section fuzz 'Fuzzing' quoted grep -E '^(==|ok|FAIL|---|[0-9]+ fuzz targets|fuzz: elapsed: [0-9hm]+s, .*\(total)' "$into/fuzz.log"
 section mutation 'Mutation' cat bin/mutation/REPORT.md
 test "$ran" -gt 0 || { echo "none of these is a step: ${only[*]}"; exit 1; }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,12 +20,21 @@ import (
 const largestAnswer = 64 << 20
 
 // Client has gRPC connections to a service.
-type Client struct{ conns []*grpc.ClientConn }
+type Client struct {
+	conns []*grpc.ClientConn
+	turn  *atomic.Int64 // the next connection of any caller; nil: a caller keeps to its own
+}
 
 // Dial opens that many connections.
 func Dial(address string, connections int) (*Client, error) {
+	return DialAll(slices.Repeat([]string{address}, connections))
+}
+
+// DialAll opens a connection to each of the addresses. Callers take turns with them, and a
+// caller and so its targets keep to one.
+func DialAll(addresses []string) (*Client, error) {
 	c := &Client{}
-	for range connections {
+	for _, address := range addresses {
 		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(encoded{}), grpc.MaxCallRecvMsgSize(largestAnswer)))
 		if err != nil {
@@ -42,7 +53,16 @@ func (c *Client) Close() {
 	}
 }
 
-func (c *Client) conn(caller int) *grpc.ClientConn { return c.conns[caller%len(c.conns)] }
+// Spread returns a client on the same connections whose calls take turns with them, whoever
+// calls.
+func (c *Client) Spread() *Client { return &Client{conns: c.conns, turn: new(atomic.Int64)} }
+
+func (c *Client) conn(caller int) *grpc.ClientConn {
+	if c.turn != nil {
+		caller = int(c.turn.Add(1))
+	}
+	return c.conns[caller%len(c.conns)]
+}
 
 // Ask makes one call with encoding and decoding.
 func (c *Client) Ask(ctx context.Context, method string, req, resp proto.Message) error {

@@ -3,8 +3,10 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,11 +27,16 @@ func StartRedis(ctx context.Context, folder string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startRedis(ctx, folder, ports)
+}
+
+// startRedis starts one at the first of the ports, with more directives.
+func startRedis(ctx context.Context, folder string, ports *process.Ports, directives ...string) (r *Redis, err error) {
 	address := ports.Address(0)
-	r := &Redis{Address: address, Client: redis.NewClient(&redis.Options{Addr: address}), ports: ports}
+	r = &Redis{Address: address, Client: redis.NewClient(&redis.Options{Addr: address}), ports: ports}
+	args := []string{"--bind", "127.0.0.1", "--port", ports.Number(0), "--save", "", "--appendonly", "no", "--dir", folder}
 	r.Process, err = process.Start(process.Command{
-		Name: "redis-server", Program: "redis-server", Log: filepath.Join(folder, "redis.log"),
-		Args: []string{"--bind", "127.0.0.1", "--port", ports.Number(0), "--save", "", "--appendonly", "no", "--dir", folder},
+		Name: "redis-server", Program: "redis-server", Log: filepath.Join(folder, "redis.log"), Args: append(args, directives...),
 	})
 	if err != nil {
 		return nil, err
@@ -52,11 +59,40 @@ func (r *Redis) Stop() error {
 
 // UsedMemory returns what the server has allocated, in bytes.
 func (r *Redis) UsedMemory(ctx context.Context) (float64, error) {
-	info, err := r.Client.InfoMap(ctx, "memory").Result()
+	return r.info(ctx, "Memory", "used_memory")
+}
+
+// Network returns the bytes that clients have sent and received so far.
+func (r *Redis) Network(ctx context.Context) (in, out float64, err error) {
+	if in, err = r.info(ctx, "Stats", "total_net_input_bytes"); err == nil {
+		out, err = r.info(ctx, "Stats", "total_net_output_bytes")
+	}
+	return in, out, err
+}
+
+func (r *Redis) info(ctx context.Context, section, field string) (float64, error) {
+	info, err := r.Client.InfoMap(ctx, section).Result()
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseFloat(info["Memory"]["used_memory"], 64)
+	return strconv.ParseFloat(info[section][field], 64)
+}
+
+// Commands returns how often each command was executed so far, those that scripts call
+// among them.
+func (r *Redis) Commands(ctx context.Context) (map[string]float64, error) {
+	info, err := r.Client.InfoMap(ctx, "commandstats").Result()
+	if err != nil {
+		return nil, err
+	}
+	commands := map[string]float64{}
+	for name, value := range info["Commandstats"] {
+		calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+		if commands[strings.TrimPrefix(name, "cmdstat_")], err = strconv.ParseFloat(calls, 64); err != nil {
+			return nil, fmt.Errorf("INFO commandstats: %s: %w", name, err)
+		}
+	}
+	return commands, nil
 }
 
 // sampled is how many keys are sampled.

@@ -20,11 +20,11 @@ func RunBeside(args []string, out io.Writer) error {
 	if at < 1 || at == len(args)-1 {
 		return errors.New("beside: name the old build's reports, --, and the new build's")
 	}
-	older, err := read(args[:at])
+	older, err := Read(args[:at])
 	if err != nil {
 		return err
 	}
-	newer, err := read(args[at+1:])
+	newer, err := Read(args[at+1:])
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,8 @@ func RunBeside(args []string, out io.Writer) error {
 	return err
 }
 
-func read(files []string) ([]*Report, error) {
+// Read reads reports from files.
+func Read(files []string) ([]*Report, error) {
 	reports := make([]*Report, len(files))
 	for i, file := range files {
 		text, err := os.ReadFile(file)

@@ -14,14 +14,19 @@ const (
 
 // Update replaces the part between the markers in a file by the report in Markdown.
 func (r *Report) Update(file string) error {
+	return Replace(file, beginMarker, endMarker, r.Markdown())
+}
+
+// Replace replaces the part between two lines in a file.
+func Replace(file, begin, end, by string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, began := strings.Cut(string(text), beginMarker)
-	_, after, ended := strings.Cut(rest, endMarker)
+	before, rest, began := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
 	if !began || !ended {
-		return fmt.Errorf("%s: lacks the lines %q and %q, between which tables go", file, strings.TrimSpace(beginMarker), strings.TrimSpace(endMarker))
+		return fmt.Errorf("%s: lacks the lines %q and %q, between which tables go", file, strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return os.WriteFile(file, []byte(before+beginMarker+"\n"+r.Markdown()+"\n"+endMarker+after), 0o644)
+	return os.WriteFile(file, []byte(before+begin+"\n"+by+"\n"+end+after), 0o644)
 }

@@ -70,7 +70,8 @@ func said(folder, program string, args ...string) string {
 	return string(bytes.TrimSpace(out))
 }
 
-func (m *Machine) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%s, %d cores, %s MiB; Linux %s; %s, Redis %s; commit %s; %s.\n", m.CPU, m.Cores, thousands(float64(m.MemoryMiB)),
+// String is a line about it.
+func (m *Machine) String() string {
+	return fmt.Sprintf("%s, %d cores, %s MiB; Linux %s; %s, Redis %s; commit %s; %s.\n", m.CPU, m.Cores, thousands(float64(m.MemoryMiB)),
 		m.Kernel, m.Go, m.Redis, m.Commit, m.At.Format("2006-01-02 15:04 UTC"))
 }

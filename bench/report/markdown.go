@@ -10,7 +10,7 @@ import (
 // Markdown returns the report as tables: one of all goals, then one for each scenario.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	r.Machine.write(&b)
+	b.WriteString(r.Machine.String())
 	fmt.Fprintf(&b, "`%s`: medians of %d runs of %s per side, in turns of %s (minimum … maximum in brackets); %d callers on %d connection(s), %s targets in rotation.\n\n",
 		r.Settings.Command, r.Settings.Runs, seconds(r.Settings.DurationSeconds), seconds(r.Settings.SliceSeconds), r.Settings.Callers,
 		r.Settings.Connections, thousands(float64(r.Settings.Targets)))

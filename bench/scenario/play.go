@@ -17,7 +17,7 @@ type Scenario struct {
 }
 
 // All are the scenarios, in the order of the report.
-var All = []Scenario{engine, unaryMemory, unaryRedis, rest, streamRedis, batchRedis, latency, million, fleets, pods, start, watchers}
+var All = []Scenario{engine, unaryMemory, unaryRedis, rest, streamRedis, batchRedis, latency, million, fleets, pods, start, watchers, instances, kills}
 
 // Play runs a scenario.
 func (s *Scenario) Play(ctx context.Context, settings Settings) (report.Scenario, error) {

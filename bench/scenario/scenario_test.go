@@ -64,7 +64,7 @@ func TestEachScenarioCanBePlayed(t *testing.T) {
 	if err := os.Mkdir(s.Profiles, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	profiled = time.Second
+	profiled, idle, settling = time.Second, time.Second, 0
 	for i := range All {
 		scenario := &All[i]
 		if scenario.Name == engine.Name {

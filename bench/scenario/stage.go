@@ -9,6 +9,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -85,11 +86,31 @@ func (s *stage) redis() (*process.Redis, error) {
 	return r, nil
 }
 
+// cluster starts a Redis Cluster.
+func (s *stage) cluster(masters int, replicated bool) (*process.Cluster, error) {
+	c, err := process.StartCluster(s.ctx, func() (string, error) { return os.MkdirTemp(s.Folder, "node-") }, masters, replicated)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range c.Nodes() {
+		s.stopping(n.Process, n.Stop)
+	}
+	return c, nil
+}
+
 // service starts the service; redis may be nil, for histories in memory.
 func (s *stage) service(redis *process.Redis) (*process.Service, error) {
-	flags := []string{"--allow-evaluation-time"}
-	if redis != nil {
-		flags = append(flags, "--redis="+redis.URL())
+	if redis == nil {
+		return s.serviceOn("")
+	}
+	return s.serviceOn(redis.URL())
+}
+
+// serviceOn starts the service on Redis at that URL; empty: histories in memory.
+func (s *stage) serviceOn(url string, more ...string) (*process.Service, error) {
+	flags := append([]string{"--allow-evaluation-time"}, more...)
+	if url != "" {
+		flags = append(flags, "--redis="+url)
 	}
 	service, err := process.StartService(s.Program, s.Folder, flags...)
 	if err != nil {
@@ -140,10 +161,15 @@ func (s *stage) warm(c *client.Client, set *request.Set) ([]byte, error) {
 
 // fill calls for all targets of the set, about that often.
 func (s *stage) fill(c *client.Client, set *request.Set, rounds int) error {
-	batch := max(1, min(warmBatch, set.Targets()/warmCallers))
-	call := c.Batch(set, warmCallers, batch)
-	batches := rounds * set.Targets() / batch / warmCallers
-	r := load.Callers(warmCallers, func(caller int, r *load.Result) {
+	return s.fillBy(c, set, rounds, warmCallers)
+}
+
+// fillBy does so by that many callers.
+func (s *stage) fillBy(c *client.Client, set *request.Set, rounds, callers int) error {
+	batch := max(1, min(warmBatch, set.Targets()/callers))
+	call := c.Batch(set, callers, batch)
+	batches := rounds * set.Targets() / batch / callers
+	r := load.Callers(callers, func(caller int, r *load.Result) {
 		for n := 0; n < batches && s.ctx.Err() == nil; n++ {
 			start := time.Now()
 			r.Record(time.Since(start), call(s.ctx, caller))

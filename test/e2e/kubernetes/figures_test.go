@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -18,12 +20,14 @@ import (
 // figuresFor are the numbers of objects, measured one after the other.
 var figuresFor = flag.String("figures", "", "numbers of objects for TestFiguresBesideTheNativeController, such as 500,2000,10000; empty: it is skipped")
 
+// figuresPeriod is the sync period of both, as they have it by default.
+var figuresPeriod = flag.Duration("figures-period", 15*time.Second, "sync period for TestFiguresBesideTheNativeController and TestTheAgentKeepsAShortPeriod")
+
+// figuresWindow is how long each is watched.
+func figuresWindow() time.Duration { return max(time.Minute, 4**figuresPeriod) }
+
 const (
-	// figuresPeriod is the sync period that both have by default, and figuresWindow how long
-	// each is watched.
-	figuresPeriod = 15 * time.Second
-	figuresWindow = 4 * figuresPeriod
-	figuresPods   = 2
+	figuresPods = 2
 	// figuresEach is how many objects a namespace has.
 	figuresEach = 50
 )
@@ -34,6 +38,9 @@ type figures struct {
 	window                time.Duration
 	own, server, service  time.Duration // processor time of itself, the API server, and the service
 	memory                int64         // at its peak
+	serviceMemory         int64         // the same, of the service
+	// late is how late 99 of 100 reconciles of the agent began at most, read from a histogram.
+	late time.Duration
 }
 
 // interval is how far apart two evaluations of an object were, at the mean.
@@ -47,7 +54,7 @@ func (f *figures) row(objects int, who string) string {
 	perPeriod := func(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()/periods) }
 	interval := f.interval(objects)
 	return fmt.Sprintf("| %d | %s | %.0f | %.1f s | %.1f s | %s | %s | %s | %.0f MiB |", objects, who, f.requests/periods,
-		interval.Seconds(), max(0, interval-figuresPeriod).Seconds(), perPeriod(f.own), perPeriod(f.service), perPeriod(f.server), float64(f.memory)/(1<<20))
+		interval.Seconds(), max(0, interval-*figuresPeriod).Seconds(), perPeriod(f.own), perPeriod(f.service), perPeriod(f.server), float64(f.memory)/(1<<20))
 }
 
 // Compared with the native controller, with its default client rate and without limit: the same
@@ -84,7 +91,7 @@ func TestFiguresBesideTheNativeController(t *testing.T) {
 			rows = append(rows, f.row(objects, "agent"))
 		})
 	}
-	t.Logf("pods of each object: %d, sync period %v, watched for %v\n%s", figuresPods, figuresPeriod, figuresWindow, strings.Join(rows, "\n"))
+	t.Logf("pods of each object: %d, sync period %v, watched for %v\n%s", figuresPods, *figuresPeriod, figuresWindow(), strings.Join(rows, "\n"))
 }
 
 // watch runs a function over a window and returns the measurements.
@@ -100,7 +107,7 @@ func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, re
 	}
 	mark, began := w.c.Mark(t), time.Now()
 	own, server, service, before := took(itself.PID()), took(w.c.APIServer().PID()), took(recommender), evaluations(nil)
-	time.Sleep(figuresWindow) // what is measured is a time
+	time.Sleep(figuresWindow()) // what is measured is a time
 	f.own, f.server, f.service = took(itself.PID())-own, took(w.c.APIServer().PID())-server, took(recommender)-service
 	f.window = time.Since(began)
 	requests := w.c.Since(t, mark).Of(user)
@@ -119,12 +126,12 @@ func (w *manyWorld) watch(t *testing.T, user string, itself *process.Process, re
 // nativeFigures are those of the native controller with these flags.
 func (w *manyWorld) nativeFigures(t *testing.T, flags []string) figures {
 	t.Helper()
-	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: figuresPeriod, ControllerFlags: flags}))
+	must(t, w.c.StartControllers(kubetest.Config{WithoutWorkloads: true, Native: true, SyncPeriod: *figuresPeriod, ControllerFlags: flags}))
 	defer w.c.StopControllers()
 	evaluated := func(requests kubetest.Requests) float64 { return float64(requests.Counts()["get deployments/scale"]) }
 	// Until each object has its initial status, or for the measured window, whichever is
 	// shorter: with its defaults that may take half an hour for all.
-	mark, until := w.c.Mark(t), time.Now().Add(figuresWindow)
+	mark, until := w.c.Mark(t), time.Now().Add(figuresWindow())
 	for time.Now().Before(until) && evaluated(w.c.Since(t, mark).Of(kubetest.NativeUser)) < float64(2*w.objects()) {
 		time.Sleep(time.Second)
 	}
@@ -135,9 +142,64 @@ func (w *manyWorld) nativeFigures(t *testing.T, flags []string) figures {
 func (w *manyWorld) agentFigures(t *testing.T) figures {
 	t.Helper()
 	s := service.Start(t)
-	a := newAgentForAll(t, w.c, s, figuresPeriod)
+	a := newAgentForAll(t, w.c, s, *figuresPeriod)
 	a.start()
 	a.awaitReady()
 	w.awaitReconciles(t, a, 5*float64(w.objects())) // until objects share their readings
-	return w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_reconciles_total") })
+	const lag = "setpoint_agent_schedule_lag_seconds"
+	before := a.metrics()[lag]
+	f := w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_reconciles_total") })
+	f.late = quantile(t, before.GetMetric()[0].GetHistogram(), a.metrics()[lag].GetMetric()[0].GetHistogram(), .99)
+	var err error
+	f.serviceMemory, err = process.PeakResident(s.PID())
+	must(t, err)
+	return f
+}
+
+// quantile is that of what a histogram of seconds has got since it was before. It is between the bounds of a bucket,
+// as far from them as it would be if the bucket's observations were even.
+func quantile(t *testing.T, before, after *dto.Histogram, q float64) time.Duration {
+	t.Helper()
+	rank, below, bound := q*float64(after.GetSampleCount()-before.GetSampleCount()), 0.0, 0.0
+	for i, bucket := range after.GetBucket() {
+		count := float64(bucket.GetCumulativeCount() - before.GetBucket()[i].GetCumulativeCount())
+		if count >= rank {
+			share := 1.0
+			if count > below {
+				share = (rank - below) / (count - below)
+			}
+			return time.Duration((bound + share*(bucket.GetUpperBound()-bound)) * float64(time.Second))
+		}
+		below, bound = count, bucket.GetUpperBound()
+	}
+	t.Fatalf("%v of all are above the last bucket's %v s", 1-q, bound)
+	return 0
+}
+
+// TestTheAgentKeepsAShortPeriod measures the effective period of many objects at a short one, with one instance of the
+// service. An object's next turn is a period after its last began, so that it is as late as that turn.
+func TestTheAgentKeepsAShortPeriod(t *testing.T) {
+	if *figuresFor == "" {
+		t.Skip("make figures-period runs it, alone, for it measures")
+	}
+	rows := []string{
+		"| objects | evaluations/s | effective period, mean | of 99 of 100 at most | processors of the agent | of the service | of the API server | memory of the agent at its peak | of the service |",
+		"|---|---|---|---|---|---|---|---|---|",
+	}
+	for text := range strings.SplitSeq(*figuresFor, ",") {
+		objects, err := strconv.Atoi(text)
+		must(t, err)
+		t.Run(text, func(t *testing.T) {
+			c := kubetest.Start(t, kubetest.Config{WithoutWorkloads: true})
+			f := newManyWorld(t, c, extent{objects / figuresEach, figuresEach, figuresPods}).agentFigures(t)
+			of := func(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()/f.window.Seconds()) }
+			rows = append(rows, fmt.Sprintf("| %d | %.0f | %.2f s | %.2f s | %s | %s | %s | %.0f MiB | %.0f MiB |", objects, f.evaluations/f.window.Seconds(),
+				f.interval(objects).Seconds(), (*figuresPeriod+f.late).Seconds(), of(f.own), of(f.service), of(f.server),
+				float64(f.memory)/(1<<20), float64(f.serviceMemory)/(1<<20)))
+			if f.evaluations == 0 {
+				t.Error("nothing was evaluated")
+			}
+		})
+	}
+	t.Logf("pods of each object: %d, sync period %v, watched for %v\n%s", figuresPods, *figuresPeriod, figuresWindow(), strings.Join(rows, "\n"))
 }
