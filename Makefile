@@ -239,7 +239,7 @@ recordings: ## Record the real controllers again: the recordings in clients/kube
 	cd conformance && go run . record
 
 .PHONY: bench
-bench: ## Measure the service beside bare handlers, and write the tables in docs/operate/performance.md; takes a quarter of an hour
+bench: ## Measure the service beside bare handlers, and write the tables in docs/operate/performance.md; takes half an hour
 	@scripts/redis.sh
 	@mkdir -p bin
 	cd bench && go run . -update=../docs/operate/performance.md -json=../bin/bench.json

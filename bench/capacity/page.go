@@ -37,8 +37,7 @@ func Run(args []string, out io.Writer) error {
 	return err
 }
 
-// cacheBytes is what the cache counts for a usual history, and half as much again for the
-// collector's room.
+// cacheBytes is what the cache of histories counts for a usual one.
 const cacheBytes = 450
 
 // CostsOf reads costs from a report. A decision in a thin batch costs more than in a full one
