@@ -68,7 +68,8 @@ var rights = map[string]right{
 }
 
 // Authorize returns PERMISSION_DENIED unless the caller may make a unary call about what its message
-// names: a target, or all of a list. A message that names nothing concerns no target: Permit is enough.
+// names: a target, or all of a list. A message that names nothing concerns no target: Permit is enough,
+// if the call has an entry in rights.
 // No handler of a unary call gets a decoded message without it. What reads a message that is still
 // encoded calls it, or Check, for each; streams do so for each message.
 func Authorize(ctx context.Context, method string, message any) error {
@@ -76,7 +77,10 @@ func Authorize(ctx context.Context, method string, message any) error {
 	if c == nil || knownCalls[method] {
 		return nil
 	}
-	r := rights[method]
+	r, ruled := rights[method]
+	if !ruled { // whatever its message names, or nothing
+		return denied(c.Grants.CheckAnywhere(r.verb))
+	}
 	switch m, decoded := message.(proto.Message); {
 	case decoded && !r.own:
 		return c.authorize(r, m)

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // No handler of a unary call is reached by a caller who may not make that call about what its message
@@ -37,41 +39,60 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 		known   = []protoreflect.Name{"GetCaller", "ListCallers"}
 	)
 	methods := 0
-	for _, file := range []protoreflect.FileDescriptor{
-		setpointv1.File_setpoint_v1_recommendation_service_proto, setpointv1.File_setpoint_v1_target_service_proto,
-		setpointv1.File_setpoint_v1_simulation_service_proto, setpointv1.File_setpoint_v1_operations_service_proto,
-		setpointv1.File_setpoint_v1_override_service_proto,
-	} {
-		all := file.Services().Get(0).Methods()
-		for i := range all.Len() {
-			m := all.Get(i)
-			if m.IsStreamingClient() || m.IsStreamingServer() {
-				continue
-			}
-			methods++
-			full := "/" + string(file.Services().Get(0).FullName()) + "/" + string(m.Name())
-			session := &access.Session{Method: full}
-			session.Now.Store(&access.Caller{Identity: identity, Grants: p.For(identity)})
-			ctx := access.WithSession(t.Context(), session)
-			asked := func(cluster, target string) codes.Code {
-				return status.Code(access.Authorize(ctx, full, about(m, cluster, target)))
-			}
-			if got := asked("own", "web"); got != codes.OK {
-				t.Errorf("%s about an own target: %s", full, got)
-			}
-			if got, want := asked("another", "web"), codes.PermissionDenied; got != want && !slices.Contains(unnamed, m.Name()) {
-				t.Errorf("%s about another's target: %s", full, got)
-			}
-			if got := asked("own", "frozen"); (got == codes.PermissionDenied) != slices.Contains(changing, m.Name()) {
-				t.Errorf("%s of a caller with dry runs only: %s", full, got)
-			}
-			if err := access.Authorize(ctx, full, &encoded.Message{}); (err == nil) != (slices.Contains(encodedYet, m.Name()) || slices.Contains(known, m.Name())) {
-				t.Errorf("%s with a message that nobody has decoded: %v", full, err)
-			}
+	for _, m := range servertest.Methods() {
+		if m.IsStreamingClient() || m.IsStreamingServer() {
+			continue
+		}
+		methods++
+		full := fmt.Sprintf("/%s/%s", m.Parent().FullName(), m.Name())
+		session := &access.Session{Method: full}
+		session.Now.Store(&access.Caller{Identity: identity, Grants: p.For(identity)})
+		ctx := access.WithSession(t.Context(), session)
+		asked := func(cluster, target string) codes.Code {
+			return status.Code(access.Authorize(ctx, full, about(m, cluster, target)))
+		}
+		if got := asked("own", "web"); got != codes.OK {
+			t.Errorf("%s about an own target: %s", full, got)
+		}
+		if got, want := asked("another", "web"), codes.PermissionDenied; got != want && !slices.Contains(unnamed, m.Name()) {
+			t.Errorf("%s about another's target: %s", full, got)
+		}
+		if got := asked("own", "frozen"); (got == codes.PermissionDenied) != slices.Contains(changing, m.Name()) {
+			t.Errorf("%s of a caller with dry runs only: %s", full, got)
+		}
+		if err := access.Authorize(ctx, full, &encoded.Message{}); (err == nil) != (slices.Contains(encodedYet, m.Name()) || slices.Contains(known, m.Name())) {
+			t.Errorf("%s with a message that nobody has decoded: %v", full, err)
 		}
 	}
 	if methods < 15 {
 		t.Errorf("only %d methods", methods)
+	}
+}
+
+// A call that has no rule is refused, whatever its message is: also one that names nothing, and by a caller who may
+// do everything. Permit refuses it before, too.
+func TestACallWithoutARuleIsRefused(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse("policy.yaml", []byte(`grants: [{identities: ["token:all"], clusters: ["*"], verbs: ["*"]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity := &auth.Identity{Name: "token:all"}
+	const unruled = "/setpoint.v1.TargetService/RenameTarget"
+	session := &access.Session{Method: unruled}
+	caller := &access.Caller{Identity: identity, Grants: p.For(identity)}
+	session.Now.Store(caller)
+	ctx := access.WithSession(t.Context(), session)
+	for what, message := range map[string]any{
+		"names nothing": &setpointv1.ListInstancesRequest{}, "names a target": &setpointv1.GetTargetRequest{Name: "clusters/c/namespaces/n/targets/t"},
+		"nobody has decoded": &encoded.Message{},
+	} {
+		if got := status.Code(access.Authorize(ctx, unruled, message)); got != codes.PermissionDenied {
+			t.Errorf("a message that %s: %s", what, got)
+		}
+	}
+	if got := status.Code(session.Permit(caller)); got != codes.PermissionDenied {
+		t.Errorf("before the message: %s", got)
 	}
 }
 
