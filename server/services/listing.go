@@ -3,13 +3,16 @@ package services
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/store"
@@ -38,6 +41,53 @@ func (s *Targets) enterList(ctx context.Context) (leave func(), err error) {
 		}
 	})
 	return leave, err
+}
+
+// listRequest is what requests of lists by key have.
+type listRequest interface {
+	proto.Message
+	GetParent() string
+	GetPageSize() int32
+	GetPageToken() string
+}
+
+// list reads a page of the keys of a store that the caller may read, and has add list some of them at a time: it
+// returns how many it covered, at least one, and whether the page is full. The result is the next page's token.
+func (s *Targets) list(ctx context.Context, method string, of store.Store, req listRequest, add func([]store.Key) (kept int, full bool, err error)) (token string, err error) {
+	if err := apierror.OfStructure(req); err != nil {
+		return "", err
+	}
+	filter := decision.ParseParent(req.GetParent())
+	scope := access.ScopeOf(ctx, filter)
+	list := listOf(ctx, method, req.GetParent(), scope)
+	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	if err != nil {
+		return "", err
+	}
+	after, err := keyAt(position)
+	if err != nil {
+		return "", err
+	}
+	keys, next, err := visible(ctx, of, filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
+	if err != nil {
+		return "", apierror.OfStore(ctx, req.GetParent(), err)
+	}
+	for some := range slices.Chunk(keys, listedAtOnce) {
+		kept, full, err := add(some)
+		if err != nil {
+			return "", err
+		}
+		if kept < len(some) || full {
+			if last := some[kept-1]; last != keys[len(keys)-1] {
+				next = last
+			}
+			break
+		}
+	}
+	if next == (store.Key{}) {
+		return "", nil
+	}
+	return s.pages.next(ctx, list, positionOf(next))
 }
 
 // appendTargets adds the existing targets to a list, with their specs in use if the request wants them:

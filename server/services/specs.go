@@ -156,44 +156,22 @@ const maxSpecsPage = 4 << 20
 
 // ListTargetSpecs returns a page of stored specs.
 func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
-	if err := apierror.OfStructure(req); err != nil {
-		return nil, err
-	}
-	filter := decision.ParseParent(req.GetParent())
-	scope := access.ScopeOf(ctx, filter)
-	list := listOf(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, req.GetParent(), scope)
-	position, err := s.pages.position(ctx, list, req.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	after, err := keyAt(position)
-	if err != nil {
-		return nil, err
-	}
-	keys, next, err := visible(ctx, s.stored.Specs(), filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
-	if err != nil {
-		return nil, apierror.OfStore(ctx, req.GetParent(), err)
-	}
 	response := &setpointv1.ListTargetSpecsResponse{}
 	room := maxSpecsPage
-	for some := range slices.Chunk(keys, listedAtOnce) {
-		specs, kept, err := s.loadSpecs(ctx, some, room)
+	var err error
+	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, s.stored.Specs(), req, func(keys []store.Key) (int, bool, error) {
+		specs, kept, err := s.loadSpecs(ctx, keys, room)
 		if err != nil {
-			return nil, apierror.OfStored(ctx, req.GetParent(), err)
+			return 0, false, apierror.OfStored(ctx, req.GetParent(), err)
 		}
 		for _, spec := range specs {
 			room -= proto.Size(spec)
 		}
 		response.TargetSpecs = append(response.TargetSpecs, specs...)
-		if kept < len(some) || room <= 0 {
-			next = some[kept-1]
-			break
-		}
-	}
-	if next != (store.Key{}) {
-		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
-			return nil, err
-		}
+		return kept, room <= 0, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return response, nil
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
@@ -85,46 +83,18 @@ func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSp
 
 // ListTargets returns a page of the targets that the caller may read.
 func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
-	if err := apierror.OfStructure(req); err != nil {
-		return nil, err
-	}
-	size := pageSize(req.GetPageSize(), defaultTargetsPage)
-	filter := decision.ParseParent(req.GetParent())
-	scope := access.ScopeOf(ctx, filter)
-	list := listOf(ctx, listTargetsMethod, req.GetParent(), scope)
-	position, err := s.pages.position(ctx, list, req.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	after, err := keyAt(position)
-	if err != nil {
-		return nil, err
-	}
-	keys, next, err := visible(ctx, s.targets.Store(), filter, scope, after, size)
-	if err != nil {
-		return nil, apierror.OfStore(ctx, req.GetParent(), err)
-	}
 	response := &setpointv1.ListTargetsResponse{}
 	room := 0
 	if req.GetWithSpecInUse() {
 		room = maxSpecsPage
 	}
-	for some := range slices.Chunk(keys, listedAtOnce) {
-		kept, err := s.appendTargets(ctx, response, req, some, &room)
-		if err != nil {
-			return nil, err
-		}
-		if kept < len(some) || req.GetWithSpecInUse() && room <= 0 {
-			if last := some[kept-1]; last != keys[len(keys)-1] {
-				next = last
-			}
-			break
-		}
-	}
-	if next != (store.Key{}) {
-		if response.NextPageToken, err = s.pages.next(ctx, list, positionOf(next)); err != nil {
-			return nil, err
-		}
+	var err error
+	response.NextPageToken, err = s.list(ctx, listTargetsMethod, s.targets.Store(), req, func(keys []store.Key) (kept int, full bool, err error) {
+		kept, err = s.appendTargets(ctx, response, req, keys, &room)
+		return kept, req.GetWithSpecInUse() && room <= 0, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return response, nil
 }
