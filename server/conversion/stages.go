@@ -93,17 +93,16 @@ func (r *stagesReader) refuse(field, format string, a ...any) {
 }
 
 func (r *stagesReader) plan(spec *setpointv1.HorizontalPodAutoscalerSpec, s *setpointv1.Stages) *stages.Plan {
-	const path = "stages"
 	p := &stages.Plan{WindowThroughFailures: s.GetWindowThroughFailures(), IgnoreSurge: s.GetGuards().GetIgnoreSurge()}
 	for i := range r.in.Spec.Metrics {
 		p.Metrics = append(p.Metrics, MetricName(&r.in.Spec.Metrics[i]))
 	}
-	r.combine(s.GetCombine(), p, path+".combine")
+	r.combine(s.GetCombine(), p)
 	r.reversals(s.GetGuards().GetReversals(), p)
-	p.Schedules = r.schedules(s.GetSchedules(), path+".schedules")
-	p.Forecast = r.forecast(s.GetForecast(), p, path+".forecast")
-	p.Idle = r.idle(s.GetIdle(), p, path+".idle")
-	r.failures(p, s, path)
+	p.Schedules = r.schedules(s.GetSchedules())
+	p.Forecast = r.forecast(s.GetForecast(), p)
+	p.Idle = r.idle(s.GetIdle(), p)
+	r.failures(p, s)
 	r.ofSpec(p, spec)
 	return p
 }

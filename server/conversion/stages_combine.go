@@ -16,7 +16,7 @@ var methods = map[string]stages.Method{
 }
 
 // combine reads how proposals become one.
-func (r *stagesReader) combine(c *setpointv1.Combine, p *stages.Plan, path string) {
+func (r *stagesReader) combine(c *setpointv1.Combine, p *stages.Plan) {
 	if c == nil {
 		return
 	}
@@ -25,7 +25,7 @@ func (r *stagesReader) combine(c *setpointv1.Combine, p *stages.Plan, path strin
 		return // validation.Structure tells
 	}
 	out := &stages.Combine{Method: method}
-	quorum, field := c.GetQuorum(), path+".quorum"
+	quorum, field := c.GetQuorum(), "stages.combine.quorum"
 	switch {
 	case method != stages.Quorum && quorum != 0:
 		r.refuse(field, "Forbidden: only the method QUORUM has one")
@@ -37,20 +37,22 @@ func (r *stagesReader) combine(c *setpointv1.Combine, p *stages.Plan, path strin
 	out.Quorum = int(quorum)
 	switch {
 	case method == stages.Weighted:
-		out.Weights = r.weights(c.GetWeights(), p, path+".weights")
+		out.Weights = r.weights(c.GetWeights(), p)
 	case len(c.GetWeights()) > 0:
-		r.refuse(path+".weights", "Forbidden: only the method WEIGHTED has weights")
+		r.refuse(weightsField, "Forbidden: only the method WEIGHTED has weights")
 	}
 	p.Combine = out
 }
 
-func (r *stagesReader) weights(in map[string]string, p *stages.Plan, path string) []int64 {
+const weightsField = "stages.combine.weights"
+
+func (r *stagesReader) weights(in map[string]string, p *stages.Plan) []int64 {
 	weights := make([]int64, len(p.Metrics))
 	weighed := make([]bool, len(p.Metrics))
 	var sum int64
 	bad := false
 	for _, name := range pairs(in) {
-		field := fmt.Sprintf("%s[%q]", path, clip(name))
+		field := fmt.Sprintf("%s[%q]", weightsField, clip(name))
 		index := r.metric(p, name, field)
 		weight, ok := weightOf(in[name])
 		if !ok {
@@ -62,9 +64,9 @@ func (r *stagesReader) weights(in map[string]string, p *stages.Plan, path string
 		}
 	}
 	if missing := slices.Index(weighed, false); missing >= 0 {
-		r.refuse(path, "Required value: the method WEIGHTED needs a weight for each metric: %s has none", clip(p.Metrics[missing]))
+		r.refuse(weightsField, "Required value: the method WEIGHTED needs a weight for each metric: %s has none", clip(p.Metrics[missing]))
 	} else if sum == 0 && !bad {
-		r.refuse(path, "Invalid value: the sum of the weights must be greater than 0")
+		r.refuse(weightsField, "Invalid value: the sum of the weights must be greater than 0")
 	}
 	return weights
 }

@@ -20,7 +20,7 @@ const (
 
 // failures reads freshness, fallbacks and zero guards. Ranges are violations of the message, which
 // validation.Structure finds.
-func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path string) {
+func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages) {
 	if f := s.GetFreshness(); f != nil {
 		p.Freshness = &stages.Freshness{
 			MaxAge:          f.GetMaxSampleAge().AsDuration(),
@@ -29,7 +29,7 @@ func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path strin
 	}
 	once := make(map[int]bool)
 	for i, f := range upTo(mostOfMetrics, s.GetFallbacks()) {
-		at := fmt.Sprintf("%s.fallbacks[%d]", path, i)
+		at := fmt.Sprintf("stages.fallbacks[%d]", i)
 		metric, ok := r.onceEach(p, once, f.GetMetric(), at+".metric")
 		r.exactlyOne(f, at)
 		if !ok {
@@ -42,7 +42,7 @@ func (r *stagesReader) failures(p *stages.Plan, s *setpointv1.Stages, path strin
 	}
 	once = make(map[int]bool)
 	for i, g := range upTo(mostOfMetrics, s.GetZeroGuards()) {
-		at := fmt.Sprintf("%s.zeroGuards[%d]", path, i)
+		at := fmt.Sprintf("stages.zeroGuards[%d]", i)
 		metric, ok := r.onceEach(p, once, g.GetMetric(), at+".metric")
 		drop := g.GetDropPercent()
 		if drop == 0 {

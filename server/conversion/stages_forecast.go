@@ -18,7 +18,7 @@ const (
 )
 
 // forecast reads a forecast; nil: there is none, or a violation was added.
-func (r *stagesReader) forecast(in *setpointv1.Forecast, p *stages.Plan, path string) *stages.Forecast {
+func (r *stagesReader) forecast(in *setpointv1.Forecast, p *stages.Plan) *stages.Forecast {
 	if in == nil {
 		return nil
 	}
@@ -27,9 +27,9 @@ func (r *stagesReader) forecast(in *setpointv1.Forecast, p *stages.Plan, path st
 	case quantile == 0:
 		quantile = defaultQuantile
 	case quantile > 0 && quantile < 50: // validation.Structure tells of others
-		r.refuse(path+".quantilePercent", "Invalid value: %d: must be between 50 and 100, or 0 for %d", quantile, defaultQuantile)
+		r.refuse("stages.forecast.quantilePercent", "Invalid value: %d: must be between 50 and 100, or 0 for %d", quantile, defaultQuantile)
 	}
-	field := path + ".timeZone"
+	const field = "stages.forecast.timeZone"
 	if !r.asksForZone(in.GetTimeZone(), field) {
 		return nil
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // schedules reads schedules.
-func (r *stagesReader) schedules(in []*setpointv1.Schedule, path string) []stages.Schedule {
+func (r *stagesReader) schedules(in []*setpointv1.Schedule) []stages.Schedule {
 	in = upTo(mostSchedules, in)
 	if len(in) == 0 {
 		return nil
@@ -27,7 +27,7 @@ func (r *stagesReader) schedules(in []*setpointv1.Schedule, path string) []stage
 	out := make([]stages.Schedule, 0, len(in))
 	names := make(map[string]bool, len(in))
 	for i, s := range in {
-		field := fmt.Sprintf("%s[%d]", path, i)
+		field := fmt.Sprintf("stages.schedules[%d]", i)
 		r.unique(names, s.GetName(), field)
 		one := stages.Schedule{
 			Name: s.GetName(), Min: -1, Max: -1, Suspended: s.GetSuspended(), RampUp: s.GetRampUp().AsDuration(), RampDown: s.GetRampDown().AsDuration(),
@@ -193,15 +193,16 @@ func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
 const usualCooldown = 5 * time.Minute
 
 // idle reads when a workload goes to zero.
-func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan, path string) *stages.Idle {
+func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan) *stages.Idle {
+	const field = "stages.idle"
 	if in == nil {
 		return nil
 	}
 	if r.in.Spec.MinReplicas != 0 {
-		r.refuse(path, "Forbidden: needs spec.minReplicas 0, which is %d", r.in.Spec.MinReplicas)
+		r.refuse(field, "Forbidden: needs spec.minReplicas 0, which is %d", r.in.Spec.MinReplicas)
 	}
 	if !r.in.Options.ScaleToZero {
-		r.refuse(path, "Forbidden: needs options.scaleToZero")
+		r.refuse(field, "Forbidden: needs options.scaleToZero")
 	}
 	out := &stages.Idle{Activation: map[int]int64{}, Cooldown: usualCooldown}
 	if in.GetCooldown() != nil {
@@ -216,7 +217,7 @@ func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan, path str
 	}
 	activation := in.GetActivation()
 	for _, name := range pairs(activation) {
-		field := fmt.Sprintf("%s.activation[%q]", path, clip(name))
+		field := fmt.Sprintf("stages.idle.activation[%q]", clip(name))
 		milli, inRange, err := quantity.ParseMilli(activation[name])
 		switch {
 		case err != nil:
@@ -241,7 +242,7 @@ func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan, path str
 		}
 	}
 	if len(out.Activation) == 0 {
-		r.refuse(path, "Forbidden: needs an Object or External metric, as others have no value without pods")
+		r.refuse(field, "Forbidden: needs an Object or External metric, as others have no value without pods")
 	}
 	return out
 }
