@@ -1,11 +1,14 @@
 package promises
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/cmd/programs"
 )
 
 // pathPattern matches paths of the repository in CONTRIBUTING.md.
@@ -41,6 +44,49 @@ func TestAddingNamesFilesThatExist(t *testing.T) {
 	}
 	if len(named) < 50 {
 		t.Errorf("only %d paths were found", len(named))
+	}
+}
+
+// The list for a platform names each file that lists the programs of platforms. That of Kubernetes is not asked for: it
+// runs in its cluster, and not as a unit.
+func TestAddingAPlatformNamesEveryFileThatListsThem(t *testing.T) {
+	t.Parallel()
+	_, steps, _ := strings.Cut(read(t, filepath.Join(root, "docs/internals/adding.md")), "\n## A platform\n")
+	steps, _, _ = strings.Cut(steps, "\n## ")
+	platforms := programs.Platforms()
+	delete(platforms, "kubernetes")
+	lists := func(text string) bool {
+		for platform := range platforms {
+			if !strings.Contains(text, "setpoint-"+platform) {
+				return false
+			}
+		}
+		return true
+	}
+	found := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "bin" || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !entry.Type().IsRegular() || name == "docs/internals/adding.md" || name == "CHANGELOG.md":
+			return nil
+		}
+		if info, err := entry.Info(); err != nil || info.Size() > 1<<20 {
+			return err
+		}
+		if !lists(read(t, path)) {
+			return nil
+		}
+		if found++; !strings.Contains(steps, "`"+name+"`") {
+			t.Errorf("docs/internals/adding.md does not name %s, which lists the platforms' programs", name)
+		}
+		return nil
+	})
+	if err != nil || found < 8 {
+		t.Errorf("%v: only %d files were found", err, found)
 	}
 }
 
