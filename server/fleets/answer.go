@@ -161,7 +161,7 @@ func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.Limi
 	able := recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}
 	active := recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began}
 	of := next.decisions.Status.Conditions
-	if i := slices.IndexFunc(of, func(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }); i >= 0 {
+	if i := slices.IndexFunc(of, isActive); i >= 0 {
 		active = of[i]
 		if active.Status != recommender.ConditionTrue && active.Reason != recommender.ScalingDisabled {
 			active.Message = failure(of)
@@ -180,11 +180,13 @@ func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.Limi
 	return []recommender.Condition{able, active, c.since(scaling)}
 }
 
+func isActive(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }
+
 // failure is what members learn of a fleet's failure under these conditions, whoever asks: what it says itself may name
 // pods of other members.
 func failure(of []recommender.Condition) string {
 	for _, c := range of {
-		if c.Type == recommender.ScalingActive && c.Status != recommender.ConditionTrue {
+		if isActive(c) && c.Status != recommender.ConditionTrue {
 			return "the fleet could not compute its count: " + c.Reason + seeFleet
 		}
 	}
@@ -218,13 +220,18 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		log.Append(c.key, log.Shared(nil, c.key, d, &k.state.decisions, k.spec.hash)...)
 		c.metrics.decided(d)
 	}
-	told := false
+	// What the member was told at its last call of whether the fleet computes anything is not so any more: it decides by now, or
+	// its metrics fail.
+	turned, told := int64(0), false
+	if i := slices.IndexFunc(next.decisions.Status.Conditions, isActive); i >= 0 {
+		turned = next.decisions.Status.Conditions[i].LastTransitionTime.UnixNano()
+	}
 	for i := range next.fleet.Members { // which are the spec's, in its order
 		now := &next.fleet.Members[i]
 		was := before(&k.state.fleet, i, now)
 		c.moved(k.spec.fleet.Members[i].Name, &was, now)
 		if k.spec.fleet.Members[i].Name == c.job.Target {
-			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered)
+			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered || was.Seen < turned)
 		}
 	}
 	if c.blind || !told {

@@ -2,6 +2,7 @@ package fleets_test
 
 import (
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -44,6 +45,59 @@ func TestDecisionsOfFleetsAreListed(t *testing.T) {
 		}
 		if got, err := list(north, 10); status.Code(err) != codes.NotFound {
 			t.Errorf("no member: %v, %v", got, err)
+		}
+	})
+}
+
+// A member whose share stays is told of in its log once more whenever the fleet begins to compute its count, or can't any more:
+// what it was told at its first call, before the fleet had decided, does not stand there for ever.
+func TestTheLogOfAMemberTellsWhetherItsFleetDecides(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, open func() store.Engine) {
+		s := start(t, open)
+		s.set(t, queueFleet(2, 100, west, east))
+		call := func(fails bool) {
+			t.Helper()
+			for _, name := range []string{east, west} {
+				r := member(name, 3, 30)
+				if fails {
+					r.ExternalMetrics = nil
+				}
+				s.Clock.Advance(5 * time.Second)
+				if got := s.call(t, r).GetDesiredReplicas(); got != 3 {
+					t.Errorf("%s is told %d, want 3", name, got)
+				}
+			}
+		}
+		for _, step := range []struct {
+			what         string
+			fails        bool
+			status       string
+			east, west   int // entries of the logs
+			reasonOfEast string
+		}{
+			{"the fleet decides with the second call", false, "Unknown", 1, 1, "FleetUndecided"},
+			{"the first member learns it", false, "True", 2, 1, "ValidMetricFound"},
+			{"nothing is new", false, "True", 2, 1, "ValidMetricFound"},
+			{"no metric is read by the second any more", true, "True", 2, 2, "ValidMetricFound"},
+			{"the first member learns that, too", true, "False", 3, 2, "FailedGetExternalMetric"},
+			{"nothing is new again", true, "False", 3, 2, "FailedGetExternalMetric"},
+		} {
+			call(step.fails)
+			for name, want := range map[string]int{east: step.east, west: step.west} {
+				resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := len(resp.GetDecisions()); got != want {
+					t.Errorf("%s: the log of %s has %d entries, want %d", step.what, name, got, want)
+				}
+				for _, c := range resp.GetDecisions()[0].GetConditions() {
+					if name == east && c.GetType() == "ScalingActive" && (c.GetStatus() != step.status || c.GetReason() != step.reasonOfEast) {
+						t.Errorf("%s: the log of %s has %v", step.what, name, c)
+					}
+				}
+			}
 		}
 	})
 }
