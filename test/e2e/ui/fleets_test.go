@@ -5,6 +5,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,8 +24,8 @@ const theFleet = "clusters/all/namespaces/shop/targets/web"
 // memberOf is the fleet's member in a cluster.
 func memberOf(cluster string) string { return "clusters/" + cluster + "/namespaces/shop/targets/web" }
 
-// storeFleet stores a fleet of three members, which are stale after a second and lost after three.
-func (s *siteOf) storeFleet(t *testing.T) {
+// storeFleet stores a fleet of three members, which are stale after a second and lost after three, without those that left it.
+func (s *siteOf) storeFleet(t *testing.T, left ...string) {
 	t.Helper()
 	spec := request("web", "queue", 0).GetSpec()
 	spec.MinReplicas, spec.MaxReplicas = proto.Int32(2), 30
@@ -36,6 +37,7 @@ func (s *siteOf) storeFleet(t *testing.T) {
 		fleet.Members = append(fleet.Members, &setpointv1.FleetMember{Target: memberOf(cluster), Drained: cluster == "north"})
 	}
 	fleet.Members[2].Weight = proto.Int32(2)
+	fleet.Members = slices.DeleteFunc(fleet.Members, func(m *setpointv1.FleetMember) bool { return slices.Contains(left, m.GetTarget()) })
 	if _, err := s.Targets().SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{
 		Name: theFleet, TargetSpec: &setpointv1.TargetSpec{Spec: spec, Period: durationpb.New(time.Second), Fleet: fleet},
 	}); err != nil {
@@ -157,11 +159,14 @@ func TestFleetsAreListed(t *testing.T) {
 	p.accessible()
 	stopEast()
 	p.wait("a silent member", `[...document.querySelectorAll(".row")].find(r => r.innerText.includes("east"))?.innerText.includes("Not asked") && [...document.querySelectorAll(".row")].find(r => r.querySelector(".tag"))?.innerText.includes("Not asked") === false`)
+	// Of who is no member any more nothing is known.
+	s.storeFleet(t, memberOf("east"))
+	p.wait("a former member goes", `![...document.querySelectorAll(".row")].some(r => r.innerText.includes("east")) && [...document.querySelectorAll(".row")].some(r => r.innerText.includes("west"))`)
 	stopWest()
 	p.wait("a silent fleet", `[...document.querySelectorAll(".row")].every(r => r.innerText.includes("Not asked"))`)
 	p.click(`.row a[href$="/fleet"]`)
 	p.wait("at the fleet", `location.pathname === "/ui/`+theFleet+`/fleet"`)
-	p.waitText("3 members scaled as one")
+	p.waitText("2 members scaled as one")
 }
 
 // The longest names, and as many members as there may be, push nothing out of the page.

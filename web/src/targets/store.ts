@@ -299,7 +299,7 @@ export class TargetsStore {
 
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
     const fleet = row.fleet ? row : this.byName.get(this.fleetOf.get(row.name) ?? "");
-    if (fleet && (await this.readFleet(fleet, signal))) return;
+    if (fleet && (await this.readFleet(fleet, signal)) && (row === fleet || this.fleetOf.get(row.name) === fleet.name)) return;
     this.fleetOf.delete(row.name);
     try {
       const t = await get<Target>(`/v1/${row.name}`, signal);
@@ -339,6 +339,12 @@ export class TargetsStore {
     row.fleet = true;
     [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
     known(row, asked, patience, millis(f.decisionTime) / 1000, undefined, f.desiredReplicas ?? 0);
+    for (const [name, of] of this.fleetOf) {
+      if (of !== row.name || f.members?.some((m) => m.target === name)) continue;
+      this.fleetOf.delete(name); // it was a member
+      const former = this.byName.get(name);
+      if (former) this.unsure.add(former);
+    }
     for (const m of f.members ?? []) {
       if (!m.target) continue;
       this.fleetOf.set(m.target, row.name);
