@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,23 @@ var (
 	}
 )
 
+// asComing are those whose load changes right before the page is read: their changes come in steps of ten seconds, or after a
+// window, so that some come while the test looks.
+var asComing = []onPage{
+	{name: "comes-up", replicas: 2, spec: steps(1, 2, 10, 0), load: queue("20", 0).do, then: queue("120", 0).do},
+	{name: "comes-down", replicas: 12, spec: steps(2, 1, 10, 5), load: queue("120", 0).do, then: queue("30", 0).do},
+	{name: "comes-free", replicas: 8, spec: steps(4, 20, 5, 40), load: queue("80", 0).do, then: queue("30", 0).do},
+}
+
+// steps scales by a queue as slowly does by CPU: what it asks for does not depend on pods that start.
+func steps(up, down, period, window int32) func(string) autoscalingv2.HorizontalPodAutoscalerSpec {
+	return func(name string) autoscalingv2.HorizontalPodAutoscalerSpec {
+		spec := slowly(up, down, period, window)(name)
+		spec.Metrics = metric(external(averageValue("10")))(name).Metrics
+		return spec
+	}
+}
+
 // The page shows what the service knows of an API server's objects in all states, as agents have them decided about: each number
 // is the service's at that instant, and what it says will come does.
 func TestThePageShowsWhatAgentsHaveDecided(t *testing.T) {
@@ -152,7 +170,7 @@ func TestThePageShowsWhatAgentsHaveDecided(t *testing.T) {
 	east, west := newPlace(t, c, autoscalers, "page-east"), newPlace(t, c, hpas, "page-west")
 	put(east, queued)
 	put(west, queued)
-	all := map[*place][]onPage{hpa: asHPAs, own: asOurs}
+	all := map[*place][]onPage{hpa: slices.Concat(asHPAs, asComing), own: asOurs}
 	for p, those := range all {
 		for _, w := range those {
 			put(p, w)
@@ -235,9 +253,14 @@ func TestThePageShowsWhatAgentsHaveDecided(t *testing.T) {
 		cpu([]int64{300, 100}[n%2], 0).do(hpa, "flaps")
 		hpa.awaitReplicas("flaps", []int32{6, 2}[n%2])
 	}
+	comes := make(map[string]func())
 	for p, those := range all {
 		for _, w := range those {
-			if w.then != nil {
+			switch name := target(p, w.name); {
+			case w.then == nil:
+			case strings.HasPrefix(w.name, "comes-"):
+				comes[name] = func() { w.then(p, w.name) }
+			default:
 				w.then(p, w.name)
 			}
 		}
@@ -255,5 +278,5 @@ func TestThePageShowsWhatAgentsHaveDecided(t *testing.T) {
 	cpu(50, 0).do(hpa, "begins")
 	hpa.add("begins", basic("begins"))
 	has["begins"] = ""
-	ui.Compare(t, ui.Live{Instance: s, Has: has, Fleets: []string{fleet}, Picture: "kubernetes"})
+	ui.Compare(t, ui.Live{Instance: s, Has: has, Fleets: []string{fleet}, Comes: comes, Picture: "kubernetes"})
 }

@@ -80,6 +80,9 @@ func TestATargetsPageShowsTheServicesNumbers(t *testing.T) {
 			if target.GetSpecInUse() == nil || target.GetOutlook() == nil || target.GetExplanation() == nil {
 				t.Errorf("the service does not know all of it: %s", got.Answer)
 			}
+			if ends := time.Now().After(target.GetNotAskedTime().AsTime()) || target.GetOutlook().GetProblem() != ""; foresees(t, target) == ends {
+				t.Errorf("the engine was asked about %v", target)
+			}
 			for _, text := range tc.says {
 				p.waitText(text)
 			}
