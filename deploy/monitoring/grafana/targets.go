@@ -57,6 +57,10 @@ func targets() dashboard {
 			graph("Members lost and returned", unitNone, "In the last hour. Many: calls arrive too seldom, or lostAfter is too short.",
 				query{"sum(increase(setpoint_fleet_members_lost_total" + all + "[1h]))", "lost"},
 				query{"sum(increase(setpoint_fleet_members_returned_total" + all + "[1h]))", "returned"}),
+			table("Which fleet", "Of each fleet: members that are stale or lost, and replicas that no member could take or that would lack without the largest member (--target-metrics). `setpoint fleet show` and the page at /ui/ name the members.",
+				query{"sort_desc(sum by (cluster, namespace, target) (max by (cluster, namespace, target, state) (setpoint_target_fleet_members" + chosen(`state=~"stale|lost"`) + ")))", "silent members"},
+				query{"max by (cluster, namespace, target) (setpoint_target_fleet_unplaced_replicas" + all + ")", "unplaced"},
+				query{"max by (cluster, namespace, target) (setpoint_target_fleet_missing_replicas" + all + ")", "missing"}),
 
 			row("Replicas (--target-metrics)"),
 			stacked("Desired replicas by namespace", unitNone, "Desired replicas of all targets.",

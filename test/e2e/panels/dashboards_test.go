@@ -43,22 +43,29 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 		"--tls-cert-file=" + file("tls.crt", own.CertPEM()), "--tls-key-file=" + file("tls.key", own.KeyPEM()),
 		"--tls-client-ca-file=" + file("clients.crt", callers.CertPEM()), "--tls-client-crl-file=" + file("clients.crl", callers.Revoke(time.Now().Add(time.Hour))),
 		"--auth-oidc-file=" + file("oidc.yaml", []byte(issuer.File())),
-		"--policy-file=" + file("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend, read, delete, override]}\n")),
+		"--policy-file=" + file("policy.yaml", []byte("grants:\n  - {identities: [\"oidc:corp:alice\"], clusters: [red], verbs: [recommend, read, delete, override, configure]}\n")),
 	}})
 	p.Restart()
 	caFile := file("server-ca.crt", ca.CertPEM())
 	agent := startWebhookAgent(t, p, folder, caFile, file("token", []byte(token)), file("keys", []byte("k1:0123456789abcdef0123456789abcdef\n")))
 	url := panels.Prometheus(t, map[string]string{"setpoint": p.AdminAddr(), "setpoint-agent": agent})
 
-	// Rates need calls.
+	// Rates need calls, and a fleet has metrics while one of its members calls.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	client, err := setpoint.New(p.GRPCAddr(), setpoint.WithTLS(setpoint.TLS{CAFile: caFile}), setpoint.WithToken(token))
+	kit.Must(t, err)
+	_, err = setpointv1.NewTargetServiceClient(client.Conn()).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{
+		Name: fleetName, TargetSpec: &setpointv1.TargetSpec{Spec: wants(3).GetSpec(), Fleet: fleetOfTwo},
+	})
 	kit.Must(t, err)
 	go func() {
 		defer close(done)
 		for n := 3; ctx.Err() == nil; n++ {
 			_, _ = client.Recommend(ctx, wants(n%7+3))
+			member := wants(n%7 + 3)
+			member.Target, member.Fleet = fleetOfTwo.GetMembers()[0].GetTarget(), fleetName
+			_, _ = client.Recommend(ctx, member)
 			time.Sleep(50 * time.Millisecond) // the pace of a caller; nothing waits for it
 		}
 	}()
@@ -78,6 +85,14 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	panels.AwaitFilled(t, url, "setpoint-agent.json", func(row string) bool {
 		return row != "Kubernetes" && row != "Metric sources (--sources-file)"
 	}, nil)
+}
+
+// fleetOfTwo is the fleet of that name.
+const fleetName = "clusters/red/namespaces/shop/targets/fleet"
+
+var fleetOfTwo = &setpointv1.FleetSpec{
+	Members: []*setpointv1.FleetMember{{Target: "clusters/red/namespaces/shop/targets/east"}, {Target: "clusters/red/namespaces/shop/targets/west"}},
+	Scopes:  map[string]string{"External:queue-depth": "PER_MEMBER"},
 }
 
 // wants is a request that wants so many replicas.
