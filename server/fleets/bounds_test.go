@@ -58,6 +58,9 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 					if has[m] = got.GetDesiredReplicas(); got.GetFleet().GetUnplacedReplicas() != 0 {
 						t.Errorf("%d are unplaced", got.GetFleet().GetUnplacedReplicas())
 					}
+					if told := condition(got, "Overridden") != nil; told != (m == west && tt.override != nil) {
+						t.Errorf("%s: told of overrides: %v", m, told)
+					}
 				}
 				s.Clock.Advance(15 * time.Second)
 			}

@@ -535,6 +535,9 @@ func TestBoundsOverridesAndStages(t *testing.T) {
 	if got.GetDesiredReplicas() != 5 || got.GetPlainDesiredReplicas() != 6 || len(got.GetAdjustments()) != 1 || condition(got, "Overridden").GetStatus() != "True" {
 		t.Errorf("with the member pinned: %v", got)
 	}
+	if own := s.Decisions(t, west)[0]; own.GetDesiredReplicas() != 5 || len(own.GetAdjustments()) != 1 || own.GetAdjustments()[0].GetStage() != "OVERRIDE" {
+		t.Errorf("the log of the pinned member: %v", own)
+	}
 	create(fleetName, &setpointv1.Override{Floor: proto.Int32(16)})
 	s.Clock.Advance(15 * time.Second)
 	if got := s.call(t, member(east, 6, 60)).GetFleet().GetDesiredReplicas(); got != 16 {
