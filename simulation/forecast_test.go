@@ -1,6 +1,12 @@
 package simulation_test
 
 import (
+	"cmp"
+	"compress/gzip"
+	"encoding/csv"
+	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -47,21 +53,29 @@ func (y *yesterday) Settle(id recommender.ID, outcome recommender.Outcome, messa
 	return err
 }
 
-// measured is what the last two of six weeks were.
+// needs is a load, as ten times the replicas that it needs, of so many days, of which the last ones are measured. Pods take
+// startup until they are ready.
+type needs struct {
+	need       func(time.Time) float64
+	days, last int
+	startup    time.Duration
+}
+
+// measured is what the last days were.
 type measured struct {
 	short, hours float64 // hours with too few replicas, replica-hours
 }
 
-func measure(t *testing.T, need func(time.Time) float64, f *stages.Forecast, engine simulation.Engine) (m measured) {
+func measure(t *testing.T, of *needs, f *stages.Forecast, engine simulation.Engine) (m measured) {
 	t.Helper()
-	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	const days = 42
+	begin, length := begins, time.Duration(of.days)*24*time.Hour
 	var points []float64
-	for s := 0.0; s < days*86400; s += 900 {
-		n := need(begin.Add(time.Duration(s) * time.Second))
-		points = append(points, s, n, s+899, n)
+	for s := 0.0; s < length.Seconds(); s += 300 {
+		n := of.need(begin.Add(time.Duration(s) * time.Second))
+		points = append(points, s, n, s+299, n)
 	}
-	scenario := &simulation.Scenario{Start: begin, Load: trace(t, points...), Duration: days * 24 * time.Hour, Workload: web(2), Loop: simulation.Loop{SyncPeriod: time.Minute}}
+	scenario := &simulation.Scenario{Start: begin, Load: trace(t, points...), Duration: length, Workload: web(2), Loop: simulation.Loop{SyncPeriod: time.Minute}}
+	scenario.Workload.Startup.From = of.startup
 	scenario.Workload.Usage = []simulation.Usage{offered(0)}
 	a := onTotal(2, 60, 10)
 	if f != nil {
@@ -72,9 +86,9 @@ func measure(t *testing.T, need func(time.Time) float64, f *stages.Forecast, eng
 		engine = simulation.EngineOf(a)
 	}
 	_, err := simulation.RunWith(scenario, a, engine, func(s *simulation.Step) error {
-		if s.At >= (days-14)*24*time.Hour {
+		if s.At >= length-time.Duration(of.last)*24*time.Hour {
 			m.hours += float64(s.Decision.Current) / 60
-			if float64(s.Decision.Current)*10 < s.Load {
+			if float64(min(s.Ready, s.Decision.Current))*10 < s.Load {
 				m.short += 1. / 60
 			}
 		}
@@ -84,6 +98,88 @@ func measure(t *testing.T, need func(time.Time) float64, f *stages.Forecast, eng
 		t.Fatal(err)
 	}
 	return m
+}
+
+// begins is a Monday.
+var begins = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+
+// fourWays measures no forecast, what was wanted at this time of yesterday, and forecasts by day and by week.
+func fourWays(t *testing.T, of *needs) (none, one, daily, weekly measured) {
+	t.Helper()
+	by := func(season forecast.Season) *stages.Forecast {
+		return &stages.Forecast{Settings: forecast.Settings{Season: season, Quantile: 90, Lead: 10 * time.Minute, Zone: time.UTC}, Floor: true}
+	}
+	none = measure(t, of, nil, nil)
+	one = measure(t, of, nil, &yesterday{plan: stages.Plan{Metrics: []string{"External:load"}}, lead: 10 * time.Minute, wanted: map[int64]int32{}})
+	return none, one, measure(t, of, by(forecast.Daily), nil), measure(t, of, by(forecast.Weekly), nil)
+}
+
+// recorded is a series of testdata/recorded, divided by a number, at the times of the day and the week that it was recorded at.
+func recorded(t *testing.T, name string, by float64) func(time.Time) float64 {
+	t.Helper()
+	file, err := os.Open("testdata/recorded/" + name + ".csv.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(plain).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []time.Time
+	var values []float64
+	var move time.Duration
+	for _, row := range rows[1:] {
+		when, err := time.Parse(time.DateTime, row[0])
+		value, bad := strconv.ParseFloat(row[1], 64)
+		if err != nil || bad != nil {
+			t.Fatal(row)
+		}
+		if len(at) == 0 {
+			first := when.Truncate(24 * time.Hour)
+			move = begins.Add(time.Duration(first.Weekday()-time.Monday) * 24 * time.Hour).Sub(first)
+		}
+		at, values = append(at, when.Add(move)), append(values, value/by)
+	}
+	begin := at[0].Truncate(24 * time.Hour).Sub(begins)
+	return func(now time.Time) float64 {
+		now = now.Add(begin)
+		i, _ := slices.BinarySearchFunc(at, now, func(a, b time.Time) int { return cmp.Compare(a.Sub(b), 1) })
+		return values[max(0, i-1)] // the newest at that instant
+	}
+}
+
+// TestForecastsOfRecordedLoad compares the same on load that was recorded elsewhere, with pods that take five minutes. The
+// figures are in docs/concepts/forecast.md.
+func TestForecastsOfRecordedLoad(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		of    needs
+		holds func(none, yesterday, daily, weekly measured) bool
+	}{
+		// Requests of a load balancer in five minutes, 20 a pod; the last six of 14 days.
+		{"requests", needs{need: recorded(t, "requests", 2), days: 14, last: 6, startup: 5 * time.Minute}, func(none, yesterday, daily, weekly measured) bool {
+			return daily == none && weekly == none && yesterday.short < none.short/2 && yesterday.hours > 1.5*none.hours
+		}},
+		// Passengers of taxis in half an hour, 1000 a pod; the last two of six weeks.
+		{"taxi", needs{need: recorded(t, "taxi", 100), days: 42, last: 14, startup: 5 * time.Minute}, func(none, yesterday, daily, weekly measured) bool {
+			return daily.short < none.short/20 && weekly.short < yesterday.short/5 && weekly.hours < 1.15*none.hours && daily.hours > 1.25*none.hours
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			none, one, daily, weekly := fourWays(t, &c.of)
+			t.Logf("short h, replica-hours: none %.1f %.0f, yesterday %.1f %.0f, DAILY %.1f %.0f, WEEKLY %.1f %.0f",
+				none.short, none.hours, one.short, one.hours, daily.short, daily.hours, weekly.short, weekly.hours)
+			if !c.holds(none, one, daily, weekly) {
+				t.Error("it is not as told")
+			}
+		})
+	}
 }
 
 // TestForecastsAgainstYesterday compares, in the last two of six weeks, no forecast, what was wanted at this time of
@@ -124,12 +220,7 @@ func TestForecastsAgainstYesterday(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			by := func(season forecast.Season) *stages.Forecast {
-				return &stages.Forecast{Settings: forecast.Settings{Season: season, Quantile: 90, Lead: 10 * time.Minute, Zone: time.UTC}, Floor: true}
-			}
-			none := measure(t, c.need, nil, nil)
-			one := measure(t, c.need, nil, &yesterday{plan: stages.Plan{Metrics: []string{"External:load"}}, lead: 10 * time.Minute, wanted: map[int64]int32{}})
-			daily, weekly := measure(t, c.need, by(forecast.Daily), nil), measure(t, c.need, by(forecast.Weekly), nil)
+			none, one, daily, weekly := fourWays(t, &needs{need: c.need, days: 42, last: 14})
 			t.Logf("short h, replica-hours: none %.1f %.0f, yesterday %.1f %.0f, DAILY %.1f %.0f, WEEKLY %.1f %.0f",
 				none.short, none.hours, one.short, one.hours, daily.short, daily.hours, weekly.short, weekly.hours)
 			if !c.better(none, one, daily, weekly) {
