@@ -42,10 +42,15 @@ type Gap struct {
 // Why decisions are missing.
 const (
 	notKept    = "decisions in between were not kept"
+	notYet     = notKept + ", or another instance has not yet written them: export again in ten minutes"
+	tooOften   = notKept + ", because the target was asked more than once a second for minutes"
 	noState    = "the target's history is not kept before the next hour"
 	noSpec     = "the text of the spec is not kept"
 	notTheSame = "a decision was made without the store, or changed by a correction of its clock"
 )
+
+// unwritten is how long an instance keeps decisions in memory, by default.
+const unwritten = 10 * time.Minute
 
 // Export turns chunks of a target into a recording, in any order, with the decisions from an instant to another one
 // (the zero value: all). It begins up to an hour earlier, where the target's history is kept, so that each decision
@@ -79,6 +84,9 @@ func export(target string, chunks [][]byte, from, to time.Time, large int) *Expo
 	steps = slices.CompactFunc(steps, func(a, b truth.Step) bool { return a.At == b.At && a.Before == b.Before && a.Desired == b.Desired })
 	for i := range steps {
 		x.learn(&steps[i])
+	}
+	if n := len(steps); n > 0 {
+		x.newest = steps[n-1].At
 	}
 	for _, s := range within(steps, from, to) {
 		x.add(&s)
@@ -126,9 +134,12 @@ type exporter struct {
 	scenario *recording.Scenario
 	// size is about the bytes of the scenario, which ends where it can if they are more than large.
 	size, large int
-	// last is the instant of the step before, 0: there is none; and spec that step's.
-	last int64
-	spec uint64
+	// last is the instant of the step before, 0: there is none; and spec that step's. before are the instants of some
+	// steps up to it, and newest that of the last one of all.
+	last   int64
+	before []int64
+	newest int64
+	spec   uint64
 }
 
 // learn remembers the text of a spec.
@@ -160,11 +171,7 @@ func (x *exporter) add(s *truth.Step) {
 		return
 	case missing:
 		x.end()
-		if why := notKept; begins(s) || s.Before > x.last {
-			x.gap(s, why)
-		} else {
-			x.gap(s, notTheSame)
-		}
+		x.gap(s, x.missed(s))
 	case begins(s) && x.size > x.large:
 		x.end()
 	case begins(s) && s.Spec != x.spec:
@@ -187,6 +194,22 @@ func (x *exporter) add(s *truth.Step) {
 	x.scenario.Calls = append(x.scenario.Calls, *call)
 	x.size += len(call.Request) + len(call.Answer) + len(call.Basis) + sumsSize*(1+len(s.Metrics))
 	x.last, x.spec = s.At, s.Spec
+	x.before = append(x.before[max(0, len(x.before)+1-truth.Burst):], s.At)
+}
+
+// missed is why decisions before the step are missing. What is recorded does not say so: a target that was recorded as
+// often as one may be until it pauses has paused, and what is new may be in another instance's memory.
+func (x *exporter) missed(s *truth.Step) string {
+	n := len(x.before)
+	switch {
+	case !begins(s) && s.Before <= x.last:
+		return notTheSame
+	case n == truth.Burst && x.before[n-1]-x.before[0] < truth.Burst*truth.Pace:
+		return tooOften
+	case s.Before > x.newest-int64(unwritten):
+		return notYet
+	}
+	return notKept
 }
 
 // gap notes one before the step, and ends the scenario.

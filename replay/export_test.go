@@ -12,11 +12,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -288,6 +291,59 @@ func TestALargeScenarioIsDivided(t *testing.T) {
 	}
 }
 
+// TestWhyAGapIs has steps, a gap, and steps after it.
+func TestWhyAGapIs(t *testing.T) {
+	text, err := proto.Marshal(&setpointv1.SpecInUse{Spec: servertest.Queue(servertest.Web, 1, 1).GetSpec()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		// steps come every so often before the gap, and after it as long ago as ago, compared with the last one of all.
+		steps      int
+		every, ago time.Duration
+		// noState: the step after the gap does not begin a scenario, and was made on a record of before.
+		noState bool
+		want    string
+	}{
+		"an instance was killed":          {steps: 130, every: 15 * time.Second, ago: time.Hour, want: notKept},
+		"ten minutes ago":                 {steps: 130, every: 15 * time.Second, ago: unwritten, want: notKept},
+		"another one may have it":         {steps: 130, every: 15 * time.Second, ago: unwritten - time.Nanosecond, want: notYet},
+		"asked in a loop":                 {steps: 120, every: 100 * time.Millisecond, ago: time.Hour, want: tooOften},
+		"as often as may be":              {steps: 120, every: 900 * time.Millisecond, ago: time.Hour, want: tooOften},
+		"once a second":                   {steps: 200, every: time.Second, ago: time.Hour, want: notKept},
+		"not so long":                     {steps: 119, every: 100 * time.Millisecond, ago: time.Hour, want: notKept},
+		"a decision that is not repeated": {steps: 130, every: 15 * time.Second, ago: time.Hour, noState: true, want: notTheSame},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e truth.Encoder
+			at, before := servertest.T0.UnixNano(), int64(0)
+			step := func(state []byte) {
+				if !e.Step(&truth.Step{At: at, Before: before, Spec: 1, SpecText: text, State: state, Generation: -1, Current: 1, Desired: 1}) {
+					t.Fatal("a step that can't be kept")
+				}
+				before = at
+			}
+			state := record.Append(nil, &record.Record{})
+			for range tt.steps {
+				step(state)
+				at += int64(tt.every)
+			}
+			before = at
+			if at += int64(time.Minute); tt.noState {
+				before, state = servertest.T0.UnixNano(), nil
+			}
+			end := before + int64(tt.ago)
+			step(state)
+			at = max(at, end)
+			step(record.Append(nil, &record.Record{}))
+			out := Export(servertest.Web, [][]byte{truth.Seal(e.Take())}, time.Time{}, time.Time{})
+			if len(out.Gaps) == 0 || out.Gaps[0].Why != tt.want {
+				t.Errorf("%d steps, gaps %v, want %q", out.Steps, out.Gaps, tt.want)
+			}
+		})
+	}
+}
+
 // TestALostChunkIsAGap loses the chunk of one instance of three that served one after the other.
 func TestALostChunkIsAGap(t *testing.T) {
 	chunks := ofThree(t)
@@ -295,7 +351,7 @@ func TestALostChunkIsAGap(t *testing.T) {
 		t.Fatalf("%d chunks", len(chunks))
 	}
 	out := Export(servertest.Web, [][]byte{chunks[0], chunks[2]}, time.Time{}, time.Time{})
-	if out.Steps != 8 || len(out.Scenarios) != 2 || len(out.Gaps) != 1 || out.Gaps[0].Why != notKept {
+	if out.Steps != 8 || len(out.Scenarios) != 2 || len(out.Gaps) != 1 || out.Gaps[0].Why != notYet {
 		t.Fatalf("%d steps, %d scenarios, gaps %v", out.Steps, len(out.Scenarios), out.Gaps)
 	}
 	if gap := out.Gaps[0]; !gap.From.Equal(servertest.T0.Add(4*15*time.Second)) || !gap.To.Equal(servertest.T0.Add(9*15*time.Second)) {

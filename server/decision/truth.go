@@ -451,7 +451,7 @@ func (t *Truth) anew(key *store.Key) {
 	}
 }
 
-// pace is how often a target may be recorded: once in paceOf, and paceBurst times at once. One that is asked more often
+// pace is how often a target may be recorded: once in truth.Pace, and truth.Burst times at once. One that is asked more often
 // than that is not recorded until all of the burst is there again, so that what is recorded of it is without gaps for a
 // while. No target needs a decision that often; a caller that asks in a loop would fill the store, and pay for it.
 // The algorithm is the generic cell rate algorithm (ITU-T I.371).
@@ -460,24 +460,19 @@ type pace struct {
 	paused bool
 }
 
-const (
-	paceOf    = int64(900 * time.Millisecond) // less than a second: callers are not exact
-	paceBurst = 120
-)
-
 // allows takes a step at an instant, and reports whether it may be recorded.
 func (p *pace) allows(at int64) bool {
 	ahead := p.next - at
 	switch {
-	case ahead <= 0, ahead > 2*paceBurst*paceOf: // the burst is there again, or the clock went back
+	case ahead <= 0, ahead > 2*truth.Burst*truth.Pace: // the burst is there again, or the clock went back
 		*p = pace{next: at}
 	case p.paused:
 		return false
-	case ahead > paceBurst*paceOf:
+	case ahead > truth.Burst*truth.Pace:
 		p.paused = true
 		return false
 	}
-	p.next += paceOf
+	p.next += truth.Pace
 	return true
 }
 

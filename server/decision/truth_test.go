@@ -571,7 +571,7 @@ func TestARecordingGoesOnAfterALoop(t *testing.T) {
 			last = step
 		}
 	}
-	if n := len(steps); n < paceBurst || n > paceBurst+5 || last.At != at.UnixNano() || len(last.State) == 0 {
+	if n := len(steps); n < truths.Burst || n > truths.Burst+5 || last.At != at.UnixNano() || len(last.State) == 0 {
 		t.Errorf("%d decisions are recorded, the last with a record of %d bytes at %v", n, len(last.State), time.Unix(0, last.At))
 	}
 }

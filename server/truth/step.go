@@ -2,6 +2,7 @@ package truth
 
 import (
 	"math"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -43,6 +44,13 @@ type Step struct {
 	// Conditions are those of the status after the decision, without instants.
 	Conditions []recommender.Condition
 }
+
+// How often a target is recorded: once in Pace, in nanoseconds, less than a second since callers are not exact; and Burst
+// times at once. One that is asked more often pauses, see decision.Truth.
+const (
+	Pace  = int64(900 * time.Millisecond)
+	Burst = 120
+)
 
 // ProblemKind is what could not be read.
 type ProblemKind uint8
