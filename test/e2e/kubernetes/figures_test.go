@@ -177,7 +177,8 @@ func quantile(t *testing.T, before, after *dto.Histogram, q float64) time.Durati
 }
 
 // TestTheAgentKeepsAShortPeriod measures the effective period of many objects at a short one, with one instance of the
-// service. An object's next turn is a period after its last began, so that it is as late as that turn.
+// service. An object is due a period after it was due before, so that from one reconcile to the next it is a period and
+// the second one's delay at most.
 func TestTheAgentKeepsAShortPeriod(t *testing.T) {
 	if *figuresFor == "" {
 		t.Skip("make figures-period runs it, alone, for it measures")
