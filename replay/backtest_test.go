@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // A back-test with the recording's own spec reproduces it exactly, step by step, in all
@@ -92,7 +93,7 @@ func TestABacktestWithOtherBounds(t *testing.T) {
 func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
-	backend, steps, different := NewServer(startServer(t)), 0, 0
+	backend, steps, different := NewServer(servertest.Start(t).Conn), 0, 0
 	for _, file := range []string{"v1.37", "curated"} {
 		for scenario, err := range scenarios(t, file) {
 			if err != nil {

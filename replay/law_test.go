@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // withEmptyStages is a backend that is asked with stages of which none is set.
@@ -100,7 +101,7 @@ func TestWithoutStagesNothingIsAnother(t *testing.T) {
 // The service decides the recorded steps with empty stages, too.
 func TestTheServiceDecidesWithEmptyStagesAsRecorded(t *testing.T) {
 	t.Parallel()
-	backend := withEmptyStages{NewServer(startServer(t))}
+	backend := withEmptyStages{NewServer(servertest.Start(t).Conn)}
 	for _, file := range recorded[2:] {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,20 +1,15 @@
 package replay
 
 import (
-	"context"
 	"errors"
-	"net"
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/internal/testlength"
-	"github.com/setpoint-dev/setpoint/server"
-	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // recorded are the files of recordings and their contents: of the reference, and of the
@@ -22,13 +17,15 @@ import (
 var recorded = []struct {
 	name             string
 	scenarios, steps int
+	// saturated is how many readings are out of range.
+	saturated int
 }{
-	{"curated", 427, 1897},
-	{"fuzz", 400, 7680},
-	{"v1.37", 120, 1467},
-	{"v1.28", 112, 1354},
-	{"v1.19", 110, 1420},
-	{"v1.15", 113, 1484},
+	{"curated", 427, 1897, 34},
+	{"fuzz", 400, 7680, 65},
+	{"v1.37", 120, 1467, 0},
+	{"v1.28", 112, 1354, 0},
+	{"v1.19", 110, 1420, 0},
+	{"v1.15", 113, 1484, 0},
 }
 
 // refused are the recorded scenarios whose specs the Kubernetes API server would refuse: the
@@ -45,29 +42,40 @@ var refused = []string{
 	"zero/min-zero-without-object-or-external-metric",
 }
 
+// The engine decides each step as recorded. Where upstream leaves a conversion to the platform, out-of-range numbers
+// saturate: those of a status that divides by zero replicas are the largest, or 0, and counts are as below.
 func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, file := range testlength.FirstUnderRace(t, 1, recorded) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
-			scenarioCount, steps, compared := 0, 0, 0
+			scenarioCount, steps, compared, saturated := 0, 0, 0, 0
 			runner := NewRunner(NewEngine(), Options{})
 			for scenario, err := range scenarios(t, file.name) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				scenarioCount++
+				var counts []int32
+				dependent := false
 				err := runner.Run(t.Context(), scenario, func(s *Step) error {
 					steps++
 					compared += reportDifferences(t, s)
+					saturated += reportUnsaturated(t, s)
+					dependent = dependent || slices.Contains(scenario.Steps[s.Index].PlatformDependent, "desiredReplicas")
+					counts = append(counts, s.Outcome.Status.GetDesiredReplicas())
 					return nil
 				})
 				if err != nil {
 					t.Error(err)
 				}
+				if want := countsOutOfRange[scenario.Name]; dependent && file.name == "curated" && slices.Contains(scenario.Tags, "platform-dependent") && !slices.Equal(counts, want) {
+					t.Errorf("%s: got %v, want %v", scenario.Name, counts, want)
+				}
 			}
-			if scenarioCount != file.scenarios || steps != file.steps || compared != file.steps {
-				t.Errorf("replayed %d scenarios and %d steps, and compared %d, want %d and %d, all compared", scenarioCount, steps, compared, file.scenarios, file.steps)
+			if scenarioCount != file.scenarios || steps != file.steps || compared != file.steps || saturated != file.saturated {
+				t.Errorf("replayed %d scenarios and %d steps, compared %d, and found %d saturated readings, want %d, %d, all compared, and %d",
+					scenarioCount, steps, compared, saturated, file.scenarios, file.steps, file.saturated)
 			}
 		})
 	}
@@ -75,7 +83,7 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 
 func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 	t.Parallel()
-	backend := NewServer(startServer(t))
+	backend := NewServer(servertest.Start(t).Conn)
 	for _, file := range testlength.FirstUnderRace(t, 1, recorded) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,123 +137,45 @@ func reportDifferences(t *testing.T, s *Step) (compared int) {
 	return 1
 }
 
-// Where upstream leaves a conversion to the platform, out-of-range numbers saturate: those of a
-// status that divides by zero replicas are the largest, or 0.
-func TestReadingsOutOfRangeSaturate(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	t.Parallel()
-	const leastOnAMD64, largest = "-9223372036854775808m", "9223372036854775807m"
-	checked := 0
-	for _, file := range recorded {
-		runner := NewRunner(NewEngine(), Options{})
-		for scenario, err := range scenarios(t, file.name) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			err := runner.Run(t.Context(), scenario, func(s *Step) error {
-				expect := scenario.Steps[s.Index]
-				if !slices.Contains(expect.PlatformDependent, "currentMetrics") {
-					return nil
-				}
-				for i := range expect.Expect.CurrentMetrics {
-					want, got := &expect.Expect.CurrentMetrics[i], s.Outcome.Status.GetCurrentMetrics()[i]
-					var recorded, average string
-					switch {
-					case want.Object != nil && want.Object.Current.AverageValue != nil:
-						recorded, average = want.Object.Current.AverageValue.String(), got.GetObject().GetCurrent().GetAverageValue()
-					case want.External != nil && want.External.Current.AverageValue != nil:
-						recorded, average = want.External.Current.AverageValue.String(), got.GetExternal().GetCurrent().GetAverageValue()
-					}
-					switch {
-					case recorded != leastOnAMD64 && recorded != average:
-						t.Errorf("%s, step %d, metric %d: got %s, want %s", scenario.Name, s.Index+1, i, average, recorded)
-					case recorded == leastOnAMD64 && average != largest && average != "0":
-						t.Errorf("%s, step %d, metric %d: got %s, want it saturated", scenario.Name, s.Index+1, i, average)
-					case recorded == leastOnAMD64:
-						checked++
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if checked < 91 {
-		t.Errorf("checked %d readings, want at least one for each of 91 steps", checked)
-	}
-}
-
-// The counts of the recorded steps in which a proposal or a limit is out of range.
-func TestCountsOutOfRangeSaturate(t *testing.T) {
-	t.Parallel()
-	want := map[string][]int32{
-		// The limit of a percent policy far beyond any count: not limited.
-		"behavior/huge-percent-value": {90000},
-		// A proposal far beyond any count, held by the limit of 4, or of twice
-		// the count, where amd64 scales down to the minimum.
-		"overflow/external-value-above-int32-from-zero": {4},
-		"overflow/object-average-value-above-int32":     {4},
-		"overflow/pods-metric-above-int32":              {4, 4},
-		// Twice 1,500,000,000 replicas.
-		"overflow/behavior-limit-of-large-counts": {2147483647},
-	}
-	for scenario, err := range scenarios(t, "curated") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(scenario.Tags, "platform-dependent") {
-			continue
-		}
-		var got []int32
-		dependent := false
-		err := NewRunner(NewEngine(), Options{}).Run(t.Context(), scenario, func(s *Step) error {
-			dependent = dependent || slices.Contains(scenario.Steps[s.Index].PlatformDependent, "desiredReplicas")
-			got = append(got, s.Outcome.Status.GetDesiredReplicas())
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		if dependent && !slices.Equal(got, want[scenario.Name]) {
-			t.Errorf("%s: got %v, want %v", scenario.Name, got, want[scenario.Name])
-		}
-	}
-}
-
-// startServer serves the service on the memory store and returns a connection to it.
-func startServer(t *testing.T) *grpc.ClientConn {
+// reportUnsaturated fails the test if a reading that the platform decides is neither as recorded nor saturated. It returns
+// how many are saturated.
+func reportUnsaturated(t *testing.T, s *Step) (saturated int) {
 	t.Helper()
-	options := server.DefaultOptions()
-	options.AllowEvaluationTime = true
-	engine := memory.New(memory.Options{})
-	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
+	const leastOnAMD64, largest = "-9223372036854775808m", "9223372036854775807m"
+	expect := s.Scenario.Steps[s.Index]
+	if !slices.Contains(expect.PlatformDependent, "currentMetrics") {
+		return 0
 	}
-	listen := func() net.Listener {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	for i := range expect.Expect.CurrentMetrics {
+		want, got := &expect.Expect.CurrentMetrics[i], s.Outcome.Status.GetCurrentMetrics()[i]
+		var recorded, average string
+		switch {
+		case want.Object != nil && want.Object.Current.AverageValue != nil:
+			recorded, average = want.Object.Current.AverageValue.String(), got.GetObject().GetCurrent().GetAverageValue()
+		case want.External != nil && want.External.Current.AverageValue != nil:
+			recorded, average = want.External.Current.AverageValue.String(), got.GetExternal().GetCurrent().GetAverageValue()
 		}
-		return listener
-	}
-	grpcListener, restListener := listen(), listen()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, grpcListener, restListener) }()
-	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
+		switch {
+		case recorded != leastOnAMD64 && recorded != average:
+			t.Errorf("%s, step %d, metric %d: got %s, want %s", s.Scenario.Name, s.Index+1, i, average, recorded)
+		case recorded == leastOnAMD64 && average != largest && average != "0":
+			t.Errorf("%s, step %d, metric %d: got %s, want it saturated", s.Scenario.Name, s.Index+1, i, average)
+		case recorded == leastOnAMD64:
+			saturated++
 		}
-		_ = engine.Close()
-	})
-	return conn
+	}
+	return saturated
+}
+
+// countsOutOfRange are the counts of the recorded scenarios in which a proposal or a limit is out of range.
+var countsOutOfRange = map[string][]int32{
+	// The limit of a percent policy far beyond any count: not limited.
+	"behavior/huge-percent-value": {90000},
+	// A proposal far beyond any count, held by the limit of 4, or of twice
+	// the count, where amd64 scales down to the minimum.
+	"overflow/external-value-above-int32-from-zero": {4},
+	"overflow/object-average-value-above-int32":     {4},
+	"overflow/pods-metric-above-int32":              {4, 4},
+	// Twice 1,500,000,000 replicas.
+	"overflow/behavior-limit-of-large-counts": {2147483647},
 }
