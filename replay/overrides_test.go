@@ -25,7 +25,7 @@ const queueSpec = `{"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deploym
 // pin, a ceiling below the recommendation, and one that changes nothing.
 func overriddenRun(t *testing.T) *recording.Scenario {
 	t.Helper()
-	conn := servertest.Start(t).Conn
+	conn := servertest.Start(t, func(s *servertest.Setup) { s.Options.Clock = time.Now }).Conn
 	recommendations, overrides := setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewOverrideServiceClient(conn)
 	const name = "clusters/demo/namespaces/shop/targets/web"
 	steps := []struct {
@@ -112,7 +112,7 @@ func TestARecordingReplaysWithItsOverrides(t *testing.T) {
 	if want := []int32{6, 6, 6, 12, 5, 5, 7, 9, 9, 9, 9, 4, 4}; fmt.Sprint(counts) != fmt.Sprint(want) {
 		t.Errorf("%d, want %d", counts, want)
 	}
-	if err := NewRunner(NewServer(servertest.Start(t).Conn), Options{}).Run(t.Context(), scenario, func(*Step) error { return nil }); !errors.Is(err, ErrOverridden) {
+	if err := NewRunner(NewServer(servertest.Start(t, func(s *servertest.Setup) { s.Options.Clock = time.Now }).Conn), Options{}).Run(t.Context(), scenario, func(*Step) error { return nil }); !errors.Is(err, ErrOverridden) {
 		t.Errorf("on a server: %v", err)
 	}
 }
