@@ -71,7 +71,7 @@ func TestTheEngineIsAsLargeAsItsPageTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testpages.Figure(t, root+"docs/decisions/the-engine-in-the-browser.md", text, float64(info.Size())/1e6, 0.03)
+		testpages.Figure(t, root+"docs/decisions/the-engine-in-the-browser.md", text, float64(info.Size())/1e6, 0.05)
 	}
 }
 
