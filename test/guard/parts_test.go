@@ -95,9 +95,9 @@ func TestALongHistory(t *testing.T) {
 	var reads record.Memory
 	var decides arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
 	room := make([]byte, 0, len(value)+1024)
+	var known record.Record
 	check(t, "an hour of seconds", allocations(100, func() {
-		known, err := reads.DecodePacked(value)
-		if err != nil {
+		if err := reads.DecodePacked(value, &known); err != nil {
 			t.Fatal(err)
 		}
 		_, known.History = recommender.RecommendIn(&decides, began.Add(time.Second), &request.Input, &known.History)
