@@ -417,10 +417,13 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 				out.beside = append(out.beside, name)
 			}
 		}
-		if !may && !bytes.Contains(content, []byte("apiVersion")) {
+		if !may && (out.unread[name] != nil || !(isChanged && tell) && !bytes.Contains(content, []byte("apiVersion"))) {
 			continue
 		}
 		kept, loose, beside, notes, err := sifted(content)
+		if isChanged && tell && err != nil { // hidden asks whether it had an autoscaler
+			out.unread[name] = fmt.Errorf("can't be parsed: %w", err)
+		}
 		if isChanged && may && tell {
 			if beside {
 				out.beside = append(out.beside, name)
@@ -430,7 +433,7 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 			}
 			if errors.Is(err, errTemplate) {
 				out.leave(name, err)
-			} else if err != nil {
+			} else if err != nil && !errors.Is(err, errNoObject) {
 				out.refuse(name, err)
 			}
 		}
@@ -438,7 +441,9 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 			continue
 		}
 		switch err := side.Read(name, bytes.NewReader(kept)); {
-		case err == nil || !isChanged || !may || !tell:
+		case err == nil || !isChanged || !tell:
+		case !may:
+			out.unread[name] = fmt.Errorf("can't be read: %w", err)
 		case loose:
 			out.leave(name, err)
 		default:

@@ -276,6 +276,16 @@ func TestASpecThatCannotBeReadAnyMoreFails(t *testing.T) {
 		"UTF-16":   utf16(scaler("web", 50)),
 		"no YAML":  scaler("web", 50) + "---\nx: [HorizontalPodAutoscaler\n",
 		"a link":   "",
+		// Nothing in these says that they had one.
+		"an open list":            "a: [\n",
+		"a lone brace":            "}\n",
+		"the begin of a template": "{{\n",
+		"a template's value":      "{{ .Values.x }}\n",
+		"another part broken":     "apiVersion: v1\nkind: Service\n---\na: [\n",
+		"a workload broken":       "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: many}\n",
+		"another encoding":        "name: caf\xe9\n",
+		"a pointer of Git LFS":    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n",
+		"a merge's conflict":      "<<<<<<< HEAD\n=======\na: 1\n>>>>>>> other\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,6 +306,34 @@ func TestASpecThatCannotBeReadAnyMoreFails(t *testing.T) {
 			got, err := r.run("start..main")
 			if err != nil || got.Verdict != Failed || len(got.Specs) != 0 || !strings.Contains(outline(got), "invalid web.yaml: failed") {
 				t.Errorf("%s, %v", outline(got), err)
+			}
+		})
+	}
+}
+
+// What can't be read and had no spec is not the check's; a spec that is in another file now, or taken out of one that
+// can be read, is not hidden.
+func TestOtherFilesThatCannotBeReadDoNotFail(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, after []string
+		want          string
+	}{
+		"it had none":   {[]string{"web.yaml", "a: 1\n"}, []string{"web.yaml", "a: [\n"}, "passed"},
+		"it is new":     {nil, []string{"web.yaml", "{{ .Values.x }}\n"}, "passed"},
+		"only a text":   {nil, []string{"web.yaml", "some words\n"}, "passed"},
+		"it moved":      {[]string{"web.yaml", scaler("web", 5)}, []string{"web.yaml", "a: [\n", "new.yaml", scaler("web", 5)}, "passed; the same spec HorizontalPodAutoscaler shop/web new.yaml: passed"},
+		"only comments": {[]string{"web.yaml", scaler("web", 5)}, []string{"web.yaml", "# none\n"}, "warning; removed HorizontalPodAutoscaler shop/web web.yaml: warning"},
+		"a list":        {[]string{"web.yaml", scaler("web", 5)}, []string{"web.yaml", "- a\n"}, "warning; removed HorizontalPodAutoscaler shop/web web.yaml: warning"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRepository(t)
+			r.commit(tt.before...)
+			r.git("tag", "start")
+			r.commit(tt.after...)
+			if got, err := r.run("start..main"); err != nil || outline(got) != tt.want {
+				t.Errorf("%s, %v, want %s", outline(got), err, tt.want)
 			}
 		})
 	}

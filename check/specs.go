@@ -171,6 +171,9 @@ func mayScale(content []byte) bool {
 // errTemplate is about a file that has to be rendered first.
 var errTemplate = errors.New("is a template, which must be rendered first")
 
+// errNoObject is about a file of bare texts only, such as the pointer that Git LFS leaves of one.
+var errNoObject = errors.New("it has no object")
+
 // sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
 // are in place of the others, so that lines stay what they are. loose: one of them may be something else than a
 // stored spec. notes tell of documents that are left out and may be an autoscaler. beside: one of the others may
@@ -181,10 +184,14 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 		return nil, false, false, nil, templateOr(content, err)
 	}
 	out = bytes.Clone(content)
+	bare := 0
 	for _, part := range parts {
 		converted, err := document.Manifest(part)
 		if err != nil {
 			return nil, false, false, nil, templateOr(content, err)
+		}
+		if !bytes.ContainsAny(converted[:1], "{[n") {
+			bare++
 		}
 		begin := cap(content) - cap(part)
 		keep, named, spec, note := wanted(converted)
@@ -201,6 +208,9 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 				out[i] = ' '
 			}
 		}
+	}
+	if bare > 0 && bare == len(parts) {
+		return nil, false, beside, nil, errNoObject
 	}
 	return out, loose, beside, notes, nil
 }
