@@ -451,6 +451,23 @@ func TestASpecWithoutMetrics(t *testing.T) {
 	replayed(t, out)
 }
 
+// Empty parts of a spec decide, too: an empty behavior limits changes where none does not.
+func TestEmptyPartsOfASpec(t *testing.T) {
+	rules := &setpointv1.HPAScalingRules{}
+	for _, behavior := range []*setpointv1.HorizontalPodAutoscalerBehavior{{}, {ScaleUp: rules}, {ScaleDown: rules}} {
+		engine, s := kept(t, 1)
+		for i := range 5 {
+			ask(t, s[0], servertest.T0.Add(time.Duration(i)*time.Minute), "APPLIED", func(r *setpointv1.RecommendRequest) {
+				r.Spec.Behavior, r.Spec.MaxReplicas = behavior, 100
+				r.Spec.Metrics[0].Resource.Target.AverageUtilization = new(int32(1))
+			})
+		}
+		s[0].StopAndWait(t)
+		out := Export(servertest.Web, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web)), time.Time{}, time.Time{})
+		replayed(t, out)
+	}
+}
+
 // TestGetRecording reads what is not yet written, too, and by pages.
 func TestGetRecording(t *testing.T) {
 	_, s := kept(t, 1)

@@ -58,7 +58,7 @@ func (m *Marshaler) Marshal(v any) ([]byte, error) {
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err
 	}
-	compact := bytes.ReplaceAll(bytes.ReplaceAll(out.Bytes(), noAdjustments, nil), noShadows, nil)
+	compact := withoutEmptyPolicies(bytes.ReplaceAll(bytes.ReplaceAll(out.Bytes(), noAdjustments, nil), noShadows, nil))
 	if m.Indent == "" {
 		return compact, nil
 	}

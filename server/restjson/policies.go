@@ -27,6 +27,24 @@ func mayHaveEmptyPolicies(data []byte) bool {
 	return emptyPolicies.Match(data) || hasEscapedLetter(data)
 }
 
+// rulesWithout are scaling rules without policies in compact JSON that has all lists, as protojson writes them.
+var rulesWithout = regexp.MustCompile(`("scale(?:Up|Down)":\{(?:"stabilizationWindowSeconds":-?\d+,)?(?:"selectPolicy":"(?:[^"\\]|\\.)*",)?)"policies":\[\](,|\})`)
+
+// withoutEmptyPolicies leaves out empty lists of policies in scaling rules, which no request may have: so what an answer
+// says of a spec can be sent again.
+func withoutEmptyPolicies(compact []byte) []byte {
+	if !bytes.Contains(compact, []byte(`"policies":[]`)) {
+		return compact
+	}
+	return rulesWithout.ReplaceAllFunc(compact, func(rules []byte) []byte {
+		before, last := bytes.TrimSuffix(rules[:len(rules)-1], []byte(`"policies":[]`)), rules[len(rules)-1]
+		if last == ',' {
+			return before
+		}
+		return append(bytes.TrimSuffix(before, []byte(",")), last)
+	})
+}
+
 // hasEscapedLetter reports whether data may spell a name with \u escapes of plain
 // letters, which is never necessary. All letters of "policies" are U+006x or U+007x.
 func hasEscapedLetter(data []byte) bool {

@@ -1,6 +1,7 @@
 package restjson
 
 import (
+	"bytes"
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -62,5 +63,32 @@ func TestEmptyPoliciesInABatch(t *testing.T) {
 	want := "invalid JSON body: requests[1].spec.behavior.scaleDown.policies: " + noPolicies
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// What an answer says of a spec can be sent again: rules without policies have no list of them.
+func TestRulesWithoutPoliciesAreWrittenWithout(t *testing.T) {
+	for _, rules := range []string{
+		`{}`, `{"stabilizationWindowSeconds":20}`, `{"selectPolicy":"Disabled"}`, `{"selectPolicy":"a\"{,}"}`, `{"tolerance":"0.1"}`,
+		`{"stabilizationWindowSeconds":0,"selectPolicy":"Min","tolerance":"0.1"}`,
+		`{"policies":[{"type":"Pods","value":1,"periodSeconds":60}]}`,
+	} {
+		for _, direction := range []string{"scaleUp", "scaleDown"} {
+			want := `{"maxReplicas":3,"metrics":[],"behavior":{"` + direction + `":` + rules + `}}`
+			var spec setpointv1.HorizontalPodAutoscalerSpec
+			if err := Unmarshal([]byte(want), &spec); err != nil {
+				t.Fatal(err)
+			}
+			got, err := new(Marshaler).Marshal(&spec)
+			if err != nil || string(got) != want {
+				t.Errorf("got %s, %v, want %s", got, err, want)
+			}
+		}
+	}
+	text := "\"scaleUp\":{\"policies\":[]}"
+	got, err := new(Marshaler).Marshal(&setpointv1.RecommendResponse{Error: text, Explanation: &setpointv1.Explanation{RateLimit: &setpointv1.RateLimitExplanation{}}})
+	var back setpointv1.RecommendResponse
+	if err != nil || Unmarshal(got, &back) != nil || back.GetError() != text || !bytes.Contains(got, []byte(`"policies":[]`)) {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

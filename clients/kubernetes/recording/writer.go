@@ -62,7 +62,7 @@ func encode(scenario *Scenario) ([]byte, error) {
 }
 
 // prune drops the fields below node that are null or an empty object, except for those of the
-// outcome in which null has a meaning.
+// outcome in which null has a meaning. The messages of calls stay as they are: they have only what is set.
 func prune(node any, outcome bool) {
 	switch v := node.(type) {
 	case []any:
@@ -71,6 +71,9 @@ func prune(node any, outcome bool) {
 		}
 	case map[string]any:
 		for key, child := range v {
+			if key == "request" || key == "answer" || key == "basis" {
+				continue
+			}
 			prune(child, outcome || key == "expect")
 			if saysNothing(key, child, outcome) {
 				delete(v, key)
@@ -81,7 +84,7 @@ func prune(node any, outcome bool) {
 
 // saysNothing reports whether a field may be omitted. In the outcome a null text is
 // undetermined and a null time or generation is unset, so they stay; an empty selector prints
-// differently from none, so it stays, too.
+// differently from none, and an empty behavior limits changes where none does not, so they stay, too.
 func saysNothing(key string, value any, outcome bool) bool {
 	if value == nil {
 		switch key {
@@ -92,6 +95,10 @@ func saysNothing(key string, value any, outcome bool) bool {
 		}
 		return true
 	}
+	switch key {
+	case "selector", "behavior", "scaleUp", "scaleDown":
+		return false
+	}
 	object, ok := value.(map[string]any)
-	return ok && len(object) == 0 && key != "selector"
+	return ok && len(object) == 0
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -46,6 +47,7 @@ func TestWriterSortsKeysAndLeavesOutWhatSaysNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	scenario.HPA.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{}}
 	scenario.Steps[0].Expect = &recording.Expect{
 		Error:  recording.Text{Undetermined: true},
 		Events: []recording.Event{{Type: "Warning", Reason: "AmbiguousSelector", Message: recording.Text{Undetermined: true}}},
@@ -55,7 +57,7 @@ func TestWriterSortsKeysAndLeavesOutWhatSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"config":{"cpuInitializationPeriodSeconds":0,"downscaleStabilizationSeconds":0,"initialReadinessDelaySeconds":0,"scaleToZero":false,"tolerance":0.1},` +
-		`"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"maxReplicas":3,"scaleTargetRef":{"kind":"","name":""}},"status":{"desiredReplicas":0}},"name":"one",` +
+		`"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"behavior":{"scaleUp":{}},"maxReplicas":3,"scaleTargetRef":{"kind":"","name":""}},"status":{"desiredReplicas":0}},"name":"one",` +
 		`"steps":[{"expect":{"currentReplicas":0,"desiredReplicas":0,"error":null,"events":[{"message":null,"reason":"AmbiguousSelector","type":"Warning"}],"scaled":false},` +
 		`"scale":{"spec":{"replicas":2},"status":{"replicas":2}},"time":"2026-03-02T09:00:00.000000001Z"}]}` + "\n"
 	if out.String() != want {
