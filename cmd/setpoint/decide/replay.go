@@ -95,7 +95,9 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
-	c.server = connection.Bind(cmd.PersistentFlags(), "", "the server that decides (default: this process decides)")
+	c.server = connection.Bind(cmd.PersistentFlags(), "", "the server that decides (default: this process decides; SETPOINT_SERVER does not count)")
+	// What the variable names serves workloads: only who names a server here has it make decisions of the past.
+	c.server.Server, cmd.PersistentFlags().Lookup("server").DefValue = "", ""
 	cmd.Flags().StringVar(&c.spec, "spec", "", "`file` of a HorizontalPodAutoscaler whose spec replaces the recorded ones; disables comparison")
 	cmd.Flags().BoolVar(&c.noCompare, "no-compare", false, "only decide and print; do not compare with what the recordings expect")
 	cmd.Flags().BoolVar(&c.strict, "strict", false, "exit with 1 also if a step or a scenario was skipped, so success means that everything was compared")

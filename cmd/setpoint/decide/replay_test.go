@@ -123,6 +123,20 @@ func TestReplayOnAServerGoesOnAfterAHistory(t *testing.T) {
 	}
 }
 
+// The variable of the commands that ask a server makes no replay ask one.
+func TestReplayMindsNoVariableOfTheServer(t *testing.T) {
+	t.Setenv("SETPOINT_SERVER", "127.0.0.1:1")
+	if got := run(t, clitest.Recorded(t, "good", true), "replay", "-"); got.Code != 0 {
+		t.Errorf("exit code %d, %s", got.Code, got.Stderr)
+	}
+	if got := run(t, clitest.Recorded(t, "good", true), "replay", "--server", clitest.StartServer(t), "-"); got.Code != 0 {
+		t.Errorf("with the flag: exit code %d, %s", got.Code, got.Stderr)
+	}
+	if got := run(t, "", "replay", "--help"); strings.Contains(got.Stdout, "127.0.0.1:1\"") {
+		t.Errorf("the variable is said to be the default: %s", got.Stdout)
+	}
+}
+
 // An attempt that is given up early is sent again, and a report that comes twice is answered without its event.
 func TestReplayWaitsForAnswers(t *testing.T) {
 	t.Parallel()
