@@ -88,15 +88,14 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 			fmt.Fprintln(stderr, "nothing is known of "+req.GetParent()+": the watch waits for its first decision")
 		}
 	}
-	if c.output.Form == cli.AsTable {
-		if err := writeRow(out, "TIME", "REPLICAS", "OUTCOME", "TARGET", "REASON"); err != nil {
-			return err
-		}
-	}
-	away := false
+	begun, away := false, false
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
-		if !away {
+		switch {
+		case away:
+		case begun:
 			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+printable.Text(err.Error()))
+		default: // the watch gives up after some attempts
+			fmt.Fprintln(stderr, "no answer yet, trying again a few times: "+printable.Text(err.Error()))
 		}
 		away = true
 	}) {
@@ -106,10 +105,15 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if away {
-			away = false
+		if away && begun {
 			fmt.Fprintln(stderr, "the server is back")
 		}
+		if !begun && c.output.Form == cli.AsTable {
+			if err := writeRow(out, "TIME", "REPLICAS", "OUTCOME", "TARGET", "REASON"); err != nil {
+				return err
+			}
+		}
+		begun, away = true, false
 		sayMissed(stderr, r)
 		if err := c.show(out, r, time.Now()); err != nil {
 			return err

@@ -93,6 +93,16 @@ func TestInvalidWatchesAreRefused(t *testing.T) {
 	}
 }
 
+// A watch that never had an answer does not say that it waits until the server is back, and has no table.
+func TestAWatchThatNeverBeganSaysSo(t *testing.T) {
+	t.Parallel()
+	got := run(t, "", "targets", "watch", "--server=127.0.0.1:1")
+	if got.Code != cli.ExitFailed || got.Stdout != "" || strings.Contains(got.Stderr, "is back") || strings.Count(got.Stderr, "no answer yet, trying again a few times: ") != 1 ||
+		!strings.HasSuffix(got.Stderr, "(Unavailable)\n") {
+		t.Errorf("exit code %d, %q, %s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
 // A change is one line, which says what became of it and why.
 func TestAWatchedChangeIsOneLine(t *testing.T) {
 	t.Parallel()
