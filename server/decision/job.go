@@ -410,7 +410,8 @@ func (j *Job) findOverrides() bool {
 	if j.awaited { // for the first attempt
 		j.awaited = false
 		all, known = of.Known(j.Key)
-	} else {
+	}
+	if !known { // perhaps others have displaced it, even those of the batch
 		all, known = of.For(j.Key)
 	}
 	if !known && !j.Input.HoldDown {

@@ -527,6 +527,28 @@ func TestABatchReadsItsClustersTogether(t *testing.T) {
 	}
 }
 
+// More clusters than the cache has room for are decided all the same, in whatever batches: those of one batch displace
+// each other, too.
+func TestABatchOfMoreClustersThanAreCached(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for part := range 11 {
+		batch := &setpointv1.BatchRecommendRequest{}
+		for i := range 500 {
+			batch.Requests = append(batch.Requests, servertest.RequestFor(fmt.Sprintf("clusters/c-%d-%d/namespaces/shop/targets/web", part, i)))
+		}
+		answer, err := s.Recommendations.BatchRecommend(t.Context(), batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, result := range answer.GetResults() {
+			if result.GetResponse().GetDesiredReplicas() == 0 {
+				t.Fatalf("batch %d, result %d: %v", part, i, result)
+			}
+		}
+	}
+}
+
 // An override ends by the clock of the store, which all instances share: not earlier on one whose clock is ahead, nor
 // later on one that is behind. Where the store's clock does not count, the instance's own does.
 func TestOverridesEndByTheStoresClock(t *testing.T) {
